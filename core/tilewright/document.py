@@ -1,0 +1,278 @@
+"""YAML and JSON documents that remember where everything stood.
+
+Files are untrusted: only plain data is built, aliases and sizes are bounded, keys may not repeat. Booleans and
+numbers follow YAML 1.2, so that dimensions called `N`, `Y` or `NO` stay names and `1e-3` is a number.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from tilewright.errors import InputError, Location
+
+MAX_BYTES = 32 * 2**20
+MAX_NODES = 2_000_000
+MAX_DEPTH = 100
+
+Path_ = tuple[str | int, ...]
+
+
+class _Loader(yaml.SafeLoader):
+    """Composes nodes only; scalars are resolved by YAML 1.2's core schema."""
+
+
+_Loader.yaml_implicit_resolvers = {}
+for _tag, _pattern, _first in (
+    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
+    ("float", r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", "-+.0123456789"),
+):
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"(?:{_pattern})\Z"), list(_first))
+
+
+@dataclass(frozen=True)
+class Document:
+    """Plain data with the place of every value.
+
+    Attributes:
+        data: dicts, lists and scalars.
+        source: file name or a word for the text, used in messages.
+        marks: path into `data` -> location.
+    """
+
+    data: Any
+    source: str
+    marks: Mapping[Path_, Location] = field(default_factory=dict)
+
+    def locate(self, path: Path_) -> Location:
+        """The place of `path`, or of its nearest known ancestor."""
+        for end in range(len(path), -1, -1):
+            if path[:end] in self.marks:
+                return self.marks[path[:end]]
+        return Location(self.source)
+
+    def at(self, *path: str | int) -> Document:
+        """The part of the document below `path`."""
+        data = self.data
+        for step in path:
+            data = data[step]
+        marks = {where[len(path) :]: mark for where, mark in self.marks.items() if where[: len(path)] == path}
+        return Document(data, self.source, marks)
+
+
+def read_document(path: str | Path) -> Document:
+    """Read a YAML or JSON file.
+
+    Raises:
+        InputError: the file is absent, unreadable, too large or not YAML; with line and column.
+    """
+    path = Path(path)
+    try:
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            raise InputError(f"{path} has {size} bytes; at most {MAX_BYTES} are read")
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise InputError(f"there is no file {path}", hint="check the path") from None
+    except IsADirectoryError:
+        raise InputError(f"{path} is a folder, a file was expected") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read {path}: {error}") from None
+    return parse_document(text, source=str(path))
+
+
+def parse_document(text: str, *, source: str = "<text>") -> Document:
+    """Parse one YAML (or JSON) document from a text. Raises InputError."""
+    loader = _Loader(text)
+    try:
+        root = loader.get_single_node()
+        if root is None:
+            raise InputError("the document is empty", location=Location(source))
+        builder = _Builder(loader, source)
+        data = builder.build(root, ())
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = Location(source, mark.line + 1, mark.column + 1) if mark else Location(source)
+        raise InputError(f"not valid YAML: {error.problem or error.context}", location=place) from None
+    except yaml.YAMLError as error:
+        raise InputError(f"not valid YAML: {error}", location=Location(source)) from None
+    except RecursionError:
+        raise InputError("nested too deeply", location=Location(source)) from None
+    finally:
+        loader.dispose()
+    return Document(data, source, builder.marks)
+
+
+class _Builder:
+    """Turns composed nodes into plain data and remembers the marks."""
+
+    def __init__(self, loader: _Loader, source: str) -> None:
+        self.loader = loader
+        self.source = source
+        self.marks: dict[Path_, Location] = {}
+
+    def build(self, node: yaml.Node, path: Path_) -> Any:
+        place = Location(self.source, node.start_mark.line + 1, node.start_mark.column + 1)
+        if len(self.marks) >= MAX_NODES or len(path) > MAX_DEPTH:
+            raise InputError("the document is too large or too deep", location=place)
+        self.marks[path] = place
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, path)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.build(child, (*path, index)) for index, child in enumerate(node.value)]
+        return self._scalar(node, place)
+
+    def _mapping(self, node: yaml.MappingNode, path: Path_) -> dict[Any, Any]:
+        result: dict[Any, Any] = {}
+        for key_node, value_node in node.value:
+            place = Location(self.source, key_node.start_mark.line + 1, key_node.start_mark.column + 1)
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise InputError("a key must be a plain word", location=place)
+            key = str(key_node.value)
+            if key in result:
+                raise InputError(f"key '{key}' stands twice", location=place)
+            result[key] = self.build(value_node, (*path, key))
+        return result
+
+    def _scalar(self, node: yaml.Node, place: Location) -> Any:
+        try:
+            kind = node.tag.rpartition(":")[2]
+            if kind == "int":
+                return int(node.value, 0) if re.match(r"0[ox]", node.value) else int(node.value)
+            if kind == "float":
+                return float(node.value.replace(".inf", "inf").replace(".nan", "nan").lower())
+            if kind == "bool":
+                return node.value.lower() == "true"
+            if kind == "null":
+                return None
+            return str(node.value)
+        except ValueError as error:
+            raise InputError(str(error), location=place) from None
+
+
+class Model(BaseModel):
+    """Base of the schemas: frozen, nothing unknown accepted."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+M = TypeVar("M", bound=BaseModel)
+
+
+class FileModel(Model):
+    """A schema that lives in a file of its own."""
+
+    @classmethod
+    def from_yaml(cls, text: str, *, source: str = "<text>") -> Self:
+        """Parse from text. Raises InputError with line and column of every fault."""
+        return validate(cls, parse_document(text, source=source))
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Self:
+        """Read from a file. Raises InputError with line and column of every fault."""
+        return validate(cls, read_document(path))
+
+    def to_data(self) -> dict[str, Any]:
+        """Plain data that `model_validate` reads back to an equal object; fields at their default are left out."""
+        data = self.model_dump(mode="json", exclude_defaults=True)
+        head = {key: getattr(self, key) for key in ("schema_version", "kind") if hasattr(self, key)}
+        return head | data
+
+    def to_yaml(self) -> str:
+        """The YAML form; `from_yaml` reads it back to an equal object."""
+        return dump_yaml(self.to_data())
+
+    def to_json(self) -> str:
+        """The JSON form; `from_yaml` reads it back too, JSON being YAML."""
+        return json.dumps(self.to_data(), indent=2)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Indents lists below their key; never writes aliases, which readers refuse when they multiply."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, False)
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+_Dumper.yaml_implicit_resolvers = {
+    first: [*resolvers, *_Loader.yaml_implicit_resolvers.get(first, [])]
+    for first, resolvers in yaml.SafeDumper.yaml_implicit_resolvers.items()
+}
+
+
+def dump_yaml(data: Any) -> str:
+    """Readable YAML: short collections on one line, order kept."""
+    return yaml.dump(data, Dumper=_Dumper, sort_keys=False, default_flow_style=None, width=120, allow_unicode=True)
+
+
+def validate(model: type[M], document: Document) -> M:
+    """Check a document against a schema.
+
+    Raises:
+        InputError: every fault with file, line, column, what was found and what was expected.
+    """
+    try:
+        return model.model_validate(document.data)
+    except ValidationError as error:
+        faults = [_describe(fault, model, document) for fault in error.errors()]
+        location, first = faults[0]
+        rest = "".join(f"\n{place}: {text}" for place, text in faults[1:])
+        raise InputError(first + rest, location=location) from None
+
+
+def _describe(fault: Any, model: type[BaseModel], document: Document) -> tuple[Location, str]:
+    path = _real_path(fault["loc"], document.data)
+    where = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
+    prefix = f"{where}: " if where else ""
+    kind, message = fault["type"], fault["msg"].removeprefix("Value error, ")
+    if kind == "extra_forbidden":
+        message = f"unknown key '{path[-1]}'" + suggestion(str(path[-1]), _field_names(model))
+        prefix = ""
+    elif kind == "missing":
+        message = f"'{fault['loc'][-1]}' is missing"
+    elif not isinstance(fault["input"], dict | list | BaseModel) and kind != "value_error":
+        message = f"{message} (found {fault['input']!r})"
+    return document.locate(path), prefix + message
+
+
+def _real_path(loc: tuple[int | str, ...], data: Any) -> Path_:
+    """Drop the steps pydantic adds for unions and validators: keep those that exist in the data."""
+    path: list[str | int] = []
+    for step in loc:
+        if isinstance(data, dict) and step in data:
+            data = data[step]
+        elif isinstance(data, list) and isinstance(step, int) and step < len(data):
+            data = data[step]
+        else:
+            continue
+        path.append(step)
+    return tuple(path)
+
+
+def _field_names(model: type[BaseModel]) -> set[str]:
+    schema = model.model_json_schema()
+    parts = [schema, *schema.get("$defs", {}).values()]
+    return {name for part in parts for name in part.get("properties", {})}
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """`; did you mean 'x'?` when something similar is known, else nothing.
+
+    >>> suggestion("eyeris", ["eyeriss", "simba"])
+    "; did you mean 'eyeriss'?"
+    """
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f"; did you mean '{near[0]}'?" if near else ""

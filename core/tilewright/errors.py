@@ -1,0 +1,102 @@
+"""What can go wrong, said so that the reader knows what to type next.
+
+Every error of Tilewright derives from `TilewrightError` and from the builtin a caller would naturally catch.
+`code` is stable: tests, tables and JSON use it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from tilewright.conformability import Reason
+
+
+@dataclass(frozen=True)
+class Location:
+    """A place in a file or text, counted from 1."""
+
+    source: str
+    line: int | None = None
+    column: int | None = None
+
+    def __str__(self) -> str:
+        parts = [self.source, *(str(n) for n in (self.line, self.column) if n is not None)]
+        return ":".join(parts)
+
+
+class TilewrightError(Exception):
+    """Base of all errors meant for the user: one clear message, never a traceback.
+
+    `hint` says what to type or change next; `exit_code` is what the command line returns.
+    """
+
+    code: ClassVar[str] = "error"
+    exit_code: ClassVar[int] = 2
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
+
+
+class InputError(TilewrightError, ValueError):
+    """A file, a line or an option says something that cannot be understood or cannot be so."""
+
+    code = "input"
+
+    def __init__(self, message: str, *, location: Location | None = None, hint: str | None = None) -> None:
+        super().__init__(f"{location}: {message}" if location else message, hint=hint)
+        self.location = location
+
+
+class UnknownNameError(TilewrightError, LookupError):
+    """A name (architecture, workload, layer, constraints file) that nobody knows."""
+
+    code = "unknown_name"
+
+
+class NotConformableError(TilewrightError, ValueError):
+    """A plugin cannot take this problem, architecture or mapping; `reasons` says why."""
+
+    code = "not_conformable"
+
+    def __init__(self, plugin: str, reasons: Iterable[Reason]) -> None:
+        self.plugin = plugin
+        self.reasons = tuple(reasons)
+        super().__init__(f"{plugin} cannot take this: " + "; ".join(str(r) for r in self.reasons))
+
+
+class InvalidMappingError(TilewrightError, ValueError):
+    """A mapping breaks the rules of legality; `reasons` lists every broken rule."""
+
+    code = "invalid_mapping"
+
+    def __init__(self, reasons: Iterable[Reason]) -> None:
+        self.reasons = tuple(reasons)
+        super().__init__("; ".join(str(r) for r in self.reasons))
+
+
+class SpaceTooLargeError(TilewrightError, ValueError):
+    """A map space has more mappings than the caller is willing to enumerate."""
+
+    code = "space_too_large"
+
+
+class NoValidMappingError(TilewrightError, LookupError):
+    """A search ended without a single valid mapping."""
+
+    code = "no_valid_mapping"
+    exit_code = 1
+
+
+class PluginError(TilewrightError, RuntimeError):
+    """A plugin broke its promise or crashed; the message names it and its distribution."""
+
+    code = "plugin"
+    exit_code = 3
