@@ -1,0 +1,44 @@
+"""Adapter: a notation of another tool, read and written through the core schemas, never pairwise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as MappingOf
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from tilewright.architecture import Architecture
+from tilewright.conformability import Verdict
+from tilewright.constraints import Constraints
+from tilewright.mapping import Mapping
+from tilewright.problem import Problem
+
+
+@dataclass(frozen=True)
+class InputSet:
+    """What a tool's input files say together; absent parts are None. `warnings` lists what could not be kept."""
+
+    problem: Problem | None = None
+    architecture: Architecture | None = None
+    mapping: Mapping | None = None
+    constraints: Constraints | None = None
+    warnings: tuple[str, ...] = ()
+    model_options: MappingOf[str, object] = field(default_factory=dict)
+
+
+@runtime_checkable
+class Adapter(Protocol):
+    """What a plugin's factory returns. Law: where `expressible` says yes, `parse(render(x)) == x`."""
+
+    def expressible(self, inputs: InputSet) -> Verdict:
+        """Can the notation hold this? If not, exactly what it cannot hold."""
+        ...
+
+    def render(self, inputs: InputSet) -> dict[str, str]:
+        """File name -> text, as the tool expects them. Raises NotConformableError with the reasons of `expressible`."""
+        ...
+
+    def parse(self, files: Sequence[Path]) -> InputSet:
+        """Read a tool's own files, together one input set. Raises InputError with file and line."""
+        ...
