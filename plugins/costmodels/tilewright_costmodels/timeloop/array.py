@@ -1,0 +1,148 @@
+"""The children of one fanout on their grid: who shares a delivery, who gets words from a neighbour, how far they are.
+
+Rules: Timeloop v3 (`nest-analysis`, `network-legacy`), as measured; see docs/timeloop.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class SpatialLoop:
+    """One loop of a split. `step`: displacement of the child's tile per iteration, words per rank.
+
+    `shared`: children that differ in this loop only may share a delivery.
+    """
+
+    trips: int
+    step: tuple[int, ...]
+    vertical: bool
+    shared: bool
+
+
+@dataclass(frozen=True)
+class Group:
+    """Deliveries of one size. `scatter` groups of `multicast` children; `hops` summed over them."""
+
+    multicast: int
+    scatter: int
+    hops: float
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """How one tile shift is served: deliveries by the parent, and children served by a neighbour."""
+
+    groups: tuple[Group, ...]
+    linked: int
+
+    @property
+    def deliveries(self) -> int:
+        return sum(group.scatter for group in self.groups)
+
+
+@dataclass(frozen=True)
+class Array:
+    """A split over at most two axes; `width` and `height` are the physical fanouts.
+
+    Loops outermost first; those along Y stand outside those along X.
+    """
+
+    loops: tuple[SpatialLoop, ...]
+    width: int
+    height: int
+    ranks: int
+
+    @property
+    def children(self) -> int:
+        count = 1
+        for loop in self.loops:
+            count *= loop.trips
+        return count
+
+    def sharing(self, shift: tuple[int, ...] | None = None) -> Sharing:
+        """Multicast groups; with `shift` (words per rank) after neighbours have passed on what they held one shift
+        ago, if that saves the parent deliveries."""
+        places = self._places()
+        offsets, sends = self._offsets()
+        alone = Sharing(tuple(self._groups(places, sends)), 0)
+        if shift is None or len(places) == 1:
+            return alone
+        linked = self._linked(places, offsets, np.array(shift, dtype=np.int64))
+        if not linked.any():
+            return alone
+        helped = Sharing(tuple(self._groups(places[~linked], sends[~linked])), int(linked.sum()))
+        return helped if helped.deliveries < alone.deliveries else alone
+
+    def _ordered(self) -> tuple[SpatialLoop, ...]:
+        return tuple(sorted(self.loops, key=lambda loop: not loop.vertical))
+
+    def _indices(self) -> list[Ints]:
+        """Index of every child in every loop, children in row-major order (X fastest)."""
+        grids = np.indices([loop.trips for loop in self._ordered()]) if self.loops else np.zeros((0, 1), dtype=np.int64)
+        return [grid.reshape(-1) for grid in grids]
+
+    def _offsets(self) -> tuple[Ints, Ints]:
+        """Per child: displacement of its tile [child, rank]; the same with the loops that do not share [child, ...]."""
+        indices = self._indices()
+        offsets = np.zeros((self.children, self.ranks), dtype=np.int64)
+        apart = []
+        for loop, index in zip(self._ordered(), indices, strict=True):
+            offsets += index[:, None] * np.array(loop.step, dtype=np.int64)
+            if not loop.shared:
+                apart.append(index)
+        return offsets, np.column_stack([offsets, *apart])
+
+    def _places(self) -> Ints:
+        """(x, y) of every child. Timeloop lays out the used loops in the physical width, and so wraps rows when they
+        are not full; that is reproduced."""
+        across = 1
+        for loop in self.loops:
+            across *= 1 if loop.vertical else loop.trips
+        number = np.arange(self.children, dtype=np.int64)
+        width = max(self.width, across)
+        return np.column_stack([number % width, number // width])
+
+    def _linked(self, places: Ints, offsets: Ints, shift: Ints) -> NDArray[np.bool_]:
+        """Children whose new words are those that a 4-neighbour was sent one shift ago."""
+        at = {(int(x), int(y)): index for index, (x, y) in enumerate(places)}
+        linked = np.zeros(len(places), dtype=np.bool_)
+        for index, (x, y) in enumerate(places):
+            for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1)):
+                neighbour = at.get((int(x) + dx, int(y) + dy))
+                if neighbour is not None and bool((offsets[neighbour] - offsets[index] == shift).all()):
+                    linked[index] = True
+        return linked
+
+    def _groups(self, places: Ints, sends: Ints) -> Iterator[Group]:
+        if not len(places):
+            return
+        _, member = np.unique(sends, axis=0, return_inverse=True)
+        member = member.reshape(-1)
+        counts = np.bincount(member)
+        hops = [self._hops(places[member == group]) for group in range(len(counts))]
+        for size in sorted(set(counts.tolist())):
+            same = [hops[group] for group in range(len(counts)) if counts[group] == size]
+            yield Group(int(size), len(same), float(sum(same)))
+
+    def _hops(self, places: Ints) -> float:
+        """Along the row to the farthest column, then in every used column from the middle row to its ends."""
+        if len(self.loops) == 0:
+            return 0.0
+        across = 1
+        down = 1
+        for loop in self.loops:
+            across, down = (across, down * loop.trips) if loop.vertical else (across * loop.trips, down)
+        middle = (max(self.height, down) - 1) / 2
+        total = float(places[:, 0].max())
+        for column in np.unique(places[:, 0]):
+            rows = places[places[:, 0] == column][:, 1]
+            total += max(0.0, middle - float(rows.min())) + max(0.0, float(rows.max()) - middle)
+        return total
