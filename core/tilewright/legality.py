@@ -20,7 +20,7 @@ def legality(problem: Problem, architecture: Architecture, mapping: Mapping) -> 
 
     Codes: `dimension`, `target`, `tensor` (a name nobody knows), `order` (targets not outermost to innermost),
     `coverage` (iterations left out or done twice), `nesting` (a tile larger than the tile it is cut from),
-    `fanout` (more sub-clusters than exist, or a split that is not the cluster's last), `keep` (a tensor where it may
+    `fanout` (more sub-clusters than exist), `split` (a split that is not the cluster's last), `keep` (a tensor where it may
     not be, or twice in a cluster), `backing` (a tensor that the outermost entry does not keep), `capacity`.
     """
     names = tuple(_unknown_names(problem, architecture, mapping))
@@ -119,7 +119,7 @@ def _fanouts(architecture: Architecture, mapping: Mapping) -> Iterator[Reason]:
         again = any(later.target == entry.target for later in mapping.entries[index + 1 :])
         if used > 1 and again:
             yield Reason(
-                code="fanout",
+                code="split",
                 where=place(mapping, index),
                 message=f"splits over {used} sub-clusters, but only the last entry on a cluster may split",
             )
