@@ -135,8 +135,9 @@ def _counts(
     assert memory is not None, "legality has been checked"
     content, share = flows[index].content, flows[index - 1].share if index else 0.0
     if tensor.is_output:
-        reads = rounded(content + peer - partition)  # the first partial sum of every word is written, not added
-        fills = rounded(share + peer - partition) if index else 0
+        # the first partial sum of every word is written, not added; a box with holes promises more words than exist
+        reads = max(0, rounded(content + peer - partition))
+        fills = max(0, rounded(share + peer - partition)) if index else 0
         updates = rounded(content)
     else:
         reads, fills, updates = rounded(content + peer), math.trunc(share + peer) if index else 0, 0
@@ -191,7 +192,7 @@ def _network(tensor: Tensor, level: Level, flow: Traffic, partition: int) -> Net
     for delivery in flow.deliveries:
         accesses = rounded(delivery.accesses)
         if tensor.is_output and in_dram:  # DRAM cannot add: partial sums go down and come back
-            accesses = 2 * accesses - partition if tensor.name in level.keep else 0
+            accesses = max(accesses, 2 * accesses - partition) if tensor.name in level.keep else 0
         if not accesses:
             continue
         hops += delivery.hops

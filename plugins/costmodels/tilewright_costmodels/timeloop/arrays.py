@@ -426,8 +426,12 @@ class Chunk:
             peer = 0.0 if level == 0 or (passed := links[level - 1]) is None else passed / self.utilized[level]
             content = flows[level].content
             if operand.tensor.is_output:
-                reads = np.floor(content + peer - partitions[level] + 0.5)
-                fills = np.floor(shares[level - 1] + peer - partitions[level] + 0.5) if level else np.zeros_like(reads)
+                reads = np.maximum(0, np.floor(content + peer - partitions[level] + 0.5))
+                fills = (
+                    np.maximum(0, np.floor(shares[level - 1] + peer - partitions[level] + 0.5))
+                    if level
+                    else np.zeros_like(reads)
+                )
                 updates = np.floor(content + 0.5)
             else:
                 reads = np.floor(content + peer + 0.5)

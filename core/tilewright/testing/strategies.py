@@ -1,0 +1,137 @@
+"""Hypothesis strategies: random problems, architectures and perfect mappings, small enough to execute."""
+
+from __future__ import annotations
+
+import math
+
+from hypothesis import strategies as st
+
+from tilewright.architecture import Architecture, Cluster, Compute, Fanout, Memory, Network
+from tilewright.mapping import Entry, Mapping
+from tilewright.problem import Problem, Rank, Role, Tensor
+
+SIZES = (1, 2, 3, 4, 5, 6, 8, 9, 12)
+_LETTERS = "ABCDEFG"
+
+
+def prime_factors(number: int) -> list[int]:
+    """Prime factors with multiplicity, ascending.
+
+    >>> prime_factors(12)
+    [2, 2, 3]
+    """
+    factors = []
+    divisor = 2
+    while number > 1:
+        while number % divisor == 0:
+            factors.append(divisor)
+            number //= divisor
+        divisor += 1
+    return factors
+
+
+@st.composite
+def problems(draw: st.DrawFn, max_dimensions: int = 6, max_macs: int = 4096, max_operands: int = 3) -> Problem:
+    """Affine problems: 1 to 3 operands, sums of up to two dimensions with strides and dilations per coordinate."""
+    count = draw(st.integers(1, max_dimensions))
+    sizes: dict[str, int] = {}
+    for letter in _LETTERS[:count]:
+        room = max_macs // math.prod(sizes.values())
+        sizes[letter] = draw(st.sampled_from([size for size in SIZES if size <= max(1, room)]))
+    names = list(sizes)
+
+    def rank() -> Rank:
+        terms = draw(st.lists(st.sampled_from(names), min_size=1, max_size=2, unique=True))
+        return Rank.model_validate({"terms": {name: draw(st.integers(1, 3)) for name in terms}})
+
+    operands = draw(st.integers(1, max_operands))
+    roles: list[Role] = ["input", *["weight"] * (operands - 1), "output"]  # type: ignore[list-item]
+    tensors = tuple(
+        Tensor(name=f"T{index}", role=role, projection=tuple(rank() for _ in range(draw(st.integers(0, 3)))))
+        for index, role in enumerate(roles)
+    )
+    return Problem.model_validate({"name": "random", "dimensions": sizes, "tensors": tensors})
+
+
+@st.composite
+def architectures(draw: st.DrawFn, max_clusters: int = 4, roomy: bool = True) -> Architecture:
+    """Chains of clusters, some virtual, with fanouts along X and Y, blocks, bandwidths; `roomy`: unlimited memories."""
+    clusters = []
+    for index in range(draw(st.integers(1, max_clusters))):
+        fanout = Fanout(
+            size=draw(st.sampled_from([1, 2, 3, 4, 6])),
+            axis=draw(st.sampled_from(["X", "Y"])),
+            multicast=draw(st.integers(0, 5)) > 0,
+            reduction=draw(st.integers(0, 5)) > 0,
+            network=Network(),
+        )
+        memories = ()
+        if index == 0 or draw(st.integers(0, 3)):
+            memories = (
+                Memory(
+                    name=f"M{index}",
+                    capacity_words=None if index == 0 or roomy else draw(st.integers(1, 200)),
+                    technology="dram" if index == 0 else "sram",
+                    read_energy_pj=draw(st.sampled_from([0.5, 2.0, 64.0])),
+                    write_energy_pj=draw(st.sampled_from([0.25, 3.0, 80.0])),
+                    update_energy_pj=draw(st.sampled_from([None, 5.0])),
+                    read_bandwidth_words_per_cycle=draw(st.sampled_from([None, 0.5, 4.0])),
+                    write_bandwidth_words_per_cycle=draw(st.sampled_from([None, 0.75, 3.0])),
+                    block_words=draw(st.sampled_from([1, 1, 4])),
+                    multiple_buffering=draw(st.sampled_from([1.0, 1.0, 2.0])),
+                ),
+            )
+        clusters.append(Cluster(name=f"C{index}", memories=memories, fanout=fanout))
+    return Architecture(name="random", clusters=tuple(clusters), compute=Compute(energy_per_operation_pj=0.5))
+
+
+@st.composite
+def mappings(draw: st.DrawFn, problem: Problem, architecture: Architecture) -> Mapping:
+    """Perfect mappings that are legal but perhaps for capacity and fanout: every cluster with a memory holds, at one
+    or two entries, what chance gives it."""
+    slots: list[tuple[str, tuple[str, ...] | None, bool]] = []  # target, keep, may split
+    for index, cluster in enumerate(architecture.clusters):
+        last = index == len(architecture.clusters) - 1
+        if cluster.memories:
+            kept = [name for name in problem.tensor_names if index == 0 or draw(st.booleans())]
+            later = [] if index == 0 else [name for name in kept if draw(st.integers(0, 3)) == 0]
+            slots.append((cluster.name, tuple(name for name in kept if name not in later), False))
+            if later:
+                slots.append((cluster.name, tuple(later), False))
+        if cluster.fanout.size > 1 or last or draw(st.booleans()):
+            slots.append((cluster.name, None, True))
+    steps = [index for index in range(1, len(slots))]
+    splits = [index for index, slot in enumerate(slots) if slot[2]]
+    room = {index: architecture.clusters[architecture.cluster_index[slots[index][0]]].fanout.size for index in splits}
+    temporal = [dict.fromkeys(problem.dimensions, 1) for _ in slots]
+    spatial = [dict.fromkeys(problem.dimensions, 1) for _ in slots]
+    for name, size in problem.dimensions.items():
+        for factor in prime_factors(size):
+            able = [index for index in splits if factor <= room[index]]
+            if able and (not steps or draw(st.integers(0, 2)) == 0):
+                index = draw(st.sampled_from(able))
+                room[index] //= factor
+                spatial[index][name] *= factor
+            elif steps:
+                temporal[draw(st.sampled_from(steps))][name] *= factor
+            else:
+                spatial[splits[0]][name] *= factor
+    tile = dict.fromkeys(problem.dimensions, 1)
+    entries: list[Entry] = []
+    for index in range(len(slots) - 1, -1, -1):
+        target, keep, _ = slots[index]
+        inner = dict(tile)
+        outer = {name: inner[name] * spatial[index][name] for name in inner}
+        entries.append(
+            Entry(
+                target=target,
+                keep=keep,
+                temporal_order=tuple(draw(st.permutations(list(tile)))),
+                temporal_tile_sizes=outer,
+                spatial_tile_sizes=inner,
+                spatial_order=tuple(draw(st.permutations(list(tile)))),
+                unicast=tuple(name for name in problem.tensor_names if draw(st.integers(0, 7)) == 0),
+            )
+        )
+        tile = {name: outer[name] * temporal[index][name] for name in outer}
+    return Mapping(entries=tuple(reversed(entries)))

@@ -1,0 +1,83 @@
+"""The array form of `timeloop` gives the figures of the scalar form, mapping by mapping."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tilewright.architecture import Architecture
+from tilewright.batch import MappingBatch
+from tilewright.errors import NotConformableError
+from tilewright.mapping import Mapping
+from tilewright.problem import Problem
+from tilewright.skeleton import Skeleton
+from tilewright.testing.strategies import architectures, mappings, problems
+from tilewright_costmodels.timeloop.model import TimeloopModel, TimeloopOptions
+
+
+@st.composite
+def priced(draw: st.DrawFn, roomy: bool = True) -> tuple[Problem, Architecture, list[Mapping]]:
+    """A problem, an architecture and a few mappings over one skeleton."""
+    problem = draw(problems())
+    architecture = draw(architectures(roomy=roomy))
+    found = draw(st.lists(mappings(problem, architecture), min_size=1, max_size=4))
+    return problem, architecture, [m for m in found if Skeleton.of(m) == Skeleton.of(found[0])]
+
+
+@settings(max_examples=400, deadline=None)
+@given(priced(), st.booleans())
+def test_batch_equals_scalar(case: tuple[Problem, Architecture, list[Mapping]], links: bool) -> None:
+    problem, architecture, found = case
+    evaluator = TimeloopModel(TimeloopOptions(link_transfers=links)).bind(problem, architecture)
+    costs = evaluator.evaluate_batch(MappingBatch.pack(problem, found))
+    for index, mapping in enumerate(found):
+        report = evaluator.explain(mapping)
+        assert report.valid == costs.valid[index], report.reasons
+        assert report.cycles == costs.cycles[index] or not report.valid
+        if report.energy_pj is not None:
+            np.testing.assert_allclose(costs.energy_pj[index], report.energy_pj, rtol=1e-12)
+
+
+@settings(max_examples=150, deadline=None)
+@given(priced(roomy=False))
+def test_batch_and_scalar_agree_on_validity(case: tuple[Problem, Architecture, list[Mapping]]) -> None:
+    problem, architecture, found = case
+    evaluator = TimeloopModel(TimeloopOptions()).bind(problem, architecture)
+    costs = evaluator.evaluate_batch(MappingBatch.pack(problem, found))
+    assert [evaluator.explain(mapping).valid for mapping in found] == costs.valid.tolist()
+    assert np.isinf(costs.energy_pj[~costs.valid]).all() and np.isinf(costs.cycles[~costs.valid]).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(priced(), st.randoms(use_true_random=False))
+def test_a_permuted_batch_has_permuted_prices(
+    case: tuple[Problem, Architecture, list[Mapping]], random: st.DataObject
+) -> None:
+    problem, architecture, found = case
+    evaluator = TimeloopModel(TimeloopOptions()).bind(problem, architecture)
+    batch = MappingBatch.pack(problem, found)
+    order = np.array(random.sample(range(len(found)), len(found)))  # type: ignore[attr-defined]
+    plain, mixed = evaluator.evaluate_batch(batch), evaluator.evaluate_batch(batch.take(order))
+    np.testing.assert_array_equal(mixed.energy_pj, plain.energy_pj[order])
+    np.testing.assert_array_equal(mixed.cycles, plain.cycles[order])
+
+
+def test_refuses_problems_whose_counts_would_not_be_exact() -> None:
+    big = Problem.from_yaml(
+        """
+        name: big
+        dimensions: {M: 1048576, N: 1048576, K: 1048576}
+        tensors:
+        - {name: A, role: input, projection: [M, K]}
+        - {name: B, role: weight, projection: [K, N]}
+        - {name: Z, role: output, projection: [M, N]}
+        """
+    )
+    architecture = Architecture.from_yaml(
+        """
+        name: tiny
+        clusters: [{name: D, memories: [{name: D, read_energy_pj: 1, write_energy_pj: 1}]}]
+        compute: {energy_per_operation_pj: 1}
+        """
+    )
+    with pytest.raises(NotConformableError, match=r"2\*\*53"):
+        TimeloopModel(TimeloopOptions()).bind(big, architecture)
