@@ -6,10 +6,13 @@ models any affine nest. A declaration is judged without importing the plugin tha
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pydantic import BaseModel, ConfigDict
 
-from tilewright.architecture import Architecture
-from tilewright.problem import Problem
+if TYPE_CHECKING:
+    from tilewright.architecture import Architecture
+    from tilewright.problem import Problem
 
 
 class Reason(BaseModel):

@@ -8,14 +8,16 @@ import math
 import re
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, model_serializer, model_validator
 
 from tilewright.document import FileModel, Model, suggestion
 from tilewright.frozen import FrozenDict
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.\-]*$")]
 DimensionName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
@@ -167,6 +169,8 @@ class Problem(FileModel):
 
     def projection_matrix(self, tensor: Tensor) -> NDArray[np.int64]:
         """Coefficients, shape [rank, dimension]."""
+        import numpy as np  # most commands need no arrays
+
         return np.array(
             [[rank.terms.get(name, 0) for name in self.dimensions] for rank in tensor.projection], dtype=np.int64
         ).reshape(len(tensor.projection), len(self.dimensions))

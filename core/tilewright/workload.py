@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
-import networkx as nx
 from pydantic import Field, model_validator
 
 from tilewright.document import FileModel, Model
 from tilewright.problem import Problem
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 
 class Layer(Model):
@@ -76,9 +78,11 @@ class Workload(FileModel):
         return cls(name=problem.name, source=problem.source, layers=(Layer(problem=problem),))
 
     @cached_property
-    def graph(self) -> nx.DiGraph:
+    def graph(self) -> nx.DiGraph[str]:
         """Node: layer name, with attribute `problem`; edge: a result read by another layer."""
-        graph = nx.DiGraph(name=self.name)
+        import networkx as nx  # takes longer to import than most commands to run
+
+        graph: nx.DiGraph[str] = nx.DiGraph(name=self.name)
         for layer in self.layers:
             graph.add_node(layer.name, problem=layer.problem)
         graph.add_edges_from((before, layer.name) for layer in self.layers for before in layer.after)
