@@ -5,6 +5,7 @@ Rules: Timeloop v3 (`nest-analysis`, `network-legacy`), as measured; see docs/ti
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -62,10 +63,7 @@ class Array:
 
     @property
     def children(self) -> int:
-        count = 1
-        for loop in self.loops:
-            count *= loop.trips
-        return count
+        return math.prod(loop.trips for loop in self.loops)
 
     def sharing(self, shift: tuple[int, ...] | None = None) -> Sharing:
         """Multicast groups; with `shift` (words per rank) after neighbours have passed on what they held one shift
@@ -103,22 +101,21 @@ class Array:
     def _places(self) -> Ints:
         """(x, y) of every child. Timeloop lays out the used loops in the physical width, and so wraps rows when they
         are not full; that is reproduced."""
-        across = 1
-        for loop in self.loops:
-            across *= 1 if loop.vertical else loop.trips
+        across = math.prod(loop.trips for loop in self.loops if not loop.vertical)
         number = np.arange(self.children, dtype=np.int64)
         width = max(self.width, across)
         return np.column_stack([number % width, number // width])
 
     def _linked(self, places: Ints, offsets: Ints, shift: Ints) -> NDArray[np.bool_]:
         """Children whose new words are those that a 4-neighbour was sent one shift ago."""
-        at = {(int(x), int(y)): index for index, (x, y) in enumerate(places)}
+        width, height = places.max(axis=0) + 1
+        grid = np.full((width + 2, height + 2), -1, dtype=np.int64)  # a margin of nobody
+        x, y = places[:, 0] + 1, places[:, 1] + 1
+        grid[x, y] = np.arange(len(places))
         linked = np.zeros(len(places), dtype=np.bool_)
-        for index, (x, y) in enumerate(places):
-            for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1)):
-                neighbour = at.get((int(x) + dx, int(y) + dy))
-                if neighbour is not None and bool((offsets[neighbour] - offsets[index] == shift).all()):
-                    linked[index] = True
+        for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1)):
+            neighbour = grid[x + dx, y + dy]
+            linked |= (neighbour >= 0) & (offsets[neighbour] - offsets == shift).all(axis=1)
         return linked
 
     def _groups(self, places: Ints, sends: Ints) -> Iterator[Group]:
@@ -127,22 +124,23 @@ class Array:
         _, member = np.unique(sends, axis=0, return_inverse=True)
         member = member.reshape(-1)
         counts = np.bincount(member)
-        hops = [self._hops(places[member == group]) for group in range(len(counts))]
-        for size in sorted(set(counts.tolist())):
-            same = [hops[group] for group in range(len(counts)) if counts[group] == size]
-            yield Group(int(size), len(same), float(sum(same)))
+        hops = self._hops(places, member, len(counts)) if self.loops else np.zeros(1)
+        for size in np.unique(counts):
+            same = counts == size
+            yield Group(int(size), int(same.sum()), float(hops[same].sum()))
 
-    def _hops(self, places: Ints) -> float:
-        """Along the row to the farthest column, then in every used column from the middle row to its ends."""
-        if len(self.loops) == 0:
-            return 0.0
-        across = 1
-        down = 1
-        for loop in self.loops:
-            across, down = (across, down * loop.trips) if loop.vertical else (across * loop.trips, down)
+    def _hops(self, places: Ints, member: Ints, groups: int) -> NDArray[np.float64]:
+        """Per group: along the row to the farthest column, then in every used column from the middle row to its
+        ends."""
+        down = math.prod(loop.trips for loop in self.loops if loop.vertical)
         middle = (max(self.height, down) - 1) / 2
-        total = float(places[:, 0].max())
-        for column in np.unique(places[:, 0]):
-            rows = places[places[:, 0] == column][:, 1]
-            total += max(0.0, middle - float(rows.min())) + max(0.0, float(rows.max()) - middle)
-        return total
+        hops = np.zeros(groups)
+        np.maximum.at(hops, member, places[:, 0].astype(np.float64))
+        columns, column = np.unique(member * (places[:, 0].max() + 1) + places[:, 0], return_inverse=True)
+        column = column.reshape(-1)
+        lowest, highest = np.full(len(columns), np.inf), np.full(len(columns), -np.inf)
+        np.minimum.at(lowest, column, places[:, 1])
+        np.maximum.at(highest, column, places[:, 1])
+        rise = np.maximum(0, middle - lowest) + np.maximum(0, highest - middle)
+        np.add.at(hops, columns // (places[:, 0].max() + 1), rise)
+        return hops
