@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,16 +69,23 @@ class Array:
     def sharing(self, shift: tuple[int, ...] | None = None) -> Sharing:
         """Multicast groups; with `shift` (words per rank) after neighbours have passed on what they held one shift
         ago, if that saves the parent deliveries."""
-        places = self._places()
-        offsets, sends = self._offsets()
-        alone = Sharing(tuple(self._groups(places, sends)), 0)
-        if shift is None or len(places) == 1:
-            return alone
-        linked = self._linked(places, offsets, np.array(shift, dtype=np.int64))
+        if shift is None or any(abs(move) > reach for move, reach in zip(shift, self._reach, strict=True)):
+            return self._alone
+        offsets, sends = self._offsets
+        linked = self._linked(self._places, offsets, np.array(shift, dtype=np.int64))
         if not linked.any():
-            return alone
-        helped = Sharing(tuple(self._groups(places[~linked], sends[~linked])), int(linked.sum()))
-        return helped if helped.deliveries < alone.deliveries else alone
+            return self._alone
+        helped = Sharing(tuple(self._groups(self._places[~linked], sends[~linked])), int(linked.sum()))
+        return helped if helped.deliveries < self._alone.deliveries else self._alone
+
+    @cached_property
+    def _alone(self) -> Sharing:
+        return Sharing(tuple(self._groups(self._places, self._offsets[1])), 0)
+
+    @cached_property
+    def _reach(self) -> tuple[int, ...]:
+        """The farthest that two children's tiles lie apart, words per rank."""
+        return tuple(sum((loop.trips - 1) * loop.step[rank] for loop in self.loops) for rank in range(self.ranks))
 
     def _ordered(self) -> tuple[SpatialLoop, ...]:
         return tuple(sorted(self.loops, key=lambda loop: not loop.vertical))
@@ -87,6 +95,7 @@ class Array:
         grids = np.indices([loop.trips for loop in self._ordered()]) if self.loops else np.zeros((0, 1), dtype=np.int64)
         return [grid.reshape(-1) for grid in grids]
 
+    @cached_property
     def _offsets(self) -> tuple[Ints, Ints]:
         """Per child: displacement of its tile [child, rank]; the same with the loops that do not share [child, ...]."""
         indices = self._indices()
@@ -98,6 +107,7 @@ class Array:
                 apart.append(index)
         return offsets, np.column_stack([offsets, *apart])
 
+    @cached_property
     def _places(self) -> Ints:
         """(x, y) of every child. Timeloop lays out the used loops in the physical width, and so wraps rows when they
         are not full; that is reproduced."""
