@@ -131,7 +131,9 @@ class Architecture(FileModel):
             if repeated:
                 raise ValueError(f"{what} names repeat: {', '.join(repeated)}")
         if self.clusters[0].is_virtual:
-            raise ValueError(f"the outermost cluster {self.clusters[0].name} has no memory; tensors must live somewhere")
+            raise ValueError(
+                f"the outermost cluster {self.clusters[0].name} has no memory; tensors must live somewhere"
+            )
         return self
 
     @cached_property

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.frozen import FrozenDict
 from tilewright.mapping import Entry, Mapping
 from tilewright.problem import Problem
 from tilewright.skeleton import Skeleton
@@ -104,15 +105,21 @@ class MappingBatch:
         names, tensors = self.problem.dimension_names, self.problem.tensor_names
         entries = []
         for e, slot in enumerate(self.skeleton.entries):
-            sent = () if self.unicast is None else tuple(t for t, on in zip(tensors, self.unicast[index, e], strict=True) if on)
+            sent = (
+                ()
+                if self.unicast is None
+                else tuple(t for t, on in zip(tensors, self.unicast[index, e], strict=True) if on)
+            )
             placed = None if self.spatial_order is None else tuple(names[d] for d in self.spatial_order[index, e])
             entries.append(
                 Entry(
                     target=slot.target,
-                    keep=tuple(t for t, on in zip(tensors, self.keep[index, e], strict=True) if on) if slot.holds else None,
+                    keep=tuple(t for t, on in zip(tensors, self.keep[index, e], strict=True) if on)
+                    if slot.holds
+                    else None,
                     temporal_order=tuple(names[d] for d in self.order[index, e]),
-                    temporal_tile_sizes=dict(zip(names, self.temporal[index, e].tolist(), strict=True)),
-                    spatial_tile_sizes=dict(zip(names, self.spatial[index, e].tolist(), strict=True)),
+                    temporal_tile_sizes=FrozenDict(dict(zip(names, self.temporal[index, e].tolist(), strict=True))),
+                    spatial_tile_sizes=FrozenDict(dict(zip(names, self.spatial[index, e].tolist(), strict=True))),
                     spatial_order=None if placed == names else placed,
                     unicast=sent,
                 )

@@ -159,7 +159,11 @@ class Constraints(FileModel):
             self._known("cluster", name, [cluster.name for cluster in architecture.clusters])
         clusters = tuple(
             cluster.model_copy(
-                update={"fanout": cluster.fanout.model_copy(update={"size": self.aspect.get(cluster.name, cluster.fanout.size)})}
+                update={
+                    "fanout": cluster.fanout.model_copy(
+                        update={"size": self.aspect.get(cluster.name, cluster.fanout.size)}
+                    )
+                }
             )
             for cluster in architecture.clusters
         )

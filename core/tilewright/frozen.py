@@ -20,13 +20,13 @@ class FrozenDict(Mapping[K, V]):
     """
 
     __slots__ = ("_items",)
+    _items: dict[K, V]
 
     def __init__(self, items: Mapping[K, V] | None = None) -> None:
         object.__setattr__(self, "_items", dict(items or {}))
 
     def __getitem__(self, key: K) -> V:
-        value: V = self._items[key]
-        return value
+        return self._items[key]
 
     def __iter__(self) -> Iterator[K]:
         return iter(self._items)

@@ -84,7 +84,7 @@ class Mapping(FileModel):
         if not isinstance(value, dict) or not isinstance(value.get("entries"), list):
             return value
         incoming: dict[str, int] = {}
-        entries = []
+        entries: list[Any] = []
         for raw in value["entries"]:
             if not isinstance(raw, dict):
                 return value

@@ -57,8 +57,8 @@ _CONTRACTION = {(1, 1, 1): "G", (0, 1, 1): "M", (1, 1, 0): "K", (1, 0, 1): "N"}
 _CONVOLUTION = {(1, 1, 1): "G", (0, 1, 1): "K", (1, 1, 0): "C", (1, 0, 1): "N"}
 
 
-def _membership(name: str, *tensors: Tensor) -> tuple[int, ...]:
-    return tuple(int(name in tensor.dimensions) for tensor in tensors)
+def _membership(name: str, data: Tensor, weight: Tensor, output: Tensor) -> tuple[int, int, int]:
+    return int(name in data.dimensions), int(name in weight.dimensions), int(name in output.dimensions)
 
 
 def _windows(tensor: Tensor, weight: Tensor) -> list[tuple[str, str]] | None:

@@ -7,6 +7,7 @@ import math
 from hypothesis import strategies as st
 
 from tilewright.architecture import Architecture, Cluster, Compute, Fanout, Memory, Network
+from tilewright.frozen import FrozenDict
 from tilewright.mapping import Entry, Mapping
 from tilewright.problem import Problem, Rank, Role, Tensor
 
@@ -65,7 +66,7 @@ def architectures(draw: st.DrawFn, max_clusters: int = 4, roomy: bool = True) ->
             reduction=draw(st.integers(0, 5)) > 0,
             network=Network(),
         )
-        memories = ()
+        memories: tuple[Memory, ...] = ()
         if index == 0 or draw(st.integers(0, 3)):
             memories = (
                 Memory(
@@ -127,8 +128,8 @@ def mappings(draw: st.DrawFn, problem: Problem, architecture: Architecture) -> M
                 target=target,
                 keep=keep,
                 temporal_order=tuple(draw(st.permutations(list(tile)))),
-                temporal_tile_sizes=outer,
-                spatial_tile_sizes=inner,
+                temporal_tile_sizes=FrozenDict(outer),
+                spatial_tile_sizes=FrozenDict(inner),
                 spatial_order=tuple(draw(st.permutations(list(tile)))),
                 unicast=tuple(name for name in problem.tensor_names if draw(st.integers(0, 7)) == 0),
             )

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from tilewright.architecture import Architecture, Memory
+from tilewright.frozen import FrozenDict
 from tilewright.mapping import Mapping
 from tilewright.problem import Problem, Tensor
 from tilewright.report import Delivery as DeliveryReport
@@ -178,7 +179,7 @@ def _level(
         instances=here[0].utilized,
         cycles=math.ceil(compute_cycles / slowdown),
         energy_pj=sum(tensor.energy_pj for tensor in tensors.values()),
-        tensors=tensors,
+        tensors=FrozenDict(tensors),
     )
 
 

@@ -71,9 +71,7 @@ class Operand:
         self.tensor = tensor
         self.index = problem.tensor_names.index(tensor.name)
         self.matrix = problem.projection_matrix(tensor)
-        self.ranks = [
-            [(dim, int(c)) for dim, c in enumerate(row) if c] for row in self.matrix
-        ]
+        self.ranks = [[(dim, int(c)) for dim, c in enumerate(row) if c] for row in self.matrix]
         """Per rank (dimension, coefficient)."""
         self.relevant = (self.matrix != 0).any(axis=0)
         used = [dim for rank in self.ranks for dim, _ in rank]
@@ -272,9 +270,7 @@ class Chunk:
                     key = "Y" if axis == "Y" else "X"
                     used[key] = used[key] * self.spatial[entry].prod(axis=0)
             inner = number == len(self.plans) - 1
-            mesh = architecture.mesh(
-                len(architecture.clusters) if inner else self.plans[number + 1].cluster_index
-            )
+            mesh = architecture.mesh(len(architecture.clusters) if inner else self.plans[number + 1].cluster_index)
             across = math.prod(n for axis, n in mesh.items() if axis != "Y")
             legal &= (used["X"] <= across) & (used["Y"] <= mesh.get("Y", 1))
         return legal
@@ -387,7 +383,7 @@ class Chunk:
             for entry in plan.steps:
                 if entry not in self.temporal:
                     continue
-                able = (self.temporal[entry] > 1).any(axis=1)
+                able: Bools = np.any(self.temporal[entry] > 1, axis=1)
                 order = self.batch.order[self.rows, entry].astype(np.intp)
                 chosen = np.ascontiguousarray(order[able[order]].reshape(count, int(able.sum())).T)
                 dims.append(chosen)

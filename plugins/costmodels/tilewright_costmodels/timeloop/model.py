@@ -83,20 +83,27 @@ class TimeloopEvaluator(BatchEvaluator):
                         message="tiles do not divide; Timeloop's versions disagree on remainders and none is exact",
                     )
                 )
-        outcome = {"model": "timeloop", "problem": problem.name, "macs": problem.macs, "warnings": tuple(warnings)}
+        report = Report(
+            model="timeloop",
+            problem=problem.name,
+            macs=problem.macs,
+            valid=not reasons,
+            reasons=tuple(reasons),
+            warnings=tuple(warnings),
+        )
         if reasons:
-            return Report(valid=False, reasons=tuple(reasons), **outcome)
+            return report
         figures = account(problem, architecture, mapping, self.options.link_transfers)
-        return Report(
-            valid=True,
-            cycles=figures.cycles,
-            energy_pj=figures.energy_pj,
-            edp=figures.energy_pj * figures.cycles,
-            utilization=problem.macs / (architecture.compute_instances * figures.cycles),
-            compute_energy_pj=figures.compute_energy_pj,
-            levels=figures.levels,
-            networks=figures.networks,
-            **outcome,
+        return report.model_copy(
+            update={
+                "cycles": figures.cycles,
+                "energy_pj": figures.energy_pj,
+                "edp": figures.energy_pj * figures.cycles,
+                "utilization": problem.macs / (architecture.compute_instances * figures.cycles),
+                "compute_energy_pj": figures.compute_energy_pj,
+                "levels": figures.levels,
+                "networks": figures.networks,
+            }
         )
 
 
@@ -123,9 +130,7 @@ def _refusals(problem: Problem, architecture: Architecture) -> Iterator[Reason]:
 
 def largest_count(problem: Problem) -> int:
     """An upper bound on every count: operations, times the holes that strides leave in bounding boxes."""
-    spread = max(
-        math.prod(sum(rank.terms.values()) for rank in tensor.projection) for tensor in problem.tensors
-    )
+    spread = max(math.prod(sum(rank.terms.values()) for rank in tensor.projection) for tensor in problem.tensors)
     return problem.macs * spread
 
 

@@ -159,9 +159,7 @@ def traffic(problem: Problem, tensor: Tensor, levels: tuple[Level, ...], index: 
         sharing = array.sharing(shift)
         links += words * sharing.linked
         for group in sharing.groups:
-            entry = deliveries.setdefault(
-                (group.multicast, group.scatter), Delivery(group.multicast, group.scatter)
-            )
+            entry = deliveries.setdefault((group.multicast, group.scatter), Delivery(group.multicast, group.scatter))
             entry.accesses += words * group.scatter
             entry.hops += words * group.hops
 
@@ -185,9 +183,7 @@ def shifts(
     """
     box = [1 + sum(c * (tile[name] - 1) for name, c in rank.terms.items()) for rank in tensor.projection]
     volume = math.prod(box)
-    steps = [
-        tuple(rank.terms.get(loop.dimension, 0) * loop.step for rank in tensor.projection) for loop in loops
-    ]
+    steps = [tuple(rank.terms.get(loop.dimension, 0) * loop.step for rank in tensor.projection) for loop in loops]
     moving = [position for position, step in enumerate(steps) if any(step)]
     if not moving:
         return [(volume, None)]
