@@ -142,6 +142,23 @@ class MappingBatch:
             None if self.unicast is None else self.unicast[index],
         )
 
+    @classmethod
+    def join(cls, batches: Sequence[MappingBatch]) -> MappingBatch:
+        """One batch of several over the same problem and skeleton; their spatial orders must all be given or none."""
+        if len(batches) == 1:
+            return batches[0]
+        first = batches[0]
+        return cls(
+            first.problem,
+            first.skeleton,
+            np.concatenate([batch.temporal for batch in batches]),
+            np.concatenate([batch.spatial for batch in batches]),
+            np.concatenate([batch.order for batch in batches]),
+            np.concatenate([batch.keep for batch in batches]),
+            None if first.spatial_order is None else np.concatenate([batch.spatial_order for batch in batches]),
+            None if first.unicast is None else np.concatenate([batch.unicast for batch in batches]),
+        )
+
     @cached_property
     def incoming(self) -> Ints:
         """The tile that each entry is given: the problem, then the spatial tile of the entry before."""

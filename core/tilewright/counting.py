@@ -1,0 +1,122 @@
+"""Counting different mappings exactly.
+
+The slots are taken one after another; the state is what is left of every dimension, an array with one axis of divisors
+per dimension. A temporal slot in which k dimensions turn has k! orders, so the sum over all factor vectors is an
+elementary symmetric polynomial in the per-dimension operators "divide by a divisor other than 1". Everything runs
+modulo a few primes and is put together by the Chinese remainder theorem, which keeps big numbers out of the arrays.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from tilewright.mapspace import Slot
+
+Ints = NDArray[np.int64]
+
+
+def divisors(number: int) -> list[int]:
+    """All divisors, ascending.
+
+    >>> divisors(12)
+    [1, 2, 3, 4, 6, 12]
+    """
+    small = [d for d in range(1, math.isqrt(number) + 1) if number % d == 0]
+    return sorted({*small, *(number // d for d in small)})
+
+
+def count_mappings(sizes: Sequence[int], slots: Sequence[Slot], bound: int) -> int:
+    """The number of (factorisation, orders of loops longer than one trip); `bound` is no less than it."""
+    result, modulus = 0, 1
+    for prime in _primes():
+        if modulus > bound:
+            break
+        rest = _Counter(sizes, slots, prime).count()
+        result += modulus * ((rest - result) * pow(modulus, -1, prime) % prime)
+        modulus *= prime
+    return result
+
+
+def _primes() -> Iterator[int]:
+    """Primes downward from 2**31."""
+    number = 2**31 - 1
+    while True:
+        if all(number % d for d in range(3, math.isqrt(number) + 1, 2)):
+            yield number
+        number -= 2
+
+
+class _Counter:
+    def __init__(self, sizes: Sequence[int], slots: Sequence[Slot], prime: int) -> None:
+        self.prime = prime
+        self.slots = slots
+        self.divisors = [divisors(size) for size in sizes]
+
+    def count(self) -> int:
+        left: Ints = np.zeros([len(divisors) for divisors in self.divisors], dtype=np.int64)
+        left[(0,) * left.ndim] = 1  # nothing is left after the last slot
+        for slot in reversed(self.slots):
+            left = self._split(slot, left) if slot.spatial else self._step(slot, left)
+        return int(left[(-1,) * left.ndim]) % self.prime
+
+    def _divide(self, left: Ints, dim: int, slot: Slot, others: bool) -> Ints | None:
+        """Sum over allowed divisors of `dim` (1, or all others) of the array after dividing; None if there is none."""
+        able = [d for d in self.divisors[dim] if slot.allows(dim, d) and (d > 1) == others]
+        if not able:
+            return None
+        if not others:
+            return left
+        result = np.zeros_like(left)
+        for divisor in able:
+            result += self._shift(left, dim, divisor)
+        return result % self.prime
+
+    def _shift(self, left: Ints, dim: int, divisor: int) -> Ints:
+        """left[size / divisor] at every size that it divides."""
+        divisors = self.divisors[dim]
+        to = [index for index, d in enumerate(divisors) if d % divisor == 0]
+        source = [divisors.index(divisors[index] // divisor) for index in to]
+        result = np.zeros_like(left)
+        result[(slice(None),) * dim + (to,)] = left[(slice(None),) * dim + (source,)]
+        return result
+
+    def _step(self, slot: Slot, left: Ints) -> Ints:
+        """k dimensions turn, m of them in a fixed order among themselves: k! / m! orders."""
+        turning: dict[tuple[int, int], Ints] = {(0, 0): left}
+        for dim in range(left.ndim):
+            after: dict[tuple[int, int], Ints] = {}
+            for (k, m), array in turning.items():
+                for key, others in (((k, m), False), ((k + 1, m + (dim in slot.order)), True)):
+                    part = self._divide(array, dim, slot, others)
+                    if part is not None:
+                        after[key] = (after[key] + part) % self.prime if key in after else part
+            turning = after
+        total = np.zeros_like(left)
+        for (k, m), array in turning.items():
+            total += array * (math.factorial(k) // math.factorial(m) % self.prime) % self.prime
+        return total % self.prime
+
+    def _split(self, slot: Slot, left: Ints) -> Ints:
+        """The product of all trips stays within the fanout."""
+        most = slot.most or 1
+        products: dict[int, Ints] = {1: left}
+        for dim in range(left.ndim):
+            after: dict[int, Ints] = {}
+            for product, array in products.items():
+                for divisor in self.divisors[dim]:
+                    if slot.allows(dim, divisor) and product * divisor <= most:
+                        part = array if divisor == 1 else self._shift(array, dim, divisor)
+                        key = product * divisor
+                        after[key] = (after[key] + part) % self.prime if key in after else part
+            products = after
+        total = np.zeros_like(left)
+        for product, array in products.items():
+            if product >= slot.least:
+                total += array
+        return total % self.prime

@@ -1,0 +1,94 @@
+"""What a plugin tells the host about itself, before anything of it is built."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from tilewright.conformability import Capabilities
+
+if TYPE_CHECKING:
+    from tilewright.adapter import Adapter  # noqa: F401 -- named in quotes below
+    from tilewright.costmodel import CostModel  # noqa: F401 -- named in quotes below
+    from tilewright.frontend import Frontend  # noqa: F401 -- named in quotes below
+    from tilewright.mapper import Mapper  # noqa: F401 -- named in quotes below
+
+INTERFACE = 1
+"""The version of the plugin interface this host speaks."""
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class NoOptions(BaseModel):
+    """For plugins without options."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+@dataclass(frozen=True)
+class PluginSpec(Generic[T_co]):
+    """One plugin. Cheap to make: heavy libraries are imported inside `factory`.
+
+    Attributes:
+        name: unique within its kind; `distribution/name` always works too.
+        summary: one line for `tilewright plugins`.
+        factory: options -> the plugin object.
+        options: a pydantic model of the options, extra keys forbidden.
+        capabilities: what it accepts, judged without building it.
+        needs: modules it imports, looked for before it is built.
+        hint: what to type when one is missing.
+        interface: the interface version it was written for.
+    """
+
+    kind: ClassVar[str] = "plugin"
+
+    name: str
+    summary: str
+    factory: Callable[[Any], T_co]
+    options: type[BaseModel] = NoOptions
+    capabilities: Capabilities = field(default_factory=Capabilities)
+    needs: tuple[str, ...] = ()
+    hint: str | None = None
+    interface: int = INTERFACE
+
+    def missing(self) -> tuple[str, ...]:
+        """Modules of `needs` that are not installed."""
+        return tuple(name for name in self.needs if importlib.util.find_spec(name.partition(".")[0]) is None)
+
+
+@dataclass(frozen=True)
+class MapperSpec(PluginSpec["Mapper"]):
+    """A search for mappings."""
+
+    kind: ClassVar[str] = "mapper"
+
+
+@dataclass(frozen=True)
+class CostModelSpec(PluginSpec["CostModel"]):
+    """A price for mappings."""
+
+    kind: ClassVar[str] = "cost model"
+
+
+@dataclass(frozen=True)
+class FrontendSpec(PluginSpec["Frontend"]):
+    """A way in for work. `suffixes` of files it reads; `library`: names it can load -> one line with the source."""
+
+    kind: ClassVar[str] = "frontend"
+
+    suffixes: tuple[str, ...] = ()
+    library: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class AdapterSpec(PluginSpec["Adapter"]):
+    """Another tool's notation; its name is what `--from` and `--to` take."""
+
+    kind: ClassVar[str] = "adapter"
+
+
+KINDS: tuple[type[PluginSpec[Any]], ...] = (MapperSpec, CostModelSpec, FrontendSpec, AdapterSpec)

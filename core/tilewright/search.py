@@ -1,0 +1,166 @@
+"""The one driver loop: owns evaluation, counting, best so far, budget, progress and interruption."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from tilewright.batch import MappingBatch
+from tilewright.costmodel import Costs, Evaluator
+from tilewright.errors import PluginError, TilewrightError
+from tilewright.legality import legality
+from tilewright.mapper import Budget, Mapper, Run, Task
+from tilewright.mapping import Mapping
+
+Stop = Literal["finished", "deadline", "evaluations", "patience", "cancelled", "failed"]
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a search ended. `best` is None if no valid mapping was found.
+
+    `rejected`: proposals that the model priced but that break a rule of legality. `lower_bound`: proved by the mapper,
+    in the objective; `error`: what broke, when `stop` is failed.
+    """
+
+    best: Mapping | None
+    value: float
+    """The best's objective; inf if none."""
+    evaluated: int
+    valid: int
+    rejected: int
+    stop: Stop
+    cpu_seconds: float
+    wall_seconds: float
+    seed: int
+    lower_bound: float | None = None
+    error: TilewrightError | None = None
+
+    @property
+    def gap(self) -> float | None:
+        """(best - lower bound) / best; None where nothing was proved or found."""
+        if self.lower_bound is None or self.best is None:
+            return None
+        return (self.value - self.lower_bound) / self.value if self.value else 0.0
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a watcher is told after every batch."""
+
+    evaluated: int
+    valid: int
+    best: float
+    elapsed_seconds: float
+    budget: Budget
+
+
+Watcher = Callable[[Progress], None]
+
+
+def search(
+    mapper: Mapper,
+    task: Task,
+    evaluator: Evaluator,
+    budget: Budget,
+    *,
+    seed: int = 0,
+    watch: Watcher | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Result:
+    """Run a mapper until it is done or the budget is spent. Whatever ends it, the best mapping so far is returned.
+
+    The loop acts between batches only. Ctrl-C ends the search, not the program (`cancelled`); a mapper or a model that
+    crashes ends it with `failed` and a PluginError in `error`.
+    """
+    loop = _Loop(task, evaluator, Run(np.random.default_rng(seed), budget, clock), watch)
+    cpu = time.process_time()
+    stop, error = loop.run_through(mapper)
+    return Result(
+        best=loop.best,
+        value=loop.value,
+        evaluated=loop.run.evaluated,
+        valid=loop.valid,
+        rejected=loop.rejected,
+        stop=stop,
+        cpu_seconds=time.process_time() - cpu,
+        wall_seconds=loop.run.elapsed_seconds,
+        seed=seed,
+        lower_bound=loop.run.lower_bound,
+        error=error,
+    )
+
+
+class _Loop:
+    def __init__(self, task: Task, evaluator: Evaluator, run: Run, watch: Watcher | None) -> None:
+        self.task, self.evaluator, self.run, self.watch = task, evaluator, run, watch
+        self.best: Mapping | None = None
+        self.value = np.inf
+        self.valid = self.rejected = 0
+        self.improved_at = 0
+
+    def run_through(self, mapper: Mapper) -> tuple[Stop, TilewrightError | None]:
+        proposals = None
+        try:
+            proposals = mapper.search(self.task, self.run)
+            batch = next(proposals)
+            while True:
+                costs = self._evaluate(batch)
+                reason = self._over()
+                if reason:
+                    return reason, None
+                batch = proposals.send(costs)
+        except StopIteration:
+            return "finished", None
+        except KeyboardInterrupt:
+            return "cancelled", None
+        except TilewrightError as error:
+            return "failed", error
+        except Exception as error:  # a stranger's mapper or model may raise anything
+            wrapped = PluginError(f"the search broke: {type(error).__name__}: {error}")
+            wrapped.__cause__ = error
+            return "failed", wrapped
+        finally:
+            if proposals is not None:
+                proposals.close()
+
+    def _evaluate(self, proposed: MappingBatch | Sequence[Mapping]) -> Costs:
+        batch = proposed
+        if not isinstance(batch, MappingBatch):
+            batch = MappingBatch.pack(self.task.problem, batch)
+        left = self.run.remaining_evaluations
+        if left is not None and left < len(batch):
+            batch = batch.take(slice(0, left))
+        costs = self.evaluator.evaluate_batch(batch)
+        self._keep_best(batch, costs)
+        self.run.evaluated += len(batch)
+        self.valid += int(costs.valid.sum())
+        if self.watch:
+            self.watch(Progress(self.run.evaluated, self.valid, self.value, self.run.elapsed_seconds, self.run.budget))
+        return costs
+
+    def _keep_best(self, batch: MappingBatch, costs: Costs) -> None:
+        values = np.where(costs.valid, costs.of(self.task.objective), np.inf)
+        while len(values) and values.min() < self.value:
+            index = int(values.argmin())
+            mapping = batch[index]
+            if legality(self.task.problem, self.task.architecture, mapping):
+                self.best, self.value = mapping, float(values[index])
+                self.improved_at = self.run.evaluated
+                return
+            self.rejected += 1  # a model may be laxer than the rules
+            values[index] = np.inf
+
+    def _over(self) -> Stop | None:
+        budget = self.run.budget
+        if self.run.remaining_seconds <= 0:
+            return "deadline"
+        if budget.evaluations is not None and self.run.evaluated >= budget.evaluations:
+            return "evaluations"
+        if budget.patience is not None and self.run.evaluated - self.improved_at >= budget.patience:
+            return "patience"
+        return None
