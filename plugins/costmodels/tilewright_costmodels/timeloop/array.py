@@ -69,18 +69,23 @@ class Array:
     def sharing(self, shift: tuple[int, ...] | None = None) -> Sharing:
         """Multicast groups; with `shift` (words per rank) after neighbours have passed on what they held one shift
         ago, if that saves the parent deliveries."""
+        if shift is None or not self.service(shift)[1]:
+            return self._alone
+        left = ~self._linked(shift)
+        return Sharing(tuple(self._groups(self._places[left], self._sends[left])), int((~left).sum()))
+
+    def service(self, shift: tuple[int, ...] | None = None) -> tuple[int, int]:
+        """(deliveries by the parent, children served by a neighbour) of `sharing`, without the groups."""
+        alone = len(np.unique(self._sends))
         if shift is None or any(abs(move) > reach for move, reach in zip(shift, self._reach, strict=True)):
-            return self._alone
-        offsets, sends = self._offsets
-        linked = self._linked(self._places, offsets, np.array(shift, dtype=np.int64))
-        if not linked.any():
-            return self._alone
-        helped = Sharing(tuple(self._groups(self._places[~linked], sends[~linked])), int(linked.sum()))
-        return helped if helped.deliveries < self._alone.deliveries else self._alone
+            return alone, 0
+        linked = self._linked(shift)
+        helped = len(np.unique(self._sends[~linked]))
+        return (helped, int(linked.sum())) if helped < alone else (alone, 0)
 
     @cached_property
     def _alone(self) -> Sharing:
-        return Sharing(tuple(self._groups(self._places, self._offsets[1])), 0)
+        return Sharing(tuple(self._groups(self._places, self._sends)), 0)
 
     @cached_property
     def _reach(self) -> tuple[int, ...]:
@@ -96,16 +101,23 @@ class Array:
         return [grid.reshape(-1) for grid in grids]
 
     @cached_property
-    def _offsets(self) -> tuple[Ints, Ints]:
-        """Per child: displacement of its tile [child, rank]; the same with the loops that do not share [child, ...]."""
-        indices = self._indices()
+    def _offsets(self) -> Ints:
+        """Displacement of every child's tile, words [child, rank]."""
         offsets = np.zeros((self.children, self.ranks), dtype=np.int64)
-        apart = []
-        for loop, index in zip(self._ordered(), indices, strict=True):
+        for loop, index in zip(self._ordered(), self._indices(), strict=True):
             offsets += index[:, None] * np.array(loop.step, dtype=np.int64)
+        return offsets
+
+    @cached_property
+    def _sends(self) -> Ints:
+        """A number per child, equal for those that one delivery serves."""
+        sends = np.zeros(self.children, dtype=np.int64)
+        for rank in range(self.ranks):
+            sends = sends * (self._reach[rank] + 1) + self._offsets[:, rank]
+        for loop, index in zip(self._ordered(), self._indices(), strict=True):
             if not loop.shared:
-                apart.append(index)
-        return offsets, np.column_stack([offsets, *apart])
+                sends = sends * loop.trips + index
+        return sends
 
     @cached_property
     def _places(self) -> Ints:
@@ -116,8 +128,9 @@ class Array:
         width = max(self.width, across)
         return np.column_stack([number % width, number // width])
 
-    def _linked(self, places: Ints, offsets: Ints, shift: Ints) -> NDArray[np.bool_]:
+    def _linked(self, shift: tuple[int, ...]) -> NDArray[np.bool_]:
         """Children whose new words are those that a 4-neighbour was sent one shift ago."""
+        places, offsets = self._places, self._offsets
         width, height = places.max(axis=0) + 1
         grid = np.full((width + 2, height + 2), -1, dtype=np.int64)  # a margin of nobody
         x, y = places[:, 0] + 1, places[:, 1] + 1
@@ -131,8 +144,7 @@ class Array:
     def _groups(self, places: Ints, sends: Ints) -> Iterator[Group]:
         if not len(places):
             return
-        _, member = np.unique(sends, axis=0, return_inverse=True)
-        member = member.reshape(-1)
+        _, member = np.unique(sends, return_inverse=True)
         counts = np.bincount(member)
         hops = self._hops(places, member, len(counts)) if self.loops else np.zeros(1)
         for size in np.unique(counts):

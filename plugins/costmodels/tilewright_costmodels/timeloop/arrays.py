@@ -552,7 +552,7 @@ class Chunk:
         """
         plan, split = self.plans[level], self.splits[level]
         columns = [trips[rows] for _, _, trips in split.loops]
-        columns += [self.split_tile[entry][dim, rows] for entry, dim, _ in split.loops]
+        columns += [self.split_tile[entry][dim, rows] * operand.relevant[dim] for entry, dim, _ in split.loops]
         entries = sorted({entry for entry, _, _ in split.loops})
         placed = self.batch.spatial_order
         if placed is not None:
@@ -607,8 +607,7 @@ class Chunk:
                     )
                 )
         array = Array(tuple(loops), plan.width, plan.height, len(operand.ranks))
-        result = array.sharing(shift)
-        return result.deliveries, result.linked
+        return array.service(shift)
 
 
 class Moves:
