@@ -1,1 +1,25 @@
-"""Tilewright."""
+"""Built-in adapters. Only names live here; an adapter is imported when it is built."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel
+
+from tilewright.hookspecs import hookimpl
+from tilewright.plugin import AdapterSpec
+
+if TYPE_CHECKING:
+    from tilewright.adapter import Adapter
+
+
+def _timeloop(options: BaseModel) -> Adapter:
+    from tilewright_adapters.timeloop import TimeloopAdapter
+
+    return TimeloopAdapter()
+
+
+@hookimpl
+def tilewright_plugins() -> list[AdapterSpec]:
+    """The built-in adapters."""
+    return [AdapterSpec(name="timeloop", summary="Timeloop v0.2 and v0.3 input files (reading).", factory=_timeloop)]

@@ -12,7 +12,7 @@ from tilewright.mapping import Mapping
 from tilewright.problem import Problem
 from tilewright.skeleton import Skeleton
 from tilewright.testing.strategies import architectures, mappings, problems
-from tilewright_costmodels.timeloop.model import TimeloopModel, TimeloopOptions
+from tilewright_costmodels.timeloop.model import TimeloopModel
 
 
 @st.composite
@@ -28,7 +28,7 @@ def priced(draw: st.DrawFn, roomy: bool = True) -> tuple[Problem, Architecture, 
 @given(priced(), st.booleans())
 def test_batch_equals_scalar(case: tuple[Problem, Architecture, list[Mapping]], links: bool) -> None:
     problem, architecture, found = case
-    evaluator = TimeloopModel(TimeloopOptions(link_transfers=links)).bind(problem, architecture)
+    evaluator = TimeloopModel(link_transfers=links).bind(problem, architecture)
     costs = evaluator.evaluate_batch(MappingBatch.pack(problem, found))
     for index, mapping in enumerate(found):
         report = evaluator.explain(mapping)
@@ -42,7 +42,7 @@ def test_batch_equals_scalar(case: tuple[Problem, Architecture, list[Mapping]], 
 @given(priced(roomy=False))
 def test_batch_and_scalar_agree_on_validity(case: tuple[Problem, Architecture, list[Mapping]]) -> None:
     problem, architecture, found = case
-    evaluator = TimeloopModel(TimeloopOptions()).bind(problem, architecture)
+    evaluator = TimeloopModel().bind(problem, architecture)
     costs = evaluator.evaluate_batch(MappingBatch.pack(problem, found))
     assert [evaluator.explain(mapping).valid for mapping in found] == costs.valid.tolist()
     assert np.isinf(costs.energy_pj[~costs.valid]).all() and np.isinf(costs.cycles[~costs.valid]).all()
@@ -54,7 +54,7 @@ def test_a_permuted_batch_has_permuted_prices(
     case: tuple[Problem, Architecture, list[Mapping]], random: st.DataObject
 ) -> None:
     problem, architecture, found = case
-    evaluator = TimeloopModel(TimeloopOptions()).bind(problem, architecture)
+    evaluator = TimeloopModel().bind(problem, architecture)
     batch = MappingBatch.pack(problem, found)
     order = np.array(random.sample(range(len(found)), len(found)))  # type: ignore[attr-defined]
     plain, mixed = evaluator.evaluate_batch(batch), evaluator.evaluate_batch(batch.take(order))
@@ -81,4 +81,4 @@ def test_refuses_problems_whose_counts_would_not_be_exact() -> None:
         """
     )
     with pytest.raises(NotConformableError, match=r"2\*\*53"):
-        TimeloopModel(TimeloopOptions()).bind(big, architecture)
+        TimeloopModel().bind(big, architecture)

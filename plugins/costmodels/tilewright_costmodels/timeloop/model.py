@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from tilewright.architecture import Architecture
 from tilewright.batch import MappingBatch
 from tilewright.conformability import Reason
@@ -24,38 +22,28 @@ EXACT = 2**53
 """Largest product that double precision, which Timeloop and the arrays count in, holds exactly."""
 
 
-class TimeloopOptions(BaseModel):
-    """Options of the model."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    link_transfers: bool = Field(
-        default=True, description="neighbouring children pass words on, as Timeloop does unless told otherwise"
-    )
-
-
 class TimeloopModel:
     """Counts, energies and cycles of Timeloop (docs/timeloop.md gives the rules and where they differ from truth)."""
 
-    def __init__(self, options: TimeloopOptions) -> None:
-        self.options = options
+    def __init__(self, link_transfers: bool = True) -> None:
+        self.link_transfers = link_transfers
 
     def bind(self, problem: Problem, architecture: Architecture) -> TimeloopEvaluator:
         """Raises NotConformableError: axes other than X and Y, unclear homes of tensors, counts beyond 2**53."""
         reasons = tuple(_refusals(problem, architecture))
         if reasons:
             raise NotConformableError("cost model timeloop", reasons)
-        return TimeloopEvaluator(problem, architecture, self.options)
+        return TimeloopEvaluator(problem, architecture, self.link_transfers)
 
 
 class TimeloopEvaluator(BatchEvaluator):
     """The model bound to one problem and one architecture."""
 
-    def __init__(self, problem: Problem, architecture: Architecture, options: TimeloopOptions) -> None:
+    def __init__(self, problem: Problem, architecture: Architecture, link_transfers: bool) -> None:
         self.problem = problem
         self.architecture = architecture
-        self.options = options
-        self._arrays = ArrayPricer(problem, architecture, options.link_transfers)
+        self.link_transfers = link_transfers
+        self._arrays = ArrayPricer(problem, architecture, link_transfers)
 
     def evaluate_batch(self, batch: MappingBatch) -> Costs:
         return self._arrays.price(batch)
@@ -93,7 +81,7 @@ class TimeloopEvaluator(BatchEvaluator):
         )
         if reasons:
             return report
-        figures = account(problem, architecture, mapping, self.options.link_transfers)
+        figures = account(problem, architecture, mapping, self.link_transfers)
         return report.model_copy(
             update={
                 "cycles": figures.cycles,
