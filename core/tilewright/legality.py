@@ -1,18 +1,29 @@
 """Legality: Union's four rules (section IV-D), generalised; every broken rule is reported with its numbers.
 
-One mapping is judged by `legality`, a batch by `tilewright.batch`; a property test holds them together.
+One mapping is judged by `legality`, a batch by `legal`; a property test holds them together.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
-from tilewright.architecture import Architecture
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.architecture import Architecture, Cluster
+from tilewright.batch import Bools, Ints, MappingBatch
 from tilewright.conformability import Reason, Verdict
 from tilewright.document import suggestion
 from tilewright.mapping import Mapping
-from tilewright.problem import Problem
+from tilewright.problem import Problem, Tensor
+
+EXACT = 2**53
+"""Below this a product of positive integers is exact in float64; above, it at least stays above."""
+
+Numbers = NDArray[Any]
+"""float64, or Python's integers where limits are beyond EXACT."""
 
 
 def legality(problem: Problem, architecture: Architecture, mapping: Mapping) -> Verdict:
@@ -172,3 +183,107 @@ def capacity_faults(problem: Problem, architecture: Architecture, mapping: Mappi
                 where=memory.name,
                 message=f"the tiles need {need[memory.name]} words, {usable} fit",
             )
+
+
+def legal(problem: Problem, architecture: Architecture, batch: MappingBatch) -> Bools:
+    """Which mappings of a batch are legal, bool [n]: the array form of `legality`.
+
+    Arrays no mapping object could stand for (a tile below 1, an order that leaves a dimension out) are illegal too.
+    """
+    targets = [entry.target for entry in batch.skeleton.entries]
+    if batch.problem.dimension_names != problem.dimension_names or batch.problem.tensor_names != problem.tensor_names:
+        return np.zeros(len(batch), dtype=np.bool_)
+    if any(target not in architecture.cluster_index for target in targets):
+        return np.zeros(len(batch), dtype=np.bool_)
+    positions = [architecture.cluster_index[target] for target in targets]
+    if positions != sorted(positions):
+        return np.zeros(len(batch), dtype=np.bool_)
+    good = np.ones(len(batch), dtype=np.bool_)
+    good &= (batch.temporal >= 1).all(axis=(1, 2)) & (batch.spatial >= 1).all(axis=(1, 2))
+    good &= (batch.temporal[:, 0] == np.array(problem.sizes)).all(axis=1) & (batch.spatial[:, -1] == 1).all(axis=1)
+    good &= (batch.temporal <= batch.incoming).all(axis=(1, 2)) & (batch.spatial <= batch.temporal).all(axis=(1, 2))
+    good &= _are_orders(batch.order) if batch.spatial_order is None else _are_orders(batch.order, batch.spatial_order)
+    good &= _splits_fit(architecture, batch)
+    good &= _keeps_allowed(architecture, batch)
+    good &= fits(architecture, batch)
+    return good
+
+
+def _are_orders(*orders: NDArray[np.int8]) -> Bools:
+    """Whether every row is a permutation of the dimensions."""
+    good = np.ones(len(orders[0]), dtype=np.bool_)
+    for order in orders:
+        good &= (np.sort(order, axis=2) == np.arange(order.shape[2])).all(axis=(1, 2))
+    return good
+
+
+def _splits_fit(architecture: Architecture, batch: MappingBatch) -> Bools:
+    good = np.ones(len(batch), dtype=np.bool_)
+    targets = [entry.target for entry in batch.skeleton.entries]
+    for index, target in enumerate(targets):
+        last = target not in targets[index + 1 :]
+        size = architecture.clusters[architecture.cluster_index[target]].fanout.size if last else 1
+        trips = -(-batch.temporal[:, index] // np.maximum(batch.spatial[:, index], 1))
+        good &= (_exactly(trips, size).prod(axis=1) <= size).astype(np.bool_)
+    return good
+
+
+def _keeps_allowed(architecture: Architecture, batch: MappingBatch) -> Bools:
+    good = np.ones(len(batch), dtype=np.bool_)
+    good &= (batch.keep[:, 0] & batch.skeleton.entries[0].holds).all(axis=1)
+    kept: dict[str, Ints] = {}
+    for index, entry in enumerate(batch.skeleton.entries):
+        if not entry.holds:
+            continue
+        cluster = architecture.clusters[architecture.cluster_index[entry.target]]
+        if cluster.is_virtual:
+            return np.zeros(len(batch), dtype=np.bool_)
+        able = np.array([_only_memory(cluster, tensor) is not None for tensor in batch.problem.tensors])
+        good &= (able | ~batch.keep[:, index]).all(axis=1)
+        before = kept.get(entry.target, np.zeros(batch.keep[:, index].shape, dtype=np.int64))
+        kept[entry.target] = before + batch.keep[:, index]
+    for times in kept.values():
+        good &= (times <= 1).all(axis=1)
+    return good
+
+
+def _only_memory(cluster: Cluster, tensor: Tensor) -> str | None:
+    """The memory that holds a tensor, if exactly one may."""
+    able = [memory.name for memory in cluster.memories if memory.may_hold(tensor)]
+    return able[0] if len(able) == 1 else None
+
+
+def fits(architecture: Architecture, batch: MappingBatch) -> Bools:
+    """Whether the tiles fit the memories, bool [n]; all entries of one memory share its capacity."""
+    good = np.ones(len(batch), dtype=np.bool_)
+    for cluster in architecture.clusters:
+        for memory in cluster.memories:
+            usable = memory.usable_words
+            if usable is None:
+                continue
+            need: Numbers = _exactly(np.zeros(len(batch), dtype=np.int64), usable)
+            for index, entry in enumerate(batch.skeleton.entries):
+                if entry.target != cluster.name or not entry.holds:
+                    continue
+                for number, tensor in enumerate(batch.problem.tensors):
+                    if _only_memory(cluster, tensor) == memory.name and batch.keep[:, index, number].any():
+                        words = _tile_words(batch.problem, tensor, _exactly(batch.temporal[:, index], usable))
+                        need = need + words * batch.keep[:, index, number]
+            good &= (need <= usable).astype(np.bool_)
+    return good
+
+
+def _exactly(values: Ints, limit: int) -> Numbers:
+    """The same numbers in a type in which sums and products compare with `limit` as if exact."""
+    return values.astype(np.float64) if limit < EXACT else values.astype(np.object_)
+
+
+def _tile_words(problem: Problem, tensor: Tensor, extents: Numbers) -> Numbers:
+    """Words of the bounding boxes [n] that tiles of `extents` [n, dimension] span (as `Problem.tile_words`)."""
+    words = np.ones(len(extents), dtype=extents.dtype)
+    for rank in tensor.projection:
+        along = np.ones(len(extents), dtype=extents.dtype)
+        for name, coefficient in rank.terms.items():
+            along += coefficient * (extents[:, problem.dimension_names.index(name)] - 1)
+        words *= along
+    return words

@@ -1,0 +1,135 @@
+"""The array form of legality says what the scalar form says, and neither wraps."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tilewright.architecture import Architecture
+from tilewright.batch import MappingBatch
+from tilewright.legality import legal, legality
+from tilewright.mapping import Mapping
+from tilewright.problem import Problem
+from tilewright.skeleton import Skeleton
+from tilewright.testing.strategies import architectures, mappings, problems
+
+
+@st.composite
+def corrupted(draw: st.DrawFn) -> tuple[Problem, Architecture, MappingBatch]:
+    """A batch of mappings of which some numbers, names and keeps were changed at random."""
+    problem, architecture = draw(problems(max_operands=2)), draw(architectures(roomy=False))
+    found = draw(st.lists(mappings(problem, architecture), min_size=1, max_size=3))
+    batch = MappingBatch.pack(problem, [m for m in found if Skeleton.of(m) == Skeleton.of(found[0])])
+    temporal, spatial, keep = batch.temporal.copy(), batch.spatial.copy(), batch.keep.copy()
+    for array in (temporal, spatial):
+        for _ in range(draw(st.integers(0, 2))):
+            array.flat[draw(st.integers(0, array.size - 1))] = draw(st.integers(1, 13))
+    holds = np.array([entry.holds for entry in batch.skeleton.entries])
+    for _ in range(draw(st.integers(0, 2))):
+        keep.flat[draw(st.integers(0, keep.size - 1))] ^= True
+    skeleton = batch.skeleton
+    if draw(st.integers(0, 9)) == 0:
+        entries = list(skeleton.entries)
+        index = draw(st.integers(0, len(entries) - 1))
+        target = draw(st.sampled_from([cluster.name for cluster in architecture.clusters]))
+        entries[index] = replace(entries[index], target=target)
+        skeleton = Skeleton(tuple(entries))
+    return (
+        problem,
+        architecture,
+        replace(batch, skeleton=skeleton, temporal=temporal, spatial=spatial, keep=keep & holds[:, None]),
+    )
+
+
+@settings(max_examples=500, deadline=None)
+@given(corrupted())
+def test_legal_equals_legality(case: tuple[Problem, Architecture, MappingBatch]) -> None:
+    problem, architecture, batch = case
+    verdicts = [legality(problem, architecture, mapping) for mapping in batch]
+    assert legal(problem, architecture, batch).tolist() == [bool(verdict) for verdict in verdicts], verdicts
+
+
+HUGE = Problem.from_yaml(
+    """
+name: huge
+dimensions: {M: 1099511627776, K: 1099511627776}
+tensors:
+- {name: A, role: input, projection: [2147483648*M, K]}
+- {name: Z, role: output, projection: [M]}
+"""
+)
+
+
+def architecture(capacity: int, fanout: int) -> Architecture:
+    return Architecture.from_yaml(
+        f"""
+name: wide
+clusters:
+- {{name: D, memories: [{{name: D, read_energy_pj: 1, write_energy_pj: 1}}]}}
+- name: G
+  memories: [{{name: G, capacity_words: {capacity}, read_energy_pj: 1, write_energy_pj: 1}}]
+  fanout: {{size: {fanout}}}
+compute: {{energy_per_operation_pj: 1}}
+"""
+    )
+
+
+SIZE = 2**40
+NEED = (1 + 2**31 * (SIZE - 1)) * SIZE + SIZE
+
+
+@pytest.mark.parametrize("capacity", [2 * NEED, NEED // 2, 2**52, 1000])
+@pytest.mark.parametrize("fanout", [SIZE**2, SIZE**2 - 1, 2**52, 2])
+def test_products_beyond_int64(capacity: int, fanout: int) -> None:
+    """Words and trips of 2**80 and more are compared exactly, in both forms."""
+    mapping = Mapping.from_yaml(
+        f"""
+entries:
+- {{target: D, keep: [A, Z], temporal_tile_sizes: {{M: {SIZE}, K: {SIZE}}}}}
+- {{target: G, keep: [A, Z]}}
+- {{target: G, spatial_tile_sizes: {{M: 1, K: 1}}}}
+"""
+    )
+    hardware = architecture(capacity, fanout)
+    verdict = legality(HUGE, hardware, mapping)
+    assert {reason.code for reason in verdict.reasons} == {
+        *(["capacity"] if capacity < NEED else []),
+        *(["fanout"] if fanout < SIZE**2 else []),
+    }
+    assert legal(HUGE, hardware, MappingBatch.pack(HUGE, [mapping])).tolist() == [bool(verdict)]
+
+
+def test_arrays_that_are_no_mapping() -> None:
+    """A tile below 1 and an order that repeats a dimension have no scalar form; they are illegal."""
+    problem, hardware = small()
+    batch = MappingBatch.pack(problem, [SMALL])
+    assert legal(problem, hardware, batch).tolist() == [True]
+    order = batch.order.copy()
+    order[0, 0] = 0
+    assert legal(problem, hardware, replace(batch, order=order)).tolist() == [False]
+    assert legal(problem, hardware, replace(batch, temporal=batch.temporal - 4)).tolist() == [False]
+
+
+SMALL = Mapping.from_yaml(
+    """
+entries:
+- {target: D, keep: [A, Z], temporal_tile_sizes: {M: 4, K: 4}}
+- {target: G, keep: [A, Z]}
+- {target: G, spatial_tile_sizes: {M: 1, K: 1}}
+"""
+)
+
+
+def small() -> tuple[Problem, Architecture]:
+    problem = Problem.from_yaml(
+        """
+name: small
+dimensions: {M: 4, K: 4}
+tensors:
+- {name: A, role: input, projection: [M, K]}
+- {name: Z, role: output, projection: [M]}
+"""
+    )
+    return problem, architecture(100, 16)
