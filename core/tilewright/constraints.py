@@ -121,7 +121,7 @@ class Variant(Model):
 class Constraints(FileModel):
     """Named rules for one architecture (None: any that has the named clusters and memories).
 
-    `aspect` gives a flexible array another shape: cluster -> fanout size, the number of compute units unchanged.
+    `default`: the dataflow that the architecture's authors published; it applies unless another is asked for. `aspect` gives a flexible array another shape: cluster -> fanout size, the number of compute units unchanged.
     """
 
     schema_version: Literal[1] = 1
@@ -129,6 +129,7 @@ class Constraints(FileModel):
     name: Name
     architecture: Name | None = None
     source: str | None = None
+    default: bool = False
     aspect: FrozenDict[Name, Trips] = FrozenDict()
     variants: tuple[Variant, ...] = ()
 
