@@ -1,0 +1,47 @@
+"""The command line. Commands live in modules of their own and are imported when they are called."""
+
+from __future__ import annotations
+
+import sys
+from typing import NoReturn
+
+import click
+import typer
+
+from tilewright.cli import evaluate, library, mapping, plugins, schema
+from tilewright.errors import TilewrightError
+
+app = typer.Typer(
+    name="tilewright",
+    help="Any frontend, any mapper, any cost model for spatial accelerators.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("map")(mapping.map_command)
+app.command("evaluate")(evaluate.evaluate_command)
+app.command("plugins")(plugins.plugins_command)
+app.command("library")(library.library_command)
+app.command("schema")(schema.schema_command)
+
+
+def main() -> NoReturn:
+    """Run the command line. Exit codes: 0 done, 1 no valid mapping, 2 wrong input or call, 3 a plugin failed."""
+    try:
+        code = app(standalone_mode=False)
+    except TilewrightError as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(error.exit_code)
+    except click.exceptions.NoArgsIsHelpError as error:
+        typer.echo(error.format_message(), err=True)
+        sys.exit(2)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except (KeyboardInterrupt, click.Abort):
+        typer.echo("interrupted", err=True)
+        sys.exit(1)
+    except BrokenPipeError:  # the reader of a pipe has gone
+        sys.exit(0)
+    sys.exit(code if isinstance(code, int) else 0)

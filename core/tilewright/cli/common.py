@@ -1,0 +1,69 @@
+"""What several commands share: options that plugins define, numbers for people, messages beside the result."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import typer
+
+from tilewright.document import parse_document
+from tilewright.errors import InputError
+from tilewright.mapped import PluginRecord
+from tilewright.plugin import PluginSpec
+from tilewright.registry import Registration, check_options
+
+
+def note(message: str) -> None:
+    """A message to the person, never mixed with the result."""
+    typer.echo(message, err=True)
+
+
+def print_json(data: Any) -> None:
+    """One JSON document on stdout; infinities would not be JSON and are refused."""
+    typer.echo(json.dumps(data, indent=2, allow_nan=False))
+
+
+def key_values(items: Iterable[str], option: str) -> dict[str, Any]:
+    """`KEY=VALUE` words as a dict; values are read as YAML scalars. Raises InputError."""
+    result: dict[str, Any] = {}
+    for item in items:
+        key, sign, value = item.partition("=")
+        if not sign or not key:
+            raise InputError(f"{option} takes KEY=VALUE, not '{item}'")
+        result[key] = parse_document(value, source=f"{option} {item}").data
+    return result
+
+
+def record(registration: Registration, options: dict[str, Any]) -> PluginRecord:
+    """Which plugin, which version, which options. Raises InputError for options it does not take."""
+    spec: PluginSpec[Any] = registration.spec
+    checked = check_options(spec, options)
+    return PluginRecord.model_validate(
+        {
+            "name": spec.name,
+            "distribution": registration.distribution,
+            "version": registration.version,
+            "options": checked.model_dump(mode="json"),
+        }
+    )
+
+
+def figure(value: float | None, digits: int = 4) -> str:
+    """A number for a table: whole where it is short, else with a power of ten.
+
+    >>> figure(12345), figure(0.25), figure(3.03128357e16), figure(None)
+    ('12,345', '0.25', '3.031e+16', '-')
+    """
+    if value is None or math.isinf(value) or math.isnan(value):
+        return "-"
+    if value == int(value) and abs(value) < 1e9:
+        return f"{int(value):,}"
+    return f"{value:.{digits}g}"
+
+
+def percent(part: float, whole: float) -> str:
+    """A share; `-` of nothing."""
+    return f"{100 * part / whole:.1f} %" if whole else "-"

@@ -1,0 +1,150 @@
+"""`tilewright evaluate`: what a mapping costs, by one model or several."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from tilewright.adapter import InputSet
+    from tilewright.report import Report
+
+
+def evaluate_command(
+    files: Annotated[list[Path] | None, typer.Argument(help="a tool's own input files, with --from")] = None,
+    mapping: Annotated[Path | None, typer.Option("--mapping", help="mapping file")] = None,
+    problem: Annotated[str | None, typer.Option("--problem", help="problem file, formula or NAME/LAYER")] = None,
+    arch: Annotated[str | None, typer.Option("--arch", help="architecture name or file")] = None,
+    notation: Annotated[str | None, typer.Option("--from", help="notation of the files, e.g. timeloop")] = None,
+    model: Annotated[list[str] | None, typer.Option("--model", help="cost model; may be given several times")] = None,
+    model_option: Annotated[
+        list[str] | None, typer.Option("--model-option", help="KEY=VALUE for the cost models")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="print one JSON document")] = False,
+) -> None:
+    """Price a mapping. A mapping file written by `map` needs nothing else; --problem and --arch override."""
+    from tilewright.cli.common import key_values, note, print_json
+
+    inputs = _from_notation(notation, files or []) if notation else _from_files(mapping, problem, arch, files)
+    for warning in inputs.warnings:
+        note(f"warning: {warning}")
+    options = key_values(model_option or [], "--model-option")
+    reports = [_price(inputs, name, options) for name in model or ["timeloop"]]
+    if json:
+        print_json({"schema_version": 1, "results": [report_data(report) for report in reports]})
+    else:
+        for report in reports:
+            print_report(report)
+
+
+def report_data(report: Report) -> dict[str, Any]:
+    """A report as plain JSON data."""
+    return report.model_dump(mode="json")
+
+
+def _from_notation(notation: str, files: list[Path]) -> InputSet:
+    from tilewright.errors import InputError
+    from tilewright.plugin import AdapterSpec
+    from tilewright.registry import installed
+
+    if not files:
+        raise InputError("--from needs the files to read", hint=f"tilewright evaluate --from {notation} FILE...")
+    inputs = installed().make(AdapterSpec, notation).parse(files)
+    for what in ("problem", "architecture", "mapping"):
+        if getattr(inputs, what) is None:
+            names = ", ".join(str(file) for file in files)
+            raise InputError(f"{names}: no {what} in these files", hint="give all files of the set")
+    return inputs
+
+
+def _from_files(mapping: Path | None, problem: str | None, arch: str | None, files: list[Path] | None) -> InputSet:
+    from tilewright.adapter import InputSet
+    from tilewright.errors import InputError
+    from tilewright.inputs import load_architecture, load_problem
+    from tilewright.mapped import MappedProblem, read_mapping
+    from tilewright.registry import installed
+
+    if files:
+        raise InputError("files without an option need --from NOTATION", hint="or give the mapping as --mapping FILE")
+    if mapping is None:
+        raise InputError("nothing to price", hint="give --mapping FILE, or --from NOTATION FILE...")
+    found = read_mapping(mapping)
+    whole = found if isinstance(found, MappedProblem) else None
+    bare = found.mapping if isinstance(found, MappedProblem) else found
+    for what, given in (("problem", problem), ("arch", arch)):
+        if given is None and whole is None:
+            raise InputError(f"{mapping} holds a mapping only", hint=f"add --{what}")
+    return InputSet(
+        problem=load_problem(problem, installed()) if problem else whole.problem if whole else None,
+        architecture=load_architecture(arch) if arch else whole.architecture if whole else None,
+        mapping=bare,
+    )
+
+
+def _price(inputs: InputSet, name: str, options: dict[str, Any]) -> Report:
+    """The report of one model; a refusal is a report too, with the reasons."""
+    from tilewright.errors import NotConformableError, PluginError, TilewrightError
+    from tilewright.plugin import CostModelSpec
+    from tilewright.registry import installed
+    from tilewright.report import Report
+
+    assert inputs.problem is not None and inputs.architecture is not None and inputs.mapping is not None
+    registration = installed().find(CostModelSpec, name)
+    model = installed().make(CostModelSpec, name, options)
+    try:
+        verdict = registration.spec.capabilities.judge(inputs.problem, inputs.architecture)
+        if not verdict:
+            raise NotConformableError(f"cost model {name}", verdict.reasons)
+        return model.bind(inputs.problem, inputs.architecture).explain(inputs.mapping)
+    except NotConformableError as error:
+        return Report(
+            model=name, problem=inputs.problem.name, valid=False, reasons=error.reasons, macs=inputs.problem.macs
+        )
+    except TilewrightError:
+        raise
+    except Exception as error:  # a stranger's model may raise anything
+        raise PluginError(
+            f"cost model '{name}' of {registration.distribution} failed: {type(error).__name__}: {error}"
+        ) from error
+
+
+def print_report(report: Report) -> None:
+    """The report for people."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from tilewright.cli.common import figure
+
+    console = Console()
+    console.print(f"{report.problem} by {report.model}: {report.macs:,} operations", highlight=False)
+    for warning in report.warnings:
+        console.print(f"  warning: {warning}", highlight=False, markup=False)
+    if not report.valid:
+        console.print("  not valid:", highlight=False)
+        for reason in report.reasons:
+            console.print(f"  - {reason}", highlight=False, markup=False)
+        return
+    console.print(
+        f"  energy {figure(report.energy_pj)} pJ, {figure(report.cycles)} cycles, EDP {figure(report.edp)} pJ x cycles, "
+        f"utilization {figure(report.utilization)}",
+        highlight=False,
+    )
+    table = Table(box=None, pad_edge=False)
+    for column, justify in (
+        ("level", "left"), ("tensor", "left"), ("instances", "right"), ("tile words", "right"),
+        ("reads", "right"), ("fills", "right"), ("updates", "right"), ("energy pJ", "right"),
+    ):  # fmt: skip
+        table.add_column(column, justify=justify)  # type: ignore[arg-type]
+    for level in report.levels:
+        for index, (name, counts) in enumerate(level.tensors.items()):
+            table.add_row(
+                level.name if index == 0 else "",
+                name,
+                *(figure(n) for n in (counts.instances, counts.tile_words, counts.reads, counts.fills, counts.updates)),
+                figure(counts.energy_pj),
+            )
+    table.add_row("compute", "", "", "", "", "", "", figure(report.compute_energy_pj))
+    console.print(table)
+    console.print("  counts are words per instance; energy is over all instances", highlight=False)

@@ -1,0 +1,127 @@
+"""`tilewright map`: a network onto an accelerator."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from tilewright.mapper import Budget
+    from tilewright.network import Method
+
+DEFAULT_EVALUATIONS = 100_000
+"""Per distinct problem, when the user sets no limit at all."""
+
+
+class ObjectiveName(StrEnum):
+    """What to make small."""
+
+    edp = "edp"
+    energy = "energy"
+    cycles = "cycles"
+
+
+def map_command(
+    workload: Annotated[
+        str,
+        typer.Argument(help="ONNX file, workload or problem YAML, library name (resnet50), NAME/LAYER, or a formula"),
+    ],
+    arch: Annotated[str, typer.Option("--arch", help="architecture: library name or YAML file")],
+    mapper: Annotated[str, typer.Option("--mapper", help="search to use")] = "random",
+    model: Annotated[str, typer.Option("--model", help="cost model that guides it")] = "timeloop",
+    objective: Annotated[ObjectiveName, typer.Option("--objective", help="what to make small")] = ObjectiveName.edp,
+    constraints: Annotated[
+        str | None,
+        typer.Option("--constraints", help="name, file or none; default: the architecture's published dataflow"),
+    ] = None,
+    seconds: Annotated[float | None, typer.Option("--seconds", min=0.0, help="time per distinct layer")] = None,
+    evaluations: Annotated[
+        int | None,
+        typer.Option(
+            "--evaluations",
+            min=1,
+            help=f"mappings per distinct layer (default {DEFAULT_EVALUATIONS:,}, none with --seconds)",
+        ),
+    ] = None,
+    patience: Annotated[
+        int | None, typer.Option("--patience", min=1, help="stop a layer after this many mappings without a better one")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="the same seed gives the same result")] = 0,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="folder for mapping files and summaries")
+    ] = None,
+    batch: Annotated[int | None, typer.Option("--batch", min=1, help="batch size of an ONNX model")] = None,
+    size: Annotated[
+        list[str] | None, typer.Option("--size", help="NAME=N, a dynamic dimension of an ONNX model")
+    ] = None,
+    mapper_option: Annotated[list[str] | None, typer.Option("--mapper-option", help="KEY=VALUE for the mapper")] = None,
+    model_option: Annotated[list[str] | None, typer.Option("--model-option", help="KEY=VALUE for the model")] = None,
+    json: Annotated[bool, typer.Option("--json", help="print one JSON document")] = False,
+) -> None:
+    """Map every distinct layer of a workload onto an architecture and price it."""
+    from tilewright.cli.common import key_values, note, print_json
+    from tilewright.cli.outcome import Outcome
+    from tilewright.cli.progress import watching
+    from tilewright.inputs import load_workload
+    from tilewright.mapper import Budget
+    from tilewright.network import map_workload
+    from tilewright.registry import installed
+
+    if seconds is None and evaluations is None and mapper != "exhaustive":
+        evaluations = DEFAULT_EVALUATIONS
+    budget = Budget(evaluations, seconds, patience)
+    method = _method(arch, constraints, mapper, mapper_option, model, model_option, objective, budget, seed)
+    frontend_options: dict[str, object] = {} if batch is None else {"batch": batch}
+    if size:
+        frontend_options["sizes"] = key_values(size, "--size")
+    network = load_workload(workload, installed(), frontend_options)
+    outcome = Outcome(network, method, output)
+    with watching(network, method.budget) as watch:
+        for layer in map_workload(network, method, watch):
+            outcome.add(layer)
+            installed().manager.hook.tilewright_search_done(layer=layer.name, result=layer.result)
+    outcome.finish()
+    for message in outcome.messages():
+        note(message)
+    if json:
+        print_json(outcome.data())
+    else:
+        outcome.print()
+    raise typer.Exit(outcome.exit_code)
+
+
+def _method(
+    arch: str,
+    constraints: str | None,
+    mapper: str,
+    mapper_option: list[str] | None,
+    model: str,
+    model_option: list[str] | None,
+    objective: ObjectiveName,
+    budget: Budget,
+    seed: int,
+) -> Method:
+    from tilewright.cli.common import key_values, record
+    from tilewright.inputs import load_architecture, load_constraints
+    from tilewright.network import Method
+    from tilewright.plugin import CostModelSpec, MapperSpec
+    from tilewright.registry import installed
+
+    registry = installed()
+    for_mapper = key_values(mapper_option or [], "--mapper-option")
+    for_model = key_values(model_option or [], "--model-option")
+    architecture = load_architecture(arch)
+    return Method(
+        architecture=architecture,
+        constraints=load_constraints(constraints, architecture),
+        mapper=registry.make(MapperSpec, mapper, for_mapper),
+        mapper_record=record(registry.find(MapperSpec, mapper), for_mapper),
+        model=registry.make(CostModelSpec, model, for_model),
+        model_record=record(registry.find(CostModelSpec, model), for_model),
+        objective=objective.value,
+        budget=budget,
+        seed=seed,
+    )

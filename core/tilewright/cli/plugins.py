@@ -1,0 +1,122 @@
+"""`tilewright plugins`: what is installed, what failed to load, what a plugin takes."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from tilewright.registry import Registration, Registry
+
+
+class Action(StrEnum):
+    """What to do."""
+
+    list = "list"
+    show = "show"
+    check = "check"
+
+
+def plugins_command(
+    action: Annotated[Action, typer.Argument(help="list, show NAME or check NAME")] = Action.list,
+    name: Annotated[str | None, typer.Argument(help="a plugin, or distribution/plugin")] = None,
+    json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
+) -> None:
+    """List plugins, show one with its options, or check that one keeps its promises."""
+    from tilewright.cli.common import print_json
+    from tilewright.errors import InputError
+    from tilewright.registry import installed
+
+    registry = installed()
+    if action == Action.list:
+        rows = [_row(registration) for registration in registry.registrations]
+        broken = [str(each) for each in registry.broken]
+        if json:
+            print_json({"schema_version": 1, "plugins": rows, "broken": broken})
+        else:
+            _print_list(rows, broken)
+        return
+    if name is None:
+        raise InputError(f"plugins {action} needs a name", hint=f"tilewright plugins {action} random")
+    found = _named(registry, name)
+    if action == Action.check:
+        _check(found)
+    elif json:
+        print_json({"schema_version": 1, "plugins": [_details(each) for each in found]})
+    else:
+        for registration in found:
+            _print_details(_details(registration))
+
+
+def _named(registry: Registry, name: str) -> list[Registration]:
+    """Every plugin of that name, whatever its kind."""
+    from tilewright.plugin import KINDS
+    from tilewright.registry import UnknownPluginError
+
+    found = []
+    for kind in KINDS:
+        if any(name in (each.spec.name, each.long_name) for each in registry.of_kind(kind)):
+            found.append(registry.find(kind, name))
+    if not found:
+        from tilewright.document import suggestion
+
+        names = sorted({each.spec.name for each in registry.registrations})
+        raise UnknownPluginError(
+            f"no plugin is called '{name}'{suggestion(name, names)}; installed: {', '.join(names)}"
+        )
+    return found
+
+
+def _row(registration: Registration) -> dict[str, Any]:
+    spec = registration.spec
+    return {
+        "kind": spec.kind,
+        "name": spec.name,
+        "distribution": registration.distribution,
+        "version": registration.version,
+        "summary": spec.summary,
+        "missing": list(spec.missing()),
+    }
+
+
+def _details(registration: Registration) -> dict[str, Any]:
+    spec = registration.spec
+    return _row(registration) | {
+        "needs": list(spec.needs),
+        "hint": spec.hint,
+        "capabilities": spec.capabilities.model_dump(mode="json"),
+        "options": spec.options.model_json_schema().get("properties", {}),
+    }
+
+
+def _print_list(rows: list[dict[str, Any]], broken: list[str]) -> None:
+    widths = {
+        key: max(len(key), *(len(str(row[key])) for row in rows)) if rows else 0
+        for key in ("kind", "name", "distribution")
+    }
+    for row in rows:
+        lead = "  ".join(str(row[key]).ljust(width) for key, width in widths.items())
+        missing = f" (needs {', '.join(row['missing'])}, not installed)" if row["missing"] else ""
+        typer.echo(f"{lead}  {row['summary']}{missing}")
+    if broken:
+        typer.echo("failed to load:", err=True)
+        for line in broken:
+            typer.echo(f"  {line}", err=True)
+
+
+def _print_details(details: dict[str, Any]) -> None:
+    typer.echo(f"{details['kind']} {details['name']} ({details['distribution']} {details['version']})")
+    typer.echo(f"  {details['summary']}")
+    for option, schema in details["options"].items():
+        default = schema.get("default", "required")
+        typer.echo(f"  option {option} (default {default}): {schema.get('description', '')}")
+    limits = {key: value for key, value in details["capabilities"].items() if value not in (None, True)}
+    typer.echo(f"  limits: {', '.join(f'{key}={value}' for key, value in limits.items()) or 'none declared'}")
+    if details["missing"]:
+        typer.echo(f"  missing: {', '.join(details['missing'])}; {details['hint'] or ''}")
+
+
+def _check(found: list[Registration]) -> None:
+    raise NotImplementedError

@@ -1,0 +1,44 @@
+"""`tilewright schema`: the JSON schema of a file kind, for editors and other languages."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+from pydantic import BaseModel
+
+
+class Kind(StrEnum):
+    """File kinds."""
+
+    problem = "problem"
+    workload = "workload"
+    architecture = "architecture"
+    mapping = "mapping"
+    constraints = "constraints"
+    mapped = "mapped"
+    report = "report"
+
+
+def schema_command(kind: Annotated[Kind, typer.Argument(help="which kind of file")]) -> None:
+    """Print the JSON schema of a kind of file."""
+    from tilewright.architecture import Architecture
+    from tilewright.cli.common import print_json
+    from tilewright.constraints import Constraints
+    from tilewright.mapped import MappedProblem
+    from tilewright.mapping import Mapping
+    from tilewright.problem import Problem
+    from tilewright.report import Report
+    from tilewright.workload import Workload
+
+    models: dict[Kind, type[BaseModel]] = {
+        Kind.problem: Problem,
+        Kind.workload: Workload,
+        Kind.architecture: Architecture,
+        Kind.mapping: Mapping,
+        Kind.constraints: Constraints,
+        Kind.mapped: MappedProblem,
+        Kind.report: Report,
+    }
+    print_json(models[kind].model_json_schema())
