@@ -5,11 +5,9 @@ from __future__ import annotations
 import sys
 from typing import NoReturn
 
-import click
 import typer
 
 from tilewright.cli import evaluate, library, mapping, plugins, schema
-from tilewright.errors import TilewrightError
 
 app = typer.Typer(
     name="tilewright",
@@ -29,19 +27,14 @@ app.command("schema")(schema.schema_command)
 def main() -> NoReturn:
     """Run the command line. Exit codes: 0 done, 1 no valid mapping, 2 wrong input or call, 3 a plugin failed."""
     try:
-        code = app(standalone_mode=False)
-    except TilewrightError as error:
-        typer.echo(f"error: {error}", err=True)
-        sys.exit(error.exit_code)
-    except click.exceptions.NoArgsIsHelpError as error:
-        typer.echo(error.format_message(), err=True)
-        sys.exit(2)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(2)
-    except (KeyboardInterrupt, click.Abort):
-        typer.echo("interrupted", err=True)
-        sys.exit(1)
+        app()
     except BrokenPipeError:  # the reader of a pipe has gone
         sys.exit(0)
-    sys.exit(code if isinstance(code, int) else 0)
+    except Exception as error:
+        from tilewright.errors import TilewrightError  # only now: listing plugins should start quickly
+
+        if not isinstance(error, TilewrightError):
+            raise
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(error.exit_code)
+    sys.exit(0)

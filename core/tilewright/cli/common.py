@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -15,10 +16,20 @@ from tilewright.mapped import PluginRecord
 from tilewright.plugin import PluginSpec
 from tilewright.registry import Registration, check_options
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 
 def note(message: str) -> None:
     """A message to the person, never mixed with the result."""
     typer.echo(message, err=True)
+
+
+def console() -> Console:
+    """Where tables go: as wide as the terminal, and wide enough for every column in a file or a pipe."""
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else 160, highlight=False, markup=False)
 
 
 def print_json(data: Any) -> None:
@@ -59,7 +70,7 @@ def figure(value: float | None, digits: int = 4) -> str:
     """
     if value is None or math.isinf(value) or math.isnan(value):
         return "-"
-    if value == int(value) and abs(value) < 1e9:
+    if value == int(value) and abs(value) < 1e8:
         return f"{int(value):,}"
     return f"{value:.{digits}g}"
 

@@ -112,24 +112,22 @@ def _price(inputs: InputSet, name: str, options: dict[str, Any]) -> Report:
 
 def print_report(report: Report) -> None:
     """The report for people."""
-    from rich.console import Console
     from rich.table import Table
 
-    from tilewright.cli.common import figure
+    from tilewright.cli.common import console, figure
 
-    console = Console()
-    console.print(f"{report.problem} by {report.model}: {report.macs:,} operations", highlight=False)
+    out = console()
+    out.print(f"{report.problem} by {report.model}: {report.macs:,} operations")
     for warning in report.warnings:
-        console.print(f"  warning: {warning}", highlight=False, markup=False)
+        out.print(f"  warning: {warning}")
     if not report.valid:
-        console.print("  not valid:", highlight=False)
+        out.print("  not valid:")
         for reason in report.reasons:
-            console.print(f"  - {reason}", highlight=False, markup=False)
+            out.print(f"  - {reason}")
         return
-    console.print(
+    out.print(
         f"  energy {figure(report.energy_pj)} pJ, {figure(report.cycles)} cycles, EDP {figure(report.edp)} pJ x cycles, "
-        f"utilization {figure(report.utilization)}",
-        highlight=False,
+        f"utilization {figure(report.utilization)}"
     )
     table = Table(box=None, pad_edge=False)
     for column, justify in (
@@ -146,5 +144,5 @@ def print_report(report: Report) -> None:
                 figure(counts.energy_pj),
             )
     table.add_row("compute", "", "", "", "", "", "", figure(report.compute_energy_pj))
-    console.print(table)
-    console.print("  counts are words per instance; energy is over all instances", highlight=False)
+    out.print(table)
+    out.print("  counts are words per instance; energy is over all instances")

@@ -21,7 +21,7 @@ def library_command(
     json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
 ) -> None:
     """List the library's architectures (with their constraints) and workloads."""
-    from tilewright.cli.common import print_json
+    from tilewright.cli.common import console, print_json
     from tilewright.inputs import workload_names
     from tilewright.registry import installed
 
@@ -35,10 +35,9 @@ def library_command(
         }
         print_json(found)
         return
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console()
+    out = console()
     if archs:
         table = Table(
             "architecture", "compute units", "memories, outermost first", "constraints (* by default)", box=None
@@ -46,12 +45,12 @@ def library_command(
         for arch in archs:
             names = [f"*{name}" if name == arch["dataflow"] else name for name in arch["constraints"]]
             table.add_row(arch["name"], f"{arch['compute_units']:,}", ", ".join(arch["memories"]), ", ".join(names))
-        console.print(table)
+        out.print(table)
     if workloads:
         table = Table("workload", "source", box=None)
         for name, source in workloads.items():
             table.add_row(name, source)
-        console.print(table)
+        out.print(table)
 
 
 def _architectures() -> list[dict[str, Any]]:

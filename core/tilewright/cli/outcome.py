@@ -7,15 +7,17 @@ import json
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
 from rich.table import Table
 
-from tilewright.cli.common import figure, percent
-from tilewright.errors import InputError, PluginError
+from tilewright.cli.common import console, figure, percent
+from tilewright.errors import InputError
 from tilewright.network import MappedLayer, Method, mapping_file
 from tilewright.workload import Workload
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 COLUMNS = ("layer", "count", "MACs", "energy pJ", "cycles", "utilization", "EDP pJ x cycles", "share of energy")
 
@@ -77,9 +79,10 @@ class Outcome:
 
     @property
     def exit_code(self) -> int:
-        """0 when every layer has a mapping, 3 when a plugin broke, else 1."""
-        if any(isinstance(layer.error, PluginError) for layer in self.layers):
-            return 3
+        """0 when every layer has a mapping; else that of the worst error, or 1."""
+        errors = [layer.error.exit_code for layer in self.layers if layer.error is not None]
+        if errors:
+            return max(errors)
         everything = len(self.layers) == len(self.workload.distinct())
         return 0 if everything and all(layer.report is not None for layer in self.layers) else 1
 
@@ -166,7 +169,7 @@ class Outcome:
 
     def print(self) -> None:
         """The table for people."""
-        console = Console()
+        out = console()
         method, totals = self.method, self._totals()
         title = (
             f"{self.workload.name} on {method.architecture.name} (constraints {method.constraints.name}), "
@@ -193,17 +196,14 @@ class Outcome:
             "total", str(sum(layer.count for layer in self.layers)), figure(totals["macs"]), figure(totals["energy_pj"]),
             figure(totals["cycles"]), "", figure(totals["edp"]), "",
         )  # fmt: skip
-        console.print(table)
-        self._print_unmapped(console)
+        out.print(table)
+        self._print_unmapped(out)
         evaluated = sum(layer.result.evaluated for layer in self.layers if layer.result)
         seconds = sum(layer.result.wall_seconds for layer in self.layers if layer.result)
         if seconds:
-            console.print(
-                f"{evaluated:,} mappings priced in {seconds:.1f} s ({evaluated / seconds:,.0f} per second)",
-                highlight=False,
-            )
+            out.print(f"{evaluated:,} mappings priced in {seconds:.1f} s ({evaluated / seconds:,.0f} per second)")
 
-    def _print_unmapped(self, console: Console) -> None:
+    def _print_unmapped(self, out: Console) -> None:
         """Operators that are not mapped, by kind, with their share of all scalar operations."""
         if not self.workload.unmapped:
             return
@@ -219,4 +219,4 @@ class Outcome:
             unknown = any(n is None for n in groups[operator, reason])
             share = "unknown" if unknown else percent(operations, work) if operations else "none"
             table.add_row(operator, str(len(groups[operator, reason])), share, reason)
-        console.print(table)
+        out.print(table)

@@ -36,7 +36,7 @@ def _known(what: str, name: str, known: tuple[str, ...]) -> None:
     if name not in known:
         raise UnknownNameError(
             f"no {what} is called '{name}'{suggestion(name, known)}; known: {', '.join(known)}",
-            hint=f"tilewright library lists them; a {what} of your own is given as a YAML file",
+            hint="tilewright library lists them; one of your own is given as a YAML file",
         )
 
 
