@@ -61,6 +61,18 @@ class UnknownNameError(TilewrightError, LookupError):
     code = "unknown_name"
 
 
+class UnknownPluginError(UnknownNameError):
+    """No plugin has this name; the message lists those that have one, and those that failed to load."""
+
+    code = "unknown_plugin"
+
+
+class AmbiguousPluginError(UnknownNameError):
+    """Several distributions offer a plugin of this name; `distribution/name` says which."""
+
+    code = "ambiguous_plugin"
+
+
 class NotConformableError(TilewrightError, ValueError):
     """A plugin cannot take this problem, architecture or mapping; `reasons` says why."""
 

@@ -45,6 +45,8 @@ class PluginSpec(Generic[T_co]):
     """
 
     kind: ClassVar[str] = "plugin"
+    methods: ClassVar[tuple[str, ...]] = ()
+    """What the factory's product must be able to do."""
 
     name: str
     summary: str
@@ -65,6 +67,7 @@ class MapperSpec(PluginSpec["Mapper"]):
     """A search for mappings."""
 
     kind: ClassVar[str] = "mapper"
+    methods: ClassVar[tuple[str, ...]] = ("search",)
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,7 @@ class CostModelSpec(PluginSpec["CostModel"]):
     """A price for mappings."""
 
     kind: ClassVar[str] = "cost model"
+    methods: ClassVar[tuple[str, ...]] = ("bind",)
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,7 @@ class FrontendSpec(PluginSpec["Frontend"]):
     """A way in for work. `suffixes` of files it reads; `library`: names it can load -> one line with the source."""
 
     kind: ClassVar[str] = "frontend"
+    methods: ClassVar[tuple[str, ...]] = ("recognises", "load")
 
     suffixes: tuple[str, ...] = ()
     library: Mapping[str, str] = field(default_factory=dict)
@@ -89,6 +94,7 @@ class AdapterSpec(PluginSpec["Adapter"]):
     """Another tool's notation; its name is what `--from` and `--to` take."""
 
     kind: ClassVar[str] = "adapter"
+    methods: ClassVar[tuple[str, ...]] = ("expressible", "render", "parse")
 
 
 KINDS: tuple[type[PluginSpec[Any]], ...] = (MapperSpec, CostModelSpec, FrontendSpec, AdapterSpec)

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 import pluggy
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from tilewright import hookspecs
 from tilewright.document import suggestion
-from tilewright.errors import InputError, PluginError, TilewrightError, UnknownNameError
+from tilewright.errors import AmbiguousPluginError, InputError, PluginError, TilewrightError, UnknownPluginError
 from tilewright.plugin import INTERFACE, KINDS, AdapterSpec, CostModelSpec, FrontendSpec, MapperSpec, PluginSpec
 
 if TYPE_CHECKING:
@@ -32,20 +33,9 @@ GROUP = "tilewright"
 BUILTIN = "tilewright"
 """The distribution whose plugin names nobody can take over."""
 DISABLE = "TILEWRIGHT_DISABLE"
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.\-]*")
 
 S = TypeVar("S", bound=PluginSpec[Any])
-
-
-class UnknownPluginError(UnknownNameError):
-    """No plugin has this name."""
-
-    code = "unknown_plugin"
-
-
-class AmbiguousPluginError(UnknownNameError):
-    """Several distributions offer a plugin of this name."""
-
-    code = "ambiguous_plugin"
 
 
 @dataclass(frozen=True)
@@ -79,21 +69,28 @@ class Broken:
 
 
 class Registry:
-    """All plugins that loaded, and those that did not."""
+    """All plugins that loaded, those that did not, and those the user switched off.
 
-    def __init__(self) -> None:
+    `disabled`: names (`name` or `distribution/name`) of entry points and plugins to leave out.
+    """
+
+    def __init__(self, disabled: Iterable[str] = ()) -> None:
         self.registrations: list[Registration] = []
         self.broken: list[Broken] = []
+        self.disabled = frozenset(disabled)
         self.manager = pluggy.PluginManager(hookspecs.PROJECT)
         self.manager.add_hookspecs(hookspecs)
 
     def add(self, spec: PluginSpec[Any], distribution: str, version: str | None = None) -> None:
-        """Register one plugin. Raises ValueError if it is no spec of ours, or its name is taken in its distribution."""
-        if not isinstance(spec, KINDS):
-            raise ValueError(f"expected a MapperSpec, CostModelSpec, FrontendSpec or AdapterSpec, got {spec!r}")
-        if spec.interface != INTERFACE:
-            raise ValueError(f"'{spec.name}' was written for interface {spec.interface}, this is {INTERFACE}")
+        """Register one plugin, unless it is disabled.
+
+        Raises:
+            ValueError: it is no spec of ours, badly filled in, or its name is taken in its distribution.
+        """
+        _check_spec(spec)
         new = Registration(spec, distribution, version)
+        if self.disabled & {spec.name, new.long_name}:
+            return
         for old in self.registrations:
             if old.spec.kind == spec.kind and old.long_name == new.long_name:
                 raise ValueError(f"{distribution} registers two {spec.kind}s called '{spec.name}'")
@@ -123,6 +120,8 @@ class Registry:
             names = [entry.spec.name for entry in known]
             message = f"no {kind.kind} is called '{name}'{suggestion(name, names)}"
             message += f"; installed: {', '.join(names) or 'none'}"
+            if self.disabled:
+                message += f"; switched off by {DISABLE}: {', '.join(sorted(self.disabled))}"
             if self.broken:
                 message += "\nplugins that failed to load:" + "".join(f"\n  - {broken}" for broken in self.broken)
             raise UnknownPluginError(message)
@@ -153,7 +152,7 @@ class Registry:
             )
         checked = check_options(spec, options or {})
         try:
-            return spec.factory(checked)
+            built = spec.factory(checked)
         except TilewrightError:
             raise
         except Exception as error:  # a stranger's factory may raise anything
@@ -161,9 +160,18 @@ class Registry:
                 f"{spec.kind} '{spec.name}' of {registration.distribution} could not be built: "
                 f"{type(error).__name__}: {error}"
             ) from error
+        lacking = [name for name in spec.methods if not callable(getattr(built, name, None))]
+        if lacking:
+            raise PluginError(
+                f"{spec.kind} '{spec.name}' of {registration.distribution} is a {type(built).__name__} "
+                f"without {', '.join(lacking)}; it keeps no promise of a {spec.kind}"
+            )
+        return built
 
     def load(self, entry_point: EntryPoint) -> None:
         """Load one entry point; whatever goes wrong is recorded in `broken` and leaves nothing behind."""
+        if self.disabled & {entry_point.name, f"{_origin(entry_point)[0]}/{entry_point.name}"}:
+            return
         distribution, version = _origin(entry_point)
         name = f"{distribution}/{entry_point.name}"
         stage = "import"
@@ -184,20 +192,37 @@ class Registry:
 
     def _specs(self, module: ModuleType, name: str) -> list[PluginSpec[Any]]:
         """What one plugin's own hook returns: a hook that raises cannot take the others with it."""
+        own = {caller.name for caller in self.manager.get_hookcallers(module) or ()}
+        if not own:
+            raise ValueError(f"{name} has no hook; mark tilewright_plugins() with tilewright.hookspecs.hookimpl")
+        if "tilewright_plugins" not in own:
+            return []  # it only watches
         others = [plugin for plugin in self.manager.get_plugins() if plugin is not module]
         caller = self.manager.subset_hook_caller("tilewright_plugins", others)
-        answers = caller()
-        specs: list[PluginSpec[Any]] = []
-        for answer in answers:
-            if not isinstance(answer, Sequence):
-                raise ValueError(f"tilewright_plugins() of {name} returned {type(answer).__name__}, expected a list")
-            specs.extend(answer)
-        return specs
+        answers = caller() or [None]  # pluggy drops an answer of None
+        if not isinstance(answers[0], Sequence):
+            raise ValueError(f"tilewright_plugins() of {name} returned {type(answers[0]).__name__}, expected a list")
+        return list(answers[0])
+
+
+def _check_spec(spec: Any) -> None:  # from a stranger: anything
+    """Raises ValueError with what is wrong with a spec."""
+    if not isinstance(spec, KINDS):
+        raise ValueError(f"expected a MapperSpec, CostModelSpec, FrontendSpec or AdapterSpec, got {spec!r}")
+    if spec.interface != INTERFACE:
+        raise ValueError(f"'{spec.name}' was written for interface {spec.interface}, this is {INTERFACE}")
+    name, options = cast(Any, spec.name), cast(Any, spec.options)
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is no name for a plugin: a letter, then letters, digits, '_', '-' or '.'")
+    if not callable(spec.factory):
+        raise ValueError(f"the factory of '{spec.name}' is {spec.factory!r}, which cannot be called")
+    if not (isinstance(options, type) and issubclass(options, BaseModel)):
+        raise ValueError(f"the options of '{name}' are {options!r}, expected a pydantic model class")
 
 
 def _origin(entry_point: EntryPoint) -> tuple[str, str | None]:
-    """Name and version of the distribution an entry point belongs to."""
-    if entry_point.dist is None:
+    """Name and version of the distribution an entry point belongs to; `unknown` where its metadata is broken."""
+    if entry_point.dist is None or not entry_point.dist.metadata["Name"]:
         return "unknown", None
     return entry_point.dist.name, entry_point.dist.version
 
@@ -221,14 +246,14 @@ def check_options(spec: PluginSpec[Any], options: Mapping[str, Any]) -> Any:
 def discover(entry_points: Iterable[EntryPoint] | None = None) -> Registry:
     """A registry of the given entry points, by default those of all installed distributions.
 
-    Names (`name` or `distribution/name`) in the environment variable TILEWRIGHT_DISABLE are skipped.
+    Entry points and plugins named (`name` or `distribution/name`) in the environment variable TILEWRIGHT_DISABLE are
+    left out.
     """
     disabled = {name.strip() for name in os.environ.get(DISABLE, "").split(",") if name.strip()}
     found = importlib.metadata.entry_points(group=GROUP) if entry_points is None else entry_points
-    registry = Registry()
+    registry = Registry(disabled)
     for entry_point in sorted(found, key=lambda point: (_origin(point)[0] != BUILTIN, _origin(point)[0], point.name)):
-        if not disabled & {entry_point.name, f"{_origin(entry_point)[0]}/{entry_point.name}"}:
-            registry.load(entry_point)
+        registry.load(entry_point)
     return registry
 
 

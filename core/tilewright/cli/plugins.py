@@ -52,8 +52,8 @@ def plugins_command(
 
 def _named(registry: Registry, name: str) -> list[Registration]:
     """Every plugin of that name, whatever its kind."""
+    from tilewright.errors import UnknownPluginError
     from tilewright.plugin import KINDS
-    from tilewright.registry import UnknownPluginError
 
     found = []
     for kind in KINDS:
