@@ -1,0 +1,97 @@
+"""A place in a document: a value that knows where it stands, so that every complaint has file and line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.document import Document, suggestion
+from tilewright.errors import InputError
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """A value inside a document."""
+
+    document: Document
+    path: tuple[str | int, ...] = ()
+
+    @property
+    def value(self) -> Any:
+        data = self.document.data
+        for step in self.path:
+            data = data[step]
+        return data
+
+    def child(self, step: str | int) -> Cursor:
+        return Cursor(self.document, (*self.path, step))
+
+    def error(self, message: str, hint: str | None = None) -> InputError:
+        """For `raise`: the message with the place of this value."""
+        return InputError(message, location=self.document.locate(self.path), hint=hint)
+
+    def fields(self, what: str) -> dict[str, Cursor]:
+        """The entries of a mapping; keys in one spelling, `word-bits` as `word_bits`. Raises InputError."""
+        if not isinstance(self.value, dict):
+            raise self.error(f"{what} must be a mapping of names to values (found {self.value!r})")
+        result: dict[str, Cursor] = {}
+        for key in self.value:
+            name = key.replace("-", "_")
+            if name in result:
+                raise self.child(key).error(f"'{key}' stands twice, once with a hyphen and once without")
+            result[name] = self.child(key)
+        return result
+
+    def items(self, what: str) -> list[Cursor]:
+        """The elements of a list. Raises InputError."""
+        if not isinstance(self.value, list):
+            raise self.error(f"{what} must be a list (found {self.value!r})")
+        return [self.child(index) for index in range(len(self.value))]
+
+    def text(self, what: str) -> str:
+        """A word. Raises InputError."""
+        if not isinstance(self.value, str) or not self.value.strip():
+            raise self.error(f"{what} must be a word (found {self.value!r})")
+        return self.value.strip()
+
+    def names(self, what: str, known: Iterable[str]) -> tuple[str, ...]:
+        """A list of known names, each once. Raises InputError."""
+        result = tuple(item.choice(what, known) for item in self.items(f"{what} list"))
+        if len(set(result)) != len(result):
+            raise self.error(f"a {what} stands twice: {', '.join(result)}")
+        return result
+
+    def choice(self, what: str, known: Iterable[str]) -> str:
+        """One of the known names. Raises InputError."""
+        name, options = str(self.value), list(known)
+        if name not in options:
+            raise self.error(
+                f"there is no {what} '{name}'{suggestion(name, options)}", hint=f"one of {', '.join(options)}"
+            )
+        return name
+
+    def whole(self, what: str, least: int = 1) -> int:
+        """An integer, at least `least`. Raises InputError."""
+        value = self.value
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise self.error(f"{what} must be a whole number, at least {least} (found {value!r})")
+        return value
+
+    def number(self, what: str) -> float:
+        """A finite number, not negative. Raises InputError."""
+        value = self.value
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+            raise self.error(f"{what} must be a number, at least 0 (found {value!r})")
+        return float(value)
+
+
+def refuse_unknown(fields: dict[str, Cursor], known: Iterable[str], what: str) -> None:
+    """Raises InputError for the first field that is none of `known`."""
+    options = sorted(known)
+    for name, cursor in fields.items():
+        if name not in options:
+            raise cursor.error(
+                f"{what} has no '{name}'{suggestion(name, options)}", hint=f"known: {', '.join(options)}"
+            )

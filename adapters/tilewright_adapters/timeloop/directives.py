@@ -1,0 +1,291 @@
+"""Timeloop's `mapping`: a list of directives to a Mapping."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping as MappingOf
+from dataclasses import dataclass, field
+
+from tilewright.frozen import FrozenDict
+from tilewright.mapping import Entry, Mapping
+from tilewright.problem import Problem
+from tilewright_adapters.timeloop.cursor import Cursor, refuse_unknown
+
+_FACTOR = re.compile(r"(?:([A-Za-z_]\w*?)\s*=\s*|([A-Za-z_]+)\s*)(\d+)(?:\s*,\s*(\d+))?[\s,]*")
+_UNREAD = {
+    "no_link_transfer": "links switched off for single tensors",
+    "no_temporal_reuse": "reuse switched off in time",
+    "rmw_on_first_writeback": "the first partial sum read back",
+    "rmw_first_update": "the first partial sum read back",
+    "passthrough": "pass-through buffers",
+    "no_coalesce": "pass-through buffers",
+}
+_FIELDS = {
+    "bypass": {"keep", "bypass"},
+    "temporal": {"factors", "permutation"},
+    "spatial": {"factors", "permutation", "split", "no_multicast_no_reduction", "no_reuse"},
+}
+_KINDS = {"datatype": "bypass", "bypassing": "bypass", "bypass": "bypass", "temporal": "temporal", "spatial": "spatial"}
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A loop of `end` iterations, `last` of them when all loops of its dimension outside are at their last."""
+
+    end: int
+    last: int
+    where: Cursor
+
+
+@dataclass
+class LevelDirectives:
+    """What the directives say about one level; permutations outermost first, all dimensions."""
+
+    keep: list[str]
+    temporal: MappingOf[str, Factor] = field(default_factory=dict)
+    spatial: MappingOf[str, Factor] = field(default_factory=dict)
+    temporal_order: tuple[str, ...] = ()
+    spatial_order: tuple[str, ...] = ()
+    in_x: frozenset[str] = frozenset()
+    """Dimensions whose spatial factors lie along X; the others lie along Y."""
+    unicast: tuple[str, ...] = ()
+
+    def axes(self) -> frozenset[str]:
+        """Axes along which there is something to split."""
+        return frozenset("X" if name in self.in_x else "Y" for name, f in self.spatial.items() if f.end != 1)
+
+
+@dataclass(frozen=True)
+class Directives:
+    """All levels, outermost first."""
+
+    where: Cursor
+    levels: MappingOf[str, LevelDirectives]
+    warnings: tuple[str, ...]
+
+
+def read_directives(section: Cursor, problem: Problem, names: tuple[str, ...]) -> Directives:
+    """Directives for the storage levels `names`, outermost first. Raises InputError."""
+    dims = problem.dimension_names
+    levels = {
+        name: LevelDirectives(list(problem.tensor_names), temporal_order=dims, spatial_order=dims) for name in names
+    }
+    seen: set[tuple[str, str]] = set()
+    warnings: list[str] = []
+    for directive in section.items("mapping"):
+        fields = directive.fields("a directive")
+        for needed in ("target", "type"):
+            if needed not in fields:
+                raise directive.error(f"the directive has no '{needed}'")
+        target = _target(fields.pop("target"), names)
+        kind = _KINDS[fields.pop("type").choice("directive type", _KINDS)]
+        _refuse_unread(fields)
+        refuse_unknown(fields, _FIELDS[kind], f"a {kind} directive")
+        if kind != "bypass" and (target, kind) in seen:
+            raise directive.error(f"a second {kind} directive for {target}")
+        seen.add((target, kind))
+        warnings += _apply(levels[target], kind, fields, problem)
+    return Directives(section, levels, tuple(warnings))
+
+
+def _target(cursor: Cursor, names: tuple[str, ...]) -> str:
+    if isinstance(cursor.value, int) and 0 <= cursor.value < len(names):
+        return names[-1 - cursor.value]  # Timeloop numbers storage levels innermost first
+    return cursor.choice("storage level", names)
+
+
+def _refuse_unread(fields: dict[str, Cursor]) -> None:
+    for name, what in _UNREAD.items():
+        cursor = fields.pop(name, None)
+        if cursor is not None and cursor.value:
+            raise cursor.error(f"{name} ({what}) cannot be read: it would change the figures")
+
+
+def _apply(level: LevelDirectives, kind: str, fields: dict[str, Cursor], problem: Problem) -> list[str]:
+    if kind == "bypass":
+        _apply_bypass(level, fields, problem)
+        return []
+    dims = problem.dimension_names
+    factors = _factors(fields["factors"], dims) if "factors" in fields else {}
+    given = _permutation(fields["permutation"], dims) if "permutation" in fields else ()
+    permutation = (*given, *(name for name in dims if name not in given))
+    if kind == "temporal":
+        level.temporal, level.temporal_order = factors, permutation[::-1]
+    else:
+        split = fields["split"].whole("split", 0) if "split" in fields else len(dims)
+        level.spatial, level.spatial_order = factors, permutation[::-1]
+        level.in_x = frozenset(permutation[:split])
+        for word in ("no_multicast_no_reduction", "no_reuse"):
+            if word in fields:
+                level.unicast += fields[word].names("tensor", problem.tensor_names)
+    guessed = [name for name in dims if name not in given and name in factors and factors[name].end != 1]
+    if not guessed or (len(guessed) == 1 and not given):
+        return []
+    place = factors[guessed[0]].where
+    return [
+        f"{place.document.locate(place.path)}: the permutation leaves out {', '.join(guessed)}; "
+        "read as outermost, in the problem's order reversed"
+    ]
+
+
+def _apply_bypass(level: LevelDirectives, fields: dict[str, Cursor], problem: Problem) -> None:
+    kept = set(level.keep)
+    if "keep" in fields:
+        kept |= set(fields["keep"].names("tensor", problem.tensor_names))
+    if "bypass" in fields:
+        kept -= set(fields["bypass"].names("tensor", problem.tensor_names))
+    level.keep = [name for name in problem.tensor_names if name in kept]
+
+
+def _factors(cursor: Cursor, dims: tuple[str, ...]) -> dict[str, Factor]:
+    """`K=3 C=4`, `K3 C4`, `K=5,3` (a remainder), a list of such, or a mapping."""
+    value = cursor.value
+    if isinstance(value, dict):
+        value = [f"{name}={factor}" for name, factor in value.items()]
+    text = " ".join(map(str, value)) if isinstance(value, list) else str(value or "").partition("#")[0]
+    result: dict[str, Factor] = {}
+    position = 0
+    text = text.strip()
+    while position < len(text):
+        match = _FACTOR.match(text, position)
+        if match is None:
+            raise cursor.error(f"cannot read the factors from '{text[position:]}'", hint="write them as K=4 C=2")
+        name = match[1] or match[2]
+        if name not in dims:
+            raise cursor.error(f"there is no dimension '{name}'", hint=f"one of {', '.join(dims)}")
+        if name in result:
+            raise cursor.error(f"dimension {name} has two factors")
+        end = int(match[3])
+        result[name] = Factor(end, int(match[4] or end), cursor)
+        if not 0 < result[name].last <= end and end:
+            raise cursor.error(f"{name}={match[3]},{match[4]}: the remainder must lie between 1 and {end}")
+        position = match.end()
+    return result
+
+
+def _permutation(cursor: Cursor, dims: tuple[str, ...]) -> tuple[str, ...]:
+    """Innermost first: letters in a row, names with spaces or commas, or a list."""
+    value = cursor.value
+    words = [str(word) for word in value] if isinstance(value, list) else re.split(r"[\s,]+", str(value or "").strip())
+    names: list[str] = []
+    for word in words:
+        names += [word] if word in dims else list(word)
+    for name in names:
+        if name not in dims:
+            raise cursor.error(f"there is no dimension '{name}' in '{value}'", hint=f"one of {', '.join(dims)}")
+    if len(set(names)) != len(names):
+        raise cursor.error(f"a dimension stands twice in '{value}'")
+    return tuple(names)
+
+
+def build(directives: Directives, problem: Problem, clusters: tuple[str, ...]) -> Mapping:
+    """The mapping: each level holds, then steps and splits along Y, then splits along X on `<level>_X` if there is one.
+
+    Factors that do not multiply to a dimension's size give tiles of their product, which legality reports.
+
+    Raises:
+        InputError: remainder factors that no tile sizes stand for.
+    """
+    dims = problem.dimension_names
+    whole, inside = _tiles(directives, problem)
+    entries: list[Entry] = []
+    incoming = whole
+    for name, level in directives.levels.items():
+        stepped, after_y, after_x = inside[name]
+        order = tuple(sorted(level.spatial, key=level.spatial_order.index))
+        entries.append(
+            Entry(
+                target=name,
+                keep=tuple(level.keep),
+                temporal_order=dims,
+                temporal_tile_sizes=incoming,
+                spatial_tile_sizes=incoming,
+            )
+        )
+        both = f"{name}_X" in clusters
+        along_y = [d for d in order if d not in level.in_x or not both]
+        entries.append(
+            Entry(
+                target=name,
+                temporal_order=level.temporal_order,
+                temporal_tile_sizes=stepped,
+                spatial_tile_sizes=after_y if both else after_x,
+                spatial_order=_order(level, along_y, dims),
+                unicast=level.unicast,
+            )
+        )
+        if both:
+            entries.append(
+                Entry(
+                    target=f"{name}_X",
+                    temporal_order=dims,
+                    temporal_tile_sizes=after_y,
+                    spatial_tile_sizes=after_x,
+                    spatial_order=_order(level, [d for d in order if d in level.in_x], dims),
+                    unicast=level.unicast,
+                )
+            )
+        incoming = after_x
+    return Mapping(entries=tuple(entries))
+
+
+def _order(level: LevelDirectives, split: list[str], dims: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The order of a split, None where the problem's order says the same."""
+    used = [name for name in split if level.spatial[name].end != 1]
+    return None if used == [name for name in dims if name in used] else level.spatial_order
+
+
+Tiles = FrozenDict[str, int]
+
+
+def _tiles(directives: Directives, problem: Problem) -> tuple[Tiles, dict[str, tuple[Tiles, Tiles, Tiles]]]:
+    """The whole, and per level the tiles after its temporal, its Y and its X factors."""
+    columns = {name: _column(directives, name, size) for name, size in problem.dimensions.items()}
+    whole = FrozenDict({name: column[0] for name, column in columns.items()})
+    inside = {}
+    for index, level in enumerate(directives.levels):
+        first = 1 + 3 * index
+        after = [FrozenDict({name: column[first + step] for name, column in columns.items()}) for step in range(3)]
+        inside[level] = (after[0], after[1], after[2])
+    return whole, inside
+
+
+def _column(directives: Directives, dimension: str, size: int) -> list[int]:
+    """Tile sizes of one dimension: the whole, then after temporal, Y and X of every level."""
+    chain: list[tuple[str, Factor | None]] = []
+    for name, level in directives.levels.items():
+        spatial = level.spatial.get(dimension)
+        along_x = dimension in level.in_x
+        chain.append((name, level.temporal.get(dimension)))
+        chain.append((name, None if along_x else spatial))
+        chain.append((name, spatial if along_x else None))
+    ends = _ends(chain, dimension, size, directives.where)
+    lasts = [
+        factor.last if factor is not None and factor.end else end for (_, factor), end in zip(chain, ends, strict=True)
+    ]
+    whole = 1 + sum((last - 1) * math.prod(ends[i + 1 :]) for i, last in enumerate(lasts))
+    tiles = [whole] + [min(whole, math.prod(ends[i + 1 :])) for i in range(len(ends))]
+    for (name, factor), end, outer, inner in zip(chain, ends, tiles[:-1], tiles[1:], strict=True):
+        trips = -(-outer // inner)
+        if factor is not None and trips != end:
+            raise factor.where.error(
+                f"remainder factors: {dimension}={end},{factor.last} of {name} runs {trips} times here, "
+                "which tile sizes cannot say otherwise"
+            )
+    return tiles
+
+
+def _ends(chain: list[tuple[str, Factor | None]], dimension: str, size: int, where: Cursor) -> list[int]:
+    """Iterations of every loop of one dimension; 0 stands for what the others leave."""
+    rest = [factor for _, factor in chain if factor is not None and factor.end == 0]
+    others = math.prod(factor.end for _, factor in chain if factor is not None and factor.end)
+    if not rest:
+        return [1 if factor is None else factor.end for _, factor in chain]
+    if len(rest) > 1:
+        raise rest[1].where.error(f"{dimension}=0 stands twice; only one factor can be the rest")
+    if size % others:
+        raise rest[0].where.error(
+            f"{dimension}=0: the other factors multiply to {others}, which does not divide {size}"
+        )
+    return [1 if factor is None else factor.end or size // others for _, factor in chain]

@@ -1,0 +1,70 @@
+"""Accelergy's energy reference table, as Timeloop reads it: component name -> action -> pJ."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tilewright_adapters.timeloop.cursor import Cursor
+
+READ = ("random_read", "read")
+WRITE = ("random_fill", "random_write", "fill", "write")
+UPDATE = ("random_update", "random_write", "update", "write")
+COMPUTE = ("mac_random", "mult_random", "mac", "mult", "compute")
+"""Timeloop's action names, the first that the table has counts."""
+
+Energies = dict[str, dict[str, float]]
+
+
+def read_energies(section: Cursor) -> Energies:
+    """Energies of an `ERT` section, versions 0.2 to 0.4; several rows of an action count as the dearest.
+
+    Raises InputError.
+    """
+    fields = section.fields("ERT")
+    if "tables" not in fields:
+        raise section.error("the energy table has no 'tables'")
+    result: Energies = {}
+    for name, cursor, actions in _tables(fields["tables"]):
+        component = re.sub(r"\[[^\]]*\]", "", name).rpartition(".")[2]
+        energies: dict[str, float] = {}
+        for action, energy in actions:
+            energies[action] = max(energies.get(action, 0.0), energy)
+        if component.lower() == "wire" and any(energies.values()):
+            raise cursor.error("energy per wire length cannot be read; give energy-per-hop instead")
+        result[component] = energies
+    return result
+
+
+def _tables(tables: Cursor) -> Iterator[tuple[str, Cursor, Iterator[tuple[str, float]]]]:
+    if isinstance(tables.value, dict):  # version 0.2
+        for key in tables.value:
+            yield key, tables.child(key), _actions_by_name(tables.child(key))
+        return
+    for table in tables.items("tables"):
+        fields = table.fields("an energy table")
+        if "name" not in fields or "actions" not in fields:
+            raise table.error("an energy table needs 'name' and 'actions'")
+        yield fields["name"].text("a component's name"), table, _actions_listed(fields["actions"])
+
+
+def _actions_listed(actions: Cursor) -> Iterator[tuple[str, float]]:
+    for action in actions.items("actions"):
+        fields = action.fields("an action")
+        if "name" not in fields or "energy" not in fields:
+            raise action.error("an action needs 'name' and 'energy'")
+        yield fields["name"].text("an action's name"), fields["energy"].number("energy")
+
+
+def _actions_by_name(component: Cursor) -> Iterator[tuple[str, float]]:
+    for action in component.value if isinstance(component.value, dict) else component.fields("actions"):
+        cursor = component.child(action)
+        for row in cursor.items("rows") if isinstance(cursor.value, list) else [cursor]:
+            fields = row.fields("a row")
+            if "energy" in fields:
+                yield action, fields["energy"].number("energy")
+
+
+def pick(energies: dict[str, float], actions: tuple[str, ...]) -> float | None:
+    """The energy of the first action that the table has."""
+    return next((energies[action] for action in actions if action in energies), None)

@@ -1,0 +1,331 @@
+"""Timeloop's `architecture`: a tree of containers to levels, and levels to clusters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from tilewright.architecture import Architecture, Cluster, Compute, Fanout, Memory, Network
+from tilewright_adapters.timeloop.cursor import Cursor, refuse_unknown
+from tilewright_adapters.timeloop.energies import COMPUTE, READ, UPDATE, WRITE, Energies, pick
+
+Technology = Literal["dram", "sram", "register"]
+
+_NAME = re.compile(r"(.*?)(?:\[(\d+)\.\.(\d+)\])?")
+_MEMORY_CLASSES = ("dram", "sram", "regfile", "smartbuffer", "storage")
+_COMPUTE_CLASSES = ("mac", "compute", "multiplier")
+_WORD_BITS = ("word_bits", "word_width", "datawidth")
+_BLOCK = ("block_size", "n_words")
+_WIDTH = ("width", "memory_width", "data_storage_width")
+_DEPTH = ("depth", "memory_depth", "data_storage_depth")
+_COMMON = {*_WORD_BITS, "instances", "meshX", "meshY"}
+_NETWORK = {"energy_per_hop", "energy_per_ingress", "router_energy"}
+_READ_MEMORY = {
+    *(*_COMMON, *_NETWORK, *_BLOCK, *_WIDTH, *_DEPTH),
+    *("cluster_size", "entries", "sizeKB", "multiple_buffering", "bandwidth", "read_bandwidth", "write_bandwidth"),
+    *("vector_access_energy", "technology"),
+}
+_READ_COMPUTE = {*_COMMON, "energy", "technology"}
+_HARMLESS = {
+    *("class", "type", "area", "cluster_area", "banks", "num_banks", "n_banks", "ports", "num_ports", "n_ports"),
+    *("n_rd_ports", "n_wr_ports", "n_rdwr_ports", "n_buffets", "update_fifo_depth", "latency", "voltage"),
+    *("network_word_bits", "tile_width", "num_pipeline_stages", "clockrate", "frequency", "reduction_supported"),
+}
+"""Only area, or energies that the energy table gives, depend on them."""
+_NEUTRAL: dict[str, tuple[object, ...]] = {
+    "min_utilization": (0,),
+    "addr_gen_energy": (0,),
+    "wire_energy": (0,),
+    "fill_latency": (0,),
+    "drain_latency": (0,),
+    "network_fill_latency": (0,),
+    "network_drain_latency": (0,),
+    "allow_overbooking": (False,),
+    "per_dataspace_bandwidth_consumption_scale": (1,),
+    "network_read": (),
+    "network_fill": (),
+    "network_drain": (),
+    "network_update": (),
+    "network_operand": (),
+    "network_result": (),
+}
+"""Attributes that change figures in a way the schemas cannot hold -> values that change nothing."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """One storage level, or the arithmetic one: `instances` in total, `mesh` = how many along X and along Y."""
+
+    name: str
+    kind: str
+    where: Cursor
+    fields: Mapping[str, Cursor]
+    instances: int
+    mesh: tuple[int, int]
+
+    def whole(self, names: tuple[str, ...], default: int, least: int = 1) -> int:
+        """The first attribute given."""
+        for name in names:
+            if name in self.fields:
+                return self.fields[name].whole(f"{name} of {self.name}", least)
+        return default
+
+    def number(self, name: str) -> float | None:
+        return self.fields[name].number(f"{name} of {self.name}") if name in self.fields else None
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Storage levels, outermost first, and the arithmetic level."""
+
+    name: str
+    storage: tuple[Level, ...]
+    compute: Level
+    warnings: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(level.name for level in self.storage)
+
+    def fanout(self, index: int) -> tuple[int, int]:
+        """How many of the next level each instance of storage level `index` feeds, along X and along Y."""
+        outer = self.storage[index]
+        inner = (*self.storage, self.compute)[index + 1]
+        sizes = []
+        for axis, many, few in zip("XY", inner.mesh, outer.mesh, strict=True):
+            if many % few:
+                raise inner.where.error(
+                    f"{many} {inner.name} along {axis} cannot be shared out evenly to {few} {outer.name}",
+                    hint=f"make mesh{axis} of {inner.name} a multiple of mesh{axis} of {outer.name}",
+                )
+            sizes.append(many // few)
+        return sizes[0], sizes[1]
+
+
+def read_levels(section: Cursor) -> Levels:
+    """Levels of an `architecture` section (0.2 and 0.3), or of the flat form `arch`. Raises InputError."""
+    fields = section.fields("architecture")
+    if "nodes" in fields:
+        raise section.error(
+            "this is a Timeloop v4 architecture (nodes); only v0.2 and v0.3 (subtree, local) are read so far"
+        )
+    flat = "storage" in fields
+    components = list(_flat(section, fields) if flat else _tree(section, 1, {}))
+    warnings: list[str] = []
+    storage: list[Level] = []
+    compute: list[Level] = []
+    for level in components:
+        if _is(level.kind, _MEMORY_CLASSES):
+            storage.append(level)
+        elif _is(level.kind, _COMPUTE_CLASSES):
+            compute.append(level)
+        else:
+            warnings.append(f"{level.name} of class {level.kind} is neither a memory nor compute: ignored")
+    if not storage:
+        raise section.error("the architecture has no memory", hint=f"classes: {', '.join(_MEMORY_CLASSES)}")
+    if len(compute) != 1:
+        names = ", ".join(level.name for level in compute) or "none"
+        raise section.error(f"exactly one arithmetic level is expected, found {names}")
+    for level in (*storage, *compute):
+        warnings += _check_attributes(level, _READ_MEMORY if level in storage else _READ_COMPUTE)
+    return Levels(_architecture_name(fields), tuple(storage), compute[0], tuple(warnings))
+
+
+def _is(kind: str, classes: tuple[str, ...]) -> bool:
+    return any(word in kind.lower() for word in classes)
+
+
+def _architecture_name(fields: dict[str, Cursor]) -> str:
+    found: object = fields["name"].value if "name" in fields else None
+    if found is None and "subtree" in fields:
+        found = fields["subtree"].child(0).fields("a container")["name"].value
+    name = re.sub(r"[^A-Za-z0-9_.\-]", "_", _NAME.fullmatch(str(found or "timeloop"))[1])  # type: ignore[index]
+    return name if re.match(r"[A-Za-z_]", name) else f"_{name}"
+
+
+def _tree(node: Cursor, count: int, inherited: Mapping[str, Cursor]) -> Iterator[Level]:
+    """Components of a container, its own before those of the containers inside; `count`: of this container."""
+    fields = node.fields("a container")
+    refuse_unknown(fields, {"name", "version", "attributes", "local", "subtree"}, "a container")
+    attributes = {**inherited, **(fields["attributes"].fields("attributes") if "attributes" in fields else {})}
+    for item in fields["local"].items("local") if "local" in fields else ():
+        parts = item.fields("a component")
+        refuse_unknown(parts, {"name", "class", "attributes"}, "a component")
+        if "name" not in parts or "class" not in parts:
+            raise item.error("a component needs 'name' and 'class'")
+        own = parts["attributes"].fields("attributes") if "attributes" in parts else {}
+        name, times = _ranged(parts["name"])
+        yield _level(item, name, parts["class"].text("a class"), count * times, attributes | own)
+    inside = fields["subtree"].items("subtree") if "subtree" in fields else []
+    if len(inside) > 1:
+        raise inside[1].error("a container has two containers inside; Timeloop's levels are a chain")
+    for item in inside:
+        below = item.fields("a container")
+        if "name" not in below:
+            raise item.error("a container has no 'name'")
+        yield from _tree(item, count * _ranged(below["name"])[1], attributes)
+
+
+def _ranged(cursor: Cursor) -> tuple[str, int]:
+    """`PE[0..167]` -> PE, 168."""
+    match = _NAME.fullmatch(cursor.text("a name"))
+    if match is None or "[" in match[1]:
+        raise cursor.error(f"cannot read the name '{cursor.value}'", hint="write NAME or NAME[0..N]")
+    if match[2] is None:
+        return match[1], 1
+    count = int(match[3]) - int(match[2]) + 1
+    if count < 1:
+        raise cursor.error(f"the range of '{cursor.value}' is empty")
+    return match[1], count
+
+
+def _flat(section: Cursor, fields: dict[str, Cursor]) -> Iterator[Level]:
+    """The oldest form: `storage`, innermost first, and `arithmetic`."""
+    refuse_unknown(fields, {"name", "version", "storage", "arithmetic"}, "the architecture")
+    if "arithmetic" not in fields:
+        raise section.error("the architecture has no 'arithmetic'")
+    for item in reversed(fields["storage"].items("storage")):
+        own = item.fields("a storage level")
+        name = own.pop("name").text("a name") if "name" in own else f"L{item.path[-1]}"
+        dram = "technology" in own and own["technology"].value == "DRAM"
+        yield _level(item, name, "DRAM" if dram else "SRAM", 1, own)
+    own = fields["arithmetic"].fields("arithmetic")
+    name = own.pop("name").text("a name") if "name" in own else "MAC"
+    yield _level(fields["arithmetic"], name, "mac", 1, own)
+
+
+def _level(where: Cursor, name: str, kind: str, count: int, fields: Mapping[str, Cursor]) -> Level:
+    """Timeloop's rules for what is left out of instances, meshX and meshY."""
+    given = {key: fields[key].whole(f"{key} of {name}") for key in ("instances", "meshX", "meshY") if key in fields}
+    total = given.get("instances", count)
+    if "instances" not in given and {"meshX", "meshY"} <= given.keys() and count == 1:
+        total = given["meshX"] * given["meshY"]
+    x = given.get("meshX", total // given.get("meshY", total) if "meshY" in given else total)
+    y = given.get("meshY", total // x)
+    if x * y != total:
+        raise where.error(f"{name}: {total} instances are not meshX {x} times meshY {y}")
+    return Level(name, kind, where, fields, total, (x, y))
+
+
+def _check_attributes(level: Level, read: set[str]) -> Iterator[str]:
+    for name, cursor in level.fields.items():
+        if name in _NEUTRAL:
+            if cursor.value not in _NEUTRAL[name]:
+                raise cursor.error(f"{name} = {cursor.value!r} of {level.name} cannot be read: it would change figures")
+        elif name not in read | _HARMLESS:
+            yield f"{cursor.document.locate(cursor.path)}: attribute {name} of {level.name} is not known: ignored"
+
+
+def build(levels: Levels, energies: Energies, splits: Mapping[str, frozenset[str]]) -> Architecture:
+    """The cluster chain: one cluster per level, and a virtual one named `<level>_X` where a level fans out both ways.
+
+    `splits`: level -> axes along which the mapping splits; such an axis gets a place even where nothing fans out, so
+    that legality can judge the mapping.
+
+    Raises InputError: uneven instances, energies that nobody gives.
+    """
+    clusters: list[Cluster] = []
+    for index, level in enumerate(levels.storage):
+        x, y = levels.fanout(index)
+        memory = (_memory(level, energies.get(level.name, {})),)
+        wires = _network(level)
+        used = splits.get(level.name, frozenset())
+        along_x, along_y = x > 1 or "X" in used, y > 1 or "Y" in used
+        if along_x and along_y:
+            clusters.append(Cluster(name=level.name, memories=memory, fanout=Fanout(size=y, axis="Y", network=wires)))
+            clusters.append(Cluster(name=f"{level.name}_X", fanout=Fanout(size=x, axis="X")))
+        else:
+            size, axis = (y, "Y") if along_y else (x, "X")
+            clusters.append(
+                Cluster(name=level.name, memories=memory, fanout=Fanout(size=size, axis=axis, network=wires))
+            )
+    return Architecture(name=levels.name, clusters=tuple(clusters), compute=_compute(levels.compute, energies))
+
+
+def _network(level: Level) -> Network:
+    return Network(
+        energy_per_hop_pj=level.number("energy_per_hop") or 0.0,
+        energy_per_router_pj=level.number("router_energy") or 0.0,
+        energy_per_ingress_pj=level.number("energy_per_ingress") or 0.0,
+    )
+
+
+def _memory(level: Level, energies: dict[str, float]) -> Memory:
+    word_bits = level.whole(_WORD_BITS, 16)
+    block, cluster = _blocks(level, word_bits)
+    capacity = _capacity(level, word_bits, block)
+    each = level.number("vector_access_energy")
+    read, write, update = (pick(energies, actions) for actions in (READ, WRITE, UPDATE))
+    read, write, update = (each if energy is None else energy for energy in (read, write, update))
+    if read is None or write is None:
+        raise _without_energy(level)
+    half = level.number("bandwidth")
+    return Memory(
+        name=level.name,
+        technology=_technology(level),
+        capacity_words=capacity or None,
+        holds=() if capacity == 0 else None,
+        word_bits=word_bits,
+        read_energy_pj=read,
+        write_energy_pj=write,
+        update_energy_pj=None if update == write else update,
+        read_bandwidth_words_per_cycle=level.number("read_bandwidth") or (half and half / 2),
+        write_bandwidth_words_per_cycle=level.number("write_bandwidth") or (half and half / 2),
+        block_words=block,
+        instances_per_macro=cluster,
+        multiple_buffering=level.number("multiple_buffering") or 1.0,
+    )
+
+
+def _without_energy(level: Level) -> Exception:
+    return level.where.error(
+        f"nobody gives the energies of {level.name}", hint="add the energy table (ERT) that Accelergy writes for it"
+    )
+
+
+def _technology(level: Level) -> Technology:
+    kind = level.kind.lower()
+    given = level.fields.get("technology")
+    if "dram" in kind or (given is not None and given.value == "DRAM"):
+        return "dram"
+    return "register" if "reg" in kind or kind.endswith("rf") else "sram"
+
+
+def _blocks(level: Level, word_bits: int) -> tuple[int, int]:
+    """Words of a block, and instances in a cluster, which share one access; `width` gives the one left out."""
+    block, cluster = level.whole(_BLOCK, 1), level.whole(("cluster_size",), 1)
+    width = level.whole(_WIDTH, 0)
+    has_block, has_cluster = any(name in level.fields for name in _BLOCK), "cluster_size" in level.fields
+    if width and not (has_block and has_cluster):
+        if has_block:
+            cluster = width // (word_bits * block)
+        else:
+            block = width // (word_bits * cluster)
+    if width and word_bits * block * cluster != width:
+        raise level.where.error(
+            f"{level.name}: width {width} is not {word_bits} bits x block {block} x cluster {cluster}"
+        )
+    return block, cluster
+
+
+def _capacity(level: Level, word_bits: int, block: int) -> int | None:
+    """Words; None: unlimited."""
+    given = [name for name in ("entries", *_DEPTH, "sizeKB") if name in level.fields]
+    if len(given) > 1:
+        raise level.where.error(f"{level.name}: {' and '.join(given)} both give the size; keep one")
+    if not given:
+        return None
+    number = level.whole((given[0],), 0, least=0)
+    if given[0] == "sizeKB":
+        return number * 1024 * 8 // word_bits
+    return number if given[0] == "entries" else number * block
+
+
+def _compute(level: Level, energies: Energies) -> Compute:
+    energy = pick(energies.get(level.name, {}), COMPUTE)
+    energy = level.number("energy") if energy is None else energy
+    if energy is None:
+        raise _without_energy(level)
+    return Compute(name=level.name, energy_per_operation_pj=energy, word_bits=level.whole(_WORD_BITS, 16))

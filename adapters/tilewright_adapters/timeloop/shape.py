@@ -1,0 +1,116 @@
+"""Timeloop's `problem`: shape and instance to a Problem."""
+
+from __future__ import annotations
+
+from tilewright.document import suggestion
+from tilewright.frozen import FrozenDict
+from tilewright.problem import Problem, Rank, Role, Tensor
+from tilewright_adapters.timeloop.cursor import Cursor, refuse_unknown
+
+_IN_INSTANCE = {"type", "name", "version", "notes"}
+_CHANGING = {
+    "densities": "sparse tensors",
+    "commonDensity": "sparse tensors",
+    "data_spaces": "data-space bounds in the instance",
+}
+
+
+def read_problem(section: Cursor) -> Problem:
+    """Problem of a `problem` section: `shape` with `instance`, or sizes beside the shape. Raises InputError."""
+    fields = section.fields("problem")
+    if "shape" not in fields:
+        raise section.error("the problem has no 'shape'", hint="shape: {name, dimensions, data-spaces}")
+    shape = fields["shape"]
+    if isinstance(shape.value, str):
+        raise shape.error(
+            f"the shape is only named ('{shape.value}')", hint="write the shape out: name, dimensions, data-spaces"
+        )
+    parts = shape.fields("shape")
+    refuse_unknown(parts, {"name", "dimensions", "coefficients", "data_spaces", "version"}, "a shape")
+    for part in ("dimensions", "data_spaces"):
+        if part not in parts:
+            raise shape.error(f"the shape has no '{part.replace('_', '-')}'")
+    dimensions = tuple(item.text("a dimension") for item in parts["dimensions"].items("dimensions"))
+    sizes = fields["instance"].fields("instance") if "instance" in fields else fields
+    coefficients = _coefficients(parts.get("coefficients"))
+    _check_instance(sizes, {*dimensions, *coefficients})
+    coefficients |= {name: sizes[name].whole(f"coefficient {name}") for name in coefficients if name in sizes}
+    missing = [name for name in dimensions if name not in sizes]
+    if missing:
+        where = fields.get("instance", section)
+        raise where.error(f"dimension {missing[0]} has no size", hint=f"add '{missing[0]}: <size>' to the instance")
+    return Problem(
+        name=parts["name"].text("the shape's name") if "name" in parts else "problem",
+        dimensions=FrozenDict({name: sizes[name].whole(f"dimension {name}") for name in dimensions}),
+        tensors=_tensors(parts["data_spaces"], dimensions, coefficients),
+    )
+
+
+def _coefficients(section: Cursor | None) -> dict[str, int]:
+    """Name -> default; 1 where none is given."""
+    result: dict[str, int] = {}
+    for item in section.items("coefficients") if section and section.value else ():
+        fields = item.fields("a coefficient")
+        if "name" not in fields:
+            raise item.error("a coefficient has no 'name'")
+        name = fields["name"].text("a coefficient's name")
+        result[name] = fields["default"].whole(f"default of {name}") if "default" in fields else 1
+    return result
+
+
+def _check_instance(sizes: dict[str, Cursor], known: set[str]) -> None:
+    for name, cursor in sizes.items():
+        if name in _CHANGING:
+            raise cursor.error(f"{_CHANGING[name]} cannot be read: they would change the figures")
+        if name not in known | _IN_INSTANCE | {"shape", "instance"}:
+            raise cursor.error(f"'{name}' is neither a dimension nor a coefficient{suggestion(name, known)}")
+
+
+def _tensors(section: Cursor, dimensions: tuple[str, ...], coefficients: dict[str, int]) -> tuple[Tensor, ...]:
+    rows: list[tuple[str, bool, tuple[Rank, ...]]] = []
+    for item in section.items("data-spaces"):
+        fields = item.fields("a data-space")
+        refuse_unknown(fields, {"name", "projection", "read_write", "ranks"}, "a data-space")
+        for part in ("name", "projection"):
+            if part not in fields:
+                raise item.error(f"the data-space has no '{part}'")
+        ranks = tuple(_rank(rank, dimensions, coefficients) for rank in fields["projection"].items("the projection"))
+        written = fields.get("read_write")
+        rows.append((fields["name"].text("a data-space's name"), _is_true(written), ranks))
+    if sum(written for _, written, _ in rows) != 1:
+        count = sum(written for _, written, _ in rows)
+        raise section.error(f"{count} data-spaces are read-write", hint="set 'read-write: True' on the output alone")
+    first = next((name for name, written, _ in rows if not written and name[0] not in "wW"), None)
+
+    def role(name: str, written: bool) -> Role:
+        return "output" if written else "input" if name == first else "weight"
+
+    return tuple(Tensor(name=name, role=role(name, written), projection=ranks) for name, written, ranks in rows)
+
+
+def _is_true(cursor: Cursor | None) -> bool:
+    if cursor is None:
+        return False
+    if not isinstance(cursor.value, bool):
+        raise cursor.error(f"read-write must be True or False (found {cursor.value!r})")
+    return cursor.value
+
+
+def _rank(rank: Cursor, dimensions: tuple[str, ...], coefficients: dict[str, int]) -> Rank:
+    """A sum of products, each `[dimension]` or `[dimension, coefficient]`."""
+    terms: dict[str, int] = {}
+    for term in rank.items("a rank"):
+        name, factor = None, 1
+        for part in term.items("a term"):
+            if part.value in dimensions:
+                if name is not None:
+                    raise term.error(f"a product of dimensions ({name} and {part.value}) is not affine")
+                name = str(part.value)
+            elif isinstance(part.value, int) and not isinstance(part.value, bool):
+                factor *= part.whole("a coefficient")
+            else:
+                factor *= coefficients[part.choice("dimension or coefficient", [*dimensions, *coefficients])]
+        if name is None:
+            raise term.error("a term without a dimension", hint="write [dimension] or [dimension, coefficient]")
+        terms[name] = terms.get(name, 0) + factor
+    return Rank(terms=FrozenDict(terms))
