@@ -77,6 +77,12 @@ class Operand:
         used = [dim for rank in self.ranks for dim, _ in rank]
         self.sliding = any(len(rank) > 1 for rank in self.ranks) or len(set(used)) < len(used)
         """Tiles may overlap, or children receive overlapping ones: the closed form needs every shift."""
+        spans = [2 * sum(c * size for c, size in zip(row, problem.sizes, strict=True)) for row in self.matrix.tolist()]
+        places = [math.prod(2 * span + 1 for span in spans[:rank]) for rank in range(len(spans))]
+        self.radix = np.array(places, dtype=np.float64) @ self.matrix
+        """Per dimension the number that a shift by one iteration makes, in a radix that no sum of shifts overflows."""
+        self.exact = math.prod(2 * span + 1 for span in spans) < 2**53
+        """Those numbers are exact in double precision."""
         self.separable = len(set(used)) == len(used)
         """No dimension indexes two ranks."""
 
@@ -108,12 +114,13 @@ class ArrayPricer:
         self.architecture = architecture
         self.link_transfers = link_transfers
         self.operands = [Operand(problem, tensor) for tensor in problem.tensors]
-        self.wires_cost = any(
-            cluster.fanout.network.energy_per_hop_pj
-            or cluster.fanout.network.energy_per_router_pj
-            or cluster.fanout.network.energy_per_ingress_pj
-            for cluster in architecture.clusters
+        wires = [cluster.fanout.network for cluster in architecture.clusters]
+        wires_cost = any(
+            network.energy_per_hop_pj or network.energy_per_router_pj or network.energy_per_ingress_pj
+            for network in wires
         )
+        self.singly = wires_cost or not all(operand.exact for operand in self.operands if operand.sliding)
+        """Price one mapping at a time: groups' hops are needed, or shifts are too long for the arrays."""
         self.sharings: dict[tuple[int, int, bytes], tuple[int, int]] = {}
         """Memo of `Array.sharing`: (level, tensor, configuration) -> deliveries, linked children."""
 
@@ -301,7 +308,7 @@ class Chunk:
         """(energy_pj, cycles) of the legal mappings."""
         if not len(self.rows):
             return np.zeros(0), np.zeros(0)
-        if self.pricer.wires_cost:
+        if self.pricer.singly:
             return self._price_singly()
         self._narrow()
         architecture = self.pricer.architecture
@@ -331,7 +338,7 @@ class Chunk:
         return energy, cycles
 
     def _price_singly(self) -> tuple[Floats, Floats]:
-        """Wires that cost energy need every group's hops: one mapping at a time."""
+        """One mapping at a time, by the scalar form."""
         pricer = self.pricer
         accounts = [
             account(pricer.problem, pricer.architecture, self.batch[int(row)], pricer.link_transfers)
@@ -449,14 +456,14 @@ class Chunk:
                 flows.append(Flow(base * deliveries, base * children, base, None))
                 continue
             if moves:
-                flows.append(moves.flow(level, deliveries, bool(kept[level + 1].any())))
+                flows.append(moves.flow(level, deliveries))
                 continue
             assert stationary is not None
-            base = self._volume(operand, level + 1) * self.nest.iterations[level] / stationary[level]
+            base = self.volume(operand, level + 1) * self.nest.iterations[level] / stationary[level]
             flows.append(Flow(base * deliveries, base * children, base, None))
         return flows
 
-    def _volume(self, operand: Operand, level: int) -> Floats:
+    def volume(self, operand: Operand, level: int) -> Floats:
         """Words of the tile held at a level."""
         key = (self.plans[level].start, operand.index)
         if key not in self.volumes:
@@ -495,7 +502,7 @@ class Chunk:
             spread = child.copy()
             for _, dim, trips in loops:
                 spread[dim] = spread[dim] * trips
-            tile, union = self._volume(operand, level + 1), operand.words(spread)
+            tile, union = self.volume(operand, level + 1), operand.words(spread)
             if exact:
                 parts.append(np.floor(parts[-1] * tile / union))
             else:
@@ -611,98 +618,120 @@ class Chunk:
 
 
 class Moves:
-    """Shifts of a tensor whose tiles may overlap (see `nest.shifts` for the rule)."""
+    """Shifts of a tensor whose tiles may overlap (see `nest.shifts` for the rule).
+
+    A shift is a vector, one component per rank; the mixed-radix number that it makes is enough to compare two.
+    """
 
     def __init__(self, chunk: Chunk, operand: Operand) -> None:
         self.chunk = chunk
         self.operand = operand
         nest = chunk.nest
-        coefficients = operand.matrix.astype(np.float64)
-        self.steps = coefficients[:, nest.dims] * (nest.tiles * nest.turns)
-        """Shift of every loop, [rank, loop, mapping]; 0 for loops of one trip."""
-        self.sums = np.cumsum(self.steps, axis=1)
-        self.moving = (self.steps != 0).any(axis=0)
+        self.lengths = nest.tiles * nest.turns
+        """Iterations that every loop advances by, [loop, mapping]; 0 for loops of one trip."""
+        self.steps = operand.radix[nest.dims] * self.lengths
+        self.sums = np.cumsum(self.steps, axis=0)
+        self.turning = np.where(nest.turns, np.arange(1, len(nest.dims) + 1)[:, None], 0)
+        self.moving = np.where(self.steps != 0, self.turning, 0)
 
-    def flow(self, level: int, deliveries: Floats, kept: bool) -> Flow:
-        """Traffic to the next level; `kept`: some mapping keeps the tensor there."""
+    def flow(self, level: int, deliveries: Floats) -> Flow:
+        """Traffic to the next level."""
         chunk, operand, nest = self.chunk, self.operand, self.chunk.nest
-        count, end = len(chunk.rows), nest.ends[level]
+        end = nest.ends[level]
         children = chunk.splits[level].children
-        volume = chunk._volume(operand, level + 1)
-        mapping = np.arange(count)
-        number = np.arange(1, end + 1)[:, None]
-        last = (number * self.moving[:end]).max(axis=0, initial=0) - 1  # c, or -1
+        volume = chunk.volume(operand, level + 1)
+        last = self.moving[:end].max(axis=0, initial=0) - 1  # c, or -1
         moved = last >= 0
         if not moved.any():
             return Flow(volume * deliveries, volume * children, volume, None)
-        step = np.where(moved, self.steps[:, last, mapping], 0.0)
+        mapping = np.arange(len(chunk.rows))
+        step = self._vector(last, mapping) * moved
         again = np.where(moved, nest.trips[last, mapping] - 1, 0.0)
         outside = np.where(moved, nest.outside[last, mapping], 1.0)
-        overlap = np.where(moved, 1.0, 0.0)
+        overlap = moved.astype(np.float64)
         for side, move in zip(operand.sides(chunk.tile[chunk.plans[level + 1].start]), step, strict=True):
             overlap = overlap * np.maximum(0.0, side - move)
         # the shift when loop x advances: its step less those of all loops inside it, which start over
-        shift = self.steps[:, :end] + self.sums[:, :end] - self.sums[:, end - 1][:, None]
-        weight = np.where(number - 1 < last, nest.weights[:end], 0.0)
-        zero = (shift == 0).all(axis=0)
-        credited = (shift == step[:, None]).all(axis=0)
+        shift = self.steps[:end] + self.sums[:end] - self.sums[end - 1]
+        weight = np.where(np.arange(end)[:, None] < last, nest.weights[:end], 0.0)
+        zero = shift == 0
+        credited = shift == np.where(moved, self.steps[last, mapping], np.nan)
         still = (weight * zero).sum(axis=0)
         same = (weight * credited).sum(axis=0)
         base = volume * (outside * (1 + again) - still) - overlap * (again * outside + same)
         flow = Flow(base * deliveries, base * children, base, None)
         if chunk.pricer.link_transfers and chunk.splits[level].loops:
-            self._link(flow, level, deliveries, last, step, shift, weight, zero, credited, volume, overlap, again, kept)
+            innermost = self.turning[:end].max(axis=0, initial=0) - 1
+            rows = np.flatnonzero(moved & (last == innermost) & (chunk.splits[level].children > 1))
+            if len(rows):
+                link = Links(
+                    step=step[:, rows],
+                    again=again[rows],
+                    volume=volume[rows],
+                    overlap=overlap[rows],
+                    like=np.where(overlap == 0, outside - still, same)[rows],
+                    weight=np.where(zero, 0.0, weight)[:, rows],
+                    credited=credited[:, rows],
+                )
+                self._link(flow, level, deliveries, rows, link)
         return flow
 
-    def _link(
-        self,
-        flow: Flow,
-        level: int,
-        deliveries: Floats,
-        last: Indices,
-        step: Floats,
-        shift: Floats,
-        weight: Floats,
-        zero: Bools,
-        credited: Bools,
-        volume: Floats,
-        overlap: Floats,
-        again: Floats,
-        kept: bool,
-    ) -> None:
-        """Take off what neighbours pass on; only where the innermost turning loop moves the tensor."""
-        chunk, operand, nest = self.chunk, self.operand, self.chunk.nest
-        end = nest.ends[level]
-        innermost = (np.arange(1, end + 1)[:, None] * nest.turns[:end]).max(axis=0, initial=0) - 1
-        able = (last >= 0) & (last == innermost) & (chunk.splits[level].children > 1)
-        if not able.any():
-            return
-        reach = np.zeros((len(operand.ranks), len(chunk.rows)))
+    def _vector(self, loop: Indices, mapping: Indices) -> Floats:
+        """The step of one loop per mapping, [rank, mapping]."""
+        matrix = self.operand.matrix.astype(np.float64)
+        return np.asarray(matrix[:, self.chunk.nest.dims[loop, mapping]] * self.lengths[loop, mapping])
+
+    def _link(self, flow: Flow, level: int, deliveries: Floats, rows: Indices, link: Links) -> None:
+        """Take off what neighbours pass on, of mappings whose innermost turning loop moves the tensor."""
+        chunk, operand = self.chunk, self.operand
+        reach = np.zeros((len(operand.ranks), len(rows)))
         for entry, dim, trips in chunk.splits[level].loops:
-            for rank in range(len(operand.ranks)):
-                if operand.matrix[rank, dim]:
-                    reach[rank] += (trips - 1) * chunk.split_tile[entry][dim] * operand.matrix[rank, dim]
-        fresh = volume - overlap
-        plain = overlap == 0
-        # steps of c whose step before moved an equal set of words
-        outside = np.where(last >= 0, nest.outside[last, np.arange(len(last))], 1.0)
-        like = np.where(plain, outside - (weight * zero).sum(axis=0), (weight * credited).sum(axis=0))
-        kinds: list[tuple[Floats, Floats, Bools]] = [(again * fresh * like, step, able)]
-        for x in range(end):
-            turns = able & (weight[x] > 0) & ~zero[x] & (plain | credited[x])
-            kinds.append((weight[x] * np.where(credited[x], fresh, volume), shift[:, x], turns))
+            if operand.relevant[dim]:
+                reach += operand.matrix[:, dim, None] * ((trips - 1) * chunk.split_tile[entry][dim])[rows]
+        fresh = link.volume - link.overlap
         links = np.zeros(len(chunk.rows))
-        for words, move, when in kinds:
-            rows = np.flatnonzero(when & (words > 0) & (np.abs(move) <= reach).all(axis=0))
-            if not len(rows):
-                continue
-            reduced, linked = chunk.sharing(operand, level, rows, move[:, rows])
-            flow.content[rows] -= words[rows] * (deliveries[rows] - reduced)
-            flow.served[rows] -= words[rows] * linked
-            links[rows] += words[rows] * linked
+
+        def pass_on(words: Floats, move: Floats, on: Indices) -> None:
+            """`words` [row] of each mapping `rows[on]` arrive by the shift `move` [rank, row]."""
+            near = (words > 0) & (np.abs(move) <= reach[:, on]).all(axis=0)
+            chosen = rows[on[near]]
+            if not len(chosen):
+                return
+            reduced, linked = chunk.sharing(operand, level, chosen, move[:, near])
+            flow.content[chosen] -= words[near] * (deliveries[chosen] - reduced)
+            flow.served[chosen] -= words[near] * linked
+            links[chosen] += words[near] * linked
+
+        pass_on(link.again * fresh * link.like, link.step, np.arange(len(rows)))
+        end = chunk.nest.ends[level]
+        inner = np.zeros((len(operand.ranks), len(rows)))  # the steps of all loops inside x
+        for x in range(end - 1, -1, -1):
+            step = self._vector(np.full(len(rows), x), rows)
+            on = np.flatnonzero((link.weight[x] > 0) & ((link.overlap == 0) | link.credited[x]))
+            if len(on):
+                words = link.weight[x, on] * np.where(link.credited[x, on], fresh[on], link.volume[on])
+                pass_on(words, step[:, on] - inner[:, on], on)
+            inner += step
         if links.any():
             flow.share = flow.served / chunk.splits[level].children
             flow.links = links
+
+
+@dataclass(frozen=True)
+class Links:
+    """What `Moves` knows of the mappings in which neighbours may pass words on.
+
+    `step`: of the innermost loop; `again`: its trips less one; `like`: its runs whose first step follows an equal set
+    of words; `weight` [loop, mapping]: how often outer loops advance with a shift; `credited`: with the same shift.
+    """
+
+    step: Floats
+    again: Floats
+    volume: Floats
+    overlap: Floats
+    like: Floats
+    weight: Floats
+    credited: Bools
 
 
 def _energy(memory: Memory, reads: Floats, fills: Floats, updates: Floats) -> Floats:
