@@ -66,6 +66,7 @@ class Figures:
     """One run; levels outermost first."""
 
     cycles: int
+    compute_cycles: int
     macs: int
     utilization: float
     energy_pj: float
@@ -77,7 +78,7 @@ class Figures:
     @property
     def throttled(self) -> bool:
         """Whether some bandwidth sets the cycles: a ceiling of a floating quotient, which may be one off."""
-        return any(level.cycles != min(other.cycles for other in self.levels) for level in self.levels)
+        return self.cycles != self.compute_cycles
 
 
 @dataclass(frozen=True)
@@ -124,10 +125,10 @@ def _document() -> dict[str, Any]:
 
 def _figures(data: dict[str, Any]) -> Figures:
     levels = tuple(
-        Level(row["name"], row["cycles"], row["energy_pj"], {t: Counts(*c) for t, c in row["tensors"].items()})
+        Level(row["name"], row["cycles"], row["energy_pj"], {t: Counts._make(c) for t, c in row["tensors"].items()})
         for row in data["levels"]
     )
-    networks = tuple(Wires(*row[:3], tuple(tuple(group) for group in row[3]), *row[4:]) for row in data["networks"])
+    networks = tuple(Wires._make([*row[:3], tuple(map(tuple, row[3])), *row[4:]]) for row in data["networks"])
     return Figures(**data | {"levels": levels, "networks": networks})
 
 
