@@ -1,1 +1,37 @@
-"""The conformance kit and test data generators, for plugin authors and for Tilewright itself."""
+"""The conformance kit, for authors of plugins and for Tilewright itself.
+
+A third party's whole test file:
+
+    from tilewright.testing import Case, parametrize_conformance
+
+    @parametrize_conformance("tilewright-genetic")
+    def test_conformance(case: Case) -> None:
+        case.run()
+
+`check_plugin` does the same without pytest. `tilewright.testing.strategies` generates random problems, architectures
+and mappings for hypothesis.
+"""
+
+from tilewright.testing.kit import Check, CheckFailure, Subject
+from tilewright.testing.run import (
+    Case,
+    Outcome,
+    cases,
+    check_plugin,
+    checks_for,
+    parametrize_conformance,
+    registrations_of,
+)
+
+__all__ = [
+    "Case",
+    "Check",
+    "CheckFailure",
+    "Outcome",
+    "Subject",
+    "cases",
+    "check_plugin",
+    "checks_for",
+    "parametrize_conformance",
+    "registrations_of",
+]

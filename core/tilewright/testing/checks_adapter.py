@@ -1,0 +1,103 @@
+"""Promises of adapters."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from tilewright.adapter import Adapter, InputSet
+from tilewright.errors import NotConformableError, TilewrightError
+from tilewright.plugin import AdapterSpec
+from tilewright.testing.kit import CheckFailure, Subject, check, require
+
+PARTS = ("problem", "architecture", "mapping", "constraints")
+
+
+def _inputs(subject: Subject) -> Iterator[tuple[str, InputSet]]:
+    for sample in subject.samples():
+        for number, mapping in enumerate(sample.batch(3)):
+            yield f"{sample}, mapping {number}", InputSet(sample.problem, sample.architecture, mapping)
+
+
+def _expressible(subject: Subject) -> Iterator[tuple[str, InputSet]]:
+    adapter: Adapter = subject.make()
+    found = [(name, inputs) for name, inputs in _inputs(subject) if adapter.expressible(inputs)]
+    if not found:
+        reasons = {
+            reason.code: str(reason) for _, inputs in _inputs(subject) for reason in adapter.expressible(inputs).reasons
+        }
+        raise CheckFailure(f"it can write nothing of the corpus: {'; '.join(reasons.values())}")
+    yield from found
+
+
+def _parse(adapter: Adapter, files: Mapping[str, str]) -> InputSet:
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in files.items():
+            (Path(folder) / name).parent.mkdir(parents=True, exist_ok=True)
+            (Path(folder) / name).write_text(text, encoding="utf-8")
+        return adapter.parse([Path(folder) / name for name in files])
+
+
+@check(AdapterSpec)
+def check_adapter_round_trip(subject: Subject) -> None:
+    """What it says it can express comes back equal: parse(render(x)) == x."""
+    adapter: Adapter = subject.make()
+    for name, inputs in _expressible(subject):
+        files = adapter.render(inputs)
+        good = bool(files) and all(isinstance(part, str) for item in files.items() for part in item)
+        require(good, f"{name}: render returned {files!r}; file name -> text is expected")
+        again = _parse(adapter, files)
+        lost = [part for part in PARTS if getattr(again, part) != getattr(inputs, part)]
+        require(not lost, f"{name}: {', '.join(lost)} changed on the way, though expressible() said yes")
+
+
+@check(AdapterSpec)
+def check_adapter_renders_the_same_twice(subject: Subject) -> None:
+    """The same inputs give the same files."""
+    adapter: Adapter = subject.make()
+    for name, inputs in _expressible(subject):
+        first, again = dict(adapter.render(inputs)), adapter.render(inputs)
+        require(first == again, f"{name}: rendered differently the second time")
+
+
+@check(AdapterSpec)
+def check_adapter_refuses_what_it_cannot_express(subject: Subject) -> None:
+    """`render` refuses, with the reasons of `expressible`, what that says no to; nothing is dropped silently."""
+    adapter: Adapter = subject.make()
+    for name, inputs in (*_inputs(subject), ("nothing at all", InputSet())):
+        verdict = adapter.expressible(inputs)
+        if verdict:
+            continue
+        try:
+            adapter.render(inputs)
+        except NotConformableError as error:
+            require(error.reasons == verdict.reasons, f"{name}: render gives other reasons than expressible")
+        else:
+            raise CheckFailure(f"{name}: expressible() says no ({verdict.reasons[0]}), but render() writes it")
+
+
+@check(AdapterSpec)
+def check_adapter_refuses_clearly(subject: Subject) -> None:
+    """Absent files, nonsense and no files at all are an InputError (or another of Tilewright's), never a crash."""
+    adapter: Adapter = subject.make()
+    with tempfile.TemporaryDirectory() as folder:
+        nonsense, ragged = Path(folder) / "nonsense.yaml", Path(folder) / "ragged.yaml"
+        nonsense.write_bytes(b"\x93 this is nothing \x00\xff")
+        ragged.write_text("architecture:\n  - [1, 2\n mapping: {", encoding="utf-8")
+        for what, files in (
+            ("an absent file", [Path(folder) / "absent.yaml"]),
+            ("nonsense", [nonsense]),
+            ("ragged YAML", [ragged]),
+            ("no files", []),
+        ):
+            try:
+                adapter.parse(files)
+            except TilewrightError as error:
+                require(bool(str(error)), f"{what} is refused without a word")
+            except Exception as error:  # a stranger's adapter may raise anything
+                raise CheckFailure(
+                    f"{what}: parse raised {type(error).__name__}: {error}; raise tilewright.errors.InputError"
+                ) from error
+            else:
+                raise CheckFailure(f"{what}: parse returned something; an InputError is expected")

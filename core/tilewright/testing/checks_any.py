@@ -1,0 +1,93 @@
+"""Promises of every plugin."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+from pydantic import ValidationError
+
+from tilewright.adapter import Adapter
+from tilewright.costmodel import CostModel
+from tilewright.frontend import Frontend
+from tilewright.mapper import Mapper
+from tilewright.plugin import AdapterSpec, CostModelSpec, FrontendSpec, MapperSpec, PluginSpec
+from tilewright.registry import check_options
+from tilewright.testing.kit import Subject, check, require
+
+HEAVY = frozenset(
+    "numpy scipy pandas networkx matplotlib numba onnx torch tensorflow jax dask highspy ortools gurobipy sympy".split()
+)
+"""Modules that are not imported to learn a plugin's name."""
+
+PROTOCOLS: dict[type[PluginSpec[Any]], type] = {
+    MapperSpec: Mapper,
+    CostModelSpec: CostModel,
+    FrontendSpec: Frontend,
+    AdapterSpec: Adapter,
+}
+
+
+@check()
+def check_summary_is_one_line(subject: Subject) -> None:
+    """`summary` is one line of text, for `tilewright plugins`."""
+    summary = subject.spec.summary
+    require(bool(summary.strip()) and "\n" not in summary, f"the summary is {summary!r}")
+
+
+@check()
+def check_options_refuse_the_unknown(subject: Subject) -> None:
+    """A misspelt option is an error, not ignored: the options model has `extra="forbid"`."""
+    try:
+        subject.spec.options.model_validate({**subject.options, "no_such_option": 1})
+    except ValidationError as error:
+        if any(fault["type"] == "extra_forbidden" for fault in error.errors()):
+            return
+    require(False, f'{subject.spec.options.__name__} takes unknown options; set model_config extra="forbid"')
+
+
+@check()
+def check_options_round_trip(subject: Subject) -> None:
+    """Options survive JSON: provenance records them so that a run can be repeated."""
+    options = check_options(subject.spec, subject.options)
+    again = type(options).model_validate_json(options.model_dump_json())
+    require(again == options, f"{options!r} comes back from JSON as {again!r}")
+
+
+@check()
+def check_interface(subject: Subject) -> None:
+    """The factory's product has the methods of its kind, and they take the arguments that the host gives."""
+    protocol = PROTOCOLS[type(subject.spec)]
+    made = subject.make()
+    for name in subject.spec.methods:
+        wanted = [each for each in inspect.signature(getattr(protocol, name)).parameters if each != "self"]
+        try:
+            inspect.signature(getattr(made, name)).bind(*wanted)
+        except TypeError as error:
+            require(False, f"{type(made).__name__}.{name} cannot be called as {name}({', '.join(wanted)}): {error}")
+
+
+@check()
+def check_import_is_light(subject: Subject) -> None:
+    """Learning the plugin's name imports neither what it `needs` nor other heavy libraries; the factory does."""
+    heavy = sorted(HEAVY | {name.partition(".")[0] for name in subject.spec.needs})
+    factory = subject.spec.factory
+    names = sorted({getattr(factory, "func", factory).__module__, subject.spec.options.__module__})
+    code = (
+        "import importlib, json, sys\n"
+        "for name in json.loads(sys.argv[1]): importlib.import_module(name)\n"
+        "print(json.dumps([name for name in json.loads(sys.argv[2]) if name in sys.modules]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, json.dumps(names), json.dumps(heavy)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+    )
+    require(done.returncode == 0, f"{', '.join(names)} cannot be imported in a new interpreter: {done.stderr}")
+    found = json.loads(done.stdout.splitlines()[-1])
+    require(not found, f"importing {', '.join(names)} imports {', '.join(found)}; import them inside the factory")

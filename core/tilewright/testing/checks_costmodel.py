@@ -1,0 +1,198 @@
+"""Promises of cost models."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from tilewright.batch import MappingBatch
+from tilewright.costmodel import Costs, Evaluator
+from tilewright.errors import NotConformableError
+from tilewright.plugin import CostModelSpec
+from tilewright.testing.corpus import Sample, content, cramped
+from tilewright.testing.kit import CheckFailure, Subject, check, require
+
+
+def _bound(subject: Subject) -> Iterator[tuple[Sample, Evaluator]]:
+    for sample in subject.samples():
+        yield sample, subject.make().bind(sample.problem, sample.architecture)
+
+
+def _same(one: Costs, other: Costs) -> bool:
+    return (
+        np.array_equal(one.valid, other.valid)
+        and np.array_equal(one.energy_pj, other.energy_pj)
+        and np.array_equal(one.cycles, other.cycles)
+    )
+
+
+def _close(one: float, other: float) -> bool:
+    return one == other or abs(one - other) <= 1e-9 * max(abs(one), abs(other))
+
+
+@check(CostModelSpec)
+def check_costmodel_binds_what_it_declares(subject: Subject) -> None:
+    """What the declared capabilities allow, `bind` takes; a host that asked first is not refused afterwards."""
+    for sample in subject.samples():
+        try:
+            subject.make().bind(sample.problem, sample.architecture)
+        except NotConformableError as error:
+            raise CheckFailure(f"{sample}: its capabilities say yes, but {error}") from error
+
+
+@check(CostModelSpec)
+def check_costmodel_prices_are_sound(subject: Subject) -> None:
+    """One price per mapping: finite and not negative where valid, infinite where not, never NaN; some are valid."""
+    for sample, evaluator in _bound(subject):
+        batch = sample.batch()
+        costs = evaluator.evaluate_batch(batch)
+        for name, kind in (("valid", np.bool_), ("energy_pj", np.float64), ("cycles", np.float64)):
+            column: object = getattr(costs, name)
+            good = isinstance(column, np.ndarray) and column.shape == (len(batch),) and column.dtype == kind
+            require(good, f"{sample}: {name} is no array of {len(batch)} {np.dtype(kind)}")
+        require(bool(costs.valid.any()), f"{sample}: not one of {len(batch)} mappings is valid; most of them are legal")
+        for name, array in (("energy_pj", costs.energy_pj), ("cycles", costs.cycles)):
+            wrong = array[costs.valid]
+            require(bool((np.isfinite(wrong) & (wrong >= 0)).all()), f"{sample}: {name} of valid mappings: {wrong}")
+            wrong = array[~costs.valid]
+            require(bool((wrong == np.inf).all()), f"{sample}: {name} of invalid mappings is not inf: {wrong}")
+
+
+@check(CostModelSpec)
+def check_costmodel_batch_equals_one_by_one(subject: Subject) -> None:
+    """A batch, single mappings and `explain` give the same figures."""
+    for sample, evaluator in _bound(subject):
+        batch = sample.batch(16)
+        costs = evaluator.evaluate_batch(batch)
+        for index, mapping in enumerate(batch):
+            report, alone = evaluator.explain(mapping), evaluator.evaluate(mapping)
+            figures = [
+                (bool(costs.valid[index]), float(costs.energy_pj[index]), float(costs.cycles[index])),
+                (bool(alone.valid[0]), float(alone.energy_pj[0]), float(alone.cycles[0])),
+                (report.valid, _figure(report.energy_pj), _figure(report.cycles)),
+            ]
+            agree = all(
+                one[0] == figures[0][0] and _close(one[1], figures[0][1]) and _close(one[2], figures[0][2])
+                for one in figures
+            )
+            require(agree, f"{sample}: (valid, energy, cycles) by batch, alone and explained: {figures}")
+
+
+def _figure(value: float | None) -> float:
+    return np.inf if value is None else float(value)
+
+
+@check(CostModelSpec)
+def check_costmodel_order_is_irrelevant(subject: Subject) -> None:
+    """A price depends on the mapping alone, not on its neighbours: shuffled and cut batches have the same prices."""
+    for sample, evaluator in _bound(subject):
+        batch = sample.batch()
+        whole = evaluator.evaluate_batch(batch)
+        shuffled = np.random.default_rng(1).permutation(len(batch))
+        mixed = evaluator.evaluate_batch(batch.take(shuffled))
+        back = np.argsort(shuffled)
+        unshuffled = Costs(mixed.valid[back], mixed.energy_pj[back], mixed.cycles[back])
+        require(_same(whole, unshuffled), f"{sample}: prices change when the batch is shuffled")
+        first = evaluator.evaluate_batch(batch.take(slice(0, 5)))
+        cut = Costs(whole.valid[:5], whole.energy_pj[:5], whole.cycles[:5])
+        require(_same(cut, first), f"{sample}: prices change when the batch is cut")
+
+
+@check(CostModelSpec)
+def check_costmodel_takes_an_empty_batch(subject: Subject) -> None:
+    """No mappings, no prices, no error."""
+    for sample, evaluator in _bound(subject):
+        costs = evaluator.evaluate_batch(sample.batch(1).take(slice(0, 0)))
+        sizes = {len(costs.valid), len(costs.energy_pj), len(costs.cycles)}
+        require(sizes == {0}, f"{sample}: an empty batch has {sizes} prices")
+
+
+@check(CostModelSpec)
+def check_costmodel_rejects_what_does_not_cover(subject: Subject) -> None:
+    """A mapping that leaves iterations out, or does more than there are, is invalid, and `explain` says why."""
+    for sample, evaluator in _bound(subject):
+        dimension = int(np.argmax(sample.problem.sizes))
+        for what, batch in (
+            ("does more iterations than there are", _larger(sample.batch(8), dimension)),
+            ("leaves iterations out", _unfinished(sample.batch(8), dimension)),
+        ):
+            _all_rejected(evaluator, batch, f"{sample}: a mapping that {what}")
+
+
+def _larger(batch: MappingBatch, dimension: int) -> MappingBatch:
+    temporal = batch.temporal.copy()
+    temporal[:, 0, dimension] *= 2
+    return replace(batch, temporal=temporal)
+
+
+def _unfinished(batch: MappingBatch, dimension: int) -> MappingBatch:
+    """The dimension is never cut: the innermost tile has all of its iterations."""
+    temporal, spatial = batch.temporal.copy(), batch.spatial.copy()
+    temporal[:, :, dimension] = spatial[:, :, dimension] = batch.problem.sizes[dimension]
+    return replace(batch, temporal=temporal, spatial=spatial)
+
+
+@check(CostModelSpec)
+def check_costmodel_rejects_what_does_not_fit(subject: Subject) -> None:
+    """A mapping whose tiles exceed a memory is invalid, and `explain` says why."""
+    for sample in map(cramped, subject.samples()):
+        evaluator = subject.make().bind(sample.problem, sample.architecture)
+        _all_rejected(evaluator, sample.batch(8), f"{sample}: a mapping that needs more words than the memory has")
+
+
+def _all_rejected(evaluator: Evaluator, batch: MappingBatch, what: str) -> None:
+    costs = evaluator.evaluate_batch(batch)
+    require(not costs.valid.any(), f"{what} is valid in a batch")
+    report = evaluator.explain(batch[0])
+    require(not report.valid, f"{what} is valid in explain")
+    require(bool(report.reasons), f"{what} is rejected without a reason")
+
+
+@check(CostModelSpec)
+def check_costmodel_reports_add_up(subject: Subject) -> None:
+    """A report of a valid mapping has all figures, the problem's operations, and EDP is energy times cycles."""
+    for sample, evaluator in _bound(subject):
+        for mapping in sample.batch(8):
+            report = evaluator.explain(mapping)
+            require(report.macs == sample.problem.macs, f"{sample}: {report.macs} MACs of {sample.problem.macs}")
+            if report.valid:
+                figures = (report.edp, report.energy_pj, report.cycles)
+                if report.edp is None or report.energy_pj is None or report.cycles is None:
+                    raise CheckFailure(f"{sample}: a valid mapping without figures: EDP, energy, cycles = {figures}")
+                require(
+                    _close(report.edp, report.energy_pj * report.cycles), f"{sample}: EDP, energy, cycles = {figures}"
+                )
+
+
+@check(CostModelSpec)
+def check_costmodel_leaves_no_trace(subject: Subject) -> None:
+    """Pricing changes neither the batch nor later prices, nor does binding another problem."""
+    samples = subject.samples()
+    for sample, evaluator in _bound(subject):
+        batch = sample.batch()
+        before = content(batch)
+        first = evaluator.evaluate_batch(batch)
+        kept = Costs(first.valid.copy(), first.energy_pj.copy(), first.cycles.copy())
+        for other in samples:
+            subject.make().bind(other.problem, other.architecture).evaluate_batch(other.batch(4))
+        second = evaluator.evaluate_batch(batch)
+        require(_same(kept, second), f"{sample}: the same batch has other prices the second time")
+        require(_same(kept, first), f"{sample}: prices that were returned changed afterwards")
+        require(before == content(batch), f"{sample}: the batch was written to")
+
+
+@check(CostModelSpec)
+def check_costmodel_can_be_pickled(subject: Subject) -> None:
+    """A bound model travels to other processes and prices there as here."""
+    for sample, evaluator in _bound(subject):
+        batch = sample.batch(8)
+        try:
+            again = pickle.loads(pickle.dumps(evaluator))
+        except Exception as error:  # pickle raises whatever the object's methods raise
+            raise CheckFailure(f"{sample}: the evaluator cannot be pickled: {error}") from error
+        require(
+            _same(evaluator.evaluate_batch(batch), again.evaluate_batch(batch)), f"{sample}: the copy prices otherwise"
+        )

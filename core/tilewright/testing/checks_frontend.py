@@ -1,0 +1,94 @@
+"""Promises of frontends."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from tilewright.errors import TilewrightError
+from tilewright.frontend import Frontend
+from tilewright.plugin import FrontendSpec
+from tilewright.testing.kit import CheckFailure, Subject, check, require
+from tilewright.workload import Workload
+
+ODD_SOURCES = ("", " ", "?", "\0", "no/such/file.odd", "x" * 10_000, "\N{SNOWMAN}", "[", "a=b", "../..")
+"""What a person may type by mistake."""
+
+
+def _suffixes(subject: Subject) -> tuple[str, ...]:
+    spec = subject.spec
+    assert isinstance(spec, FrontendSpec)
+    return spec.suffixes
+
+
+@check(FrontendSpec)
+def check_frontend_recognises_without_raising(subject: Subject) -> None:
+    """`recognises` answers True or False to any text."""
+    frontend: Frontend = subject.make()
+    for source in (*ODD_SOURCES, *subject.sources, *(f"none{suffix}" for suffix in _suffixes(subject))):
+        try:
+            answer: object = frontend.recognises(source)
+        except Exception as error:  # a stranger's frontend may raise anything
+            raise CheckFailure(f"recognises({source[:40]!r}) raised {type(error).__name__}: {error}") from error
+        require(isinstance(answer, bool), f"recognises({source[:40]!r}) is {answer!r}, not True or False")
+
+
+@check(FrontendSpec)
+def check_frontend_recognises_its_sources(subject: Subject) -> None:
+    """What it loads without a library name, it recognises, or the host would never ask it."""
+    frontend: Frontend = subject.make()
+    for source in subject.sources:
+        known = frontend.recognises(source) or source.endswith(_suffixes(subject) or ("\0",))
+        require(known, f"it can load {source!r}, but does not recognise it")
+
+
+@check(FrontendSpec)
+def check_frontend_loads_its_sources(subject: Subject) -> None:
+    """Every library name and every given source loads as a workload with at least one layer."""
+    frontend: Frontend = subject.make()
+    for source in subject.all_sources():
+        workload: object = frontend.load(source)
+        if not isinstance(workload, Workload):
+            raise CheckFailure(f"load({source!r}) returned {type(workload).__name__}, a Workload is expected")
+        require(bool(workload.layers), f"{source}: a workload without layers")
+
+
+@check(FrontendSpec)
+def check_frontend_loads_the_same_twice(subject: Subject) -> None:
+    """One source is one workload: loading has no hidden state and no chance in it."""
+    frontend: Frontend = subject.make()
+    for source in subject.all_sources():
+        first, again, other = frontend.load(source), frontend.load(source), subject.make().load(source)
+        require(first == again == other, f"{source} loads differently the second time")
+
+
+@check(FrontendSpec)
+def check_frontend_workloads_can_be_written(subject: Subject) -> None:
+    """A workload written as YAML and read again is the same."""
+    frontend: Frontend = subject.make()
+    for source in subject.all_sources():
+        workload = frontend.load(source)
+        require(Workload.from_yaml(workload.to_yaml()) == workload, f"{source} does not survive YAML")
+
+
+@check(FrontendSpec)
+def check_frontend_refuses_clearly(subject: Subject) -> None:
+    """What it cannot read, an absent file or nonsense, is an InputError (or another of Tilewright's), never a crash."""
+    frontend: Frontend = subject.make()
+    with tempfile.TemporaryDirectory() as folder:
+        nonsense = [Path(folder) / f"nonsense{suffix}" for suffix in _suffixes(subject)]
+        for file in nonsense:
+            file.write_bytes(b"\x93 this is nothing \x00\xff" * 20)
+        absent = [f"{folder}/absent{suffix}" for suffix in _suffixes(subject)]
+        for source in (*map(str, nonsense), *absent, *ODD_SOURCES):
+            name = Path(source).name if source.startswith(folder) else source[:40]
+            try:
+                frontend.load(source)
+            except TilewrightError as error:
+                require(bool(str(error)), f"load({name!r}) is refused without a word")
+            except Exception as error:  # a stranger's frontend may raise anything
+                raise CheckFailure(
+                    f"load({name!r}) raised {type(error).__name__}: {error}; raise tilewright.errors.InputError"
+                ) from error
+            else:
+                raise CheckFailure(f"load({name!r}) returned a workload; an InputError is expected")

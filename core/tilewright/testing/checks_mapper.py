@@ -1,0 +1,230 @@
+"""Promises of mappers."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+from tilewright.batch import MappingBatch
+from tilewright.costmodel import Costs
+from tilewright.errors import NotConformableError, SpaceTooLargeError
+from tilewright.legality import legality
+from tilewright.mapper import Budget, Mapper, Proposals, Run, Task
+from tilewright.mapping import Mapping
+from tilewright.plugin import MapperSpec
+from tilewright.search import Result, search
+from tilewright.testing.corpus import Sample, content
+from tilewright.testing.kit import CheckFailure, Subject, check, require
+from tilewright.testing.reference import PlainEvaluator, PlainModel
+
+ENOUGH = 2000
+"""Evaluations after which a mapper has shown what it is."""
+EXAMINED = 40
+"""Proposals of one search that are examined one by one."""
+
+LEFT_TO_MODELS = ("capacity", "fanout")
+"""Rules that a proposal may break, to learn that it costs infinitely much."""
+
+REFUSALS = (SpaceTooLargeError, NotConformableError)
+"""A mapper may say, before it proposes anything, that a task is not for it."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A batch as the mapper yielded it, and what it said at that moment."""
+
+    batch: MappingBatch
+    content: tuple[bytes, ...]
+
+
+def _run(seed: int = 7, evaluations: int = ENOUGH) -> Run:
+    return Run(np.random.default_rng(seed), Budget(evaluations))
+
+
+def _packed(sample: Sample, proposed: object) -> MappingBatch:
+    """A proposal as arrays. Raises CheckFailure if it is not what a mapper may yield."""
+    if isinstance(proposed, MappingBatch):
+        require(
+            proposed.problem == sample.problem,
+            f"it proposes mappings of {proposed.problem.name}, not of {sample.problem.name}",
+        )
+        return proposed
+    good = isinstance(proposed, list | tuple) and all(isinstance(each, Mapping) for each in proposed)
+    require(good, f"it yields {type(proposed).__name__}; a MappingBatch or a list of Mapping is expected")
+    assert isinstance(proposed, list | tuple)
+    require(bool(proposed), "it yields an empty list; end the search instead")
+    return MappingBatch.pack(sample.problem, list(proposed))
+
+
+def _steps(mapper: Mapper, sample: Sample, run: Run) -> Iterator[Step]:
+    """Drive a mapper as the host does, price by the plain model. Ends when the budget does."""
+    evaluator = PlainModel().bind(sample.problem, sample.architecture)
+    proposals = mapper.search(Task(sample.space), run)
+    try:
+        proposed = next(proposals)
+        while True:
+            batch = _packed(sample, proposed)
+            yield Step(batch, content(batch))
+            costs = evaluator.evaluate_batch(batch)
+            run.evaluated += len(batch)
+            if run.exhausted:
+                return
+            proposed = proposals.send(costs)
+    except StopIteration:
+        return
+    finally:
+        proposals.close()
+
+
+def _accepted(subject: Subject) -> Iterator[Sample]:
+    """Samples that the mapper proposes something for. Raises CheckFailure if it refuses all."""
+    refusals = []
+    for sample in subject.samples():
+        try:
+            next(_steps(subject.make(), sample, _run()), None)
+        except REFUSALS as error:
+            refusals.append(f"{sample}: {error}")
+        else:
+            yield sample
+    require(len(refusals) < len(subject.samples()), "it refuses every task of the corpus: " + "; ".join(refusals))
+
+
+@check(MapperSpec)
+def check_mapper_proposes_mappings_of_the_task(subject: Subject) -> None:
+    """Every proposal is a mapping of the problem onto the architecture; only capacity and fanout may be exceeded."""
+    for sample in _accepted(subject):
+        seen = 0
+        for step in _steps(subject.make(), sample, _run()):
+            for mapping in step.batch.take(slice(0, EXAMINED - seen)):
+                verdict = legality(sample.problem, sample.architecture, mapping)
+                faults = [str(reason) for reason in verdict.reasons if reason.code not in LEFT_TO_MODELS]
+                require(not faults, f"{sample}: it proposes a mapping that breaks {'; '.join(faults)}")
+                seen += 1
+            if seen >= EXAMINED:
+                break
+
+
+@check(MapperSpec)
+def check_mapper_finds_a_valid_mapping(subject: Subject) -> None:
+    """On small tasks where most mappings are valid it finds one within a few thousand evaluations."""
+    for sample in _accepted(subject):
+        result = _search(subject.make(), sample, ENOUGH)
+        if result.error is not None:
+            raise CheckFailure(f"{sample}: the search broke: {result.error}")
+        require(result.best is not None, f"{sample}: no valid mapping among {result.evaluated} proposals")
+
+
+@contextmanager
+def _global_chance(seed: int) -> Iterator[None]:
+    """Seeds the generators that a careless mapper would draw from, and puts them back."""
+    plain, arrays = random.getstate(), np.random.get_state()
+    random.seed(seed)
+    np.random.seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(plain)
+        np.random.set_state(arrays)
+
+
+@check(MapperSpec)
+def check_mapper_same_seed_same_proposals(subject: Subject) -> None:
+    """`run.rng` is the only source of chance: one seed gives one sequence of proposals, whatever else was drawn."""
+    for sample in _accepted(subject):
+        sequences = []
+        for elsewhere in (1, 2):
+            with _global_chance(elsewhere):
+                sequences.append([step.content for step in _steps(subject.make(), sample, _run(evaluations=500))])
+        require(sequences[0] == sequences[1], f"{sample}: two searches with one seed propose different mappings")
+
+
+@check(MapperSpec)
+def check_mapper_keeps_no_state(subject: Subject) -> None:
+    """A mapper holds options only: a second search of the same object is like the first."""
+    mapper = subject.make()
+    for sample in _accepted(subject):
+        first, second = ([step.content for step in _steps(mapper, sample, _run(evaluations=500))] for _ in range(2))
+        require(first == second, f"{sample}: the second search of one object differs from its first")
+
+
+@check(MapperSpec)
+def check_mapper_leaves_proposals_alone(subject: Subject) -> None:
+    """A batch belongs to the host once it is yielded: it is not written to any more."""
+    for sample in _accepted(subject):
+        steps = list(_steps(subject.make(), sample, _run()))
+        require(
+            all(content(step.batch) == step.content for step in steps),
+            f"{sample}: a batch changed after it was yielded",
+        )
+
+
+@check(MapperSpec)
+def check_mapper_can_be_stopped_anywhere(subject: Subject) -> None:
+    """Closing the search at any point ends it at once and without an error."""
+    for sample in _accepted(subject):
+        evaluator = PlainModel().bind(sample.problem, sample.architecture)
+        for point in range(4):
+            proposals = subject.make().search(Task(sample.space), _run())
+            _advance(proposals, sample, evaluator, point)
+            try:
+                proposals.close()
+            except RuntimeError as error:
+                raise CheckFailure(
+                    f"{sample}: it goes on after being closed: {error}; let GeneratorExit pass"
+                ) from error
+
+
+def _advance(proposals: Proposals, sample: Sample, evaluator: PlainEvaluator, count: int) -> None:
+    """Take `count` proposals, or fewer if there are no more."""
+    costs: Costs | None = None
+    for _ in range(count):
+        try:
+            proposed = next(proposals) if costs is None else proposals.send(costs)
+        except StopIteration:
+            return
+        costs = evaluator.evaluate_batch(_packed(sample, proposed))
+
+
+class _Hopeless(PlainEvaluator):
+    """Finds every mapping invalid."""
+
+    def evaluate_batch(self, batch: MappingBatch) -> Costs:
+        nothing = np.full(len(batch), np.inf)
+        return Costs(np.zeros(len(batch), dtype=np.bool_), nothing, nothing)
+
+
+@check(MapperSpec)
+def check_mapper_survives_a_hopeless_task(subject: Subject) -> None:
+    """Where every price is infinite it goes on or gives up; it neither crashes nor claims a bound."""
+    for sample in _accepted(subject):
+        evaluator = _Hopeless(sample.problem, sample.architecture)
+        result = search(subject.make(), Task(sample.space), evaluator, Budget(ENOUGH), seed=7)
+        if result.error is not None and not isinstance(result.error, REFUSALS):
+            raise CheckFailure(f"{sample}: all prices infinite, and the search broke: {result.error}")
+        bound = result.lower_bound
+        require(
+            bound is None or not np.isfinite(bound) or bound <= 0,
+            f"{sample}: it proves a lower bound of {bound} without having seen a single price",
+        )
+
+
+@check(MapperSpec)
+def check_mapper_proves_true_bounds(subject: Subject) -> None:
+    """A lower bound, where one is given, is not above the best of all mappings of the space."""
+    for sample in subject.samples():
+        if sample.space.size > ENOUGH:
+            continue
+        evaluator = PlainModel().bind(sample.problem, sample.architecture)
+        best = min(float(evaluator.evaluate_batch(batch).edp.min()) for batch in sample.space.enumerate())
+        result = _search(subject.make(), sample, 2 * ENOUGH)
+        bound = result.lower_bound
+        require(bound is None or bound <= best * (1 + 1e-9), f"{sample}: the bound is {bound}, a mapping costs {best}")
+
+
+def _search(mapper: Mapper, sample: Sample, evaluations: int) -> Result:
+    evaluator = PlainModel().bind(sample.problem, sample.architecture)
+    return search(mapper, Task(sample.space), evaluator, Budget(evaluations), seed=7)

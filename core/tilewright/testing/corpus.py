@@ -1,0 +1,153 @@
+"""A few small problems and architectures that every check can afford."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from tilewright.architecture import Architecture
+from tilewright.batch import MappingBatch
+from tilewright.mapspace import MapSpace
+from tilewright.problem import Problem
+
+_PROBLEMS = {
+    "gemm": """
+        name: gemm
+        operation: gemm
+        dimensions: {M: 4, N: 6, K: 3}
+        tensors:
+        - {name: A, role: input, projection: [M, K]}
+        - {name: B, role: weight, projection: [K, N]}
+        - {name: Z, role: output, projection: [M, N]}
+        """,
+    "conv": """
+        name: conv
+        operation: conv2d
+        dimensions: {N: 1, K: 4, C: 2, P: 3, Q: 4, R: 3, S: 2}
+        tensors:
+        - {name: I, role: input, projection: [N, C, 2*P + R, Q + S]}
+        - {name: W, role: weight, projection: [K, C, R, S]}
+        - {name: O, role: output, projection: [N, K, P, Q]}
+        """,
+    "mttkrp": """
+        name: mttkrp
+        operation: mttkrp
+        dimensions: {I: 4, J: 3, K: 2, L: 5}
+        tensors:
+        - {name: T, role: input, projection: [I, K, L]}
+        - {name: B, role: weight, projection: [K, J]}
+        - {name: C, role: weight, projection: [L, J]}
+        - {name: Y, role: output, projection: [I, J]}
+        """,
+    "tiny": """
+        name: tiny
+        operation: gemm
+        dimensions: {M: 2, N: 2, K: 1}
+        tensors:
+        - {name: A, role: input, projection: [M, K]}
+        - {name: B, role: weight, projection: [K, N]}
+        - {name: Z, role: output, projection: [M, N]}
+        """,
+}
+
+_ARCHITECTURES = {
+    "flat": """
+        name: flat
+        clusters:
+        - name: Main
+          memories: [{name: Main, technology: dram, read_energy_pj: 64, write_energy_pj: 64}]
+        - name: Buffer
+          memories: [{name: Buffer, capacity_words: 40, read_energy_pj: 2, write_energy_pj: 2}]
+        compute: {energy_per_operation_pj: 1}
+        """,
+    "array": """
+        name: array
+        clusters:
+        - name: Main
+          memories:
+          - {name: Main, technology: dram, read_energy_pj: 64, write_energy_pj: 64, read_bandwidth_words_per_cycle: 2}
+        - name: Buffer
+          memories: [{name: Buffer, capacity_words: 96, read_energy_pj: 4, write_energy_pj: 4}]
+          fanout: {size: 4, axis: X}
+        - name: Column
+          fanout: {size: 2, axis: Y}
+        - name: Element
+          memories: [{name: Register, technology: register, capacity_words: 24, read_energy_pj: 1, write_energy_pj: 1}]
+        compute: {energy_per_operation_pj: 1}
+        """,
+    "siblings": """
+        name: siblings
+        clusters:
+        - name: Main
+          memories: [{name: Main, technology: dram, read_energy_pj: 64, write_energy_pj: 64}]
+        - name: Buffer
+          memories: [{name: Buffer, capacity_words: 96, holds: [input, output], read_energy_pj: 4, write_energy_pj: 4}]
+          fanout: {size: 3, axis: X}
+        - name: Element
+          memories:
+          - {name: Moving, capacity_words: 24, holds: [input, output], read_energy_pj: 1, write_energy_pj: 1}
+          - {name: Still, capacity_words: 24, holds: [weight], read_energy_pj: 1, write_energy_pj: 1}
+        compute: {energy_per_operation_pj: 1}
+        """,
+    "cramped": """
+        name: cramped
+        clusters:
+        - name: Main
+          memories: [{name: Main, technology: dram, read_energy_pj: 64, write_energy_pj: 64}]
+        - name: Buffer
+          memories: [{name: Buffer, capacity_words: 2, read_energy_pj: 2, write_energy_pj: 2}]
+        compute: {energy_per_operation_pj: 1}
+        """,
+}
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A problem on an architecture."""
+
+    problem: Problem
+    architecture: Architecture
+
+    def __str__(self) -> str:
+        return f"{self.problem.name} on {self.architecture.name}"
+
+    @property
+    def has_siblings(self) -> bool:
+        """Whether some cluster has several memories, so that its tensors are held at different entries."""
+        return any(len(cluster.memories) > 1 for cluster in self.architecture.clusters)
+
+    @cached_property
+    def space(self) -> MapSpace:
+        """The standard map space."""
+        return MapSpace.of(self.problem, self.architecture)
+
+    def batch(self, count: int = 32, seed: int = 0) -> MappingBatch:
+        """Mappings drawn from the space; some may not fit the memories."""
+        return self.space.sample(np.random.default_rng(seed), count)
+
+
+def _sample(problem: str, architecture: str) -> Sample:
+    return Sample(Problem.from_yaml(_PROBLEMS[problem]), Architecture.from_yaml(_ARCHITECTURES[architecture]))
+
+
+SAMPLES = (
+    _sample("tiny", "flat"),  # small enough to be enumerated
+    _sample("gemm", "flat"),
+    _sample("gemm", "array"),
+    _sample("conv", "array"),
+    _sample("conv", "siblings"),
+    _sample("mttkrp", "array"),
+)
+"""What plugins are tried on, as far as their capabilities allow."""
+
+
+def cramped(sample: Sample) -> Sample:
+    """The same problem where nothing fits: the inner memory has fewer words than there are tensors."""
+    return Sample(sample.problem, Architecture.from_yaml(_ARCHITECTURES["cramped"]))
+
+
+def content(batch: MappingBatch) -> tuple[bytes, ...]:
+    """What a batch says, to compare with later."""
+    return tuple(array.tobytes() for array in (batch.temporal, batch.spatial, batch.order, batch.keep))

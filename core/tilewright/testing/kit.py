@@ -1,0 +1,96 @@
+"""The parts of the conformance kit: a check is one promise, written as one function with a docstring."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from tilewright.plugin import KINDS, FrontendSpec, MapperSpec, PluginSpec
+from tilewright.registry import Registration, Registry
+from tilewright.testing.corpus import SAMPLES, Sample
+
+
+class CheckFailure(AssertionError):
+    """A plugin broke the promise that a check is named for; the message says how, and what would keep it."""
+
+
+def require(kept: bool, message: str) -> None:
+    """Raises CheckFailure unless `kept`."""
+    if not kept:
+        raise CheckFailure(message)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The plugin under test, with the options it is built with. `sources`: what a frontend is asked to load."""
+
+    registration: Registration
+    options: Mapping[str, Any] = field(default_factory=dict)
+    sources: tuple[str, ...] = ()
+
+    @property
+    def spec(self) -> PluginSpec[Any]:
+        return self.registration.spec
+
+    def make(self) -> Any:
+        """A new object of the plugin, built as the host builds it."""
+        alone = Registry()
+        alone.add(self.spec, self.registration.distribution, self.registration.version)
+        return alone.make(cast(type[MapperSpec], type(self.spec)), self.spec.name, self.options)
+
+    def samples(self) -> tuple[Sample, ...]:
+        """What of the corpus the declared capabilities allow. Raises CheckFailure if that is nothing."""
+        capabilities = self.spec.capabilities
+        found = tuple(
+            sample
+            for sample in SAMPLES
+            if capabilities.judge(sample.problem, sample.architecture)
+            and (capabilities.uneven_mappings or not sample.has_siblings)
+        )
+        require(bool(found), f"its capabilities exclude every problem of the corpus: {capabilities}")
+        return found
+
+    def all_sources(self) -> tuple[str, ...]:
+        """The library names of a frontend and the sources given for it. Raises CheckFailure if there are none."""
+        library = tuple(self.spec.library) if isinstance(self.spec, FrontendSpec) else ()
+        found = (*library, *self.sources)
+        require(bool(found), "there is nothing to load: the spec has no library; give `sources` to the kit")
+        return found
+
+
+@dataclass(frozen=True)
+class Check:
+    """One promise. Its docstring is the explanation that users see."""
+
+    name: str
+    kinds: tuple[type[PluginSpec[Any]], ...]
+    function: Callable[[Subject], None]
+
+    @property
+    def summary(self) -> str:
+        """The first line of the docstring."""
+        return (self.function.__doc__ or "").strip().partition("\n")[0]
+
+    def run(self, subject: Subject) -> None:
+        """Raises CheckFailure; whatever else the plugin raises is one too."""
+        try:
+            self.function(subject)
+        except CheckFailure:
+            raise
+        except Exception as error:  # a stranger's plugin may raise anything
+            raise CheckFailure(f"it raised {type(error).__name__}: {error}") from error
+
+
+CHECKS: dict[str, Check] = {}
+"""All checks by name, in the order in which they run."""
+
+
+def check(*kinds: type[PluginSpec[Any]]) -> Callable[[Callable[[Subject], None]], Callable[[Subject], None]]:
+    """Marks a function as a check of these kinds of plugin; without kinds, of all."""
+
+    def mark(function: Callable[[Subject], None]) -> Callable[[Subject], None]:
+        CHECKS[function.__name__] = Check(function.__name__, kinds or KINDS, function)
+        return function
+
+    return mark

@@ -1,0 +1,223 @@
+"""Two doors to the same checks: a plain call that returns outcomes, and one pytest case per check."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal
+
+from tilewright.document import suggestion
+from tilewright.errors import InputError, PluginError, UnknownPluginError
+from tilewright.plugin import PluginSpec
+from tilewright.registry import GROUP, Registration, Registry, discover
+from tilewright.testing import checks_adapter, checks_any, checks_costmodel, checks_frontend, checks_mapper
+from tilewright.testing.kit import CHECKS, Check, CheckFailure, Subject
+
+if TYPE_CHECKING:
+    import pytest
+
+ALL = (checks_any, checks_mapper, checks_costmodel, checks_frontend, checks_adapter)
+"""The modules whose import fills CHECKS."""
+
+Status = Literal["passed", "failed", "expected failure", "unexpected pass"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one check of one plugin went."""
+
+    check: str
+    plugin: str
+    status: Status
+    message: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Passed, or failed as was said it would."""
+        return self.status in ("passed", "expected failure")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One check of one plugin. `expected`: why it is known to fail."""
+
+    check: Check
+    subject: Subject
+    expected: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.subject.spec.name}-{self.check.name.removeprefix('check_')}"
+
+    def run(self) -> None:
+        """Raises CheckFailure, named after the plugin and the check, if the promise is broken."""
+        try:
+            self.check.run(self.subject)
+        except CheckFailure as failure:
+            raise CheckFailure(
+                f"{self.subject.registration.long_name} breaks {self.check.name}: {failure}\n"
+                f"  the promise: {self.check.summary}"
+            ) from failure
+
+    def outcome(self) -> Outcome:
+        """Run it and tell."""
+        plugin = self.subject.registration.long_name
+        try:
+            self.check.run(self.subject)
+        except CheckFailure as failure:
+            status: Status = "failed" if self.expected is None else "expected failure"
+            return Outcome(self.check.name, plugin, status, str(failure) if self.expected is None else self.expected)
+        if self.expected is None:
+            return Outcome(self.check.name, plugin, "passed")
+        return Outcome(self.check.name, plugin, "unexpected pass", f"said to fail: {self.expected}")
+
+
+def checks_for(spec: PluginSpec[Any]) -> tuple[Check, ...]:
+    """The checks that a plugin of this kind has to pass; those of every plugin first."""
+    mine = [check for check in CHECKS.values() if isinstance(spec, check.kinds)]
+    return tuple(sorted(mine, key=lambda check: -len(check.kinds)))
+
+
+def cases(
+    registration: Registration,
+    *,
+    options: Mapping[str, Any] | None = None,
+    sources: Iterable[str] = (),
+    expected_failures: Mapping[str, str] | None = None,
+) -> tuple[Case, ...]:
+    """One case per check of a plugin.
+
+    Args:
+        registration: the plugin; `Registry.find` gives it.
+        options: what it is built with.
+        sources: what a frontend is asked to load, beside its library.
+        expected_failures: check name -> reason. Strict: such a check has to fail.
+
+    Raises:
+        InputError: an expected failure is of no known check, of another kind of plugin, or without a reason.
+    """
+    expected = dict(expected_failures or {})
+    subject = Subject(registration, dict(options or {}), tuple(sources))
+    wanted = checks_for(registration.spec)
+    known = [check.name for check in wanted]
+    for name, reason in expected.items():
+        if name not in known:
+            raise InputError(
+                f"no check of a {registration.spec.kind} is called '{name}'{suggestion(name, known)}",
+                hint=f"the checks: {', '.join(known)}",
+            )
+        if not reason.strip():
+            raise InputError(f"{name} is expected to fail without a reason", hint="say why, for those who read it")
+    return tuple(Case(check, subject, expected.get(check.name)) for check in wanted)
+
+
+def check_plugin(
+    plugin: Registration | PluginSpec[Any],
+    *,
+    options: Mapping[str, Any] | None = None,
+    sources: Iterable[str] = (),
+    expected_failures: Mapping[str, str] | None = None,
+) -> list[Outcome]:
+    """Run all checks of one plugin, without pytest; arguments as for `cases`."""
+    registration = plugin if isinstance(plugin, Registration) else Registration(plugin, "unpackaged", None)
+    found = cases(registration, options=options, sources=sources, expected_failures=expected_failures)
+    return [case.outcome() for case in found]
+
+
+@cache
+def _registry_of(distribution: str) -> Registry:
+    try:
+        points = importlib.metadata.distribution(distribution).entry_points.select(group=GROUP)
+    except importlib.metadata.PackageNotFoundError:
+        raise UnknownPluginError(f"no distribution '{distribution}' is installed", hint="install it first") from None
+    if not points:
+        raise UnknownPluginError(f"{distribution} has no entry point in the group '{GROUP}'")
+    return discover(points)
+
+
+def registrations_of(name: str) -> tuple[Registration, ...]:
+    """The plugins of a distribution, or one of them (`distribution/plugin`).
+
+    Raises:
+        UnknownPluginError: it is not installed, or registers no such plugin.
+        PluginError: one of its entry points is broken.
+    """
+    distribution, _, plugin = name.partition("/")
+    registry = _registry_of(distribution)
+    found = tuple(each for each in registry.registrations if plugin in ("", each.spec.name))
+    if not found and not registry.broken:
+        names = [each.spec.name for each in registry.registrations]
+        raise UnknownPluginError(f"{distribution} registers no plugin '{plugin}'{suggestion(plugin, names)}")
+    if registry.broken and (not plugin or not found):
+        raise PluginError("; ".join(str(broken) for broken in registry.broken))
+    return found
+
+
+def parametrize_conformance(
+    *plugins: str,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    sources: Mapping[str, Iterable[str]] | None = None,
+    expected_failures: Mapping[str, str] | None = None,
+) -> pytest.MarkDecorator:
+    """Decorates a pytest test that takes `case`: it is called once per check of each plugin.
+
+        @parametrize_conformance("tilewright-genetic")
+        def test_conformance(case: Case) -> None:
+            case.run()
+
+    Args:
+        plugins: distributions, or `distribution/plugin`.
+        options, sources: plugin name -> what `cases` takes.
+        expected_failures: check name, or `plugin:check name`, -> reason; strict.
+
+    Raises:
+        UnknownPluginError, PluginError, InputError: wrong use, told when tests are collected.
+    """
+    import pytest
+
+    found = [registration for name in plugins for registration in registrations_of(name)]
+    if not found:
+        raise InputError("no plugin was named", hint='parametrize_conformance("my-distribution")')
+    expected = dict(expected_failures or {})
+    _addressed(found, (*(options or {}), *(sources or {})), expected)
+    parameters = []
+    for registration in found:
+        for case in cases(
+            registration,
+            options=(options or {}).get(registration.spec.name),
+            sources=(sources or {}).get(registration.spec.name, ()),
+            expected_failures=_expected_of(registration, expected),
+        ):
+            marks = [pytest.mark.xfail(reason=case.expected, strict=True, raises=CheckFailure)] if case.expected else []
+            parameters.append(pytest.param(case, id=_id(registration, case), marks=marks))
+    return pytest.mark.parametrize("case", parameters)
+
+
+def _id(registration: Registration, case: Case) -> str:
+    return f"{registration.spec.kind.replace(' ', '')}-{case}"
+
+
+def _addressed(found: list[Registration], plugins: Iterable[str], expected: Mapping[str, str]) -> None:
+    """Raises InputError for what is said of a plugin or a check that is not among those found."""
+    names = [registration.spec.name for registration in found]
+    for plugin in (*plugins, *(key.partition(":")[0] for key in expected if ":" in key)):
+        if plugin not in names:
+            raise InputError(f"no plugin here is called '{plugin}'{suggestion(plugin, names)}")
+    meant = {key for registration in found for key in expected if _names_check(key, registration)}
+    known = sorted({check.name for registration in found for check in checks_for(registration.spec)})
+    for key in expected:
+        if key not in meant:
+            name = key.rpartition(":")[2]
+            raise InputError(f"no check here is called '{key}'{suggestion(name, known)}", hint=f"{', '.join(known)}")
+
+
+def _names_check(key: str, registration: Registration) -> bool:
+    """Whether `check` or `plugin:check` is a check of this plugin."""
+    plugin, _, name = key.rpartition(":")
+    return plugin in ("", registration.spec.name) and name in [check.name for check in checks_for(registration.spec)]
+
+
+def _expected_of(registration: Registration, expected: Mapping[str, str]) -> dict[str, str]:
+    """Those expected failures that are of this plugin."""
+    return {key.rpartition(":")[2]: reason for key, reason in expected.items() if _names_check(key, registration)}

@@ -1,0 +1,20 @@
+"""The built-in plugins keep the promises that strangers' plugins have to keep."""
+
+from tilewright.testing import Case, parametrize_conformance
+
+
+@parametrize_conformance(
+    "tilewright",
+    sources={
+        "einsum": [
+            "nk,km->nm; n=4 k=5 m=6",
+            "O[n,k,p,q] += I[n,c,2p+r,2q+s] * W[k,c,r,s]; n=1 k=4 c=3 p=5 q=5 r=3 s=3",
+        ]
+    },
+    expected_failures={
+        "timeloop:check_adapter_round_trip": "it reads Timeloop's files and does not write them yet",
+        "timeloop:check_adapter_renders_the_same_twice": "it reads Timeloop's files and does not write them yet",
+    },
+)
+def test_conformance(case: Case) -> None:
+    case.run()
