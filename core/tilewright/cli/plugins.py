@@ -22,10 +22,16 @@ class Action(StrEnum):
 def plugins_command(
     action: Annotated[Action, typer.Argument(help="list, show NAME or check NAME")] = Action.list,
     name: Annotated[str | None, typer.Argument(help="a plugin, or distribution/plugin")] = None,
+    option: Annotated[
+        list[str] | None, typer.Option("--option", help="check: KEY=VALUE that the plugin is built with")
+    ] = None,
+    source: Annotated[
+        list[str] | None, typer.Option("--source", help="check: what a frontend is asked to load")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
 ) -> None:
     """List plugins, show one with its options, or check that one keeps its promises."""
-    from tilewright.cli.common import print_json
+    from tilewright.cli.common import key_values, print_json
     from tilewright.errors import InputError
     from tilewright.registry import installed
 
@@ -42,7 +48,7 @@ def plugins_command(
         raise InputError(f"plugins {action} needs a name", hint=f"tilewright plugins {action} random")
     found = _named(registry, name)
     if action == Action.check:
-        _check(found)
+        _check(found, key_values(option or [], "--option"), source or [], json)
     elif json:
         print_json({"schema_version": 1, "plugins": [_details(each) for each in found]})
     else:
@@ -118,5 +124,25 @@ def _print_details(details: dict[str, Any]) -> None:
         typer.echo(f"  missing: {', '.join(details['missing'])}; {details['hint'] or ''}")
 
 
-def _check(found: list[Registration]) -> None:
-    raise NotImplementedError
+def _check(found: list[Registration], options: dict[str, Any], sources: list[str], json: bool) -> None:
+    """Run the conformance kit; exit code 3 if a promise is broken."""
+    from tilewright.cli.common import print_json
+    from tilewright.testing import check_plugin
+
+    outcomes = []
+    for registration in found:
+        for outcome in check_plugin(registration, options=options, sources=sources):
+            outcomes.append((registration.spec.kind, outcome))
+            if not json:
+                message = f": {outcome.message}" if outcome.message else ""
+                typer.echo(f"{registration.spec.kind} {outcome.plugin}  {outcome.check}  {outcome.status}{message}")
+    failed = [outcome for _, outcome in outcomes if not outcome.ok]
+    if json:
+        rows = [
+            {"kind": kind, "plugin": each.plugin, "check": each.check, "status": each.status, "message": each.message}
+            for kind, each in outcomes
+        ]
+        print_json({"schema_version": 1, "checks": rows})
+    else:
+        typer.echo(f"{len(outcomes) - len(failed)} of {len(outcomes)} promises kept")
+    raise typer.Exit(3 if failed else 0)

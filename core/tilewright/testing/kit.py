@@ -55,7 +55,10 @@ class Subject:
         """The library names of a frontend and the sources given for it. Raises CheckFailure if there are none."""
         library = tuple(self.spec.library) if isinstance(self.spec, FrontendSpec) else ()
         found = (*library, *self.sources)
-        require(bool(found), "there is nothing to load: the spec has no library; give `sources` to the kit")
+        require(
+            bool(found),
+            "there is nothing to load: the spec has no library; give `sources` to the kit (--source to the command)",
+        )
         return found
 
 
