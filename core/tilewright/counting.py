@@ -15,10 +15,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.errors import SpaceTooLargeError
+
 if TYPE_CHECKING:
     from tilewright.mapspace import Slot
 
 Ints = NDArray[np.int64]
+
+MAX_STATES = 20_000_000
+"""States of the count that fit in memory."""
 
 
 def divisors(number: int) -> list[int]:
@@ -31,8 +36,33 @@ def divisors(number: int) -> list[int]:
     return sorted({*small, *(number // d for d in small)})
 
 
+def prime_powers(number: int) -> list[tuple[int, int]]:
+    """(prime, power) of the factorisation, ascending; 1 counts as the power 1 of itself.
+
+    >>> prime_powers(12), prime_powers(1)
+    ([(2, 2), (3, 1)], [(1, 1)])
+    """
+    powers = []
+    rest, prime = number, 2
+    while prime * prime <= rest:
+        power = 0
+        while rest % prime == 0:
+            rest, power = rest // prime, power + 1
+        if power:
+            powers.append((prime, power))
+        prime += 1
+    return [*powers, (rest, 1)] if rest > 1 or not powers else powers
+
+
 def count_mappings(sizes: Sequence[int], slots: Sequence[Slot], bound: int) -> int:
-    """The number of (factorisation, orders of loops longer than one trip); `bound` is no less than it."""
+    """The number of (factorisation, orders of loops longer than one trip); `bound` is no less than it.
+
+    Raises:
+        SpaceTooLargeError: the sizes have so many divisors that the states do not fit in memory.
+    """
+    states = math.prod(len(divisors(size)) for size in sizes)
+    if states > MAX_STATES:
+        raise SpaceTooLargeError(f"cannot count the mappings: {states} ways to have tiled in part are too many")
     result, modulus = 0, 1
     for prime in _primes():
         if modulus > bound:

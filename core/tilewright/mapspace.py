@@ -9,25 +9,26 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.architecture import Architecture
-from tilewright.batch import MappingBatch, Positions
+from tilewright.batch import Bools, Ints, MappingBatch, Positions
+from tilewright.conformability import Reason, Verdict
 from tilewright.constraints import Factors, Variant
-from tilewright.counting import count_mappings, divisors
-from tilewright.errors import NoValidMappingError, SpaceTooLargeError
+from tilewright.counting import count_mappings, prime_powers
+from tilewright.errors import InputError, InvalidMappingError, NoValidMappingError
+from tilewright.factoring import EXACT, Factoring
+from tilewright.legality import fits, legality
+from tilewright.looporders import OrderTable, arrange, by_rank, count_orders
+from tilewright.mapping import Mapping
 from tilewright.problem import Problem, Tensor
 from tilewright.skeleton import Skeleton
-
-MAX_TABLE = 2_000_000
-"""Rows of the largest table of one dimension's factorisations."""
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,27 @@ class MapSpace:
                 slots.append(self._spatial_slot(index))
         return tuple(slots)
 
+    def __post_init__(self) -> None:
+        """Raises InputError when a rule speaks of loops or splits that the skeleton has not."""
+        blocks = [entry.inside for entry in self.skeleton.entries[1:] if entry.steps and entry.inside]
+        for rule in self.rules.temporal:
+            if rule.memory not in blocks:
+                raise InputError(
+                    f"no loops stand right inside memory {rule.memory}, so no rule can bound them",
+                    hint=f"memories with loops inside: {', '.join(blocks)}",
+                )
+        orders = [rule.memory for rule in self.rules.temporal if rule.order]
+        for memory in sorted({memory for memory in orders if orders.count(memory) > 1}):
+            raise InputError(f"two rules order the loops inside memory {memory}", hint="write one")
+        splitting = [entry.target for entry in self.skeleton.entries if entry.splits]
+        for split in self.rules.spatial:
+            least = [name for name, trips in split.factors.items() if trips.min > 1]
+            if split.cluster not in splitting and least:
+                raise InputError(
+                    f"a rule splits {', '.join(least)} over cluster {split.cluster}, which has one sub-cluster",
+                    hint=f"clusters that fan out: {', '.join(splitting)}",
+                )
+
     def _temporal_slot(self, index: int) -> Slot:
         inside = self.skeleton.entries[index].inside
         rules = [rule for rule in self.rules.temporal if rule.memory == inside]
@@ -91,8 +113,9 @@ class MapSpace:
         size = self.architecture.clusters[self.architecture.cluster_index[target]].fanout.size
         rules = [rule for rule in self.rules.spatial if rule.cluster == target]
         lowest, highest = self._bounds([(rule.only, rule.factors) for rule in rules])
-        least = max([1, *(math.ceil(rule.min_utilization * size) for rule in rules)])
-        most = min([size, *(math.floor(rule.max_utilization * size) for rule in rules)])
+        # a utilization is a decimal that was rounded: 0.7 of 10 is 7
+        least = max([1, *(math.ceil(rule.min_utilization * size * (1 - 1e-12)) for rule in rules)])
+        most = min([size, *(max(1, math.floor(rule.max_utilization * size * (1 + 1e-12))) for rule in rules)])
         return Slot(index, True, lowest, highest, least, most)
 
     def _bounds(self, rules: list[tuple[tuple[str, ...] | None, Factors]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -113,7 +136,11 @@ class MapSpace:
 
     @cached_property
     def keeps(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """(always kept, free to choose), each bool [entry, tensor]."""
+        """(always kept, free to choose), each bool [entry, tensor].
+
+        Raises:
+            InputError: a tensor has no place, or two siblings to choose from.
+        """
         shape = (len(self.skeleton), len(self.problem.tensors))
         always, free = np.zeros(shape, dtype=np.bool_), np.zeros(shape, dtype=np.bool_)
         for index, entry in enumerate(self.skeleton.entries):
@@ -121,8 +148,16 @@ class MapSpace:
                 continue
             cluster = self.architecture.clusters[self.architecture.cluster_index[entry.target]]
             for number, tensor in enumerate(self.problem.tensors):
-                memory = cluster.memory_for(tensor)
+                try:
+                    memory = cluster.memory_for(tensor)
+                except ValueError as error:
+                    raise InputError(str(error)) from None
                 if memory is None or (entry.memories and memory.name not in entry.memories):
+                    if not index:
+                        raise InputError(
+                            f"the outermost cluster {cluster.name} has no memory that may hold {tensor.name} "
+                            f"({tensor.role}), which must live somewhere"
+                        )
                     continue
                 choice = self._kept(memory.name, tensor) if index else "keep"
                 always[index, number] = choice == "keep"
@@ -148,15 +183,22 @@ class MapSpace:
     @cached_property
     def factorizations(self) -> int:
         """Exactly how many ways there are to spread the dimensions' factors over the slots."""
-        return self._tables.count
+        return self._factoring.count
 
     @cached_property
     def _temporal(self) -> tuple[Slot, ...]:
         return tuple(slot for slot in self.slots if not slot.spatial)
 
     @cached_property
-    def _tables(self) -> _Tables:
-        return _Tables(self)
+    def _factoring(self) -> Factoring:
+        return Factoring(self.problem.sizes, self.slots, len(self.skeleton))
+
+    def describe(self, slot: Slot) -> str:
+        """How messages name a slot."""
+        entry = self.skeleton.entries[slot.entry]
+        if slot.spatial:
+            return f"the split of {entry.target}"
+        return f"the loops inside {entry.inside}" if entry.inside else f"the loops of entry {slot.entry}"
 
     # -- sampling --------------------------------------------------------------------------------------------
 
@@ -164,49 +206,40 @@ class MapSpace:
         """`count` mappings: every factorisation equally likely, then every order of its loops, then free keeps.
 
         Raises:
-            NoValidMappingError: the space is empty.
+            NoValidMappingError: the space is empty; the message says which rule cannot be met.
         """
-        tables = self._tables
-        if tables.count == 0:
+        if self.factorizations == 0:
+            reason = self._factoring.fault(self.problem.dimension_names, [self.describe(slot) for slot in self.slots])
             raise NoValidMappingError(
-                f"no mapping of {self.problem.name} on {self.architecture.name} meets the constraints",
-                hint="loosen the factors, or try --constraints none",
+                f"the map space of {self.problem.name} on {self.architecture.name} is empty: {reason}",
+                hint="loosen the constraints, or try --constraints none",
             )
-        temporal, spatial = tables.tiles(tables.draw(rng, count))
-        return MappingBatch(
-            self.problem, self.skeleton, temporal, spatial, self._draw_orders(rng, count), self._draw_keeps(rng, count)
+        rows = self._factoring.draw(rng, count)
+        temporal, spatial = self._factoring.tiles(rows)
+        patterns = self._factoring.patterns(rows)
+        order = self._plain_orders(count)
+        for column, (slot, table) in enumerate(zip(self._temporal, self._orders, strict=True)):
+            if len(table.able) > 1:
+                order[:, slot.entry] = table.draw(rng, patterns[:, column])
+        return MappingBatch(self.problem, self.skeleton, temporal, spatial, order, self._draw_keeps(rng, count))
+
+    @cached_property
+    def _orders(self) -> tuple[OrderTable, ...]:
+        """Per temporal slot; slots alike share a table."""
+        dims = len(self.problem.dimensions)
+        made: dict[tuple[tuple[int, ...], tuple[int, ...]], OrderTable] = {}
+        return tuple(
+            made.setdefault((able, slot.order), OrderTable(dims, able, slot.order))
+            for slot, able in zip(self._temporal, self._factoring.able, strict=True)
         )
 
-    def _draw_orders(self, rng: np.random.Generator, count: int) -> Positions:
+    def _plain_orders(self, count: int) -> Positions:
         dims = len(self.problem.dimensions)
         order = np.empty((count, len(self.skeleton), dims), dtype=np.int8)
         order[:] = np.arange(dims, dtype=np.int8)
-        for slot in self._temporal:
-            orders = self._orders(slot)
-            if orders is None:
-                keys = rng.random((count, dims))
-                if slot.order:
-                    keys[:, list(slot.order)] = np.sort(keys[:, list(slot.order)], axis=1)
-                order[:, slot.entry] = np.argsort(keys, axis=1)
-            elif len(orders) > 1:
-                order[:, slot.entry] = orders[rng.integers(0, len(orders), count)]
         return order
 
-    def _orders(self, slot: Slot) -> Positions | None:
-        """All allowed orders of the dimensions that may step in a slot, the others first; None: too many to list."""
-        able = self._tables.able[self.slots.index(slot)]
-        if len(able) > 8:
-            return None
-        others = [dim for dim in range(len(self.problem.dimensions)) if dim not in able]
-        named = [dim for dim in slot.order if dim in able]
-        orders = [
-            [*others, *order]
-            for order in itertools.permutations(able)
-            if [dim for dim in order if dim in named] == named
-        ]
-        return np.array(orders, dtype=np.int8)
-
-    def _draw_keeps(self, rng: np.random.Generator, count: int) -> NDArray[np.bool_]:
+    def _draw_keeps(self, rng: np.random.Generator, count: int) -> Bools:
         always, free = self.keeps
         if not free.any():
             return np.broadcast_to(always, (count, *always.shape))
@@ -215,222 +248,191 @@ class MapSpace:
     # -- enumeration -----------------------------------------------------------------------------------------
 
     def enumerate(self, chunk: int = 4096) -> Iterator[MappingBatch]:
-        """Every different mapping exactly once, in batches of about `chunk`."""
-        pieces: list[MappingBatch] = []
-        for row in self._tables.all_rows():
-            for batch in self._all_orders(*self._tables.tiles(row), chunk):
-                pieces.append(batch)
-                if sum(len(piece) for piece in pieces) >= chunk:
-                    yield MappingBatch.join(pieces)
-                    pieces = []
-        if pieces:
-            yield MappingBatch.join(pieces)
+        """Every different mapping exactly once, in batches of at most `chunk`; none are made before they are asked
+        for. Loops of one trip stand first, in the problem's order."""
+        for start in range(0, self.factorizations, chunk):
+            rows = self._factoring.unrank(start, min(start + chunk, self.factorizations))
+            yield from self._arrangements(rows, chunk)
 
-    def _all_orders(self, temporal: Ints, spatial: Ints, chunk: int) -> Iterator[MappingBatch]:
-        """All orders and keeps of one factorisation (arrays of one mapping)."""
-        dims = range(len(self.problem.dimensions))
-        incoming = np.concatenate([temporal[:, :1], spatial[:, :-1]], axis=1)[0]
-        choices: list[list[list[int]]] = []
-        for slot in self._temporal:
-            turning = [dim for dim in dims if incoming[slot.entry, dim] > temporal[0, slot.entry, dim]]
-            still = [dim for dim in dims if dim not in turning]
-            named = [dim for dim in slot.order if dim in turning]
-            choices.append(
-                [
-                    [*still, *order]
-                    for order in itertools.permutations(turning)
-                    if [dim for dim in order if dim in named] == named
-                ]
-            )
-        always, free = self.keeps
-        places = np.argwhere(free)
-        bits: list[list[list[int]]] = [[[0], [1]] for _ in places]
-        orders = itertools.product(*choices, *bits)
-        plain = np.tile(np.arange(len(dims), dtype=np.int8), (len(self.skeleton), 1))
-        while block := list(itertools.islice(orders, chunk)):
-            order = np.repeat(plain[None], len(block), axis=0)
-            keep = np.repeat(always[None], len(block), axis=0)
-            for number, slot in enumerate(self._temporal):
-                order[:, slot.entry] = [chosen[number] for chosen in block]
-            for number, (entry, tensor) in enumerate(places, start=len(choices)):
-                keep[:, entry, tensor] = [bool(chosen[number][0]) for chosen in block]
-            yield MappingBatch(
-                self.problem,
-                self.skeleton,
-                np.repeat(temporal, len(block), axis=0),
-                np.repeat(spatial, len(block), axis=0),
-                order,
-                keep,
-            )
+    def _arrangements(self, rows: list[Ints], chunk: int) -> Iterator[MappingBatch]:
+        """All orders and keeps of some factorisations."""
+        temporal, spatial = self._factoring.tiles(rows)
+        patterns = self._factoring.patterns(rows)
+        turning = [table.turning(patterns[:, column]) for column, table in enumerate(self._orders)]
+        ways = [
+            count_orders(turns, table.named)  # exact: seven loops in three slots are 10**11 already
+            for turns, table in zip(turning, self._orders, strict=True)
+        ]
+        places = np.argwhere(self.keeps[1])
+        each = np.full(len(patterns), 1 << len(places), dtype=np.object_)
+        for count in ways:
+            each = each * count
+        ends = np.cumsum(each)
+        total = int(ends[-1])
+        kind = np.int64 if total < EXACT else np.object_
+        ends, each = ends.astype(kind), each.astype(kind)
+        for start in range(0, total, chunk):
+            number: NDArray[Any] = np.arange(start, min(start + chunk, total), dtype=kind)
+            which = np.searchsorted(ends, number, side="right")
+            rest = number - (ends - each)[which]
+            order, keep = self._plain_orders(len(number)), np.repeat(self.keeps[0][None], len(number), axis=0)
+            for slot, table, turns, count in zip(self._temporal, self._orders, turning, ways, strict=True):
+                here = count[which].astype(kind)
+                order[:, slot.entry] = arrange(turns[which], table.named, by_rank(rest % here))
+                rest = rest // here
+            for entry, tensor in places:
+                keep[:, entry, tensor] = rest % 2 > 0
+                rest = rest // 2
+            yield MappingBatch(self.problem, self.skeleton, temporal[which], spatial[which], order, keep)
 
+    # -- neighbours ------------------------------------------------------------------------------------------
 
-@dataclass(frozen=True)
-class _Dimension:
-    """The factorisations of one dimension, grouped by their spatial part.
-
-    `spatial`: trips in the spatial slots [option, spatial slot]; rows `start` to `start + count` of `rows` are the
-    factorisations of an option, trips [row, slot].
-    """
-
-    spatial: Ints
-    rows: Ints
-    start: Ints
-    count: Ints
-
-
-class _Tables:
-    """Tables from which factorisations are drawn without a Python loop per mapping.
-
-    Dimensions are drawn one after another; the state is the product already used of every fanout, and the chance of an
-    option is the number of ways to finish after it.
-    """
-
-    def __init__(self, space: MapSpace) -> None:
-        self.space = space
-        self.slots = space.slots
-        self.splits = [index for index, slot in enumerate(self.slots) if slot.spatial]
-        self.dimensions = [self._dimension(dim, size) for dim, size in enumerate(space.problem.sizes)]
-        self.able = {
-            index: [dim for dim, table in enumerate(self.dimensions) if (table.rows[:, index] > 1).any()]
-            for index in range(len(self.slots))
-        }
-        self._link()
-
-    def _dimension(self, dim: int, size: int) -> _Dimension:
-        rows = factorizations(size, [(slot.lowest[dim], slot.highest[dim]) for slot in self.slots])
-        for index in self.splits:
-            rows = rows[rows[:, index] <= (self.slots[index].most or size)]
-        spatial, which = np.unique(rows[:, self.splits], axis=0, return_inverse=True)
-        which = which.reshape(-1)
-        count = np.bincount(which, minlength=len(spatial)).astype(np.int64)
-        rows = rows[np.argsort(which, kind="stable")]
-        return _Dimension(spatial, rows, np.concatenate([[0], np.cumsum(count)[:-1]]).astype(np.int64), count)
-
-    def _link(self) -> None:
-        """Which states each dimension can be reached in, and how many ways lead on from there."""
-        most = [self.slots[index].most or 1 for index in self.splits]
-        states: list[list[tuple[int, ...]]] = [[(1,) * len(most)]]
-        follow: list[list[list[int]]] = []  # dimension -> state -> option -> state after it, or -1
-        for table in self.dimensions:
-            number: dict[tuple[int, ...], int] = {}
-            options = [tuple(int(trips) for trips in option) for option in table.spatial]
-            after = []
-            for state in states[-1]:
-                line = []
-                for option in options:
-                    product = tuple(a * b for a, b in zip(state, option, strict=True))
-                    fits = all(used <= limit for used, limit in zip(product, most, strict=True))
-                    line.append(number.setdefault(product, len(number)) if fits else -1)
-                after.append(line)
-            follow.append(after)
-            states.append(list(number))
-        least = [self.slots[index].least for index in self.splits]
-        ways = [int(all(a >= b for a, b in zip(state, least, strict=True))) for state in states[-1]]
-        self.draws: list[tuple[NDArray[np.float64], Ints]] = []
-        for table, after in zip(reversed(self.dimensions), reversed(follow), strict=True):
-            counts = [int(count) for count in table.count]
-            weights = [
-                [count * ways[next_] if next_ >= 0 else 0 for count, next_ in zip(counts, line, strict=True)]
-                for line in after
-            ]
-            self.draws.append(_cumulate(weights, after))
-            ways = [sum(line) for line in weights]
-        self.draws.reverse()
-        self.follow = follow
-        self.count = ways[0] if ways else 0
-
-    def draw(self, rng: np.random.Generator, count: int) -> list[Ints]:
-        """Row indices, one array [count] per dimension."""
-        state = np.zeros(count, dtype=np.int64)
-        picked = []
-        for table, (limits, after) in zip(self.dimensions, self.draws, strict=True):
-            options = after.shape[1]
-            option = np.searchsorted(limits, state + rng.random(count), side="right") - state * options
-            option = np.minimum(option, options - 1)
-            state = after[state, option]
-            within = (rng.random(count) * table.count[option]).astype(np.int64)
-            picked.append(table.start[option] + within)
-        return picked
-
-    def all_rows(self) -> Iterator[list[Ints]]:
-        """Row indices of every factorisation, as arrays of one."""
-
-        def walk(dim: int, state: int) -> Iterator[list[Ints]]:
-            if dim == len(self.dimensions):
-                yield []
-                return
-            table = self.dimensions[dim]
-            limits, after = self.draws[dim]
-            options = after.shape[1]
-            chances = np.diff(limits[state * options : (state + 1) * options], prepend=float(state))
-            for option in np.flatnonzero(chances > 0):
-                for row in range(int(table.start[option]), int(table.start[option] + table.count[option])):
-                    for rest in walk(dim + 1, int(after[state, option])):
-                        yield [np.array([row]), *rest]
-
-        if self.count:
-            yield from walk(0, 0)
-
-    @cached_property
-    def _tile_rows(self) -> list[Ints]:
-        """Per dimension the tile sizes that its rows stand for: [row, entry x (temporal, spatial)]."""
-        result = []
-        for table in self.dimensions:
-            tiles = np.ones((len(table.rows), 2 * len(self.space.skeleton)), dtype=np.int64)
-            place = {(slot.entry, slot.spatial): index for index, slot in enumerate(self.slots)}
-            tile = np.ones(len(table.rows), dtype=np.int64)
-            for entry in range(len(self.space.skeleton) - 1, -1, -1):
-                tiles[:, 2 * entry + 1] = tile
-                if (entry, True) in place:
-                    tile = tile * table.rows[:, place[entry, True]]
-                tiles[:, 2 * entry] = tile
-                if (entry, False) in place:
-                    tile = tile * table.rows[:, place[entry, False]]
-            result.append(tiles)
+    def trips(self, batch: MappingBatch) -> Ints:
+        """Trip counts of mappings of this space, [n, slot, dimension]."""
+        result = np.empty((len(batch), len(self.slots), len(self.problem.sizes)), dtype=np.int64)
+        for index, slot in enumerate(self.slots):
+            outer, inner = (batch.temporal, batch.spatial) if slot.spatial else (batch.incoming, batch.temporal)
+            result[:, index] = outer[:, slot.entry] // inner[:, slot.entry]
         return result
 
-    def tiles(self, rows: list[Ints]) -> tuple[Ints, Ints]:
-        """(temporal, spatial) tile sizes [n, entry, dimension] of drawn rows."""
-        n, entries = len(rows[0]), len(self.space.skeleton)
-        both = np.empty((len(rows), n, entries, 2), dtype=np.int64)
-        for dim, (row, tiles) in enumerate(zip(rows, self._tile_rows, strict=True)):
-            np.take(tiles, row, axis=0, out=both[dim].reshape(n, 2 * entries))
-        return both[..., 0].transpose(1, 2, 0), both[..., 1].transpose(1, 2, 0)
+    def tiles(self, trips: Ints) -> tuple[Ints, Ints]:
+        """(temporal, spatial) tile sizes [n, entry, dimension] of trip counts [n, slot, dimension]."""
+        shape = (len(trips), len(self.skeleton), trips.shape[2])
+        temporal, spatial = np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.int64)
+        place = {(slot.entry, slot.spatial): index for index, slot in enumerate(self.slots)}
+        tile = np.ones((len(trips), trips.shape[2]), dtype=np.int64)
+        for entry in range(len(self.skeleton) - 1, -1, -1):
+            for tiles, split in ((spatial, True), (temporal, False)):
+                tiles[:, entry] = tile
+                if (entry, split) in place:
+                    tile = tile * trips[:, place[entry, split]]
+        return temporal, spatial
+
+    def neighbours(self, of: MappingBatch | Mapping) -> tuple[MappingBatch, Ints]:
+        """All mappings that move one prime factor of one dimension to another slot, and the row each came from, [n].
+
+        Orders and keeps stay, but that a loop which begins to turn stands where the rules want it.
+
+        Raises:
+            InvalidMappingError: a mapping given as an object is not of this space. (A batch is taken at its word.)
+        """
+        batch = of if isinstance(of, MappingBatch) else self._pack(of)
+        trips = self.trips(batch)
+        moved, origin, grown = [trips[:0]], [np.zeros(0, dtype=np.int64)], [np.zeros((0, 2), dtype=np.int64)]
+        for dim, size in enumerate(self.problem.sizes):
+            primes = [prime for prime, _ in prime_powers(size) if prime > 1]
+            for prime, (a, b) in itertools.product(primes, itertools.permutations(range(len(self.slots)), 2)):
+                if self.slots[b].highest[dim] == 1:
+                    continue
+                rows = np.flatnonzero(trips[:, a, dim] % prime == 0)
+                after = trips[rows]
+                after[:, a, dim] //= prime
+                after[:, b, dim] *= prime
+                good = self._allowed(after, a, dim) & self._allowed(after, b, dim)
+                moved.append(after[good])
+                origin.append(rows[good])
+                grown.append(np.tile(np.array([[b, dim]], dtype=np.int64), (int(good.sum()), 1)))
+        new, source = np.concatenate(moved), np.concatenate(origin)
+        temporal, spatial = self.tiles(new)
+        order = batch.order[source]
+        self._reorder(order, new, np.concatenate(grown))
+        return MappingBatch(self.problem, self.skeleton, temporal, spatial, order, batch.keep[source]), source
+
+    def _allowed(self, trips: Ints, index: int, dim: int) -> Bools:
+        slot = self.slots[index]
+        good: Bools = (trips[:, index, dim] >= slot.lowest[dim]) & (trips[:, index, dim] <= slot.highest[dim])
+        if slot.spatial:
+            used = trips[:, index].prod(axis=1)
+            good = good & (used >= slot.least) & (used <= (slot.most or 1))
+        return good
+
+    def _reorder(self, order: Positions, trips: Ints, grown: Ints) -> None:
+        """Move the loop that grew (slot, dimension per row) to where its slot's rule wants it, in place."""
+        for index, slot in enumerate(self.slots):
+            for number, dim in enumerate(slot.order):
+                rows = np.flatnonzero((grown[:, 0] == index) & (grown[:, 1] == dim))
+                if not len(rows):
+                    continue
+                place = np.argsort(order[rows, slot.entry], axis=1).astype(np.float64)
+                turns = trips[rows, index] > 1
+                before, after = list(slot.order[:number]), list(slot.order[number + 1 :])
+                low = np.where(turns[:, before], place[:, before], -1.0).max(axis=1, initial=-1.0)
+                high = np.where(turns[:, after], place[:, after], np.inf).min(axis=1, initial=np.inf)
+                place[:, dim] = np.where(place[:, dim] < low, low + 0.5, place[:, dim])
+                place[:, dim] = np.where(place[:, dim] > high, high - 0.5, place[:, dim])
+                order[rows, slot.entry] = np.argsort(place, axis=1)
+
+    # -- membership ------------------------------------------------------------------------------------------
+
+    def fits(self, batch: MappingBatch) -> Bools:
+        """Whether the tiles fit the memories, bool [n]; the space itself does not ask."""
+        return fits(self.architecture, batch)
+
+    def contains(self, mapping: Mapping) -> Verdict:
+        """Whether a mapping is of this space, and if not, by which rules.
+
+        Codes: those of `legality` but `capacity`, and `skeleton` (other entries), `perfect` (a tile that does not
+        divide), `factors` (trips out of bounds or where there are none), `loop_order`, `keeps`, `unicast`.
+        """
+        found = [(entry.target, entry.keep is not None) for entry in mapping.entries]
+        wanted = [(entry.target, entry.holds) for entry in self.skeleton.entries]
+        if found != wanted:
+            text = f"entries are on {_targets(found)}, the space has {_targets(wanted)}"
+            return Verdict(reasons=(Reason(code="skeleton", where="mapping", message=text),))
+        broken = legality(self.problem, self.architecture, mapping).reasons
+        broken = tuple(reason for reason in broken if reason.code != "capacity")
+        if broken:
+            return Verdict(reasons=broken)
+        if not mapping.is_perfect:
+            text = "a tile does not divide the one it is cut from"
+            return Verdict(reasons=(Reason(code="perfect", where="mapping", message=text),))
+        return Verdict(reasons=(*self._factor_faults(mapping), *self._keep_faults(mapping)))
+
+    def _factor_faults(self, mapping: Mapping) -> Iterator[Reason]:
+        names, factors = self.problem.dimension_names, mapping.factors()
+        open_slots = {(slot.entry, slot.spatial) for slot in self.slots}
+        for (index, pair), spatial in itertools.product(enumerate(factors), (False, True)):
+            stray = [name for name, trips in pair[spatial].items() if trips > 1]
+            if stray and (index, spatial) not in open_slots:
+                what = "splits" if spatial else "steps"
+                text = f"{what} {', '.join(stray)}, which it never does in this space"
+                yield Reason(code="factors", where=f"entry {index}", message=text)
+        for slot in self.slots:
+            trips = [factors[slot.entry][slot.spatial][name] for name in names]
+            for dim, name in enumerate(names):
+                if not slot.allows(dim, trips[dim]):
+                    text = f"{trips[dim]} trips of {name}, {slot.lowest[dim]} to {slot.highest[dim]} allowed"
+                    yield Reason(code="factors", where=self.describe(slot), message=text)
+            if slot.spatial and not slot.least <= math.prod(trips) <= (slot.most or 1):
+                text = f"uses {math.prod(trips)} sub-clusters, {slot.least} to {slot.most} allowed"
+                yield Reason(code="factors", where=self.describe(slot), message=text)
+            entry = mapping.entries[slot.entry]
+            order = (entry.spatial_order or names) if slot.spatial else entry.temporal_order
+            rule = range(len(names)) if slot.spatial else slot.order
+            turning = [name for name in order if trips[names.index(name)] > 1 and names.index(name) in rule]
+            if turning != [names[dim] for dim in rule if trips[dim] > 1]:
+                text = f"{', '.join(turning)} stand in another order than the space has them"
+                yield Reason(code="loop_order", where=self.describe(slot), message=text)
+
+    def _keep_faults(self, mapping: Mapping) -> Iterator[Reason]:
+        always, free = self.keeps
+        for index, entry in enumerate(mapping.entries):
+            for number, name in enumerate(self.problem.tensor_names):
+                kept = name in (entry.keep or ())
+                if kept != always[index, number] and not free[index, number]:
+                    text = f"{'keeps' if kept else 'bypasses'} {name}, which the space does not"
+                    yield Reason(code="keeps", where=f"entry {index} on {entry.target}", message=text)
+            if entry.unicast:
+                text = f"sends {', '.join(entry.unicast)} one by one, which the space leaves to the hardware"
+                yield Reason(code="unicast", where=f"entry {index} on {entry.target}", message=text)
+
+    def _pack(self, mapping: Mapping) -> MappingBatch:
+        verdict = self.contains(mapping)
+        if not verdict:
+            raise InvalidMappingError(verdict.reasons)
+        packed = MappingBatch.pack(self.problem, [mapping])
+        return replace(packed, skeleton=self.skeleton, spatial_order=None, unicast=None)
 
 
-def _cumulate(weights: list[list[int]], after: list[list[int]]) -> tuple[NDArray[np.float64], Ints]:
-    """One sorted array of limits, state by state, so that one search finds the option of every mapping.
-
-    A state without a way on has no share; it is never reached.
-    """
-    limits = np.empty((len(weights), len(weights[0]) if weights else 0))
-    for state, line in enumerate(weights):
-        total = sum(line)
-        shares = list(itertools.accumulate(line))
-        limits[state] = [state + (share / total if total else 1.0) for share in shares]
-    return limits.reshape(-1), np.array(after, dtype=np.int64)
-
-
-def factorizations(size: int, bounds: list[tuple[int, int]]) -> Ints:
-    """All ordered factorisations of `size` within bounds (lowest, highest) per slot: trips [row, slot].
-
-    Raises:
-        SpaceTooLargeError: there are more than MAX_TABLE.
-    """
-    rows = np.ones((1, 0), dtype=np.int64)
-    rest = np.array([size], dtype=np.int64)
-    whole = divisors(size)
-    for lowest, highest in bounds:
-        able = [d for d in whole if lowest <= d <= highest]
-        blocks = [(d, rest % d == 0) for d in able]
-        if sum(int(fits.sum()) for _, fits in blocks) > MAX_TABLE:
-            raise SpaceTooLargeError(
-                f"a dimension of size {size} has more than {MAX_TABLE} factorisations over {len(bounds)} slots",
-                hint="constrain where it may be tiled",
-            )
-        rows = np.concatenate(
-            [np.column_stack([rows[fits], np.full(int(fits.sum()), d)]) for d, fits in blocks]
-            or [np.ones((0, rows.shape[1] + 1), dtype=np.int64)]
-        )
-        rest = np.concatenate([rest[fits] // d for d, fits in blocks] or [np.ones(0, dtype=np.int64)])
-    return np.asarray(rows[rest == 1], dtype=np.int64)
+def _targets(entries: Sequence[tuple[str, bool]]) -> str:
+    return ", ".join(f"{target}{' (holds)' if holds else ''}" for target, holds in entries)
