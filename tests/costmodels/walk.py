@@ -85,19 +85,19 @@ class Flow:
 
 @dataclass(frozen=True)
 class Piece:
-    """A box without a corner of it: all words of [low, high) but those of [cut_low, cut_high)."""
+    """The words of the box [low, high), but for those of the box `corner` where there is one."""
 
     low: Vector
     high: Vector
-    cut_low: Vector
-    cut_high: Vector
+    corner: tuple[Vector, Vector] | None = None
 
     @property
     def words(self) -> int:
-        return volume(self.low, self.high) - volume(self.cut_low, self.cut_high)
+        return volume(self.low, self.high) - (volume(*self.corner) if self.corner else 0)
 
     def moved(self, by: Vector) -> Piece:
-        return Piece(*(plus(corner, by) for corner in (self.low, self.high, self.cut_low, self.cut_high)))
+        corner = self.corner and (plus(self.corner[0], by), plus(self.corner[1], by))
+        return Piece(plus(self.low, by), plus(self.high, by), corner)
 
 
 def plus(a: Vector, b: Vector) -> Vector:
@@ -118,7 +118,7 @@ def rounded(value: float) -> int:
 
 
 def whole_box(low: Vector, size: Vector) -> Piece:
-    return Piece(low, plus(low, size), low, low)
+    return Piece(low, plus(low, size))
 
 
 def without(now: Vector, before: Vector, size: Vector) -> Piece:
@@ -130,15 +130,14 @@ def without(now: Vector, before: Vector, size: Vector) -> Piece:
         return whole_box(now, size)
     apart = [axis for axis in range(len(now)) if now[axis] != before[axis]]
     if len(apart) > 1:
-        return Piece(now, high, cut_low, cut_high)
+        return Piece(now, high, (cut_low, cut_high))
     axis = apart[0]  # the rest is a box: say it as a box
-    low = list(now)
-    top = list(high)
+    low, top = list(now), list(high)
     if now[axis] > before[axis]:
         low[axis] = cut_high[axis]
     else:
         top[axis] = cut_low[axis]
-    return whole_box(tuple(low), tuple(t - lo for lo, t in zip(low, top, strict=True)))
+    return Piece(tuple(low), tuple(top))
 
 
 def levels_of(mapping: Mapping, architecture: Architecture) -> list[Level]:
