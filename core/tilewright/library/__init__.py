@@ -5,6 +5,7 @@ Every file says in `source` where its numbers come from and what had to be assum
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import as_file, files
 from typing import TYPE_CHECKING, TypeVar
@@ -27,17 +28,19 @@ def names(folder: str) -> tuple[str, ...]:
     return tuple(sorted(entry.name.removesuffix(".yaml") for entry in found if entry.name.endswith(".yaml")))
 
 
-def _load(model: type[M], folder: str, name: str) -> M:
-    with as_file(files(__name__) / folder / f"{name}.yaml") as path:
-        return validate(model, read_document(path))
+def architectures() -> dict[str, str]:
+    """Name -> one line: compute units and memories, outermost first."""
+    found = {name: architecture(name) for name in names("architectures")}
+    return {
+        name: f"{each.compute_instances:,} compute units; {', '.join(memory.name for memory in each.memories)}"
+        for name, each in found.items()
+    }
 
 
-def _known(what: str, name: str, known: tuple[str, ...]) -> None:
-    if name not in known:
-        raise UnknownNameError(
-            f"no {what} is called '{name}'{suggestion(name, known)}; known: {', '.join(known)}",
-            hint="tilewright library lists them; one of your own is given as a YAML file",
-        )
+def workloads() -> dict[str, str]:
+    """Name -> one line: layers and unit operations."""
+    found = {name: workload(name) for name in names("workloads")}
+    return {name: f"{len(each.layers)} layers; {each.macs:,} unit operations" for name, each in found.items()}
 
 
 @cache
@@ -51,29 +54,34 @@ def architecture(name: str) -> Architecture:
 
 @cache
 def workload(name: str) -> Workload:
-    """Raises UnknownNameError."""
+    """A workload, or with `name/layer` one layer of it as a workload of its own. Raises UnknownNameError."""
     from tilewright.workload import Workload
 
+    name, _, layer_name = name.partition("/")
     _known("workload", name, names("workloads"))
-    return _load(Workload, "workloads", name)
+    if not layer_name:
+        return _load(Workload, "workloads", name)
+    whole = workload(name)
+    layers = {layer.name: layer for layer in whole.layers}
+    _known(f"layer of {name}", layer_name, layers)
+    one = layers[layer_name].model_copy(update={"after": ()})
+    return Workload(name=layer_name, source=whole.source, layers=(one,))
 
 
-@cache
-def constraints_of(architecture_name: str) -> dict[str, Constraints]:
+def constraints_for(architecture_name: str) -> dict[str, Constraints]:
     """The named constraints that come with an architecture; empty for one of the user's own."""
-    from tilewright.constraints import Constraints
-
     prefix = f"{architecture_name}."
-    return {
-        name.removeprefix(prefix): _load(Constraints, "constraints", name)
-        for name in names("constraints")
-        if name.startswith(prefix)
-    }
+    return {name.removeprefix(prefix): _constraints(name) for name in names("constraints") if name.startswith(prefix)}
+
+
+def default_constraints(architecture_name: str) -> Constraints | None:
+    """The published dataflow of an architecture, which applies by default; None if it has none."""
+    return next((each for each in constraints_for(architecture_name).values() if each.default), None)
 
 
 def constraints(architecture_name: str, name: str) -> Constraints:
     """Named constraints of an architecture. Raises UnknownNameError."""
-    known = constraints_of(architecture_name)
+    known = constraints_for(architecture_name)
     if name not in known:
         raise UnknownNameError(
             f"{architecture_name} has no constraints called '{name}'{suggestion(name, known)}; "
@@ -83,6 +91,25 @@ def constraints(architecture_name: str, name: str) -> Constraints:
     return known[name]
 
 
-def dataflow(architecture_name: str) -> Constraints | None:
-    """The published dataflow of an architecture, which applies by default; None if it has none."""
-    return next((each for each in constraints_of(architecture_name).values() if each.default), None)
+constraints_of, dataflow = constraints_for, default_constraints  # the names that the command line uses
+
+
+@cache
+def _constraints(name: str) -> Constraints:
+    from tilewright.constraints import Constraints
+
+    return _load(Constraints, "constraints", name)
+
+
+def _load(model: type[M], folder: str, name: str) -> M:
+    with as_file(files(__name__) / folder / f"{name}.yaml") as path:
+        return validate(model, read_document(path))
+
+
+def _known(what: str, name: str, known: Iterable[str]) -> None:
+    known = list(known)
+    if name not in known:
+        raise UnknownNameError(
+            f"no {what} is called '{name}'{suggestion(name, known)}; known: {', '.join(known)}",
+            hint="tilewright library lists them; one of your own is given as a YAML file",
+        )
