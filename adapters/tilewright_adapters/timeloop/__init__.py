@@ -11,6 +11,7 @@ from tilewright.architecture import Architecture
 from tilewright.conformability import Reason, Verdict
 from tilewright.document import read_document, suggestion
 from tilewright.errors import InputError, NotConformableError
+from tilewright.problem import Problem
 from tilewright_adapters.timeloop import directives as directive_lists
 from tilewright_adapters.timeloop import levels as level_lists
 from tilewright_adapters.timeloop.cursor import Cursor
@@ -87,7 +88,7 @@ class TimeloopAdapter:
         found = sections.found
         if not found:
             raise InputError("no architecture, problem or mapping in these files", hint="name Timeloop's YAML files")
-        problem = read_problem(found["problem"]) if "problem" in found else None
+        problem = _problem(found)
         levels = level_lists.read_levels(found["architecture"]) if "architecture" in found else None
         warnings = sections.warnings + list(levels.warnings if levels else ())
         if levels is None or problem is None or "mapping" not in found:
@@ -114,6 +115,13 @@ class TimeloopAdapter:
 
     def render(self, inputs: InputSet) -> dict[str, str]:
         raise NotConformableError("adapter timeloop", self.expressible(inputs).reasons)
+
+
+def _problem(found: dict[str, Cursor]) -> Problem | None:
+    if "problem" not in found:
+        return None
+    with found["problem"].checked():
+        return read_problem(found["problem"])
 
 
 def _architecture(

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+
+from pydantic import ValidationError
 
 from tilewright.document import Document, suggestion
 from tilewright.errors import InputError
@@ -79,12 +82,23 @@ class Cursor:
             raise self.error(f"{what} must be a whole number, at least {least} (found {value!r})")
         return value
 
-    def number(self, what: str) -> float:
-        """A finite number, not negative. Raises InputError."""
+    def number(self, what: str, least: float = 0.0) -> float:
+        """A finite number, at least `least`. Raises InputError."""
         value = self.value
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
-            raise self.error(f"{what} must be a number, at least 0 (found {value!r})")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < least:
+            raise self.error(f"{what} must be a number, at least {least:g} (found {value!r})")
         return float(value)
+
+    @contextmanager
+    def checked(self) -> Iterator[None]:
+        """What the schemas refuse inside becomes an InputError at this place."""
+        try:
+            yield
+        except ValidationError as error:
+            fault = error.errors()[0]
+            where = ".".join(map(str, fault["loc"]))
+            message = fault["msg"].removeprefix("Value error, ")
+            raise self.error(f"{where}: {message} (found {fault['input']!r})" if where else message) from None
 
 
 def refuse_unknown(fields: dict[str, Cursor], known: Iterable[str], what: str) -> None:

@@ -29,6 +29,9 @@ _FIELDS = {
 _KINDS = {"datatype": "bypass", "bypassing": "bypass", "bypass": "bypass", "temporal": "temporal", "spatial": "spatial"}
 
 
+Tiles = FrozenDict[str, int]
+
+
 @dataclass(frozen=True)
 class Factor:
     """A loop of `end` iterations, `last` of them when all loops of its dimension outside are at their last."""
@@ -234,9 +237,6 @@ def _order(level: LevelDirectives, split: list[str], dims: tuple[str, ...]) -> t
     """The order of a split, None where the problem's order says the same."""
     used = [name for name in split if level.spatial[name].end != 1]
     return None if used == [name for name in dims if name in used] else level.spatial_order
-
-
-Tiles = FrozenDict[str, int]
 
 
 def _tiles(directives: Directives, problem: Problem) -> tuple[Tiles, dict[str, tuple[Tiles, Tiles, Tiles]]]:

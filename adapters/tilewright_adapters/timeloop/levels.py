@@ -72,8 +72,14 @@ class Level:
                 return self.fields[name].whole(f"{name} of {self.name}", least)
         return default
 
-    def number(self, name: str) -> float | None:
-        return self.fields[name].number(f"{name} of {self.name}") if name in self.fields else None
+    def number(self, name: str, least: float = 0.0) -> float | None:
+        return self.fields[name].number(f"{name} of {self.name}", least) if name in self.fields else None
+
+    def bandwidth(self, name: str) -> float | None:
+        """Words per cycle; the older `bandwidth` is shared by reads and writes."""
+        both = self.number("bandwidth")
+        given = self.number(name)
+        return both / 2 if given is None and both is not None else given
 
 
 @dataclass(frozen=True)
@@ -81,6 +87,7 @@ class Levels:
     """Storage levels, outermost first, and the arithmetic level."""
 
     name: str
+    where: Cursor
     storage: tuple[Level, ...]
     compute: Level
     warnings: tuple[str, ...]
@@ -129,8 +136,10 @@ def read_levels(section: Cursor) -> Levels:
         names = ", ".join(level.name for level in compute) or "none"
         raise section.error(f"exactly one arithmetic level is expected, found {names}")
     for level in (*storage, *compute):
+        if sum(other.name == level.name for other in components) > 1:
+            raise level.where.error(f"component names repeat: {level.name}")
         warnings += _check_attributes(level, _READ_MEMORY if level in storage else _READ_COMPUTE)
-    return Levels(_architecture_name(fields), tuple(storage), compute[0], tuple(warnings))
+    return Levels(_architecture_name(fields), section, tuple(storage), compute[0], tuple(warnings))
 
 
 def _is(kind: str, classes: tuple[str, ...]) -> bool:
@@ -138,11 +147,10 @@ def _is(kind: str, classes: tuple[str, ...]) -> bool:
 
 
 def _architecture_name(fields: dict[str, Cursor]) -> str:
-    found: object = fields["name"].value if "name" in fields else None
-    if found is None and "subtree" in fields:
-        found = fields["subtree"].child(0).fields("a container")["name"].value
-    name = re.sub(r"[^A-Za-z0-9_.\-]", "_", _NAME.fullmatch(str(found or "timeloop"))[1])  # type: ignore[index]
-    return name if re.match(r"[A-Za-z_]", name) else f"_{name}"
+    """Its own, or that of the outermost container."""
+    outermost = fields["subtree"].child(0).fields("a container") if "subtree" in fields else {}
+    found = fields.get("name", outermost.get("name"))
+    return "timeloop" if found is None else _ranged(found)[0]
 
 
 def _tree(node: Cursor, count: int, inherited: Mapping[str, Cursor]) -> Iterator[Level]:
@@ -190,19 +198,17 @@ def _flat(section: Cursor, fields: dict[str, Cursor]) -> Iterator[Level]:
         own = item.fields("a storage level")
         name = own.pop("name").text("a name") if "name" in own else f"L{item.path[-1]}"
         dram = "technology" in own and own["technology"].value == "DRAM"
-        yield _level(item, name, "DRAM" if dram else "SRAM", 1, own)
+        yield _level(item, name, "DRAM" if dram else "SRAM", None, own)
     own = fields["arithmetic"].fields("arithmetic")
     name = own.pop("name").text("a name") if "name" in own else "MAC"
-    yield _level(fields["arithmetic"], name, "mac", 1, own)
+    yield _level(fields["arithmetic"], name, "mac", None, own)
 
 
-def _level(where: Cursor, name: str, kind: str, count: int, fields: Mapping[str, Cursor]) -> Level:
-    """Timeloop's rules for what is left out of instances, meshX and meshY."""
+def _level(where: Cursor, name: str, kind: str, count: int | None, fields: Mapping[str, Cursor]) -> Level:
+    """Timeloop's rules for what is left out of instances, meshX and meshY; `count` follows from the ranges of names."""
     given = {key: fields[key].whole(f"{key} of {name}") for key in ("instances", "meshX", "meshY") if key in fields}
-    total = given.get("instances", count)
-    if "instances" not in given and {"meshX", "meshY"} <= given.keys() and count == 1:
-        total = given["meshX"] * given["meshY"]
-    x = given.get("meshX", total // given.get("meshY", total) if "meshY" in given else total)
+    total = given.get("instances", count) or given.get("meshX", 1) * given.get("meshY", 1)
+    x = given.get("meshX", total // given.get("meshY", 1))
     y = given.get("meshY", total // x)
     if x * y != total:
         raise where.error(f"{name}: {total} instances are not meshX {x} times meshY {y}")
@@ -228,20 +234,23 @@ def build(levels: Levels, energies: Energies, splits: Mapping[str, frozenset[str
     """
     clusters: list[Cluster] = []
     for index, level in enumerate(levels.storage):
-        x, y = levels.fanout(index)
-        memory = (_memory(level, energies.get(level.name, {})),)
-        wires = _network(level)
-        used = splits.get(level.name, frozenset())
-        along_x, along_y = x > 1 or "X" in used, y > 1 or "Y" in used
-        if along_x and along_y:
-            clusters.append(Cluster(name=level.name, memories=memory, fanout=Fanout(size=y, axis="Y", network=wires)))
-            clusters.append(Cluster(name=f"{level.name}_X", fanout=Fanout(size=x, axis="X")))
-        else:
-            size, axis = (y, "Y") if along_y else (x, "X")
-            clusters.append(
-                Cluster(name=level.name, memories=memory, fanout=Fanout(size=size, axis=axis, network=wires))
-            )
-    return Architecture(name=levels.name, clusters=tuple(clusters), compute=_compute(levels.compute, energies))
+        with level.where.checked():
+            clusters += _clusters(level, levels.fanout(index), energies, splits.get(level.name, frozenset()))
+    with levels.where.checked():
+        return Architecture(name=levels.name, clusters=tuple(clusters), compute=_compute(levels.compute, energies))
+
+
+def _clusters(level: Level, fanout: tuple[int, int], energies: Energies, used: frozenset[str]) -> Iterator[Cluster]:
+    x, y = fanout
+    along_x, along_y = x > 1 or "X" in used, y > 1 or "Y" in used
+    size, axis = (y, "Y") if along_y else (x, "X")
+    yield Cluster(
+        name=level.name,
+        memories=(_memory(level, energies.get(level.name, {})),),
+        fanout=Fanout(size=size, axis=axis, network=_network(level)),
+    )
+    if along_x and along_y:
+        yield Cluster(name=f"{level.name}_X", fanout=Fanout(size=x, axis="X"))
 
 
 def _network(level: Level) -> Network:
@@ -261,7 +270,6 @@ def _memory(level: Level, energies: dict[str, float]) -> Memory:
     read, write, update = (each if energy is None else energy for energy in (read, write, update))
     if read is None or write is None:
         raise _without_energy(level)
-    half = level.number("bandwidth")
     return Memory(
         name=level.name,
         technology=_technology(level),
@@ -271,11 +279,11 @@ def _memory(level: Level, energies: dict[str, float]) -> Memory:
         read_energy_pj=read,
         write_energy_pj=write,
         update_energy_pj=None if update == write else update,
-        read_bandwidth_words_per_cycle=level.number("read_bandwidth") or (half and half / 2),
-        write_bandwidth_words_per_cycle=level.number("write_bandwidth") or (half and half / 2),
+        read_bandwidth_words_per_cycle=level.bandwidth("read_bandwidth"),
+        write_bandwidth_words_per_cycle=level.bandwidth("write_bandwidth"),
         block_words=block,
         instances_per_macro=cluster,
-        multiple_buffering=level.number("multiple_buffering") or 1.0,
+        multiple_buffering=level.number("multiple_buffering", 1.0) or 1.0,
     )
 
 

@@ -31,6 +31,8 @@ def read_problem(section: Cursor) -> Problem:
         if part not in parts:
             raise shape.error(f"the shape has no '{part.replace('_', '-')}'")
     dimensions = tuple(item.text("a dimension") for item in parts["dimensions"].items("dimensions"))
+    if len(set(dimensions)) != len(dimensions):
+        raise parts["dimensions"].error(f"a dimension stands twice: {', '.join(dimensions)}")
     sizes = fields["instance"].fields("instance") if "instance" in fields else fields
     coefficients = _coefficients(parts.get("coefficients"))
     _check_instance(sizes, {*dimensions, *coefficients})
