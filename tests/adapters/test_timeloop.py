@@ -82,7 +82,7 @@ def complaint(folder: Path, text: str) -> str:
     return str(caught.value)
 
 
-MEASURED: dict[str, Case | Rejected] = {case.id: case for case in (*cases(), *rejected())}
+MEASURED: dict[str, Case | Rejected] = {case.id: case for case in cases()} | {case.id: case for case in rejected()}
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def test_what_is_ignored_is_said(tmp_path: Path) -> None:
     found = read(tmp_path, text + "mapper: {timeout: 1000}\n")
     assert len(found.warnings) == 4
     assert "mapper" in found.warnings[0] and ":" in found.warnings[0]
-    assert "Wires" in found.warnings[1] and "colour" in found.warnings[2] and "K, R" in found.warnings[3]
+    assert "colour" in found.warnings[1] and "Wires" in found.warnings[2] and "K, R" in found.warnings[3]
 
 
 @pytest.mark.parametrize(

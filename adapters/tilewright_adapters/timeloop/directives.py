@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, field
 
@@ -122,6 +123,7 @@ def _apply(level: LevelDirectives, kind: str, fields: dict[str, Cursor], problem
         for word in ("no_multicast_no_reduction", "no_reuse"):
             if word in fields:
                 level.unicast += fields[word].names("tensor", problem.tensor_names)
+        level.unicast = tuple(name for name in problem.tensor_names if name in level.unicast)
     guessed = [name for name in dims if name not in given and name in factors and factors[name].end != 1]
     if not guessed or (len(guessed) == 1 and not given):
         return []
@@ -190,47 +192,44 @@ def build(directives: Directives, problem: Problem, clusters: tuple[str, ...]) -
     Raises:
         InputError: remainder factors that no tile sizes stand for.
     """
-    dims = problem.dimension_names
     whole, inside = _tiles(directives, problem)
     entries: list[Entry] = []
-    incoming = whole
     for name, level in directives.levels.items():
-        stepped, after_y, after_x = inside[name]
-        order = tuple(sorted(level.spatial, key=level.spatial_order.index))
-        entries.append(
-            Entry(
-                target=name,
-                keep=tuple(level.keep),
-                temporal_order=dims,
-                temporal_tile_sizes=incoming,
-                spatial_tile_sizes=incoming,
-            )
-        )
-        both = f"{name}_X" in clusters
-        along_y = [d for d in order if d not in level.in_x or not both]
-        entries.append(
-            Entry(
-                target=name,
-                temporal_order=level.temporal_order,
-                temporal_tile_sizes=stepped,
-                spatial_tile_sizes=after_y if both else after_x,
-                spatial_order=_order(level, along_y, dims),
-                unicast=level.unicast,
-            )
-        )
-        if both:
-            entries.append(
-                Entry(
-                    target=f"{name}_X",
-                    temporal_order=dims,
-                    temporal_tile_sizes=after_y,
-                    spatial_tile_sizes=after_x,
-                    spatial_order=_order(level, [d for d in order if d in level.in_x], dims),
-                    unicast=level.unicast,
-                )
-            )
-        incoming = after_x
+        entries += _entries(name, level, (whole, *inside[name]), problem.dimension_names, f"{name}_X" in clusters)
+        whole = inside[name][-1]
     return Mapping(entries=tuple(entries))
+
+
+def _entries(
+    name: str, level: LevelDirectives, tiles: tuple[Tiles, ...], dims: tuple[str, ...], both: bool
+) -> Iterator[Entry]:
+    """Entries of one level; `tiles`: given to it, then after its temporal, Y and X factors; `both`: along X apart."""
+    given, stepped, after_y, after_x = tiles
+    order = sorted(level.spatial, key=level.spatial_order.index)
+    yield Entry(
+        target=name,
+        keep=tuple(level.keep),
+        temporal_order=dims,
+        temporal_tile_sizes=given,
+        spatial_tile_sizes=given,
+    )
+    yield Entry(
+        target=name,
+        temporal_order=level.temporal_order,
+        temporal_tile_sizes=stepped,
+        spatial_tile_sizes=after_y if both else after_x,
+        spatial_order=_order(level, [d for d in order if d not in level.in_x or not both], dims),
+        unicast=level.unicast,
+    )
+    if both:
+        yield Entry(
+            target=f"{name}_X",
+            temporal_order=dims,
+            temporal_tile_sizes=after_y,
+            spatial_tile_sizes=after_x,
+            spatial_order=_order(level, [d for d in order if d in level.in_x], dims),
+            unicast=level.unicast,
+        )
 
 
 def _order(level: LevelDirectives, split: list[str], dims: tuple[str, ...]) -> tuple[str, ...] | None:

@@ -31,7 +31,7 @@ _READ_COMPUTE = {*_COMMON, "energy", "technology"}
 _HARMLESS = {
     *("class", "type", "area", "cluster_area", "banks", "num_banks", "n_banks", "ports", "num_ports", "n_ports"),
     *("n_rd_ports", "n_wr_ports", "n_rdwr_ports", "n_buffets", "update_fifo_depth", "latency", "voltage"),
-    *("network_word_bits", "tile_width", "num_pipeline_stages", "clockrate", "frequency", "reduction_supported"),
+    *("network_word_bits", "tile_width", "num_pipeline_stages", "clockrate", "frequency"),
 }
 """Only area, or energies that the energy table gives, depend on them."""
 _NEUTRAL: dict[str, tuple[object, ...]] = {
@@ -44,6 +44,7 @@ _NEUTRAL: dict[str, tuple[object, ...]] = {
     "network_drain_latency": (0,),
     "allow_overbooking": (False,),
     "per_dataspace_bandwidth_consumption_scale": (1,),
+    "reduction_supported": (),
     "network_read": (),
     "network_fill": (),
     "network_drain": (),
@@ -118,28 +119,30 @@ def read_levels(section: Cursor) -> Levels:
         raise section.error(
             "this is a Timeloop v4 architecture (nodes); only v0.2 and v0.3 (subtree, local) are read so far"
         )
-    flat = "storage" in fields
-    components = list(_flat(section, fields) if flat else _tree(section, 1, {}))
-    warnings: list[str] = []
-    storage: list[Level] = []
-    compute: list[Level] = []
-    for level in components:
-        if _is(level.kind, _MEMORY_CLASSES):
-            storage.append(level)
-        elif _is(level.kind, _COMPUTE_CLASSES):
-            compute.append(level)
-        else:
-            warnings.append(f"{level.name} of class {level.kind} is neither a memory nor compute: ignored")
+    components = list(_flat(section, fields) if "storage" in fields else _tree(section, 1, {}))
+    storage = tuple(level for level in components if _is(level.kind, _MEMORY_CLASSES))
+    compute = [level for level in components if level not in storage and _is(level.kind, _COMPUTE_CLASSES)]
     if not storage:
         raise section.error("the architecture has no memory", hint=f"classes: {', '.join(_MEMORY_CLASSES)}")
     if len(compute) != 1:
         names = ", ".join(level.name for level in compute) or "none"
         raise section.error(f"exactly one arithmetic level is expected, found {names}")
-    for level in (*storage, *compute):
-        if sum(other.name == level.name for other in components) > 1:
+    return Levels(_architecture_name(fields), section, storage, compute[0], tuple(_warnings(components)))
+
+
+def _warnings(components: list[Level]) -> Iterator[str]:
+    seen: set[str] = set()
+    for level in components:
+        if level.name in seen:
             raise level.where.error(f"component names repeat: {level.name}")
-        warnings += _check_attributes(level, _READ_MEMORY if level in storage else _READ_COMPUTE)
-    return Levels(_architecture_name(fields), section, tuple(storage), compute[0], tuple(warnings))
+        seen.add(level.name)
+        if _is(level.kind, _MEMORY_CLASSES):
+            yield from _check_attributes(level, _READ_MEMORY)
+        elif _is(level.kind, _COMPUTE_CLASSES):
+            yield from _check_attributes(level, _READ_COMPUTE)
+        else:
+            place = level.where.document.locate(level.where.path)
+            yield f"{place}: {level.name} of class {level.kind} is neither a memory nor compute: ignored"
 
 
 def _is(kind: str, classes: tuple[str, ...]) -> bool:
