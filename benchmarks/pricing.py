@@ -71,7 +71,7 @@ def main(seconds: float) -> None:
     for title, workload, layer, name in CASES:
         architecture = library.architecture(name)
         problem = next(each.problem for each in library.workload(workload).layers if each.name == layer)
-        dataflow = library.dataflow(name)
+        dataflow = library.default_constraints(name)
         space = MapSpace.of(problem, architecture, dataflow.rules_for(problem, architecture) if dataflow else None)
         searched, drawn, valid, single = measure(space, mapper, model, seconds)
         print(f"{title:26}{name:14}{searched:12,.0f}{drawn:12,.0f}{valid:12,.0f}{single:10,.0f}{valid / single:8,.0f}")

@@ -68,7 +68,7 @@ class SpatialRule(Model):
 class KeepRule(Model):
     """What `memory` keeps: tensor names or roles that it must keep, must not, or may either way.
 
-    Without a rule a memory keeps every tensor that it may hold.
+    Without a rule a memory keeps every tensor that it may hold; one too small for a word of each may bypass any of them.
     """
 
     memory: Name

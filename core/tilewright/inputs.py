@@ -47,7 +47,7 @@ def load_constraints(source: str | None, architecture: Architecture) -> Constrai
     if source == "none":
         return NO_CONSTRAINTS
     if source is None:
-        return library.dataflow(architecture.name) or NO_CONSTRAINTS
+        return library.default_constraints(architecture.name) or NO_CONSTRAINTS
     if not is_file_name(source):
         return library.constraints(architecture.name, source)
     document = read_document(source)
@@ -89,7 +89,7 @@ def load_problem(source: str, registry: Registry) -> Problem:
 
 def workload_names(registry: Registry) -> dict[str, str]:
     """Library workloads, those that frontends bring included: name -> one line with the source."""
-    found = {name: library.workload(name).source or "" for name in library.names("workloads")}
+    found = library.workloads()
     for registration in registry.of_kind(FrontendSpec):
         assert isinstance(registration.spec, FrontendSpec)
         found |= dict(registration.spec.library)

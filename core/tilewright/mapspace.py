@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.architecture import Architecture
+from tilewright.architecture import Architecture, Memory
 from tilewright.batch import Bools, Ints, MappingBatch, Positions
 from tilewright.conformability import Reason, Verdict
 from tilewright.constraints import Factors, Variant
@@ -159,18 +159,20 @@ class MapSpace:
                             f"({tensor.role}), which must live somewhere"
                         )
                     continue
-                choice = self._kept(memory.name, tensor) if index else "keep"
+                choice = self._kept(memory, tensor) if index else "keep"
                 always[index, number] = choice == "keep"
                 free[index, number] = choice == "free"
         return always, free
 
-    def _kept(self, memory: str, tensor: Tensor) -> str:
+    def _kept(self, memory: Memory, tensor: Tensor) -> str:
+        """What the rules say; without a word a memory keeps what it may hold, if a word of each has room at all."""
         for rule in self.rules.keep:
-            if rule.memory == memory:
+            if rule.memory == memory.name:
                 for choice, words in (("keep", rule.keep), ("bypass", rule.bypass), ("free", rule.free)):
                     if tensor.name in words or tensor.role in words:
                         return choice
-        return "keep"
+        wanted = sum(memory.may_hold(each) for each in self.problem.tensors)
+        return "keep" if memory.usable_words is None or wanted <= memory.usable_words else "free"
 
     # -- counting --------------------------------------------------------------------------------------------
 

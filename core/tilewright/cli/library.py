@@ -59,13 +59,13 @@ def _architectures() -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for name in library.names("architectures"):
         architecture = library.architecture(name)
-        dataflow = library.dataflow(name)
+        dataflow = library.default_constraints(name)
         rows.append(
             {
                 "name": name,
                 "compute_units": architecture.compute_instances,
                 "memories": [memory.name for memory in architecture.memories],
-                "constraints": sorted(library.constraints_of(name)),
+                "constraints": sorted(library.constraints_for(name)),
                 "dataflow": dataflow.name if dataflow else None,
                 "source": architecture.source,
             }

@@ -91,9 +91,6 @@ def constraints(architecture_name: str, name: str) -> Constraints:
     return known[name]
 
 
-constraints_of, dataflow = constraints_for, default_constraints  # the names that the command line uses
-
-
 @cache
 def _constraints(name: str) -> Constraints:
     from tilewright.constraints import Constraints
