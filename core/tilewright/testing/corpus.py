@@ -9,6 +9,7 @@ import numpy as np
 
 from tilewright.architecture import Architecture
 from tilewright.batch import MappingBatch
+from tilewright.constraints import KeepRule, Variant
 from tilewright.mapspace import MapSpace
 from tilewright.problem import Problem
 
@@ -109,6 +110,7 @@ class Sample:
 
     problem: Problem
     architecture: Architecture
+    rules: Variant = Variant()
 
     def __str__(self) -> str:
         return f"{self.problem.name} on {self.architecture.name}"
@@ -121,7 +123,7 @@ class Sample:
     @cached_property
     def space(self) -> MapSpace:
         """The standard map space."""
-        return MapSpace.of(self.problem, self.architecture)
+        return MapSpace.of(self.problem, self.architecture, self.rules)
 
     def batch(self, count: int = 32, seed: int = 0) -> MappingBatch:
         """Mappings drawn from the space; some may not fit the memories."""
@@ -144,8 +146,9 @@ SAMPLES = (
 
 
 def cramped(sample: Sample) -> Sample:
-    """The same problem where nothing fits: the inner memory has fewer words than there are tensors."""
-    return Sample(sample.problem, Architecture.from_yaml(_ARCHITECTURES["cramped"]))
+    """The same problem where nothing fits: the inner memory must keep more tensors than it has words."""
+    everything = Variant(keep=(KeepRule(memory="Buffer", keep=("input", "weight", "output")),))
+    return Sample(sample.problem, Architecture.from_yaml(_ARCHITECTURES["cramped"]), everything)
 
 
 def content(batch: MappingBatch) -> tuple[bytes, ...]:
