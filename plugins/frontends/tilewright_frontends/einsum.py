@@ -3,32 +3,37 @@
     O[n,k,p,q] += I[n,c,2p+r,2q+s] * W[k,c,r,s]; n=1 k=256 c=128 p=56 q=56 r=3 s=3
     nk,km->nm; n=4 k=5 m=6
 
-Operands whose name begins with W or w are weights and the others inputs; where no name does, the first operand is the
-input and the others are weights.
+Operands whose name begins with W or w are weights and the others inputs; where names do not tell operands apart, the
+first is the input and the others are weights. `str(problem)` writes the long form.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NoReturn
 
 from tilewright.document import suggestion
-from tilewright.errors import InputError
+from tilewright.errors import InputError, Location
 from tilewright.frozen import FrozenDict
-from tilewright.problem import Problem, Rank, Role, Tensor, parse_terms
+from tilewright.problem import Problem, Rank, Role, Tensor
 from tilewright.structure import recognise
 from tilewright.workload import Workload
 
-_REFERENCE = re.compile(r"\s*([A-Za-z_]\w*)\s*\[([^\[\]]*)\]\s*")
-_SIZE = re.compile(r"([A-Za-z_]\w*)\s*=\s*(\S+)\s*,?\s*")
+NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+MAX_SIZE = 2**40
+MAX_COEFFICIENT = 2**31
+SHORT_NAMES = "ABCDEFGHIJKLMNOPQRSTUVWXY"
+"""Operands of the short form, which has no names; the result is Z."""
+_SHOWN = 120
+"""Characters of a long line that an error shows around the fault."""
 
 
 class EinsumFrontend:
     """Reads a formula as a workload of one layer."""
 
     def recognises(self, source: str) -> bool:
-        return "->" in source or ("=" in source and "[" in source)
+        return "->" in source or ("=" in source and ("[" in source or ";" in source))
 
     def load(self, source: str) -> Workload:
         """Raises InputError with a caret under the fault."""
@@ -36,153 +41,225 @@ class EinsumFrontend:
 
 
 def parse_einsum(text: str) -> Problem:
-    """The problem that a formula with sizes stands for. Raises InputError."""
-    line = _Line(text)
-    formula, separator, rest = text.partition(";")
-    if not separator:
-        line.fail(len(text), "the sizes are missing", "add them after a semicolon, like '; n=4 k=5'")
-    tensors = _short(line, formula) if "->" in formula else _long(line, formula)
-    sizes = _sizes(line, rest, len(formula) + 1)
-    _check_sizes(line, tensors, sizes, len(formula) + 1)
+    """The problem that a formula with sizes stands for. Raises InputError with a caret under the fault.
+
+    >>> parse_einsum("nk,km->nm; n=4 k=5 m=6").macs
+    120
+    """
+    line = _Line(re.sub(r"\s", " ", text))
+    formula = text.partition(";")[0]
+    tensors = _short(line) if "->" in formula and "[" not in formula else _long(line)
+    sizes = _sizes(line)
+    _check_dimensions(line, tensors, sizes)
     problem = Problem(name="einsum", dimensions=FrozenDict(sizes), tensors=tuple(tensors))
-    return problem.model_copy(update={"operation": _operation(problem)})
+    return problem.model_copy(update={"operation": operation_of(problem)})
 
 
-def render_einsum(problem: Problem) -> str:
-    """The line that `parse_einsum` reads back to the same dimensions and tensors, where roles follow the names."""
-    return str(problem)
-
-
-@dataclass(frozen=True)
-class _Line:
-    text: str
-
-    def fail(self, column: int, message: str, hint: str | None = None) -> NoReturn:
-        """An error that shows the line with a caret below the column."""
-        raise InputError(f"{message}\n  {self.text}\n  {' ' * column}^", hint=hint)
-
-
-def _long(line: _Line, formula: str) -> list[Tensor]:
-    left, sign, right = formula.partition("+=")
-    if not sign:
-        left, sign, right = formula.partition("=")
-    if not sign:
-        line.fail(len(formula), "expected '+=' between the result and the product")
-    output = _reference(line, left, 0)
-    operands = []
-    start = len(left) + len(sign)
-    for part in right.split("*") if "[" not in right else _factors(right):
-        operands.append(_reference(line, part, start))
-        start += len(part) + 1
-    names = [name for name, _ in [output, *operands]]
-    for index, name in enumerate(names):
-        if name in names[:index]:
-            line.fail(formula.rindex(name), f"tensor {name} stands twice", "give each operand a name of its own")
-    roles = _roles([name for name, _ in operands])
-    return [
-        *(Tensor(name=name, role=role, projection=ranks) for (name, ranks), role in zip(operands, roles, strict=True)),
-        Tensor(name=output[0], role="output", projection=output[1]),
-    ]
-
-
-def _factors(right: str) -> list[str]:
-    """Split at the stars that stand outside brackets (2*p inside is a coefficient)."""
-    parts, depth, begin = [], 0, 0
-    for index, letter in enumerate(right):
-        depth += {"[": 1, "]": -1}.get(letter, 0)
-        if letter == "*" and depth == 0:
-            parts.append(right[begin:index])
-            begin = index + 1
-    return [*parts, right[begin:]]
-
-
-def _reference(line: _Line, part: str, start: int) -> tuple[str, tuple[Rank, ...]]:
-    match = _REFERENCE.fullmatch(part)
-    if not match:
-        line.fail(start + len(part) - len(part.lstrip()), "expected a tensor like I[n, c, 2p+r]")
-    ranks = []
-    position = start + match.start(2)
-    for index in match[2].split(",") if match[2].strip() else []:
-        try:
-            terms = parse_terms(index)
-        except ValueError as error:
-            line.fail(position, str(error))
-        if 0 in terms.values():
-            line.fail(position, "a coefficient of 0 makes no sense")
-        ranks.append(Rank(terms=FrozenDict(terms)))
-        position += len(index) + 1
-    return match[1], tuple(ranks)
-
-
-def _short(line: _Line, formula: str) -> list[Tensor]:
-    left, _, right = formula.partition("->")
-    parts = [part.strip() for part in left.split(",")]
-    for part in [*parts, right.strip()]:
-        if not re.fullmatch(r"[A-Za-z]*", part) or (not part and part is not right.strip()):
-            line.fail(max(0, formula.find(part)), f"cannot read '{part}': one letter per dimension, like 'nk,km->nm'")
-    if len(parts) > 24:
-        line.fail(0, "more than 24 operands")
-    names = [chr(ord("A") + index) for index in range(len(parts))]
-    roles: list[Role] = ["input", *["weight" for _ in parts[1:]]]  # type: ignore[list-item]
-
-    def ranks(letters: str) -> tuple[Rank, ...]:
-        return tuple(Rank(terms=FrozenDict({letter: 1})) for letter in letters)
-
-    return [
-        *(Tensor(name=n, role=role, projection=ranks(p)) for n, role, p in zip(names, roles, parts, strict=True)),
-        Tensor(name="Z", role="output", projection=ranks(right.strip())),
-    ]
-
-
-def _roles(names: list[str]) -> list[Role]:
-    if any(name[0] in "Ww" for name in names):
-        return ["weight" if name[0] in "Ww" else "input" for name in names]
-    return ["input" if index == 0 else "weight" for index in range(len(names))]
-
-
-def _sizes(line: _Line, rest: str, start: int) -> dict[str, int]:
-    sizes: dict[str, int] = {}
-    position = len(rest) - len(rest.lstrip(" ,"))
-    while position < len(rest):
-        match = _SIZE.match(rest, position)
-        if not match:
-            line.fail(start + position, "expected a size like n=4")
-        name, value = match[1], match[2].rstrip(",")
-        column = start + match.start(2)
-        if not value.isdecimal():
-            line.fail(column, f"'{value}' is not a whole number")
-        if int(value) < 1:
-            line.fail(column, f"dimension {name} has size {value}; a size is at least 1")
-        if name in sizes:
-            line.fail(start + position, f"dimension {name} gets two sizes")
-        sizes[name] = int(value)
-        position = match.start(2) + len(value)
-        position += len(rest[position:]) - len(rest[position:].lstrip(" ,\t\n"))
-    return sizes
-
-
-def _check_sizes(line: _Line, tensors: list[Tensor], sizes: dict[str, int], start: int) -> None:
-    used = [name for tensor in tensors for rank in tensor.projection for name in rank.terms]
-    for name in dict.fromkeys(used):
-        if name not in sizes:
-            line.fail(len(line.text), f"dimension {name} has no size", f"add {name}=...")
-    for name in sizes:
-        if name not in used:
-            column = start + re.search(rf"\b{name}\s*=", line.text[start:]).start()  # type: ignore[union-attr]
-            line.fail(column, f"no tensor has dimension {name}{suggestion(name, used)}")
-    operands = {name for tensor in tensors if not tensor.is_output for name in tensor.dimensions}
-    for name in dict.fromkeys(used):
-        if name not in operands:
-            line.fail(0, f"dimension {name} is in the result only; no operand says what varies along it")
-
-
-def _operation(problem: Problem) -> str | None:
-    """The kind where the structure shows it clearly."""
+def operation_of(problem: Problem) -> str | None:
+    """The kind of operation where the structure shows it clearly: `gemm`, `conv2d`, `depthwise_conv2d`, ..."""
     structure = recognise(problem)
     if structure is None:
         return None
+    parts = structure.parts
     if structure.kind == "gemm":
-        return "gemm"
-    axes = len(structure.parts.get("R", ())) + len(structure.parts.get("S", ()))
-    depthwise = structure.kind == "conv" and "G" in structure.parts and "C" not in structure.parts
-    return ("depthwise_" if depthwise else "") + f"{structure.kind}{axes}d"
+        return "gemm" if "K" in parts and ("M" in parts or "N" in parts) else None
+    axes = len(parts.get("R", ())) + len(parts.get("S", ()))
+    if axes > 3:
+        return None
+    depthwise = structure.kind == "conv" and "G" in parts and "C" not in parts
+    return f"{'depthwise_' if depthwise else ''}{structure.kind}{axes}d"
+
+
+@dataclass
+class _Line:
+    """The text and how far it has been read. `seen`: dimension -> column of its first use."""
+
+    text: str
+    column: int = 0
+    seen: dict[str, int] = field(default_factory=dict)
+
+    def take(self, pattern: str) -> str | None:
+        """What comes next, if it fits."""
+        self.skip()
+        match = re.compile(pattern).match(self.text, self.column)
+        if match is None:
+            return None
+        self.column = match.end()
+        return match[0]
+
+    def skip(self) -> int:
+        """Pass over blanks; where the next piece begins."""
+        while self.text.startswith(" ", self.column):
+            self.column += 1
+        return self.column
+
+    def fail(self, message: str, hint: str | None = None, column: int | None = None) -> NoReturn:
+        """An error that shows the line with a caret below the column (default: what comes next)."""
+        at = self.skip() if column is None else column
+        begin = max(0, at - _SHOWN // 2)
+        shown = self.text[begin : begin + _SHOWN]
+        raise InputError(
+            f"{message}\n  {shown}\n  {' ' * (at - begin)}^", hint=hint, location=Location("einsum", 1, at + 1)
+        )
+
+
+def _long(line: _Line) -> list[Tensor]:
+    """`O[..] += A[..] * B[..] ;`"""
+    columns: dict[str, int] = {}
+    output = _reference(line, columns)
+    if not line.take(r"\+?="):
+        line.fail("expected '+=' after the result")
+    operands = [_reference(line, columns)]
+    while line.take(r"\*"):
+        operands.append(_reference(line, columns))
+    _end_of_formula(line, "expected '*' and another operand, or ';' and the sizes")
+    roles = _roles([name for name, _ in operands])
+    tensors = [
+        Tensor(name=name, role=role, projection=ranks) for (name, ranks), role in zip(operands, roles, strict=True)
+    ]
+    return [*tensors, Tensor(name=output[0], role="output", projection=output[1])]
+
+
+def _end_of_formula(line: _Line, message: str) -> None:
+    if line.take(";"):
+        return
+    if line.skip() == len(line.text):
+        line.fail("the sizes are missing", "add them after a semicolon, like '; n=4 k=5'")
+    line.fail(message)
+
+
+def _reference(line: _Line, columns: dict[str, int]) -> tuple[str, tuple[Rank, ...]]:
+    """`I[n, c, 2p+r]`; `columns` remembers where each tensor stood."""
+    column = line.skip()
+    name = line.take(NAME)
+    if name is None:
+        line.fail("expected a tensor like I[n, c, 2p+r]")
+    if name in columns:
+        line.fail(f"tensor {name} stands twice", "give each tensor a name of its own", column)
+    columns[name] = column
+    if not line.take(r"\["):
+        line.fail(f"expected '[' and the coordinates of {name}", f"like {name}[n, c, 2p+r], or {name}[] for a scalar")
+    if line.take(r"\]"):
+        return name, ()
+    ranks = [_rank(line)]
+    while line.take(","):
+        ranks.append(_rank(line))
+    if not line.take(r"\]"):
+        line.fail(
+            f"expected '+', ',' or ']' in the coordinates of {name}",
+            "a coordinate is a sum such as 2p+3r: whole coefficients in front, nothing subtracted",
+        )
+    return name, tuple(ranks)
+
+
+def _rank(line: _Line) -> Rank:
+    """`2p + 3*r`; terms of one dimension add up."""
+    terms: dict[str, int] = {}
+    while True:
+        column = line.skip()
+        number = line.take("[0-9]+")
+        if number is not None:
+            line.take(r"\*")
+        at = line.skip()
+        name = line.take(NAME)
+        if name is None:
+            constant = "a coordinate is a sum of dimensions, constants and padding are left out"
+            line.fail("expected a dimension", None if number is None else constant)
+        line.seen.setdefault(name, at)
+        terms[name] = terms.get(name, 0) + _whole(line, number or "1", MAX_COEFFICIENT, "a coefficient", column)
+        if terms[name] > MAX_COEFFICIENT:
+            line.fail(f"the coefficients of {name} add up to more than {MAX_COEFFICIENT}", column=column)
+        if not line.take(r"\+(?!=)"):
+            return Rank(terms=FrozenDict(terms))
+
+
+def _whole(line: _Line, digits: str, most: int, what: str, column: int) -> int:
+    """A whole number from 1 to `most`."""
+    if not re.fullmatch("-?[0-9]+", digits):
+        line.fail(f"{what} is a whole number, not '{digits}'", column=column)
+    value = int(digits[:20])  # longer ones are too large anyway, and Python refuses very long ones
+    if not 1 <= value <= most:
+        line.fail(f"{what} is at least 1 and at most {most}, not {digits[:20]}", column=column)
+    return value
+
+
+def _short(line: _Line) -> list[Tensor]:
+    """`nk,km->nm ;`"""
+    operands = [_letters(line)]
+    while line.take(","):
+        operands.append(_letters(line))
+    if not line.take("->"):
+        line.fail("expected a letter per dimension, ',' or '->', like 'nk,km->nm'")
+    column = line.skip()
+    output = _letters(line)
+    _end_of_formula(line, "expected a letter per dimension, or ';' and the sizes")
+    if len(operands) > len(SHORT_NAMES):
+        line.fail(f"{len(operands)} operands; the short form has names for {len(SHORT_NAMES)}", column=0)
+    if len(set(output)) < len(output):
+        line.fail("a dimension stands twice in the result", column=column)
+    roles: list[Role] = ["input" if index == 0 else "weight" for index in range(len(operands))]
+    tensors = [
+        Tensor(name=name, role=role, projection=_plain(letters))
+        for name, role, letters in zip(SHORT_NAMES, roles, operands, strict=False)
+    ]
+    return [*tensors, Tensor(name="Z", role="output", projection=_plain(output))]
+
+
+def _letters(line: _Line) -> str:
+    """The dimensions of one operand; blanks between them mean nothing."""
+    letters = ""
+    while letter := line.take("[A-Za-z]"):
+        line.seen.setdefault(letter, line.column - 1)
+        letters += letter
+    if line.take(r"\."):
+        line.fail("an ellipsis hides dimensions", "write a letter for each", line.column - 1)
+    return letters
+
+
+def _plain(letters: str) -> tuple[Rank, ...]:
+    return tuple(Rank(terms=FrozenDict({letter: 1})) for letter in letters)
+
+
+def _roles(names: list[str]) -> list[Role]:
+    weights = [name[0] in "Ww" for name in names]
+    if any(weights) and not all(weights):
+        return ["weight" if weight else "input" for weight in weights]
+    return ["input" if index == 0 else "weight" for index in range(len(names))]
+
+
+def _sizes(line: _Line) -> dict[str, int]:
+    """`n=4, k=5 m=6`: blanks or commas between. Dimensions nobody knows are refused here."""
+    sizes: dict[str, int] = {}
+    while line.skip() < len(line.text):
+        at = line.column
+        name = line.take(NAME)
+        if name is None or not line.take("="):
+            line.fail("expected a size like n=4", column=at)
+        if name in sizes:
+            line.fail(f"dimension {name} gets two sizes", column=at)
+        if name not in line.seen:
+            line.fail(f"no tensor has dimension {name}{_similar(name, line.seen)}", column=at)
+        column = line.skip()
+        sizes[name] = _whole(line, line.take("[^ ,;]*") or "", MAX_SIZE, f"the size of {name}", column)
+        line.take(",")
+    return sizes
+
+
+def _similar(name: str, known: dict[str, int]) -> str:
+    """`; did you mean 'N'?`: case first, then spelling."""
+    return f"; did you mean '{name.swapcase()}'?" if name.swapcase() in known else suggestion(name, known)
+
+
+def _check_dimensions(line: _Line, tensors: list[Tensor], sizes: dict[str, int]) -> None:
+    missing = [name for name in line.seen if name not in sizes]
+    if missing:
+        what = f"dimension {missing[0]} has no size"
+        if len(missing) > 1:
+            what = f"dimensions {', '.join(missing)} have no size"
+        line.fail(what, "add " + " ".join(f"{name}=..." for name in missing), line.seen[missing[0]])
+    operands = {name for tensor in tensors if not tensor.is_output for name in tensor.dimensions}
+    for name, column in line.seen.items():
+        if name not in operands:
+            line.fail(f"dimension {name} is in the result only: no operand says what varies along it", column=column)
+    if not line.seen:
+        line.fail("the formula has no dimension", column=0)
