@@ -85,7 +85,7 @@ MISTAKES = [
     ((GEMM, "--arch", "eyerissx"), "did you mean 'eyeriss'"),
     ((GEMM, "--arch", "absent.yaml"), "there is no file absent.yaml"),
     (("nk,km->nm; n=8 k=12", "--arch", "eyeriss"), "dimension m has no size"),
-    (("nk,km->nm; n=8 k=12 m=0", "--arch", "eyeriss"), "a size is at least 1"),
+    (("nk,km->nm; n=8 k=12 m=0", "--arch", "eyeriss"), "is at least 1"),
     ((GEMM, "--arch", "eyeriss", "--mapper", "randon"), "did you mean 'random'"),
     ((GEMM, "--arch", "eyeriss", "--model", "timelop"), "did you mean 'timeloop'"),
     ((GEMM, "--arch", "eyeriss", "--constraints", "row_stationry"), "did you mean 'row_stationary'"),
