@@ -1,0 +1,121 @@
+"""Structures are read off projections; constraints written for them apply whatever the dimensions are called."""
+
+import pytest
+
+from tilewright.architecture import Architecture
+from tilewright.constraints import Constraints
+from tilewright.errors import InputError
+from tilewright.problem import Problem
+from tilewright.structure import recognise
+
+
+def problem(tensors: str) -> Problem:
+    """`I: n c p+r; W: k c r; O: n k p` with sizes 2."""
+    roles = {"I": "input", "W": "weight", "V": "weight", "O": "output"}
+    lines = [part.split(":") for part in tensors.split(";")]
+    ranks = {name.strip(): text.split() for name, text in lines}
+    names = dict.fromkeys(
+        word for each in ranks.values() for rank in each for word in rank.replace("2*", "").split("+")
+    )
+    return Problem.model_validate(
+        {
+            "name": "p",
+            "dimensions": dict.fromkeys(names, 2),
+            "tensors": [{"name": n, "role": roles[n], "projection": r} for n, r in ranks.items()],
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("tensors", "kind", "parts"),
+    [
+        ("I: n c p+r q+s; W: k c r s; O: n k p q", "conv", "N:n C:c P:p R:r Q:q S:s K:k"),
+        ("I: b h 2*x+2*y; W: f h y; O: b f x", "conv", "N:b C:h Q:x S:y K:f"),
+        ("I: n g x+u y+v z+w; W: g u v w; O: n g x y z", "conv", "N:n G:g P:x,y R:u,v Q:z S:w"),
+        ("I: n c p q; W: k c r s; O: n k p+r q+s", "conv_transpose", "N:n C:c P:p Q:q K:k R:r S:s"),
+        ("I: m k; W: k n; O: m n", "gemm", "N:m K:k M:n"),
+        ("I: d b e a; W: e c; O: a b c d", "gemm", "N:d,b,a K:e M:c"),
+        ("I: h m k; W: h k n; O: h m n", "gemm", "G:h N:m K:k M:n"),
+    ],
+)
+def test_structures(tensors: str, kind: str, parts: str) -> None:
+    found = recognise(problem(tensors))
+    assert found is not None and found.kind == kind
+    assert {letter: ",".join(names) for letter, names in found.parts.items()} == dict(
+        part.split(":") for part in parts.split()
+    )
+
+
+@pytest.mark.parametrize(
+    "tensors",
+    [
+        "I: i k l; W: k j; V: l j; O: i j",  # three operands
+        "I: a+b+c; W: c; O: a b",  # a window of three
+        "I: a x; W: x; O: a y",  # y in the output only
+        "I: a+r; W: r+a; O: a",  # weights that slide
+    ],
+)
+def test_other_problems_have_no_structure(tensors: str) -> None:
+    assert recognise(problem(tensors)) is None
+
+
+ARCHITECTURE = Architecture.from_yaml(
+    """
+    name: a
+    clusters:
+      - {name: D, memories: [{name: D, read_energy_pj: 1, write_energy_pj: 1}]}
+      - {name: B, memories: [{name: B, read_energy_pj: 1, write_energy_pj: 1}], fanout: {size: 8, axis: Y}}
+      - {name: R, fanout: {size: 4, axis: X}}
+    compute: {energy_per_operation_pj: 1}
+    """
+)
+GEMM = problem("I: d b e; W: e c; O: d b c")
+
+
+def test_letters_become_the_problems_own_dimensions() -> None:
+    constraints = Constraints.from_yaml(
+        """
+        name: c
+        variants:
+          - structure: gemm
+            temporal: [{memory: B, only: [N, K], factors: {N: 2, G: 3}, order: [K, N]}]
+            spatial: [{cluster: R, only: [M], factors: {M: {min: 2}}}]
+        """
+    )
+    rules = constraints.rules_for(GEMM, ARCHITECTURE)
+    assert rules is not None
+    assert rules.temporal[0].only == ("d", "b", "e") and rules.temporal[0].order == ("e", "d", "b")
+    assert {name: (r.min, r.max) for name, r in rules.temporal[0].factors.items()} == {"d": (2, 2), "b": (2, 2)}
+    assert rules.spatial[0].only == ("c",)
+    assert constraints.rules_for(problem("I: i k l; W: k j; V: l j; O: i j"), ARCHITECTURE) is None
+    assert Constraints.from_yaml(constraints.to_yaml()) == constraints
+
+
+@pytest.mark.parametrize(
+    ("variant", "message"),
+    [
+        ("{temporal: [{memory: Z}]}", "no memory is called 'Z'; known: D, B"),
+        ("{spatial: [{cluster: RR}]}", "no cluster is called 'RR'"),
+        ("{spatial: [{cluster: R, only: [x]}]}", "no dimension is called 'x'; known: d, b, e, c"),
+        ("{keep: [{memory: B, bypass: [weigth]}]}", "did you mean 'weight'"),
+    ],
+)
+def test_names_that_nobody_knows(variant: str, message: str) -> None:
+    constraints = Constraints.from_yaml(f"name: c\nvariants: [{variant}]")
+    with pytest.raises(InputError) as caught:
+        constraints.rules_for(GEMM, ARCHITECTURE)
+    assert message in str(caught.value)
+
+
+def test_an_aspect_reshapes_the_array_and_keeps_its_size() -> None:
+    wide = Constraints.from_yaml("name: c\naspect: {B: 2, R: 16}").shape(ARCHITECTURE)
+    assert wide.instances == (1, 1, 2, 32)
+    with pytest.raises(InputError, match="gives 16 compute units, a has 32"):
+        Constraints.from_yaml("name: c\naspect: {B: 4}").shape(ARCHITECTURE)
+    with pytest.raises(InputError, match="no cluster is called 'Q'"):
+        Constraints.from_yaml("name: c\naspect: {Q: 4}").shape(ARCHITECTURE)
+
+
+def test_bounds_must_be_in_order() -> None:
+    with pytest.raises(InputError, match="min 3 is above max 2"):
+        Constraints.from_yaml("name: c\nvariants: [{spatial: [{cluster: R, factors: {c: {min: 3, max: 2}}}]}]")

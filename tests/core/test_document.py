@@ -1,0 +1,94 @@
+"""Documents remember their lines, read YAML 1.2 scalars, and execute nothing."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tilewright.document import MAX_BYTES, dump_yaml, parse_document, read_document, suggestion
+from tilewright.errors import InputError
+
+SCALARS = st.one_of(
+    st.none(), st.booleans(), st.integers(-(2**60), 2**60), st.floats(allow_nan=False, allow_infinity=False), st.text()
+)
+DATA = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(min_size=1), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@settings(deadline=None)
+@given(DATA.filter(lambda data: data is not None))
+def test_what_is_dumped_is_read_back(data: object) -> None:
+    assert parse_document(dump_yaml(data)).data == data
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("N", "N"), ("y", "y"), ("no", "no"), ("on", "on"), ("true", True), ("~", None), ("1e-3", 1e-3), ("0x10", 16),
+        ("010", 10), ("1_000", "1_000"), ("2001-01-01", "2001-01-01"), ("1:30", "1:30"), (".5", 0.5), ("'1'", "1"),
+    ],
+)  # fmt: skip
+def test_scalars_follow_yaml_1_2(text: str, value: object) -> None:
+    data = parse_document(f"x: {text}").data["x"]
+    assert data == value and type(data) is type(value)
+
+
+def test_every_value_has_its_place() -> None:
+    document = parse_document("a:\n  - 1\n  - b: 2\n", source="f")
+    assert str(document.locate(("a", 1, "b"))) == "f:3:8"
+    assert str(document.locate(("a", 1, "absent"))) == "f:3:5"  # the nearest there is
+    assert document.at("a", 1).data == {"b": 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "f: the document is empty"),
+        ("a: [1", "f:1:"),
+        ("a: 1\na: 2", "f:2:1: key 'a' stands twice"),
+        ("? [1]\n: 2", "f:1:3: a key must be a plain word"),
+        ("a: 1\n---\nb: 2", "f:2:1"),
+        ("!!python/object/apply:os.system ['true']", "could not determine a constructor"),
+        ("a: !!int word", "invalid literal"),
+    ],
+)
+def test_faults_are_told_with_line_and_column(text: str, message: str) -> None:
+    if "python/object" in text:  # an unknown tag is plain data: nothing is built from it
+        assert parse_document(text).data == ["true"]
+        return
+    with pytest.raises(InputError) as caught:
+        parse_document(text, source="f")
+    assert message in str(caught.value)
+
+
+def test_bombs_do_not_go_off() -> None:
+    laughs = "a: &a [x, x, x, x, x, x, x, x, x]\n"
+    for before, name in zip("abcdefgh", "bcdefghi", strict=True):
+        laughs += f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n"
+    with pytest.raises(InputError, match="too large or too deep"):
+        parse_document(laughs)
+    with pytest.raises(InputError, match="too large or too deep|nested too deeply"):
+        parse_document("[" * 5000 + "]" * 5000)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no file"):
+        read_document(tmp_path / "absent.yaml")
+    with pytest.raises(InputError, match="is a folder"):
+        read_document(tmp_path)
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InputError, match="cannot read"):
+        read_document(tmp_path / "binary")
+    with (tmp_path / "huge").open("wb") as file:
+        file.truncate(MAX_BYTES + 1)
+    with pytest.raises(InputError, match="at most"):
+        read_document(tmp_path / "huge")
+
+
+def test_suggestions_are_made_only_when_near() -> None:
+    assert suggestion("capcity", ["capacity", "name"]) == "; did you mean 'capacity'?"
+    assert suggestion("zebra", ["capacity", "name"]) == ""
