@@ -13,7 +13,7 @@ from tilewright.batch import MappingBatch
 from tilewright.costmodel import Costs, Evaluator
 from tilewright.errors import PluginError, TilewrightError
 from tilewright.legality import legality
-from tilewright.mapper import Budget, Mapper, Run, Task
+from tilewright.mapper import Budget, Mapper, Proposals, Run, Task
 from tilewright.mapping import Mapping
 
 Stop = Literal["finished", "deadline", "evaluations", "patience", "cancelled", "failed"]
@@ -104,29 +104,35 @@ class _Loop:
         self.improved_at = 0
 
     def run_through(self, mapper: Mapper) -> tuple[Stop, TilewrightError | None]:
-        proposals = None
+        proposals: Proposals | None = None
+        ended: tuple[Stop, TilewrightError | None]
         try:
             proposals = mapper.search(self.task, self.run)
+            ended = self._drive(proposals), None
+        except KeyboardInterrupt:
+            ended = "cancelled", None
+        except TilewrightError as error:
+            ended = "failed", error
+        except Exception as error:  # a stranger's mapper or model may raise anything
+            ended = "failed", _broken("the search broke", error)
+        try:
+            if proposals is not None:
+                proposals.close()
+        except Exception as error:  # a mapper that goes on after being closed loses no result
+            ended = "failed", ended[1] or _broken("the mapper did not stop when it was closed", error)
+        return ended
+
+    def _drive(self, proposals: Proposals) -> Stop:
+        try:
             batch = next(proposals)
             while True:
                 costs = self._evaluate(batch)
                 reason = self._over()
                 if reason:
-                    return reason, None
+                    return reason
                 batch = proposals.send(costs)
         except StopIteration:
-            return "finished", None
-        except KeyboardInterrupt:
-            return "cancelled", None
-        except TilewrightError as error:
-            return "failed", error
-        except Exception as error:  # a stranger's mapper or model may raise anything
-            wrapped = PluginError(f"the search broke: {type(error).__name__}: {error}")
-            wrapped.__cause__ = error
-            return "failed", wrapped
-        finally:
-            if proposals is not None:
-                proposals.close()
+            return "finished"
 
     def _evaluate(self, proposed: MappingBatch | Sequence[Mapping]) -> Costs:
         batch = proposed
@@ -164,3 +170,9 @@ class _Loop:
         if budget.patience is not None and self.run.evaluated - self.improved_at >= budget.patience:
             return "patience"
         return None
+
+
+def _broken(what: str, error: Exception) -> PluginError:
+    wrapped = PluginError(f"{what}: {type(error).__name__}: {error}")
+    wrapped.__cause__ = error
+    return wrapped

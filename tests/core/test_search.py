@@ -1,0 +1,202 @@
+"""The driver: whatever ends a search, the best mapping so far is returned with the reason."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tilewright.batch import MappingBatch
+from tilewright.costmodel import Costs
+from tilewright.errors import InputError, PluginError
+from tilewright.mapper import Budget, Proposals, Run, Task
+from tilewright.search import Progress, Result, search
+from tilewright.testing.corpus import SAMPLES
+from tilewright.testing.reference import PlainEvaluator
+
+SAMPLE = SAMPLES[1]
+TASK = Task(SAMPLE.space)
+EVALUATOR = PlainEvaluator(SAMPLE.problem, SAMPLE.architecture)
+
+Body = Callable[[Task, Run], Proposals]
+
+
+@dataclass(frozen=True)
+class Scripted:
+    """A mapper that is one function."""
+
+    body: Body
+
+    def search(self, task: Task, run: Run) -> Proposals:
+        return self.body(task, run)
+
+
+def drawing(task: Task, run: Run) -> Proposals:
+    while True:
+        yield task.space.sample(run.rng, 10)
+
+
+def run(body: Body = drawing, budget: Budget = Budget(), evaluator: Any = EVALUATOR, **rest: Any) -> Result:  # noqa: B008
+    return search(Scripted(body), TASK, evaluator, budget, **rest)
+
+
+def thrice(ending: BaseException | None) -> Body:
+    """Three batches, then an end or an error."""
+
+    def body(task: Task, run: Run) -> Proposals:
+        for _ in range(3):
+            yield task.space.sample(run.rng, 10)
+        if ending is not None:
+            raise ending
+
+    return body
+
+
+def best_of_thirty() -> float:
+    prices: list[float] = []
+
+    def listening(task: Task, run: Run) -> Proposals:
+        for _ in range(3):
+            costs = yield task.space.sample(run.rng, 10)
+            prices.extend(costs.edp.tolist())
+
+    run(listening)
+    return min(prices)
+
+
+@pytest.mark.parametrize(
+    ("ending", "stop", "message"),
+    [
+        (None, "finished", None),
+        (KeyboardInterrupt(), "cancelled", None),
+        (InputError("my word"), "failed", "my word"),
+        (ZeroDivisionError("oh"), "failed", "the search broke: ZeroDivisionError: oh"),
+    ],
+    ids=["end", "Ctrl-C", "refusal", "crash"],
+)
+def test_an_ending_loses_nothing(ending: BaseException | None, stop: str, message: str | None) -> None:
+    result = run(thrice(ending))
+
+    assert (result.stop, result.evaluated) == (stop, 30)
+    assert result.best is not None and result.value == best_of_thirty()
+    assert (None if result.error is None else str(result.error)) == message
+
+
+def test_the_model_may_crash_or_be_interrupted_too() -> None:
+    for error, stop in ((ZeroDivisionError("oh"), "failed"), (KeyboardInterrupt(), "cancelled")):
+
+        class Failing(PlainEvaluator):
+            calls = 0
+            fault = error
+
+            def evaluate_batch(self, batch: MappingBatch) -> Costs:
+                self.calls += 1
+                if self.calls > 2:
+                    raise self.fault
+                return super().evaluate_batch(batch)
+
+        result = run(evaluator=Failing(SAMPLE.problem, SAMPLE.architecture))
+        assert (result.stop, result.evaluated) == (stop, 20)
+        assert result.best is not None
+
+
+def test_a_mapper_that_goes_on_after_being_closed_loses_no_result() -> None:
+    def stubborn(task: Task, run: Run) -> Proposals:
+        try:
+            yield from drawing(task, run)
+        except GeneratorExit:
+            yield task.space.sample(run.rng, 10)
+
+    result = run(stubborn, Budget(evaluations=20))
+
+    assert result.stop == "failed" and isinstance(result.error, PluginError)
+    assert "did not stop when it was closed" in str(result.error)
+    assert result.best is not None and result.evaluated == 20
+
+
+def test_a_mapper_is_closed_when_the_search_is_over() -> None:
+    closed = []
+
+    def careful(task: Task, run: Run) -> Proposals:
+        try:
+            yield from drawing(task, run)
+        finally:
+            closed.append(True)
+
+    run(careful, Budget(evaluations=20))
+    assert closed == [True]
+
+
+def test_evaluations_are_never_exceeded() -> None:
+    result = run(budget=Budget(evaluations=25))
+
+    assert (result.stop, result.evaluated) == ("evaluations", 25)
+
+
+def test_patience_counts_evaluations_without_a_better_mapping() -> None:
+    def same(task: Task, run: Run) -> Proposals:
+        mapping = next(each for each in task.space.enumerate(50) if EVALUATOR.evaluate_batch(each).valid.all())
+        while True:
+            yield mapping.take(slice(0, 5))
+
+    result = run(same, Budget(patience=12))
+
+    assert (result.stop, result.evaluated) == ("patience", 15)
+
+
+def test_the_deadline_is_that_of_the_given_clock() -> None:
+    now = iter(range(1000))
+    result = run(budget=Budget(seconds=40), clock=lambda: float(next(now)))
+
+    assert result.stop == "deadline" and 0 < result.evaluated < 1000
+
+
+def test_one_seed_gives_one_result() -> None:
+    one, other, third = (run(budget=Budget(evaluations=30), seed=seed) for seed in (5, 5, 6))
+
+    assert (one.best, one.value, one.seed) == (other.best, other.value, 5)
+    assert third.best != one.best
+
+
+def test_lists_of_mappings_are_as_good_as_batches() -> None:
+    def one_by_one(task: Task, run: Run) -> Proposals:
+        while True:
+            yield list(task.space.sample(run.rng, 10))
+
+    assert run(one_by_one, Budget(evaluations=30)).best == run(budget=Budget(evaluations=30)).best
+
+
+def test_what_a_lax_model_prices_but_no_hardware_does_is_not_the_best() -> None:
+    class Lax(PlainEvaluator):
+        def evaluate_batch(self, batch: MappingBatch) -> Costs:
+            honest = super().evaluate_batch(batch)
+            free = np.where(honest.valid, honest.energy_pj, 0.0), np.where(honest.valid, honest.cycles, 0.0)
+            return Costs(np.ones(len(batch), dtype=np.bool_), *free)
+
+    tight = SAMPLES[3]
+    honest = PlainEvaluator(tight.problem, tight.architecture)
+    lax = Lax(tight.problem, tight.architecture)
+    results = [search(Scripted(drawing), Task(tight.space), each, Budget(300)) for each in (honest, lax)]
+
+    assert results[0].best == results[1].best and results[1].best is not None
+    assert results[1].rejected > 0
+
+
+def test_a_proved_bound_gives_the_gap() -> None:
+    def proving(task: Task, run: Run) -> Proposals:
+        costs = yield task.space.sample(run.rng, 50)
+        run.prove(float(costs.edp.min()) / 2)
+
+    result = run(proving)
+
+    assert result.gap == 0.5
+    assert run(thrice(None)).gap is None
+
+
+def test_a_watcher_is_told_after_every_batch() -> None:
+    seen: list[Progress] = []
+    result = run(thrice(None), watch=seen.append)
+
+    assert [each.evaluated for each in seen] == [10, 20, 30]
+    assert seen[-1].best == result.value and seen[0].best >= seen[-1].best
