@@ -1,0 +1,77 @@
+"""One plugin per sin. The classes live in modules that the factories import."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from tilewright.hookspecs import hookimpl
+from tilewright.plugin import AdapterSpec, CostModelSpec, FrontendSpec, MapperSpec, PluginSpec
+
+
+@dataclass(frozen=True)
+class Late:
+    """A factory that imports the class when it is called."""
+
+    module: str
+    name: str
+
+    def __call__(self, options: BaseModel) -> Any:
+        return getattr(importlib.import_module(f"tilewright_careless.{self.module}"), self.name)()
+
+
+class LaxOptions(BaseModel):
+    """Takes any option, misspelt ones too."""
+
+    speed: int = 1
+
+
+class OddOptions(BaseModel):
+    """Holds what JSON cannot."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    words: Any = frozenset({"a"})
+
+
+def _specs(kind: Callable[..., PluginSpec[Any]], module: str, names: str) -> list[PluginSpec[Any]]:
+    return [
+        kind(name=_name(name), summary=f"Breaks a promise: {_name(name)}.", factory=Late(module, name))
+        for name in names.split()
+    ]
+
+
+def _name(class_name: str) -> str:
+    return "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in class_name).lstrip("-")
+
+
+@hookimpl
+def tilewright_plugins() -> list[PluginSpec[Any]]:
+    """All sins, and of each kind the plugin without any."""
+    from tilewright_careless.heavy import make_heavy
+
+    good = MapperSpec(name="good", summary="Draws.", factory=Late("mappers", "Good"))
+    return [
+        good,
+        replace(good, name="talkative", summary="Draws,\nand tells at length how."),
+        replace(good, name="lax-options", options=LaxOptions),
+        replace(good, name="odd-options", options=OddOptions),
+        replace(good, name="heavy", factory=make_heavy),
+        *_specs(
+            MapperSpec,
+            "mappers",
+            "OtherArguments Uncovered Idle Unseeded Remembering Overwriting Unstoppable Hopeful Boasting",
+        ),
+        *_specs(
+            CostModelSpec,
+            "costmodels",
+            "Refusing CountsForTruth TwoMinds Neighbourly NeedsSomething Uncovering Unfitting NoEdp LastBound Unpicklable",
+        ),
+        CostModelSpec(name="good", summary="Plain.", factory=Late("costmodels", "Good")),
+        *_specs(FrontendSpec, "frontends", "Good Startled Deaf ListsOnly Dreaming Unwritable Rude"),
+        *_specs(AdapterSpec, "adapters", "Good Forgetful Dated Silent Rude"),
+    ]

@@ -1,0 +1,104 @@
+"""Each sin is caught by the checks made for it, and by no others; the host survives what does not load."""
+
+import importlib.metadata
+from functools import cache
+
+import pytest
+
+from tilewright.errors import PluginError
+from tilewright.plugin import AdapterSpec, CostModelSpec, FrontendSpec, MapperSpec
+from tilewright.registry import GROUP, Registry, discover
+from tilewright.testing import check_plugin, registrations_of
+from tilewright.testing.kit import CHECKS
+
+BROKEN = {"brokenimport": "import", "brokenhook": "specs"}
+
+MAPPERS = {name for name in CHECKS if name.startswith("check_mapper")}
+COSTMODELS = {name for name in CHECKS if name.startswith("check_costmodel")}
+
+SINS: dict[tuple[type, str], set[str]] = {
+    (MapperSpec, "good"): set(),
+    (CostModelSpec, "good"): set(),
+    (FrontendSpec, "good"): set(),
+    (AdapterSpec, "good"): set(),
+    (MapperSpec, "talkative"): {"check_summary_is_one_line"},
+    (MapperSpec, "lax-options"): {"check_options_refuse_the_unknown"},
+    (MapperSpec, "odd-options"): {"check_options_round_trip"},
+    (MapperSpec, "heavy"): {"check_import_is_light"},
+    (MapperSpec, "other-arguments"): {"check_interface"} | MAPPERS - {"check_mapper_proves_true_bounds"},
+    (MapperSpec, "uncovered"): {"check_mapper_proposes_mappings_of_the_task"},
+    (MapperSpec, "idle"): {"check_mapper_finds_a_valid_mapping"},
+    # the second search of one object draws on, too
+    (MapperSpec, "unseeded"): {"check_mapper_same_seed_same_proposals", "check_mapper_keeps_no_state"},
+    (MapperSpec, "remembering"): {"check_mapper_keeps_no_state"},
+    (MapperSpec, "overwriting"): {"check_mapper_leaves_proposals_alone"},
+    # the driver closes every mapper, and reports one that goes on
+    (MapperSpec, "unstoppable"): {
+        "check_mapper_can_be_stopped_anywhere",
+        "check_mapper_finds_a_valid_mapping",
+        "check_mapper_survives_a_hopeless_task",
+    },
+    (MapperSpec, "hopeful"): {"check_mapper_survives_a_hopeless_task"},
+    (MapperSpec, "boasting"): {"check_mapper_proves_true_bounds"},
+    # bind() raises, so that nothing else can be seen
+    (CostModelSpec, "refusing"): COSTMODELS,
+    (CostModelSpec, "counts-for-truth"): {"check_costmodel_prices_are_sound"},
+    (CostModelSpec, "two-minds"): {"check_costmodel_batch_equals_one_by_one"},
+    # alone, a mapping is always the first
+    (CostModelSpec, "neighbourly"): {
+        "check_costmodel_order_is_irrelevant",
+        "check_costmodel_batch_equals_one_by_one",
+    },
+    (CostModelSpec, "needs-something"): {"check_costmodel_takes_an_empty_batch"},
+    (CostModelSpec, "uncovering"): {"check_costmodel_rejects_what_does_not_cover"},
+    (CostModelSpec, "unfitting"): {"check_costmodel_rejects_what_does_not_fit"},
+    (CostModelSpec, "no-edp"): {"check_costmodel_reports_add_up"},
+    (CostModelSpec, "last-bound"): {"check_costmodel_leaves_no_trace"},
+    (CostModelSpec, "unpicklable"): {"check_costmodel_can_be_pickled"},
+    (FrontendSpec, "startled"): {"check_frontend_recognises_without_raising"},
+    (FrontendSpec, "deaf"): {"check_frontend_recognises_its_sources"},
+    (FrontendSpec, "lists-only"): {"check_frontend_loads_its_sources", "check_frontend_workloads_can_be_written"},
+    (FrontendSpec, "dreaming"): {"check_frontend_loads_the_same_twice"},
+    (FrontendSpec, "unwritable"): {"check_frontend_workloads_can_be_written"},
+    (FrontendSpec, "rude"): {"check_frontend_refuses_clearly"},
+    (AdapterSpec, "forgetful"): {"check_adapter_round_trip"},
+    (AdapterSpec, "dated"): {"check_adapter_renders_the_same_twice"},
+    (AdapterSpec, "silent"): {"check_adapter_refuses_what_it_cannot_express"},
+    (AdapterSpec, "rude"): {"check_adapter_refuses_clearly"},
+}
+
+
+@cache
+def registry() -> Registry:
+    """What of this distribution loads."""
+    return discover(importlib.metadata.distribution("tilewright-careless").entry_points.select(group=GROUP))
+
+
+@pytest.mark.parametrize(("kind", "name"), SINS, ids=[f"{kind.__name__}-{name}" for kind, name in SINS])
+def test_a_sin_is_caught_by_the_check_made_for_it(kind: type[MapperSpec], name: str) -> None:
+    outcomes = check_plugin(registry().find(kind, name), sources=["4x5x6", "1x1x1"])
+
+    assert {each.check for each in outcomes if not each.ok} == SINS[kind, name], outcomes
+
+
+def test_every_check_has_its_sin() -> None:
+    assert set(CHECKS) == set().union(*SINS.values())
+
+
+def test_every_plugin_here_is_tried() -> None:
+    assert {(type(each.spec), each.spec.name) for each in registry().registrations} == set(SINS)
+
+
+def test_the_host_survives_and_says_what_is_broken() -> None:
+    host = discover()
+    broken = {each.entry_point: each.stage for each in host.broken if each.distribution == "tilewright-careless"}
+
+    assert broken == BROKEN
+    assert host.find(MapperSpec, "random").distribution == "tilewright"
+    assert host.find(MapperSpec, "tilewright-careless/idle").version == "0.1.0"
+
+
+def test_the_broken_are_no_empty_test_run() -> None:
+    with pytest.raises(PluginError, match="brokenhook failed at specs: OSError: the licence server does not answer"):
+        registrations_of("tilewright-careless")
+    assert [each.spec.name for each in registrations_of("tilewright-careless/idle")] == ["idle"]
