@@ -236,13 +236,11 @@ class Factoring:
         """Why there is no factorisation; `names` of the dimensions, `describe` the slots."""
         for component in self.components:
             if not len(component.rows):
-                low = [
-                    f"{describe[index]} wants {slot.lowest[component.dimension]} to {slot.highest[component.dimension]}"
-                    for index, slot in enumerate(self.slots)
-                ]
-                name, size = names[component.dimension], self.sizes[component.dimension]
-                return f"dimension {name} of size {size} has no factors that suit every rule: {', '.join(low)}"
-        follow, states = self._follow
+                dim = component.dimension
+                wishes = [_wish(slot.lowest[dim], slot.highest[dim], self.sizes[dim]) for slot in self.slots]
+                told = [f"{where} {wish}" for where, wish in zip(describe, wishes, strict=True) if wish]
+                return f"dimension {names[dim]} of size {self.sizes[dim]} cannot be tiled as told: {', '.join(told)}"
+        _, states = self._follow
         for column, index in enumerate(self.splits, start=1):
             slot = self.slots[index]
             if not len(states):
@@ -258,6 +256,15 @@ class Factoring:
         return "no factors suit all splits at once: " + ", ".join(
             f"{describe[index]} takes {self.slots[index].least} to {self.slots[index].most}" for index in self.splits
         )
+
+
+def _wish(lowest: int, highest: int, size: int) -> str:
+    """What a slot wants of a dimension, empty if it takes anything."""
+    if lowest == highest > 1:
+        return f"wants exactly {lowest}"
+    if lowest > 1:
+        return f"wants {lowest} or more" + (f" and at most {highest}" if highest < size else "")
+    return f"takes at most {highest}" if highest < size else ""
 
 
 def factorizations(size: int, bounds: Sequence[tuple[int, int]]) -> Ints:

@@ -16,6 +16,7 @@ from tilewright.architecture import Architecture
 from tilewright.batch import MappingBatch
 from tilewright.constraints import Variant
 from tilewright.errors import InputError, InvalidMappingError, NoValidMappingError
+from tilewright.frozen import FrozenDict
 from tilewright.legality import legal, legality
 from tilewright.mapping import Mapping
 from tilewright.mapspace import MapSpace
@@ -90,7 +91,9 @@ def keep_choices(space: MapSpace) -> list[list[tuple[int, str] | None]]:
                         for word in ("keep", "bypass", "free")
                         if {tensor.name, tensor.role} & set(getattr(rule, word))
                     ]
-                    word = (said or ["keep"])[0] if index else "keep"
+                    wanted = sum(memory.may_hold(each) for each in space.problem.tensors)
+                    cramped = memory.usable_words is not None and memory.usable_words < wanted
+                    word = (said or ["free" if cramped else "keep"])[0] if index else "keep"
                     choices.append(
                         {"keep": [(index, tensor.name)], "bypass": [None], "free": [(index, tensor.name), None]}[word]
                     )
@@ -188,7 +191,7 @@ def rules(draw: st.DrawFn, problem: Problem, architecture: Architecture) -> Vari
 @st.composite
 def spaces(draw: st.DrawFn, most: int = 3000) -> MapSpace:
     problem = draw(problems(max_dimensions=3, max_macs=48, max_operands=2))
-    architecture = draw(architectures(max_clusters=3))
+    architecture = draw(architectures(max_clusters=3, roomy=draw(st.booleans())))
     slots = sum(
         (entry.steps and index > 0) + entry.splits
         for index, entry in enumerate(Skeleton.for_architecture(architecture).entries)
@@ -210,9 +213,10 @@ def test_size_and_enumeration_are_brute_force(space: MapSpace) -> None:
     assert space.factorizations == len(shapes)
     assert all(len(batch) <= 100 for batch in batches)
     for batch in batches:
-        assert legal(space.problem, space.architecture, batch).all()
+        assert (legal(space.problem, space.architecture, batch) == space.fits(batch)).all()
     for mapping in found[:20]:
-        assert legality(space.problem, space.architecture, mapping)
+        verdict = legality(space.problem, space.architecture, mapping)
+        assert {reason.code for reason in verdict.reasons} <= {"capacity"}
         assert space.contains(mapping)
 
 
@@ -440,7 +444,10 @@ def test_capacity_is_no_part_of_the_space() -> None:
 @pytest.mark.parametrize(
     ("written", "message"),
     [
-        ({"temporal": [{"memory": "D", "factors": {"M": 3}}]}, "dimension M of size 4 .*the loops inside D wants 3"),
+        (
+            {"temporal": [{"memory": "D", "factors": {"M": 3}}]},
+            "dimension M of size 4 cannot be tiled as told: the loops inside D wants exactly 3",
+        ),
         (
             {"spatial": [{"cluster": "G", "only": ["K"], "min_utilization": 1}]},
             "the split of G must use at least 4 sub-clusters, at most 2",
@@ -489,14 +496,52 @@ compute: {energy_per_operation_pj: 1}
         MapSpace.of(GEMM, homeless).sample(np.random.default_rng(0), 1)
 
 
-def test_neighbours_of_a_stranger_are_refused() -> None:
-    stranger = next(iter(MapSpace.of(GEMM, ARRAY).sample(np.random.default_rng(0), 1)))
-    with pytest.raises(InvalidMappingError, match="bypasses"):
-        space_of(keep=[{"memory": "G", "bypass": ["A"]}]).neighbours(
-            Mapping(
-                entries=tuple(
-                    e.model_copy(update={"keep": ("A", "B", "Z") if not i else e.keep and ("Z",)})
-                    for i, e in enumerate(stranger.entries)
-                )
-            )
-        )
+POINT = Mapping.from_yaml(
+    """
+entries:
+- {target: D, keep: [A, B, Z], temporal_tile_sizes: {M: 4, N: 6, K: 2}}
+- {target: G, keep: [A, B, Z], temporal_tile_sizes: {M: 4, N: 6, K: 2}}
+- {target: G, temporal_tile_sizes: {M: 2, N: 2, K: 1}, spatial_tile_sizes: {M: 1, N: 1, K: 1}, temporal_order: [M, N, K]}
+"""
+)
+
+
+def point_with(index: int, **changes: object) -> Mapping:
+    entries = [
+        entry.model_copy(update=changes) if number == index else entry for number, entry in enumerate(POINT.entries)
+    ]
+    return Mapping(entries=tuple(entries))
+
+
+def tiles(m: int, n: int, k: int) -> FrozenDict[str, int]:
+    return FrozenDict({"M": m, "N": n, "K": k})
+
+
+@pytest.mark.parametrize(
+    ("mapping", "code"),
+    [
+        (point_with(2, spatial_order=("N", "M", "K")), "loop_order"),
+        (point_with(1, unicast=("A",)), "unicast"),
+        (point_with(1, keep=("A", "B")), "keeps"),
+        (point_with(2, temporal_tile_sizes=tiles(1, 2, 2)), "factors"),
+        (point_with(2, temporal_tile_sizes=tiles(3, 1, 1), spatial_tile_sizes=tiles(1, 1, 1)), "perfect"),
+        (point_with(1, spatial_tile_sizes=tiles(2, 6, 2)), "split"),
+        (point_with(0, spatial_tile_sizes=tiles(4, 3, 2)), "split"),
+        (point_with(0, keep=("A", "B")), "backing"),
+        (Mapping(entries=POINT.entries[:1]), "skeleton"),
+    ],
+    ids=["split order", "unicast", "keep", "split bounds", "imperfect", "stray split", "first", "backing", "entries"],
+)
+def test_a_stranger_is_told_why(mapping: Mapping, code: str) -> None:
+    space = space_of(spatial=[{"cluster": "G", "only": ["M", "N"], "min_utilization": 1}])
+    assert space.contains(POINT)
+    verdict = space.contains(mapping)
+    assert code in {reason.code for reason in verdict.reasons}, verdict
+    with pytest.raises(InvalidMappingError):
+        space.neighbours(mapping)
+
+
+def test_loops_the_rules_forbid_are_told() -> None:
+    space = space_of(temporal=[{"memory": "G", "order": ["K", "M"]}, {"memory": "D", "only": []}])
+    reasons = [str(reason) for reason in space.contains(POINT).reasons]
+    assert reasons == ["the loops inside G: M, K stand in another order than the space has them [loop_order]"]
