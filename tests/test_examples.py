@@ -1,0 +1,31 @@
+"""The examples run, and say what their comments say."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command import Command, command
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+def test_the_worked_mapping_is_valid_and_fills_the_array(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run: Command = command(monkeypatch, capsys)
+    ran = run(
+        "evaluate", "--mapping", EXAMPLES / "gemm.mapping.yaml", "--problem", EXAMPLES / "gemm.problem.yaml",
+        "--arch", EXAMPLES / "small.arch.yaml", "--json",
+    )  # fmt: skip
+    (result,) = ran.data["results"]
+    assert result["valid"], result["reasons"]
+    weights = next(level for level in result["levels"] if level["name"] == "WeightRegister")["tensors"]["Weights"]
+    assert weights["instances"] == 256 and weights["tile_words"] == 1
+
+
+@pytest.mark.parametrize("script", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
+def test_scripts_run(script: Path) -> None:
+    ran = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=300)
+    assert ran.returncode == 0, ran.stderr
+    assert "best EDP" in ran.stdout
