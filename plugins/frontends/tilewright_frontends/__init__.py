@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -31,8 +31,10 @@ class OnnxOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    batch: int | None = Field(default=None, ge=1, description="size of the first, dynamic dimension of the inputs")
-    sizes: dict[str, int] = Field(default_factory=dict, description="sizes of named dynamic dimensions")
+    batch: int | None = Field(default=None, ge=1, description="size of the first dimension of the inputs")
+    sizes: dict[str, Annotated[int, Field(ge=1)]] = Field(
+        default_factory=dict, description="sizes of named dynamic dimensions"
+    )
 
 
 def _einsum(options: BaseModel) -> Frontend:

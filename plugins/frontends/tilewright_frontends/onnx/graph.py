@@ -1,0 +1,235 @@
+"""An ONNX graph with the shapes of its values: read, sizes put in for open dimensions, shapes inferred."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, numpy_helper
+from onnx.inliner import inline_local_functions
+from onnx.shape_inference import infer_shapes
+
+from tilewright.document import suggestion
+from tilewright.errors import InputError
+from tilewright_frontends.onnx.unmapped import Unsupported
+
+Shape = tuple[int, ...]
+OpenShape = tuple[int | str | None, ...]
+"""A size, a name, or nothing known, per dimension."""
+
+FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Operators in execution order and the shapes of their values.
+
+    Attributes:
+        shapes: value -> shape, where it is known.
+        partial: value -> what is known of its shape, where that is not all.
+        open: names of dimensions that the inputs leave open -> is it the first dimension of an input.
+    """
+
+    name: str
+    nodes: tuple[NodeProto, ...]
+    shapes: Mapping[str, Shape]
+    partial: Mapping[str, OpenShape]
+    open: Mapping[str, bool]
+
+    def shape(self, value: str) -> Shape:
+        """Raises InputError when open dimensions hide it, Unsupported when nothing tells it."""
+        if value in self.shapes:
+            return self.shapes[value]
+        if not self.open:
+            raise Unsupported(f"the shape of '{value}' cannot be inferred")
+        partial = self.partial.get(value, ())
+        names = [name for name in self.open if name in partial] or list(self.open)
+        known = f" ({', '.join(str('?' if size is None else size) for size in partial)})" if partial else ""
+        sizes = " ".join(f"--size {name}=..." for name in names)
+        raise InputError(
+            f"{self.name}: the shape of '{value}'{known} depends on dynamic dimensions: {', '.join(names)}",
+            hint=f"give --batch 1 (or {sizes})" if all(self.open[name] for name in names) else f"give {sizes}",
+        )
+
+
+def load_graph(path: Path, name: str, batch: int | None, sizes: Mapping[str, int]) -> Graph:
+    """Raises InputError: unreadable files, sizes for dimensions that the model does not have."""
+    model = read_model(path)
+    inputs = _inputs(model.graph)
+    for value in inputs:
+        for index, dimension in enumerate(_dimensions(value)):
+            if dimension.dim_value < 1 and not dimension.dim_param:
+                dimension.dim_param = f"{value.name}_{index}"
+    given = _given(name, _open(inputs), batch, sizes)
+    for value in (*model.graph.input, *model.graph.value_info, *model.graph.output):
+        for dimension in _dimensions(value):
+            if dimension.dim_param in given:
+                dimension.dim_value = given[dimension.dim_param]
+    if batch is not None and not given.keys() - sizes.keys():  # no input leaves its first dimension open
+        _change_batch(model, name, inputs, batch)
+    shapes, partial = _infer(model, name)
+    return Graph(name, tuple(model.graph.node), shapes, partial, _open(inputs))
+
+
+def read_model(path: Path) -> ModelProto:
+    """The model without external data, its own functions written out, large weights dropped. Raises InputError."""
+    try:
+        model = onnx.load_model(str(path), load_external_data=False)
+        if model.functions:
+            model = inline_local_functions(model)
+    except FileNotFoundError:
+        raise InputError(f"there is no file {path}", hint="check the path") from None
+    except IsADirectoryError:
+        raise InputError(f"{path} is a folder, a file was expected") from None
+    except Exception as error:  # protobuf and onnx raise many kinds for what is not a model
+        raise InputError(f"{path} is not a readable ONNX model: {error}") from None
+    if not model.graph.node:
+        raise InputError(f"{path} holds no operators: it is empty or not an ONNX model")
+    for tensor in model.graph.initializer:
+        if tensor.data_type in FLOATS and math.prod(tensor.dims) > 1024:
+            tensor.ClearField("raw_data")  # shapes are enough, and inference copies the model
+    return model
+
+
+def values_read(node: NodeProto) -> Iterator[str]:
+    """The inputs of a node, those that its subgraphs take from outside included."""
+    yield from (value for value in node.input if value)
+    for attribute in node.attribute:
+        graphs = attribute.graphs if attribute.type == AttributeProto.GRAPHS else [attribute.g]
+        for graph in graphs:
+            for inner in graph.node:
+                yield from values_read(inner)
+
+
+Dimension = onnx.TensorShapeProto.Dimension
+
+
+def _dimensions(value: ValueInfoProto) -> Sequence[Dimension]:
+    dimensions: Sequence[Dimension] = value.type.tensor_type.shape.dim
+    return dimensions
+
+
+def _inputs(graph: GraphProto) -> list[ValueInfoProto]:
+    """What a caller feeds; old models list their weights as inputs too."""
+    weights = {tensor.name for tensor in graph.initializer}
+    return [value for value in graph.input if value.name not in weights]
+
+
+def _open(inputs: list[ValueInfoProto]) -> dict[str, bool]:
+    """Name -> is it the first dimension of some input."""
+    found: dict[str, bool] = {}
+    for value in inputs:
+        for index, dimension in enumerate(_dimensions(value)):
+            if dimension.dim_param:
+                found[dimension.dim_param] = found.get(dimension.dim_param, False) or index == 0
+    return found
+
+
+def _given(name: str, known: Mapping[str, bool], batch: int | None, sizes: Mapping[str, int]) -> dict[str, int]:
+    """Name of an open dimension -> size: those of `sizes`, and `batch` for first dimensions."""
+    for each in sizes:
+        if each not in known:
+            listed = f"it has: {', '.join(known)}" if known else "all its sizes are fixed"
+            raise InputError(f"{name} has no dynamic dimension called '{each}'; {listed}{suggestion(each, known)}")
+    if batch is None:
+        return dict(sizes)
+    first = [each for each, is_first in known.items() if is_first]
+    if first and sizes.keys() >= set(first):
+        raise InputError(f"{name}: --batch and --size both set {', '.join(first)}", hint="give one of them")
+    return dict.fromkeys(first, batch) | dict(sizes)
+
+
+def _infer(model: ModelProto, name: str) -> tuple[dict[str, Shape], dict[str, OpenShape]]:
+    """Shapes that are known, and those known in part."""
+    try:
+        graph = infer_shapes(model, data_prop=True).graph
+    except Exception as error:  # onnx raises several kinds
+        raise InputError(f"{name}: shape inference failed: {error}") from None
+    shapes: dict[str, Shape] = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
+    partial: dict[str, OpenShape] = {}
+    for value in (*graph.input, *graph.value_info, *graph.output):
+        if value.name in shapes or not value.type.tensor_type.HasField("shape"):
+            continue
+        shape = tuple(
+            dimension.dim_value if dimension.HasField("dim_value") else dimension.dim_param or None
+            for dimension in _dimensions(value)
+        )
+        sizes = tuple(size for size in shape if isinstance(size, int))
+        if len(sizes) == len(shape):
+            shapes[value.name] = sizes
+        else:
+            partial[value.name] = shape
+    return shapes, partial
+
+
+# -- another batch for a model with a fixed one ----------------------------------------------------------------
+
+
+def _change_batch(model: ModelProto, name: str, inputs: list[ValueInfoProto], batch: int) -> None:
+    """Put another size where the inputs fix their first dimension, and where reshapes repeat it.
+
+    Raises InputError when some operator does not go along: no figure may silently speak of the old batch.
+    """
+    heads = [_dimensions(value)[0] for value in inputs if _dimensions(value)]
+    old = heads[0].dim_value if heads else None
+    if old is None:
+        raise InputError(f"{name} has no input with a first dimension: --batch says nothing")
+    if old == batch:
+        return
+    before, _ = _infer(model, name)
+    for head in heads:
+        if head.dim_value == old:
+            head.dim_value = batch
+    reshapes = [node for node in _fed(model.graph, inputs) if node.op_type == "Reshape" and len(node.input) > 1]
+    constants = _constants(model.graph)
+    for node in reshapes:
+        target = constants.get(node.input[1])
+        if target is not None and before.get(node.input[0], ())[:1] == (old,) and target[:1].tolist() == [old]:
+            changed = numpy_helper.from_array(
+                np.array([batch, *target[1:]], dtype=np.int64), f"{node.output[0]}__shape"
+            )
+            model.graph.initializer.append(changed)
+            node.input[1] = changed.name
+    del model.graph.value_info[:]
+    for value in model.graph.output:
+        value.type.tensor_type.ClearField("shape")
+    after, _ = _infer(model, name)
+    lost = [value for value in before if value not in after]
+    lost += [node.output[0] for node in reshapes if _words(after, node.input[0]) != _words(after, node.output[0])]
+    if lost:
+        raise InputError(
+            f"{name} is made for batch {old}: with --batch {batch} the shape of '{lost[0]}' comes out wrong",
+            hint="export the model with a dynamic batch dimension",
+        )
+
+
+def _fed(graph: GraphProto, inputs: list[ValueInfoProto]) -> Iterator[NodeProto]:
+    """The operators that the inputs reach."""
+    reached = {value.name for value in inputs}
+    for node in graph.node:
+        if not reached.isdisjoint(values_read(node)):
+            reached.update(node.output)
+            yield node
+
+
+def _constants(graph: GraphProto) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.int64]]]:
+    """Lists of whole numbers that the graph holds, such as the targets of reshapes."""
+    tensors = {tensor.name: tensor for tensor in graph.initializer}
+    for node in graph.node:
+        if node.op_type == "Constant" and node.attribute and node.attribute[0].type == AttributeProto.TENSOR:
+            tensors[node.output[0]] = node.attribute[0].t
+    return {
+        name: numpy_helper.to_array(tensor)
+        for name, tensor in tensors.items()
+        if tensor.data_type == TensorProto.INT64
+        and len(tensor.dims) == 1
+        and tensor.data_location != TensorProto.EXTERNAL
+    }
+
+
+def _words(shapes: Mapping[str, Shape], value: str) -> int | None:
+    return math.prod(shapes[value]) if value in shapes else None

@@ -1,0 +1,91 @@
+"""Why an operator is not mapped, and roughly how many scalar operations it takes: for its share of the work only."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from onnx import AttributeProto, NodeProto, helper
+
+if TYPE_CHECKING:
+    from tilewright_frontends.onnx.graph import Graph
+
+PLUMBING = frozenset(
+    "Constant ConstantOfShape Identity Shape Size Reshape Flatten Squeeze Unsqueeze Transpose Concat Split Slice Gather "
+    "GatherElements GatherND ScatterElements ScatterND Expand Tile Pad Cast CastLike Dropout DepthToSpace SpaceToDepth "
+    "Range NonZero OneHot EyeLike Compress ReverseSequence Trilu SequenceConstruct SequenceAt".split()
+)
+WINDOWS = frozenset("MaxPool AveragePool LpPool".split())
+REDUCTIONS = frozenset(
+    "GlobalAveragePool GlobalMaxPool GlobalLpPool ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2 "
+    "ReduceLogSum ReduceLogSumExp ReduceSumSquare ArgMax ArgMin".split()
+)
+CONTROL = frozenset("If Loop Scan SequenceMap".split())
+WORK: dict[str, int] = dict.fromkeys(
+    "Relu LeakyRelu PRelu ThresholdedRelu Clip Abs Neg Add Sub Mul Div Max Min Sum Mean Mod Pow Sqrt Reciprocal Exp Log "
+    "Sin Cos Tan Floor Ceil Round Sign Not And Or Xor Equal Greater Less GreaterOrEqual LessOrEqual Where IsNaN IsInf "
+    "BitShift Upsample Resize CumSum".split(),
+    1,
+) | {
+    "BatchNormalization": 2,
+    "QuantizeLinear": 2,
+    "DequantizeLinear": 2,
+    "Sigmoid": 4,
+    "HardSigmoid": 3,
+    "HardSwish": 4,
+    "Tanh": 4,
+    "Elu": 3,
+    "Selu": 3,
+    "Celu": 3,
+    "Softplus": 3,
+    "Softsign": 3,
+    "Erf": 4,
+    "Gelu": 6,
+    "Mish": 6,
+    "Softmax": 5,
+    "LogSoftmax": 5,
+    "LRN": 8,
+    "InstanceNormalization": 6,
+    "LayerNormalization": 6,
+    "GroupNormalization": 6,
+}
+"""Scalar operations per element of the result, roughly."""
+
+
+class Unsupported(Exception):
+    """A mapped operator in a form that has no affine loop nest; the message is the reason."""
+
+
+def operator_of(node: NodeProto) -> str:
+    """`Conv`, or with its domain where that is not ONNX's own: `com.microsoft.FusedConv`."""
+    return node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}"
+
+
+def attributes_of(node: NodeProto) -> dict[str, Any]:
+    return {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
+
+
+def explain(graph: Graph, node: NodeProto) -> tuple[str, int | None]:
+    """The reason, and an estimate of the scalar operations; None when unknown."""
+    operator = operator_of(node)
+    result = _elements(graph, node.output[0]) if node.output else None
+    if operator in PLUMBING:
+        return "moves or names data, computes nothing", 0
+    if operator in CONTROL or any(
+        each.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for each in node.attribute
+    ):
+        return "control flow: its subgraph is not looked into", None
+    if operator in REDUCTIONS:
+        return "a reduction without weights", _elements(graph, node.input[0]) if node.input else None
+    if operator in WINDOWS:
+        window = math.prod(attributes_of(node).get("kernel_shape", ()))
+        return "a window without weights", None if result is None else result * window
+    if operator in WORK:
+        return "works element by element", None if result is None else result * WORK[operator]
+    if node.domain not in ("", "ai.onnx"):
+        return f"an operator of '{node.domain}', whose meaning is not known here", None
+    return "not a product of tensors over affine loops", None
+
+
+def _elements(graph: Graph, value: str) -> int | None:
+    return math.prod(graph.shapes[value]) if value in graph.shapes else None
