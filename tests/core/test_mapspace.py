@@ -526,7 +526,7 @@ def tiles(m: int, n: int, k: int) -> FrozenDict[str, int]:
         (point_with(2, temporal_tile_sizes=tiles(1, 2, 2)), "factors"),
         (point_with(2, temporal_tile_sizes=tiles(3, 1, 1), spatial_tile_sizes=tiles(1, 1, 1)), "perfect"),
         (point_with(1, spatial_tile_sizes=tiles(2, 6, 2)), "split"),
-        (point_with(0, spatial_tile_sizes=tiles(4, 3, 2)), "split"),
+        (point_with(0, spatial_tile_sizes=tiles(4, 3, 2)), "fanout"),
         (point_with(0, keep=("A", "B")), "backing"),
         (Mapping(entries=POINT.entries[:1]), "skeleton"),
     ],
