@@ -24,7 +24,7 @@ def priced(draw: st.DrawFn, roomy: bool = True) -> tuple[Problem, Architecture, 
     return problem, architecture, [m for m in found if Skeleton.of(m) == Skeleton.of(found[0])]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(priced(), st.booleans())
 def test_batch_equals_scalar(case: tuple[Problem, Architecture, list[Mapping]], links: bool) -> None:
     problem, architecture, found = case
@@ -38,7 +38,7 @@ def test_batch_equals_scalar(case: tuple[Problem, Architecture, list[Mapping]], 
             np.testing.assert_allclose(costs.energy_pj[index], report.energy_pj, rtol=1e-12)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(priced(roomy=False))
 def test_batch_and_scalar_agree_on_validity(case: tuple[Problem, Architecture, list[Mapping]]) -> None:
     problem, architecture, found = case

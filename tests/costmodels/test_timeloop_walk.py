@@ -26,7 +26,7 @@ def triples(draw: st.DrawFn) -> tuple[Problem, Architecture, Mapping]:
     return problem, architecture, draw(mappings(problem, architecture))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(triples(), st.booleans())
 def test_closed_form_equals_literal_walk(triple: tuple[Problem, Architecture, Mapping], links: bool) -> None:
     problem, architecture, mapping = triple

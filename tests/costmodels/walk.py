@@ -474,8 +474,10 @@ def report(
 
 def throttled(memory: Memory, tensors: list[TensorCounts], cycles: int) -> int:
     """Cycles that the bandwidth makes of `cycles`."""
-    read = sum(row.reads / cycles for row in tensors)
-    written = sum((row.fills + row.updates) / cycles for row in tensors)
+    read = written = 0.0
+    for row in tensors:  # one after another: `sum` rounds otherwise since Python 3.12
+        read += row.reads / cycles
+        written += (row.fills + row.updates) / cycles
     slowdown = 1.0
     for need, limit in (
         (read, memory.read_bandwidth_words_per_cycle),

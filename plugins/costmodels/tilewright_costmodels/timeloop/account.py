@@ -167,8 +167,10 @@ def _level(
         )
         for count in mine
     }
-    read = sum(count.reads / compute_cycles for count in mine)
-    write = sum((count.fills + count.updates) / compute_cycles for count in mine)
+    read = write = 0.0
+    for count in mine:  # one after another, as Timeloop adds: `sum` rounds otherwise since Python 3.12
+        read += count.reads / compute_cycles
+        write += (count.fills + count.updates) / compute_cycles
     slowdown = 1.0
     if memory.read_bandwidth_words_per_cycle is not None and read:
         slowdown = min(slowdown, memory.read_bandwidth_words_per_cycle / read)
