@@ -1,0 +1,78 @@
+"""Directives: the data-centric notation of mappings (MAESTRO, Kwon et al., MICRO 2019), with its layers and hardware.
+
+It can say what tiles of a loop nest cannot (windows that overlap, diagonals), so it stands beside `Mapping` here in
+core: adapters read and write it, and a cost model that understands it takes it as it is.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from tilewright.document import Model
+from tilewright.frozen import FrozenDict
+
+Positive = Annotated[int, Field(ge=1, le=2**40, strict=True)]
+LayerType = Literal["CONV", "DSCONV", "NGCONV", "TRCONV", "GEMM"]
+
+
+class Map(Model):
+    """`SpatialMap(size, offset) dimension` or `TemporalMap(size, offset) dimension`.
+
+    Each sub-cluster works on `size` consecutive indices; the next one (spatial) or the next step (temporal) starts
+    `offset` further on. `Y'` and `X'` are output rows and columns.
+    """
+
+    spatial: bool
+    size: Positive
+    offset: Positive
+    dimension: str
+
+    def __str__(self) -> str:
+        return f"{'Spatial' if self.spatial else 'Temporal'}Map({self.size},{self.offset}) {self.dimension}"
+
+
+class DirectiveLayer(Model):
+    """A layer and its dataflow.
+
+    Attributes:
+        dimensions: CONV: N K C R S Y X (input rows and columns, padding included); GEMM: M N K.
+        strides: `Y` and `X` -> stride; 1 where absent.
+        levels: the directives of each level, outermost first.
+        cluster_sizes: `Cluster(c)` between the levels: how many sub-clusters the next level has.
+    """
+
+    name: str
+    type: LayerType
+    dimensions: FrozenDict[str, Positive]
+    strides: FrozenDict[str, Positive] = FrozenDict()
+    levels: tuple[tuple[Map, ...], ...] = Field(min_length=1)
+    cluster_sizes: tuple[Positive, ...] = ()
+
+    def stride(self, dimension: str) -> int:
+        return self.strides.get(dimension, 1)
+
+
+class DirectiveHardware(Model):
+    """What MAESTRO knows of hardware. One network for all levels; sizes in elements; None: without limit."""
+
+    num_pes: Positive = 1
+    l1_size: Positive | None = None
+    l2_size: Positive | None = None
+    noc_bandwidth: Positive = 2**31 - 1
+    """Elements per cycle."""
+    noc_latency: Annotated[int, Field(ge=0, strict=True)] = 1
+    """Cycles."""
+    offchip_bandwidth: Positive = 2**31 - 1
+    """Elements per cycle."""
+    simd_lanes: Positive = 1
+    """MACs per PE and cycle."""
+
+
+class DirectiveProgram(Model):
+    """Layers, each with its dataflow, on one hardware."""
+
+    name: str
+    layers: tuple[DirectiveLayer, ...] = Field(min_length=1)
+    hardware: DirectiveHardware
