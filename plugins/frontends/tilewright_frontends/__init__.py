@@ -18,12 +18,13 @@ NETWORKS = {
     "inception_v1": "Inception v1 (GoogLeNet), 224x224",
     "inception_v2": "Inception v2, 224x224",
     "densenet121": "DenseNet-121, 224x224",
-    "squeezenet": "SqueezeNet 1.0, 224x224",
+    "squeezenet": "SqueezeNet 1.1, 224x224",
     "shufflenet": "ShuffleNet v1, 224x224",
     "alexnet": "AlexNet (BVLC), 224x224",
     "zfnet": "ZFNet-512, 224x224",
 }
-"""Graphs without weights that ship in the onnx package for its backend tests."""
+"""Graphs without weights that ship in the onnx package for its backend tests. Their poolings round down, so some maps
+are a row smaller than in the papers (Inception v1: 55, 27, 13, 6 for 56, 28, 14, 7)."""
 
 
 class OnnxOptions(BaseModel):

@@ -68,8 +68,8 @@ def _conv(graph: Graph, node: NodeProto, name: str) -> Problem:
     _equal(weight[0] % groups, 0, f"{weight[0]} channels do not divide into {groups} groups")
     depthwise = groups > 1 and weight[1] == 1
     channels = _channels(groups, weight[0] // groups, weight[1], depthwise)
-    positions = graph.shape(node.output[0])
     axes, offsets, windows = _windows(node, data, weight)
+    positions = graph.shape(node.output[0])
     sizes = {"N": data[0]} | channels
     sizes |= dict(zip((*axes, *offsets), (*positions[2:], *weight[2:]), strict=True))
     inner = [each for each in ("G", "C") if each in channels]
