@@ -51,6 +51,56 @@ class NetworkReport(Model):
     energy_pj: float = 0.0
 
 
+class Spread(Model):
+    """A count over the instances of a memory: the sum, and that of the busiest instance."""
+
+    total: int
+    most: int
+
+
+class Served(Model):
+    """`words` accesses that each served `children` sub-clusters (or added up what so many sent)."""
+
+    children: int
+    words: int
+
+
+class Accesses(Model):
+    """What really happened to one tensor in one memory. `instances` are those that ever held a word of it.
+
+    `served`: the accesses from inside, by how many sub-clusters (or compute units) shared one.
+    """
+
+    level: str
+    tensor: str
+    instances: int
+    reads: Spread
+    fills: Spread
+    updates: Spread
+    served: tuple[Served, ...] = ()
+
+
+class Execution(Model):
+    """What a model that runs the mapping saw, be the mapping legal or not.
+
+    Iterations of the problem: `missing` were never executed, `repeated` more than once; `outside` operations were on
+    iterations that the problem has not. `wrong_words` of the `result_words` differ from the true result.
+    """
+
+    operations: int
+    missing: int
+    repeated: int
+    outside: int
+    result_words: int
+    wrong_words: int
+    accesses: tuple[Accesses, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Every iteration was executed exactly once, and nothing else."""
+        return not (self.missing or self.repeated or self.outside)
+
+
 class Report(Model):
     """A priced mapping; with `valid` false, `reasons` says why and the figures are absent."""
 
@@ -68,3 +118,5 @@ class Report(Model):
     compute_energy_pj: float | None = None
     levels: tuple[LevelReport, ...] = ()
     networks: tuple[NetworkReport, ...] = ()
+    execution: Execution | None = None
+    """From models that execute the mapping; None from those that calculate."""

@@ -30,6 +30,22 @@ def _timeloop(options: TimeloopOptions) -> CostModel:
     return TimeloopModel(link_transfers=options.link_transfers)
 
 
+class OracleOptions(BaseModel):
+    """Options of `oracle`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_operations: int = Field(
+        default=200_000, ge=1, le=10_000_000, description="larger problems are refused: every operation is executed"
+    )
+
+
+def _oracle(options: OracleOptions) -> CostModel:
+    from tilewright_costmodels.oracle.model import OracleModel
+
+    return OracleModel(max_operations=options.max_operations)
+
+
 @hookimpl
 def tilewright_plugins() -> list[CostModelSpec]:
     """The built-in cost models."""
@@ -40,5 +56,12 @@ def tilewright_plugins() -> list[CostModelSpec]:
             factory=_timeloop,
             options=TimeloopOptions,
             capabilities=Capabilities(imperfect_factors=False),
-        )
+        ),
+        CostModelSpec(
+            name="oracle",
+            summary="Executes mappings of small problems and counts what really happens.",
+            factory=_oracle,
+            options=OracleOptions,
+            capabilities=Capabilities(max_dimensions=31, max_operands=30),  # NumPy's limits on axes and operands
+        ),
     ]

@@ -1,0 +1,154 @@
+"""From what the memories did to a report: averages per instance, energy, cycles."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from tilewright.architecture import Architecture, Cluster
+from tilewright.architecture import Memory as Hardware
+from tilewright.frozen import FrozenDict
+from tilewright.mapping import Mapping
+from tilewright.problem import Problem, Tensor
+from tilewright.report import Accesses, LevelReport, NetworkReport, Served, Spread, TensorCounts
+from tilewright_costmodels.oracle.machine import Memory, execute
+from tilewright_costmodels.oracle.result import Words
+from tilewright_costmodels.oracle.trace import Ints, SplitLoop, Trace
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One tensor in one memory."""
+
+    hardware: Hardware
+    cluster: Cluster
+    tensor: Tensor
+    did: Memory
+
+    def energy_pj(self, existing: int) -> float:
+        """Of all instances. One access per block; instances of one macro are accessed together."""
+        memory = self.hardware
+        update = memory.write_energy_pj if memory.update_energy_pj is None else memory.update_energy_pj
+        energy = sum(
+            -(-words // memory.block_words) * price
+            for counts, price in (
+                (self.did.reads, memory.read_energy_pj),
+                (self.did.fills, memory.write_energy_pj),
+                (self.did.updates, update),
+            )
+            for words in counts.values()
+        )
+        return energy * min(self.did.instances, existing // memory.instances_per_macro) / self.did.instances
+
+    def counts(self, existing: int) -> TensorCounts:
+        """Averages, to the nearest integer."""
+        reads, fills, updates = (
+            math.floor(counts.total() / self.did.instances + 0.5)
+            for counts in (self.did.reads, self.did.fills, self.did.updates)
+        )
+        return TensorCounts(
+            reads=reads,
+            fills=fills,
+            updates=updates,
+            instances=self.did.instances,
+            tile_words=self.did.tile_words,
+            energy_pj=self.energy_pj(existing),
+        )
+
+    def accesses(self) -> Accesses:
+        return Accesses(
+            level=self.hardware.name,
+            tensor=self.tensor.name,
+            instances=self.did.instances,
+            reads=_spread(self.did.reads),
+            fills=_spread(self.did.fills),
+            updates=_spread(self.did.updates),
+            served=tuple(Served(children=size, words=words) for size, words in sorted(self.did.served.items())),
+        )
+
+    def network(self) -> NetworkReport:
+        """What passes the wires below, per instance."""
+        served = self.did.served
+        added = sum((size - 1) * words for size, words in served.items()) if self.tensor.is_output else 0
+        return NetworkReport(
+            name=self.hardware.name,
+            tensor=self.tensor.name,
+            ingresses=math.floor(served.total() / self.did.instances + 0.5),
+            spatial_reductions=math.floor(added / self.did.instances + 0.5),
+        )
+
+
+def _spread(counts: Counter[int]) -> Spread:
+    return Spread(total=counts.total(), most=max(counts.values(), default=0))
+
+
+def run(
+    problem: Problem,
+    architecture: Architecture,
+    mapping: Mapping,
+    trace: Trace,
+    words: dict[str, Words],
+    iterations: Ints,
+) -> list[Kept]:
+    """Execute all tensors of a legal mapping that covers every iteration once."""
+    kept = []
+    for tensor in problem.tensors:
+        keepers = [index for index, entry in enumerate(mapping.entries) if tensor.name in (entry.keep or ())]
+        touched = words[tensor.name].of_iteration[iterations]
+
+        def shares(loop: SplitLoop, tensor: Tensor = tensor) -> bool:
+            entry = mapping.entries[loop.entry]
+            fanout = architecture.clusters[architecture.cluster_index[entry.target]].fanout
+            return tensor.name not in entry.unicast and (fanout.reduction if tensor.is_output else fanout.multicast)
+
+        for did in execute(trace, touched, keepers, shares, tensor.is_output):
+            cluster = architecture.clusters[architecture.cluster_index[mapping.entries[did.entry].target]]
+            hardware = cluster.memory_for(tensor)
+            assert hardware is not None, "legality has been checked"
+            kept.append(Kept(hardware, cluster, tensor, did))
+    return kept
+
+
+def levels(
+    architecture: Architecture, mapping: Mapping, trace: Trace, kept: list[Kept], cycles: int
+) -> list[LevelReport]:
+    """One row per memory of a cluster that some entry holds on; `cycles` are those of compute."""
+    rows = []
+    for number, cluster in enumerate(architecture.clusters):
+        here = [i for i, entry in enumerate(mapping.entries) if entry.target == cluster.name and entry.keep is not None]
+        if not here:
+            continue
+        instances = len(np.unique(trace.instances(here[0])))
+        for memory in cluster.memories:
+            mine = [each for each in kept if each.hardware is memory]
+            tensors = {each.tensor.name: each.counts(architecture.instances[number]) for each in mine}
+            rows.append(
+                LevelReport(
+                    name=memory.name,
+                    instances=instances,
+                    cycles=_level_cycles(memory, mine, cycles),
+                    energy_pj=sum(counts.energy_pj for counts in tensors.values()),
+                    tensors=FrozenDict(tensors),
+                )
+            )
+    return rows
+
+
+def _level_cycles(memory: Hardware, mine: list[Kept], cycles: int) -> int:
+    """What the bandwidth of the busiest instance makes of the run."""
+    read: Counter[int] = Counter()
+    written: Counter[int] = Counter()
+    for each in mine:
+        read.update(each.did.reads)
+        written.update(each.did.fills)
+        written.update(each.did.updates)
+    for counts, bandwidth in (
+        (read, memory.read_bandwidth_words_per_cycle),
+        (written, memory.write_bandwidth_words_per_cycle),
+    ):
+        if bandwidth is not None:
+            cycles = max(cycles, math.ceil(max(counts.values(), default=0) / bandwidth))
+    return cycles

@@ -1,0 +1,117 @@
+"""The cost model `oracle`: executes a mapping and counts what happens."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilewright.architecture import Architecture
+from tilewright.conformability import Reason
+from tilewright.costmodel import ScalarEvaluator
+from tilewright.errors import NotConformableError
+from tilewright.legality import legality
+from tilewright.mapping import Mapping
+from tilewright.problem import Problem
+from tilewright.report import Execution, Report
+from tilewright_costmodels.oracle.account import levels, run
+from tilewright_costmodels.oracle.result import Coverage, Outcome, Words, compute, coverage, inside
+from tilewright_costmodels.oracle.trace import Ints, TooManyOperationsError, Trace, trace
+
+UNREADABLE = ("dimension", "target", "tensor")
+"""Broken rules that leave nothing to execute: names that nobody knows."""
+
+
+class OracleModel:
+    """Counts by executing, for problems of up to `max_operations` operations (docs/oracle.md states the conventions)."""
+
+    def __init__(self, max_operations: int = 200_000) -> None:
+        self.max_operations = max_operations
+
+    def bind(self, problem: Problem, architecture: Architecture) -> OracleEvaluator:
+        """Raises NotConformableError: the problem is too large to execute (reason `too_large`)."""
+        if problem.macs > self.max_operations:
+            raise NotConformableError(
+                "cost model oracle", (_too_large(problem.macs, self.max_operations, problem.name),)
+            )
+        return OracleEvaluator(problem, architecture, self.max_operations)
+
+
+def _too_large(operations: int, limit: int, where: str) -> Reason:
+    return Reason(
+        code="too_large",
+        where=where,
+        message=f"{operations} operations would have to be executed one by one, the limit is {limit} (max_operations)",
+    )
+
+
+class OracleEvaluator(ScalarEvaluator):
+    """The model bound to one problem and one architecture."""
+
+    def __init__(self, problem: Problem, architecture: Architecture, max_operations: int) -> None:
+        self.problem = problem
+        self.architecture = architecture
+        self.max_operations = max_operations
+        self._words = {tensor.name: Words(problem, tensor) for tensor in problem.tensors}
+
+    def explain(self, mapping: Mapping) -> Report:
+        """The full account. A mapping that breaks a rule, or is wrong when executed, has the reasons, and under
+        `execution` what running it gave."""
+        reasons = legality(self.problem, self.architecture, mapping).reasons
+        report = Report(model="oracle", problem=self.problem.name, valid=False, macs=self.problem.macs)
+        if any(reason.code in UNREADABLE for reason in reasons):
+            return report.model_copy(update={"reasons": reasons})
+        try:
+            ran = trace(self.problem, mapping, 4 * self.max_operations)
+        except TooManyOperationsError as error:
+            text = f"{error} would have to be executed where the problem has {self.problem.macs}"
+            reasons += (Reason(code="too_large", where="execution", message=text),)
+            return report.model_copy(update={"reasons": reasons})
+        iterations = inside(self.problem, ran)
+        covered = coverage(self.problem, iterations)
+        outcome = compute(self.problem, self._words, iterations)
+        reasons = (*reasons, *covered.faults(), *outcome.faults())
+        seen = report.model_copy(
+            update={"reasons": reasons, "execution": _execution(iterations.size, covered, outcome)}
+        )
+        return seen if reasons else self._count(seen, mapping, ran, iterations)
+
+    def _count(self, report: Report, mapping: Mapping, ran: Trace, iterations: Ints) -> Report:
+        """Add the figures of a mapping that is right."""
+        kept = run(self.problem, self.architecture, mapping, ran, self._words, iterations)
+        compute_cycles = len(np.unique(ran.moments)) * self.architecture.compute.cycles_per_operation
+        rows = levels(self.architecture, mapping, ran, kept, compute_cycles)
+        cycles = max([compute_cycles, *(row.cycles for row in rows)])
+        compute_energy = self.problem.macs * self.architecture.compute.energy_per_operation_pj
+        energy = sum(row.energy_pj for row in rows) + compute_energy
+        assert report.execution is not None
+        return report.model_copy(
+            update={
+                "valid": True,
+                "warnings": self._warnings(),
+                "cycles": cycles,
+                "energy_pj": energy,
+                "edp": energy * cycles,
+                "utilization": self.problem.macs / (self.architecture.compute_instances * cycles),
+                "compute_energy_pj": compute_energy,
+                "levels": tuple(rows),
+                "networks": tuple(each.network() for each in kept),
+                "execution": report.execution.model_copy(update={"accesses": tuple(each.accesses() for each in kept)}),
+            }
+        )
+
+    def _warnings(self) -> tuple[str, ...]:
+        """Energies that are not counted."""
+        wires = [cluster.fanout.network for cluster in self.architecture.clusters if cluster.fanout.size > 1]
+        if any(w.energy_per_hop_pj or w.energy_per_router_pj or w.energy_per_ingress_pj for w in wires):
+            return ("the energy of wires is left out: how far words travel is not executed",)
+        return ()
+
+
+def _execution(operations: int, covered: Coverage, outcome: Outcome) -> Execution:
+    return Execution(
+        operations=operations,
+        missing=covered.missing,
+        repeated=covered.repeated,
+        outside=covered.outside,
+        result_words=len(outcome.words),
+        wrong_words=outcome.wrong,
+    )

@@ -1,0 +1,317 @@
+"""`oracle` is right about results, and holds `timeloop` to what really happens."""
+
+import math
+from itertools import product
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from tilewright.architecture import Architecture
+from tilewright.errors import NotConformableError
+from tilewright.frozen import FrozenDict
+from tilewright.legality import legality
+from tilewright.mapping import Mapping
+from tilewright.problem import Problem, Tensor
+from tilewright.report import Report
+from tilewright.testing.strategies import architectures, mappings, problems
+from tilewright_costmodels.oracle.model import OracleModel
+from tilewright_costmodels.timeloop.model import TimeloopModel
+
+Case = tuple[Problem, Architecture, Mapping]
+MACS = 400
+CONVOLUTION = {"K": (1, 2), "C": (1, 2), "P": (2, 3, 4, 6), "Q": (1, 2, 3), "R": (1, 2, 3), "S": (1, 2)}
+
+
+def untangled(problem: Problem) -> Problem:
+    """The same problem, with coordinates of one dimension each and no dimension twice in a tensor."""
+    data = problem.model_dump(mode="json")
+    for tensor, row in zip(problem.tensors, data["tensors"], strict=True):
+        row["projection"] = sorted(tensor.dimensions)
+    return Problem.model_validate(data)
+
+
+@st.composite
+def cases(draw: st.DrawFn, plain: bool = False) -> Case:
+    """Legal perfect mappings; `plain`: tiles are equal or disjoint."""
+    problem, architecture = draw(problems(max_macs=MACS)), draw(architectures())
+    problem = untangled(problem) if plain else problem
+    mapping = draw(mappings(problem, architecture))
+    assume(bool(legality(problem, architecture, mapping)))
+    return problem, architecture, mapping
+
+
+@st.composite
+def ragged(draw: st.DrawFn) -> Case:
+    """Legal mappings whose tiles need not divide: the entries of a perfect one, with sizes drawn anew."""
+    problem, architecture, perfect = draw(cases())
+    tile = dict(problem.dimensions)
+    entries = []
+    for index, entry in enumerate(perfect.entries):
+        last = index == len(perfect.entries) - 1
+        again = any(later.target == entry.target for later in perfect.entries[index + 1 :])
+        room = 1 if again else architecture.clusters[architecture.cluster_index[entry.target]].fanout.size
+        temporal, spatial = {}, {}
+        for name, size in tile.items():
+            held = size if index == 0 else draw(st.integers(1, size))
+            temporal[name] = held
+            least = -(-held // room)
+            spatial[name] = held if again else draw(st.integers(least, held))
+            if last:
+                spatial[name] = 1 if held <= room else spatial[name]
+            room //= -(-held // spatial[name])
+        if last:
+            temporal = {name: (1 if spatial[name] > 1 else held) for name, held in temporal.items()}
+            spatial = dict.fromkeys(spatial, 1)
+        entries.append(
+            entry.model_copy(
+                update={"temporal_tile_sizes": FrozenDict(temporal), "spatial_tile_sizes": FrozenDict(spatial)}
+            )
+        )
+        tile = spatial
+    mapping = Mapping(entries=tuple(entries))
+    assume(bool(legality(problem, architecture, mapping)))
+    return problem, architecture, mapping
+
+
+@st.composite
+def convolutions(draw: st.DrawFn) -> Case:
+    """Legal perfect mappings of small convolutions, whose inputs slide."""
+    sizes = {name: draw(st.sampled_from(choice)) for name, choice in CONVOLUTION.items()}
+    stride, dilation = draw(st.sampled_from([(1, 1), (1, 1), (2, 1), (1, 2)]))
+    tensors = [
+        {"name": "I", "role": "input", "projection": ["C", f"{stride}*P + {dilation}*R", "Q + S"]},
+        {"name": "W", "role": "weight", "projection": ["K", "C", "R", "S"]},
+        {"name": "O", "role": "output", "projection": ["K", "P", "Q"]},
+    ]
+    problem = Problem.model_validate({"name": "conv", "dimensions": sizes, "tensors": tensors})
+    architecture = draw(architectures())
+    mapping = draw(mappings(problem, architecture))
+    assume(bool(legality(problem, architecture, mapping)))
+    return problem, architecture, mapping
+
+
+def oracle(case: Case) -> Report:
+    problem, architecture, mapping = case
+    return OracleModel().bind(problem, architecture).explain(mapping)
+
+
+def timeloop(case: Case) -> Report:
+    """Without link transfers: in the oracle no word comes from a neighbour."""
+    problem, architecture, mapping = case
+    return TimeloopModel(link_transfers=False).bind(problem, architecture).explain(mapping)
+
+
+def is_plain(tensor: Tensor) -> bool:
+    """Every coordinate is one dimension with coefficient 1, and no dimension occurs twice: tiles are boxes without
+    holes, and two of them are equal or disjoint."""
+    terms = [item for rank in tensor.projection for item in rank.terms.items()]
+    names = [name for name, _ in terms]
+    return all(c == 1 for _, c in terms) and len(names) == len(tensor.projection) == len(set(names))
+
+
+def counts(report: Report, tensor: str) -> dict[str, tuple[int, int, int, int]]:
+    return {
+        level.name: (row.reads, row.fills, row.updates, row.instances)
+        for level in report.levels
+        for name, row in level.tensors.items()
+        if name == tensor
+    }
+
+
+@settings(max_examples=100, deadline=None)
+@given(cases() | ragged())
+def test_a_legal_mapping_computes_the_right_result(case: Case) -> None:
+    report = oracle(case)
+    assert report.valid, report.reasons
+    assert report.execution is not None and report.execution.complete
+    assert report.execution.operations == case[0].macs
+    assert report.execution.wrong_words == 0
+
+
+@settings(max_examples=150, deadline=None)
+@given(cases() | cases(plain=True))
+def test_timeloop_is_exact_where_tiles_are_equal_or_disjoint(case: Case) -> None:
+    found, really = timeloop(case), oracle(case)
+    for tensor in case[0].tensors:
+        if is_plain(tensor):
+            assert counts(found, tensor.name) == counts(really, tensor.name), tensor
+
+
+@settings(max_examples=80, deadline=None)
+@given(cases(plain=True))
+def test_cycles_and_energy_are_timeloops_where_all_counts_are(case: Case) -> None:
+    """Cycles within one where a bandwidth sets them: Timeloop rounds a quotient of quotients."""
+    assert all(is_plain(tensor) for tensor in case[0].tensors)
+    found, really = timeloop(case), oracle(case)
+    assert found.cycles is not None and really.cycles is not None
+    assert abs(found.cycles - really.cycles) <= 1
+    assert found.energy_pj == pytest.approx(really.energy_pj, rel=1e-12)
+    for one, other in zip(found.levels, really.levels, strict=True):
+        assert (one.name, one.instances) == (other.name, other.instances)
+        assert abs(one.cycles - other.cycles) <= 1
+
+
+def moving(problem: Problem, mapping: Mapping, tensor: Tensor) -> list[tuple[str, ...]]:
+    """Per rank, the dimensions of the loops in time that move a tile along it."""
+    stepping = [loop.dimension for loop in mapping.loops() if not loop.spatial]
+    return [tuple(name for name in stepping if name in rank.terms) for rank in tensor.projection]
+
+
+def is_bounded(problem: Problem, mapping: Mapping, tensor: Tensor) -> bool:
+    """No loop in time moves a tile along a coordinate that another one moves it along, none moves it along two
+    coordinates, and no tile has holes: what Timeloop credits is then really there."""
+    ranks = moving(problem, mapping, tensor)
+    named = [name for names in ranks for name in names]
+    if any(len(names) > 1 for names in ranks) or len(set(named)) != len(named):
+        return False
+    tiles = [size for entry in mapping.entries for size in (entry.temporal_tile_sizes, entry.spatial_tile_sizes)]
+    return all(_solid(tensor, extents) for extents in tiles)
+
+
+def _solid(tensor: Tensor, extents: FrozenDict[str, int]) -> bool:
+    """Whether a tile touches every word of its bounding box."""
+    names = sorted(tensor.dimensions)
+    points = [dict(zip(names, at, strict=True)) for at in product(*(range(extents[name]) for name in names))]
+    words = {tuple(sum(c * at[name] for name, c in rank.terms.items()) for rank in tensor.projection) for at in points}
+    spans = [1 + sum(c * (extents[name] - 1) for name, c in rank.terms.items()) for rank in tensor.projection]
+    return len(words) == math.prod(spans)
+
+
+@settings(max_examples=120, deadline=None)
+@given(convolutions() | cases())
+def test_timeloop_never_counts_less_where_one_loop_moves_a_coordinate(case: Case) -> None:
+    problem, _, mapping = case
+    found, really = timeloop(case), oracle(case)
+    for tensor in problem.tensors:
+        if not is_plain(tensor) and is_bounded(problem, mapping, tensor):
+            most, least = counts(found, tensor.name), counts(really, tensor.name)
+            for level, (reads, fills, updates, _) in least.items():
+                assert most[level][2] >= updates, (tensor, level)
+                if not tensor.is_output:
+                    assert most[level][0] >= reads and most[level][1] + 1 >= fills, (tensor, level)
+
+
+LINE = """
+name: line
+dimensions: {P: 5, R: 3}
+tensors:
+- {name: I, role: input, projection: [P + R]}
+- {name: W, role: weight, projection: [R]}
+- {name: O, role: output, projection: [P]}
+"""
+THREE = """
+name: three
+clusters:
+- {name: D, memories: [{name: D, technology: dram, read_energy_pj: 8, write_energy_pj: 8}]}
+- {name: B, memories: [{name: B, read_energy_pj: 1, write_energy_pj: 1, read_bandwidth_words_per_cycle: 2}], fanout: {size: 2}}
+compute: {energy_per_operation_pj: 0.5}
+"""
+
+
+def line(entries: str) -> Case:
+    return Problem.from_yaml(LINE), Architecture.from_yaml(THREE), Mapping.from_yaml(f"entries:\n{entries}")
+
+
+def test_short_tiles_count_what_they_are() -> None:
+    """P of 5 in tiles of 2, 2 and 1; the buffer's inputs are words 0-3, 2-5 and 4-6: 4 + 2 + 1 fetched, of 7. Two
+    lanes do P = 0 and 1 at once for R = 0, 1, 2; the last tile leaves one idle. In 9 cycles, 6 have two lanes busy."""
+    report = oracle(
+        line(
+            """
+- {target: D, keep: [I, W, O], temporal_tile_sizes: {P: 5, R: 3}}
+- {target: B, keep: [I, W, O], temporal_tile_sizes: {P: 2}}
+- {target: B, temporal_tile_sizes: {R: 1}, spatial_tile_sizes: {P: 1}}
+"""
+        )
+    )
+    assert report.valid and report.execution is not None
+    assert counts(report, "I") == {"D": (7, 0, 0, 1), "B": (15, 7, 0, 1)}
+    assert counts(report, "W") == {"D": (3, 0, 0, 1), "B": (9, 3, 0, 1)}  # each read serves both lanes, or the one
+    assert counts(report, "O") == {"D": (0, 0, 5, 1), "B": (10, 0, 15, 1)}
+    served = {row.tensor: {each.children: each.words for each in row.served} for row in report.execution.accesses[1::2]}
+    assert served == {"I": {1: 15}, "W": {1: 3, 2: 6}, "O": {1: 15}}
+    assert report.cycles == 17  # 15 + 9 + 10 reads at 2 words a cycle, where compute needs 9 cycles
+    assert report.energy_pj == 8 * (7 + 3 + 5) + (15 + 7) + (9 + 3) + (10 + 15) + 0.5 * 15
+
+
+def test_partial_sums_come_back() -> None:
+    """R outside P: every output leaves for each R, and comes back but for the first time."""
+    report = oracle(
+        line(
+            """
+- {target: D, keep: [I, W, O], temporal_tile_sizes: {P: 5, R: 3}}
+- {target: B, keep: [I, W, O], temporal_tile_sizes: {P: 1, R: 1}, temporal_order: [R, P]}
+- {target: B}
+"""
+        )
+    )
+    assert counts(report, "O") == {"D": (10, 0, 15, 1), "B": (10, 10, 15, 1)}
+    assert counts(report, "W") == {"D": (3, 0, 0, 1), "B": (15, 3, 0, 1)}
+    assert counts(report, "I")["D"][0] == 15  # never twice the same word in a row
+
+
+def test_neighbours_share_their_halo() -> None:
+    """Two tiles of two outputs need words 0-3 and 2-5 at once: six reads where each alone would need four."""
+    problem = Problem.from_yaml(LINE.replace("P: 5", "P: 4"))
+    architecture = Architecture.from_yaml(
+        """
+        name: pair
+        clusters:
+        - {name: D, memories: [{name: D, read_energy_pj: 8, write_energy_pj: 8}], fanout: {size: 2}}
+        - {name: B, memories: [{name: B, read_energy_pj: 1, write_energy_pj: 1}]}
+        compute: {energy_per_operation_pj: 0.5}
+        """
+    )
+    text = """
+entries:
+- {target: D, keep: [I, W, O], temporal_tile_sizes: {P: 4, R: 3}, spatial_tile_sizes: {P: 2}}
+- {target: B, keep: [I, W, O]}
+- {target: B, temporal_tile_sizes: {P: 1, R: 1}, temporal_order: [R, P]}
+"""
+    case = (problem, architecture, Mapping.from_yaml(text))
+    assert counts(oracle(case), "I")["D"][0] == 6
+    assert counts(timeloop(case), "I")["D"][0] == 8
+    alone = (*case[:2], Mapping.from_yaml(text.replace("{P: 2}}", "{P: 2}, unicast: [I]}")))
+    assert counts(oracle(alone), "I")["D"][0] == 8
+
+
+def test_iterations_left_out_are_counted() -> None:
+    problem, architecture, mapping = line(
+        """
+- {target: D, keep: [I, W, O], temporal_tile_sizes: {P: 5, R: 3}}
+- {target: B, temporal_tile_sizes: {P: 1}}
+"""
+    )
+    report = oracle((problem, architecture, mapping))
+    messages = {reason.code: reason.message for reason in report.reasons}
+    assert not report.valid and report.cycles is None
+    assert messages["uncovered"] == "10 of 15 iterations are never executed, P=0 R=1 for one"
+    assert messages["result"].startswith("5 of 5 words of the result are wrong, O[0] is ")
+    assert "coverage" in messages
+    assert report.execution is not None and report.execution.missing == 10 and report.execution.wrong_words == 5
+
+
+def test_tiles_that_overlap_are_counted() -> None:
+    """R in tiles of 1, each said to hold 2: R = 1 and 2 are done twice, and R = 3 does not exist."""
+    report = oracle(
+        line(
+            """
+- {target: D, keep: [I, W, O], temporal_tile_sizes: {P: 5, R: 3}}
+- {target: B, temporal_tile_sizes: {P: 1, R: 1}, temporal_order: [P, R]}
+- {target: B, temporal_tile_sizes: {R: 2}, spatial_tile_sizes: {R: 1}}
+"""
+        )
+    )
+    messages = {reason.code: reason.message for reason in report.reasons}
+    assert messages["overlap"] == "10 of 15 iterations are executed more than once, P=0 R=1 2 times"
+    assert messages["outside"] == "5 operations are on iterations that the problem does not have"
+    assert {"nesting", "fanout", "result"} & set(messages) == {"nesting", "result"}
+
+
+def test_large_problems_are_refused_with_their_size() -> None:
+    problem, architecture, _ = line("- {target: D, keep: [I, W, O], temporal_tile_sizes: {P: 5, R: 3}}")
+    with pytest.raises(NotConformableError, match="15 operations.*limit is 14") as caught:
+        OracleModel(max_operations=14).bind(problem, architecture)
+    assert [reason.code for reason in caught.value.reasons] == ["too_large"]
+    assert OracleModel(max_operations=15).bind(problem, architecture)
