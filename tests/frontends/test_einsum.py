@@ -160,6 +160,7 @@ FAULTS = [
     ("O[n] += I[n]; n", 15, "expected a size like n=4"),
     ("O[n] += I[n]; n=1; m=2", 18, "expected a size"),
     ("nk,km->nm", 10, "the sizes are missing"),
+    ("nk,km; n=1 k=1 m=1", 6, "expected a letter per dimension, ',' or '->'"),
     ("nk,k1->n; n=1 k=1", 5, "expected a letter per dimension"),
     ("nk,...->n; n=1 k=1", 4, "an ellipsis hides dimensions"),
     ("n->nn; n=1", 4, "a dimension stands twice in the result"),

@@ -175,6 +175,9 @@ def test_a_dynamic_batch_is_asked_for_and_taken(first: int | str | None, tmp_pat
 def test_named_sizes_are_asked_for_and_taken(tmp_path: Path) -> None:
     model = convolutional(("N", 3, "height", None))
     with pytest.raises(InputError) as caught:
+        load(model, tmp_path)
+    assert caught.value.hint == "give --batch 1 --size height=... --size x_3=..."
+    with pytest.raises(InputError) as caught:
         load(model, tmp_path, batch=2)
     assert caught.value.message.endswith("depends on dynamic dimensions: height, x_3")
     assert caught.value.hint == "give --size height=... --size x_3=..."

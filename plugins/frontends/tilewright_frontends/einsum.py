@@ -48,7 +48,7 @@ def parse_einsum(text: str) -> Problem:
     """
     line = _Line(re.sub(r"\s", " ", text))
     formula = text.partition(";")[0]
-    tensors = _short(line) if "->" in formula and "[" not in formula else _long(line)
+    tensors = _short(line) if re.search("->|,", formula) and "[" not in formula else _long(line)
     sizes = _sizes(line)
     _check_dimensions(line, tensors, sizes)
     problem = Problem(name="einsum", dimensions=FrozenDict(sizes), tensors=tuple(tensors))

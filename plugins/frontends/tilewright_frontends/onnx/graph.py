@@ -49,10 +49,11 @@ class Graph:
         partial = self.partial.get(value, ())
         names = [name for name in self.open if name in partial] or list(self.open)
         known = f" ({', '.join(str('?' if size is None else size) for size in partial)})" if partial else ""
-        sizes = " ".join(f"--size {name}=..." for name in names)
+        typed = ["--batch 1"] if any(self.open[name] for name in names) else []
+        typed += [f"--size {name}=..." for name in names if not self.open[name]]
         raise InputError(
             f"{self.name}: the shape of '{value}'{known} depends on dynamic dimensions: {', '.join(names)}",
-            hint=f"give --batch 1 (or {sizes})" if all(self.open[name] for name in names) else f"give {sizes}",
+            hint=f"give {' '.join(typed)}",
         )
 
 
