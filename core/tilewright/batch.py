@@ -82,6 +82,13 @@ class MappingBatch:
         names, tensors = problem.dimension_names, problem.tensor_names
         if any(set(mapping.dimension_names) != set(names) for mapping in mappings):
             raise ValueError("a mapping has other dimensions than the problem")
+        named = {
+            name for mapping in mappings for entry in mapping.entries for name in (*(entry.keep or ()), *entry.unicast)
+        }
+        if not named <= set(tensors):
+            raise ValueError(
+                f"a mapping names tensors that the problem has not: {', '.join(sorted(named - set(tensors)))}"
+            )
         number = {name: index for index, name in enumerate(names)}
 
         def orders(entry: Entry, spatial: bool) -> list[int]:

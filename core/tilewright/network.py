@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tilewright.architecture import Architecture
 from tilewright.constraints import Constraints
 from tilewright.costmodel import CostModel, Objective
-from tilewright.errors import NotConformableError, TilewrightError
+from tilewright.errors import NotConformableError, PluginError, TilewrightError
 from tilewright.mapped import Figures, MappedProblem, PluginRecord, Provenance
 from tilewright.mapper import Budget, Mapper, Task
 from tilewright.mapspace import MapSpace
@@ -89,7 +89,20 @@ def map_problem(
     )
     report = None if result.best is None else evaluator.explain(result.best)
     constrained = rules is not None or not method.constraints.variants
-    return MappedLayer(distinct, result, report, result.error, constrained)
+    return MappedLayer(distinct, result, report, _named(result.error, method), constrained)
+
+
+def _named(error: TilewrightError | None, method: Method) -> TilewrightError | None:
+    """A plugin's failure with the names of those that took part."""
+    if not isinstance(error, PluginError):
+        return error
+    mapper, model = (
+        f"'{record.name}' of {record.distribution} {record.version}"
+        for record in (method.mapper_record, method.model_record)
+    )
+    named = PluginError(f"{error.message} (mapper {mapper}, cost model {model})", hint=error.hint)
+    named.__cause__ = error.__cause__
+    return named
 
 
 def mapping_file(layer: MappedLayer, method: Method) -> MappedProblem:

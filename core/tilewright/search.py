@@ -114,7 +114,7 @@ class _Loop:
         except TilewrightError as error:
             ended = "failed", error
         except Exception as error:  # a stranger's mapper or model may raise anything
-            ended = "failed", _broken("the search broke", error)
+            ended = "failed", _broken("the mapper broke", error)
         try:
             if proposals is not None:
                 proposals.close()
@@ -128,6 +128,8 @@ class _Loop:
             while True:
                 costs = self._evaluate(batch)
                 reason = self._over()
+                if reason == "evaluations" and len(costs) == len(batch):
+                    proposals.send(costs)  # a mapper that was just done may have proved something
                 if reason:
                     return reason
                 batch = proposals.send(costs)
@@ -141,7 +143,12 @@ class _Loop:
         left = self.run.remaining_evaluations
         if left is not None and left < len(batch):
             batch = batch.take(slice(0, left))
-        costs = self.evaluator.evaluate_batch(batch)
+        try:
+            costs = self.evaluator.evaluate_batch(batch)
+        except TilewrightError:
+            raise
+        except Exception as error:  # a stranger's model may raise anything
+            raise _broken("the cost model broke", error) from error
         self._keep_best(batch, costs)
         self.run.evaluated += len(batch)
         self.valid += int(costs.valid.sum())

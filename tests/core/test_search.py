@@ -71,7 +71,7 @@ def best_of_thirty() -> float:
         (None, "finished", None),
         (KeyboardInterrupt(), "cancelled", None),
         (InputError("my word"), "failed", "my word"),
-        (ZeroDivisionError("oh"), "failed", "the search broke: ZeroDivisionError: oh"),
+        (ZeroDivisionError("oh"), "failed", "the mapper broke: ZeroDivisionError: oh"),
     ],
     ids=["end", "Ctrl-C", "refusal", "crash"],
 )
@@ -132,6 +132,16 @@ def test_evaluations_are_never_exceeded() -> None:
     result = run(budget=Budget(evaluations=25))
 
     assert (result.stop, result.evaluated) == ("evaluations", 25)
+
+
+def test_a_mapper_that_is_done_with_its_last_evaluation_may_prove_it() -> None:
+    def proving(task: Task, run: Run) -> Proposals:
+        yield task.space.sample(run.rng, 10)
+        run.prove(1.0)
+
+    result = run(proving, Budget(evaluations=10))
+
+    assert (result.stop, result.evaluated, result.lower_bound) == ("finished", 10, 1.0)
 
 
 def test_patience_counts_evaluations_without_a_better_mapping() -> None:
