@@ -1,6 +1,8 @@
 """ONNX files as graphs: sizes, what is not mapped, what cannot be read, and the networks of the onnx package."""
 
+import contextlib
 import math
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,8 @@ import numpy as np
 import onnx
 import pytest
 from frontends.models import Shape, model_of, save
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from onnx import ModelProto, NodeProto, TensorProto, helper
 from pydantic import ValidationError
 
@@ -355,6 +359,26 @@ def test_every_truncation_is_a_workload_or_an_input_error(tmp_path: Path) -> Non
             OnnxFrontend().load(str(path))
         except InputError:
             continue
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_changed_bytes_are_a_workload_or_an_input_error(data: st.DataObject) -> None:
+    nodes = [
+        node("Conv", "x w", "a", "c", strides=[2, 2]),
+        node("Reshape", "a s", "b", "r"),
+        node("MaxPool", "a", "q", "p", kernel_shape=[2, 2]),
+        node("Einsum", "b b", "y", "e", equation="bij,bkj->bik"),
+    ]
+    constants = {"w": np.zeros((4, 3, 3, 3), np.float32), "s": np.array([1, 4, 16])}
+    content = bytearray(model_of(nodes, {"x": (1, 3, 9, 9)}, "y", constants=constants).SerializeToString())
+    for _ in range(data.draw(st.integers(1, 3))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "changed.onnx"
+        path.write_bytes(content)
+        with contextlib.suppress(InputError):
+            OnnxFrontend(data.draw(st.sampled_from([None, 3]))).load(str(path))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import importlib.resources
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from onnx import NodeProto
 from tilewright.errors import InputError
 from tilewright.workload import Layer, Unmapped, Workload
 from tilewright_frontends.onnx.graph import Graph, load_graph, values_read
-from tilewright_frontends.onnx.operators import BUILDERS, build
+from tilewright_frontends.onnx.operators import BUILDERS
 from tilewright_frontends.onnx.unmapped import Unsupported, explain, operator_of
 
 FILES = {
@@ -60,7 +61,9 @@ class OnnxFrontend:
             return self._workload(path, source, f"{FILES[source]} of the onnx package's backend tests")
 
     def _workload(self, path: Path, name: str, source: str) -> Workload:
-        return _workload(load_graph(path, name, self.batch, self.sizes), source)
+        with _refusing(f"{path} is not a sound ONNX model"):
+            graph = load_graph(path, name, self.batch, self.sizes)
+            return _workload(graph, source)
 
 
 def _workload(graph: Graph, source: str) -> Workload:
@@ -83,13 +86,25 @@ def _workload(graph: Graph, source: str) -> Workload:
 
 def _read(graph: Graph, node: NodeProto, name: str) -> Layer | Unmapped:
     operator = operator_of(node)
-    if operator not in BUILDERS:
-        reason, operations = explain(graph, node)
-        return Unmapped(name=name, operator=operator, reason=reason, operations=operations)
+    with _refusing(f"{graph.name}: {operator} '{name}' is malformed"):
+        if operator not in BUILDERS:
+            reason, operations = explain(graph, node)
+            return Unmapped(name=name, operator=operator, reason=reason, operations=operations)
+        try:
+            return Layer(problem=BUILDERS[operator](graph, node, name))
+        except Unsupported as error:
+            return Unmapped(name=name, operator=operator, reason=str(error))
+
+
+@contextmanager
+def _refusing(what: str) -> Iterator[None]:
+    """A file that says what cannot be makes Python raise many kinds; to the user each is an InputError."""
     try:
-        return Layer(problem=build(graph, node, name))
-    except Unsupported as error:
-        return Unmapped(name=name, operator=operator, reason=str(error))
+        yield
+    except InputError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise InputError(f"{what}: {error}") from None
 
 
 def _unique(name: str, taken: set[str]) -> str:

@@ -11,30 +11,14 @@ from collections.abc import Callable, Sequence
 
 from onnx import NodeProto
 
-from tilewright.errors import InputError
 from tilewright.frozen import FrozenDict
 from tilewright.problem import Problem, Rank, Role, Tensor
 from tilewright_frontends.einsum import operation_of
 from tilewright_frontends.onnx.graph import Graph, Shape
-from tilewright_frontends.onnx.unmapped import Unsupported, attributes_of, operator_of
+from tilewright_frontends.onnx.unmapped import Unsupported, attributes_of
 
 AXES = {1: ("P",), 2: ("P", "Q"), 3: ("O", "P", "Q")}
 OFFSETS = {1: ("R",), 2: ("R", "S"), 3: ("T", "R", "S")}
-
-
-def build(graph: Graph, node: NodeProto, name: str) -> Problem:
-    """The loop nest of a node whose operator stands in `BUILDERS`.
-
-    Raises:
-        Unsupported: it has no affine loop nest, or its shapes cannot be known.
-        InputError: its shapes depend on open dimensions, or contradict the operator.
-    """
-    try:
-        return BUILDERS[operator_of(node)](graph, node, name)
-    except InputError:
-        raise
-    except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # the file says what cannot be
-        raise InputError(f"{graph.name}: {operator_of(node)} '{name}' is malformed: {error}") from None
 
 
 def _problem(name: str, operation: str | None, sizes: dict[str, int], tensors: Sequence[Tensor]) -> Problem:
@@ -226,7 +210,14 @@ def _subscripts(text: str, ellipsis: list[str], rank: int | None) -> list[str]:
     return [*before, *hidden, *after]
 
 
-BUILDERS: dict[str, Callable[[Graph, NodeProto, str], Problem]] = {
+Builder = Callable[[Graph, NodeProto, str], Problem]
+"""Graph, node, name of the layer -> loop nest.
+
+Raises Unsupported (no affine loop nest, or shapes that cannot be known), InputError (open dimensions), and whatever
+Python raises where the node contradicts itself.
+"""
+
+BUILDERS: dict[str, Builder] = {
     "Conv": _conv,
     "ConvTranspose": _conv_transpose,
     "Gemm": _gemm,
