@@ -8,6 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tilewright.architecture import Architecture
+from tilewright.comparison import differences
 from tilewright.errors import NotConformableError
 from tilewright.frozen import FrozenDict
 from tilewright.legality import legality
@@ -190,6 +191,17 @@ def test_timeloop_never_counts_less_where_one_loop_moves_a_coordinate(case: Case
                 assert most[level][2] >= updates, (tensor, level)
                 if not tensor.is_output:
                     assert most[level][0] >= reads and most[level][1] + 1 >= fills, (tensor, level)
+
+
+@settings(max_examples=150, deadline=None)
+@given(convolutions() | cases(), st.booleans())
+def test_every_difference_has_a_cause(case: Case, links: bool) -> None:
+    problem, architecture, mapping = case
+    found = TimeloopModel(link_transfers=links).bind(problem, architecture).explain(mapping)
+    for each in differences(problem, architecture, mapping, oracle(case), found):
+        assert each.causes, each
+        if not links and is_plain(problem.tensor(each.tensor)):
+            pytest.fail(f"two tiles are equal or disjoint, and yet {each}")
 
 
 LINE = """

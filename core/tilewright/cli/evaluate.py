@@ -27,11 +27,11 @@ def evaluate_command(
     """Price a mapping. A mapping file written by `map` needs nothing else; --problem and --arch override."""
     from tilewright.cli.common import key_values, note, print_json
 
-    inputs = _from_notation(notation, files or []) if notation else _from_files(mapping, problem, arch, files)
+    inputs = _from_notation(notation, files or []) if notation else read_inputs(mapping, problem, arch, files)
     for warning in inputs.warnings:
         note(f"warning: {warning}")
     options = key_values(model_option or [], "--model-option")
-    reports = [_price(inputs, name, options) for name in model or ["timeloop"]]
+    reports = [price(inputs, name, options) for name in model or ["timeloop"]]
     if json:
         print_json({"schema_version": 1, "results": [report_data(report) for report in reports]})
     else:
@@ -59,7 +59,8 @@ def _from_notation(notation: str, files: list[Path]) -> InputSet:
     return inputs
 
 
-def _from_files(mapping: Path | None, problem: str | None, arch: str | None, files: list[Path] | None) -> InputSet:
+def read_inputs(mapping: Path | None, problem: str | None, arch: str | None, files: list[Path] | None) -> InputSet:
+    """A mapping file with its problem and architecture, from the file or given beside it. Raises InputError."""
     from tilewright.adapter import InputSet
     from tilewright.errors import InputError
     from tilewright.inputs import load_architecture, load_problem
@@ -83,7 +84,7 @@ def _from_files(mapping: Path | None, problem: str | None, arch: str | None, fil
     )
 
 
-def _price(inputs: InputSet, name: str, options: dict[str, Any]) -> Report:
+def price(inputs: InputSet, name: str, options: dict[str, Any]) -> Report:
     """The report of one model; a refusal is a report too, with the reasons."""
     from tilewright.errors import NotConformableError, PluginError, TilewrightError
     from tilewright.plugin import CostModelSpec

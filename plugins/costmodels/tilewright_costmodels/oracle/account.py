@@ -74,7 +74,7 @@ class Kept:
         served = self.did.served
         added = sum((size - 1) * words for size, words in served.items()) if self.tensor.is_output else 0
         return NetworkReport(
-            name=self.hardware.name,
+            name=self.cluster.name,
             tensor=self.tensor.name,
             ingresses=math.floor(served.total() / self.did.instances + 0.5),
             spatial_reductions=math.floor(added / self.did.instances + 0.5),

@@ -1,0 +1,181 @@
+"""`tilewright verify`: execute a mapping; is it right, and do the cost models count what really happens?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from tilewright.adapter import InputSet
+    from tilewright.comparison import Difference
+    from tilewright.report import Report
+
+JUDGE = "oracle"
+"""The cost model that executes."""
+
+
+def verify_command(
+    mapping: Annotated[Path, typer.Option("--mapping", help="mapping file")],
+    problem: Annotated[str | None, typer.Option("--problem", help="problem file, formula or NAME/LAYER")] = None,
+    arch: Annotated[str | None, typer.Option("--arch", help="architecture name or file")] = None,
+    option: Annotated[
+        list[str] | None, typer.Option("--option", help="KEY=VALUE for the oracle, e.g. max_operations=1000000")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="print one JSON document")] = False,
+) -> None:
+    """Execute a mapping of a small problem: is it legal, complete and numerically right, and which counts of the other
+    cost models differ from what really happens? Exit code 0 when it is right, 1 when not."""
+    from tilewright.cli.common import key_values, print_json
+    from tilewright.cli.evaluate import read_inputs
+
+    inputs = read_inputs(mapping, problem, arch, None)
+    executed = _execute(inputs, key_values(option or [], "--option"))
+    others = _others(inputs) if executed.valid else []
+    found = [_differences(inputs, executed, report) for report in others]
+    if json:
+        print_json(_data(inputs, executed, others, found))
+    else:
+        _print_judgement(inputs, executed)
+        for report, differences in zip(others, found, strict=True):
+            _print_differences(executed, report, differences)
+    raise typer.Exit(0 if executed.valid else 1)
+
+
+def _execute(inputs: InputSet, options: dict[str, Any]) -> Report:
+    """Raises NotConformableError if the problem is too large to execute."""
+    from tilewright.errors import NotConformableError
+    from tilewright.plugin import CostModelSpec
+    from tilewright.registry import installed
+
+    assert inputs.problem is not None and inputs.architecture is not None and inputs.mapping is not None
+    judge = installed().make(CostModelSpec, JUDGE, options)
+    verdict = installed().find(CostModelSpec, JUDGE).spec.capabilities.judge(inputs.problem, inputs.architecture)
+    if not verdict:
+        raise NotConformableError(f"cost model {JUDGE}", verdict.reasons)
+    return judge.bind(inputs.problem, inputs.architecture).explain(inputs.mapping)
+
+
+def _others(inputs: InputSet) -> list[Report]:
+    """The reports of all other installed cost models; refusals and failures are reports too."""
+    from tilewright.cli.evaluate import price
+    from tilewright.conformability import Reason
+    from tilewright.errors import PluginError
+    from tilewright.plugin import CostModelSpec
+    from tilewright.registry import installed
+    from tilewright.report import Report
+
+    assert inputs.problem is not None
+    registry = installed()
+    judge = registry.find(CostModelSpec, JUDGE).long_name
+    reports = []
+    for registration in registry.of_kind(CostModelSpec):
+        if registration.long_name == judge:
+            continue
+        try:
+            reports.append(price(inputs, registration.long_name, {}))
+        except PluginError as error:
+            reason = Reason(code="failed", where=registration.long_name, message=str(error))
+            name, macs = registration.spec.name, inputs.problem.macs
+            reports.append(Report(model=name, problem=inputs.problem.name, valid=False, reasons=(reason,), macs=macs))
+    return reports
+
+
+def _differences(inputs: InputSet, executed: Report, report: Report) -> tuple[Difference, ...]:
+    from tilewright.comparison import differences
+
+    assert inputs.problem is not None and inputs.architecture is not None and inputs.mapping is not None
+    return (
+        () if not report.valid else differences(inputs.problem, inputs.architecture, inputs.mapping, executed, report)
+    )
+
+
+def _legality(inputs: InputSet) -> list[Any]:
+    from tilewright.legality import legality
+
+    assert inputs.problem is not None and inputs.architecture is not None and inputs.mapping is not None
+    return list(legality(inputs.problem, inputs.architecture, inputs.mapping).reasons)
+
+
+def _data(
+    inputs: InputSet, executed: Report, others: list[Report], found: list[tuple[Difference, ...]]
+) -> dict[str, Any]:
+    from tilewright.comparison import compared
+
+    ran = executed.execution
+    return {
+        "schema_version": 1,
+        "right": executed.valid,
+        "legal": not _legality(inputs),
+        "complete": None if ran is None else ran.complete,
+        "result": None if ran is None else ran.wrong_words == 0,
+        "reasons": [reason.model_dump(mode="json") for reason in executed.reasons],
+        "executed": executed.model_dump(mode="json"),
+        "models": [
+            {
+                "model": report.model,
+                "valid": report.valid,
+                "reasons": [reason.model_dump(mode="json") for reason in report.reasons],
+                "cycles": report.cycles,
+                "energy_pj": report.energy_pj,
+                "compared": compared(executed, report),
+                "differences": [each.model_dump(mode="json") for each in differences],
+            }
+            for report, differences in zip(others, found, strict=True)
+        ],
+    }
+
+
+def _print_judgement(inputs: InputSet, executed: Report) -> None:
+    from tilewright.cli.common import console, figure
+
+    out = console()
+    broken, ran = _legality(inputs), executed.execution
+    out.print(f"{executed.problem}: {executed.macs:,} operations, executed one by one")
+    out.print(f"  legal     {'no' if broken else 'yes'}")
+    for reason in broken:
+        out.print(f"  - {reason}")
+    if ran is None:
+        out.print("  complete  not known: it cannot be executed")
+    else:
+        out.print(f"  complete  {'yes: every iteration exactly once' if ran.complete else 'no'}")
+        total = f"{ran.result_words:,} words of the result"
+        right = (
+            f"yes: {total} equal numpy.einsum" if not ran.wrong_words else f"no: {ran.wrong_words:,} of {total} differ"
+        )
+        out.print(f"  right     {right}")
+    for reason in executed.reasons[len(broken) :]:
+        out.print(f"  - {reason}")
+    if executed.valid:
+        out.print(f"  energy {figure(executed.energy_pj)} pJ, {figure(executed.cycles)} cycles")
+
+
+def _print_differences(executed: Report, report: Report, found: tuple[Difference, ...]) -> None:
+    from rich.table import Table
+
+    from tilewright.cli.common import console, figure
+    from tilewright.comparison import compared
+
+    out = console()
+    if not report.valid:
+        out.print(f"{report.model} does not price it:")
+        for reason in report.reasons:
+            out.print(f"  - {reason}")
+        return
+    figures = f"energy {figure(report.energy_pj)} pJ, {figure(report.cycles)} cycles"
+    if not found:
+        out.print(f"{report.model}: all {compared(executed, report)} counts are what really happens; {figures}")
+        return
+    out.print(f"{report.model}: {len(found)} of {compared(executed, report)} counts differ; {figures}")
+    table = Table(box=None, pad_edge=False)
+    for column in ("level", "tensor", "action"):
+        table.add_column(column)
+    for column in ("executed", report.model):
+        table.add_column(column, justify="right")
+    table.add_column("because", overflow="fold")
+    for each in found:
+        causes = "; ".join(cause.message for cause in each.causes) or "no known approximation explains it"
+        table.add_row(each.level, each.tensor, each.action, figure(each.executed), figure(each.counted), causes)
+    out.print(table)
+    out.print("  counts are words per instance, averages over the instances that work")

@@ -1,0 +1,168 @@
+"""`tilewright verify`: wrong mappings of each kind are named, right ones are compared with the models."""
+
+from pathlib import Path
+
+import pytest
+from command import Command
+
+PROBLEM = """
+name: line
+dimensions: {P: 4, R: 3}
+tensors:
+- {name: I, role: input, projection: [P + R]}
+- {name: W, role: weight, projection: [R]}
+- {name: O, role: output, projection: [P]}
+"""
+ARCH = """
+name: pair
+clusters:
+- {name: D, memories: [{name: D, technology: dram, read_energy_pj: 8, write_energy_pj: 8}], fanout: {size: 2}}
+- {name: B, memories: [{name: B, capacity_words: 12, read_energy_pj: 1, write_energy_pj: 1}]}
+compute: {energy_per_operation_pj: 0.5}
+"""
+MAPPING = """
+entries:
+- {target: D, keep: [I, W, O], temporal_tile_sizes: {P: 4, R: 3}}
+- {target: D, spatial_tile_sizes: {P: 2}}
+- {target: B, keep: [I, W, O]}
+- {target: B, temporal_tile_sizes: {P: 1, R: 1}, temporal_order: [P, R]}
+"""
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, Path]:
+    paths = {}
+    for name, text in (("problem", PROBLEM), ("arch", ARCH), ("mapping", MAPPING)):
+        paths[name] = tmp_path / f"{name}.yaml"
+        paths[name].write_text(text)
+    return paths
+
+
+def words(files: dict[str, Path]) -> list[object]:
+    return ["verify", "--mapping", files["mapping"], "--problem", files["problem"], "--arch", files["arch"]]
+
+
+def test_a_right_mapping_is_compared_with_the_models(tilewright: Command, files: dict[str, Path]) -> None:
+    """Two elements need inputs 0-3 and 2-5 at once: 6 reads where `timeloop`, which knows no halo, counts 8."""
+    ran = tilewright(*words(files), "--json")
+    assert ran.code == 0
+    assert [ran.data[key] for key in ("right", "legal", "complete", "result", "reasons")] == [True] * 4 + [[]]
+    assert ran.data["executed"]["execution"]["operations"] == 12
+    timeloop = next(each for each in ran.data["models"] if each["model"] == "timeloop")
+    assert timeloop["compared"] == 18
+    (found,) = timeloop["differences"]
+    assert (found["level"], found["tensor"], found["action"]) == ("D", "I", "reads")
+    assert (found["executed"], found["counted"]) == (6, 8)
+    assert "halo" in [cause["code"] for cause in found["causes"]]
+
+    table = tilewright(*words(files))
+    assert table.code == 0
+    assert "complete  yes" in table.out and "12 counts" not in table.out
+    assert "timeloop: 1 of 18 counts differ" in table.out and "neighbours' tiles overlap along P (halo)" in table.out
+
+
+def test_models_that_agree_say_so(tilewright: Command, files: dict[str, Path]) -> None:
+    files["problem"].write_text(PROBLEM.replace("[P + R]", "[P, R]"))
+    assert "timeloop: all 18 counts are what really happens" in tilewright(*words(files)).out
+
+
+def test_short_tiles_are_right_and_timeloop_does_not_price_them(tilewright: Command, files: dict[str, Path]) -> None:
+    files["problem"].write_text(PROBLEM.replace("P: 4", "P: 3"))
+    files["mapping"].write_text(MAPPING.replace("P: 4", "P: 3"))
+    ran = tilewright(*words(files))
+    assert ran.code == 0 and "right     yes: 3 words of the result equal numpy.einsum" in ran.out
+    assert "timeloop does not price it:" in ran.out and "[imperfect]" in ran.out
+
+
+WRONG = {
+    "uncovered iterations": (
+        ("temporal_tile_sizes: {P: 1, R: 1}", "temporal_tile_sizes: {P: 1}"),
+        {
+            "coverage": "the innermost tile still has 3 iterations; compute does one at a time",
+            "uncovered": "8 of 12 iterations are never executed, P=0 R=1 for one",
+            "result": "4 of 4 words of the result are wrong",
+        },
+    ),
+    "part of the problem": (
+        ("temporal_tile_sizes: {P: 4, R: 3}", "temporal_tile_sizes: {P: 4, R: 2}"),
+        {"coverage": "the tiles cover 2 iterations, the problem has 3", "uncovered": "4 of 12 iterations"},
+    ),
+    "more than the problem": (
+        ("temporal_tile_sizes: {P: 4, R: 3}", "temporal_tile_sizes: {P: 4, R: 5}"),
+        {
+            "coverage": "the tiles cover 5 iterations, the problem has 3",
+            "outside": "8 operations are on iterations that the problem does not have",
+        },
+    ),
+    "overlapping tiles": (
+        ("- {target: B, keep: [I, W, O]}", "- {target: B, keep: [I, W, O], temporal_tile_sizes: {P: 3}}"),
+        {
+            "nesting": "temporal tile of 3 is cut from a tile of 2",
+            "overlap": "3 of 12 iterations are executed more than once, P=2 R=0 2 times",
+            "outside": "3 operations",
+            "result": "1 of 4 words of the result are wrong, O[2] is",
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_a_wrong_mapping_is_named_with_numbers(tilewright: Command, files: dict[str, Path], kind: str) -> None:
+    (old, new), expected = WRONG[kind]
+    assert old in MAPPING
+    files["mapping"].write_text(MAPPING.replace(old, new))
+    ran = tilewright(*words(files), "--json")
+    assert ran.code == 1
+    assert (ran.data["right"], ran.data["legal"], ran.data["complete"]) == (False, False, False)
+    assert ran.data["models"] == []
+    reasons = {reason["code"]: reason["message"] for reason in ran.data["reasons"]}
+    for code, message in expected.items():
+        assert message in reasons[code]
+    table = tilewright(*words(files))
+    assert table.code == 1 and "legal     no" in table.out and "complete  no" in table.out
+    for message in expected.values():
+        assert message in " ".join(table.out.split())
+
+
+@pytest.mark.parametrize(
+    ("which", "old", "new", "code", "message"),
+    [
+        ("arch", "capacity_words: 12", "capacity_words: 8", "capacity", "the tiles need 9 words, 8 fit"),
+        ("mapping", "{P: 2}", "{P: 1}", "fanout", "uses 4 sub-clusters, it has 2"),
+    ],
+    ids=["overflow", "too much fanout"],
+)
+def test_what_computes_rightly_may_still_be_impossible(
+    tilewright: Command, files: dict[str, Path], which: str, old: str, new: str, code: str, message: str
+) -> None:
+    text = files[which].read_text()
+    assert old in text
+    files[which].write_text(text.replace(old, new))
+    ran = tilewright(*words(files), "--json")
+    assert ran.code == 1
+    assert [ran.data[key] for key in ("right", "legal", "complete", "result")] == [False, False, True, True]
+    assert [(each["code"], each["message"]) for each in ran.data["reasons"]] == [(code, message)]
+
+
+def test_names_that_nobody_knows_leave_nothing_to_execute(tilewright: Command, files: dict[str, Path]) -> None:
+    files["mapping"].write_text(MAPPING.replace("target: B", "target: C"))
+    ran = tilewright(*words(files))
+    assert ran.code == 1 and "pair has no cluster 'C'" in ran.out and "it cannot be executed" in ran.out
+
+
+def test_bad_input_ends_with_2(tilewright: Command, files: dict[str, Path]) -> None:
+    assert tilewright("verify").code == 2
+    ran = tilewright("verify", "--mapping", files["mapping"])
+    assert ran.code == 2 and "--problem" in ran.err
+    ran = tilewright(*words(files), "--option", "max_operations=11")
+    assert ran.code == 2 and "12 operations" in ran.err and "the limit is 11" in ran.err and ran.out == ""
+    files["problem"].write_text("just words")
+    ran = tilewright(*words(files))
+    assert ran.code == 2 and str(files["problem"]) in ran.err and "Traceback" not in ran.err
+
+
+def test_a_file_of_map_needs_nothing_else(tilewright: Command, tmp_path: Path) -> None:
+    tilewright("map", "nk,km->nm; n=4 k=6 m=6", "--arch", "eyeriss", "--evaluations", 300, "-o", tmp_path)
+    (path,) = tmp_path.glob("0*.yaml")
+    ran = tilewright("verify", "--mapping", path)
+    assert ran.code == 0 and "24 words of the result equal numpy.einsum" in ran.out
