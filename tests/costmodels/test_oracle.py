@@ -1,6 +1,7 @@
 """`oracle` is right about results, and holds `timeloop` to what really happens."""
 
 import math
+import os
 from itertools import product
 
 import pytest
@@ -21,6 +22,8 @@ from tilewright_costmodels.timeloop.model import TimeloopModel
 
 Case = tuple[Problem, Architecture, Mapping]
 MACS = 400
+EXAMPLES = int(os.environ.get("TILEWRIGHT_EXAMPLES", "100"))
+"""Random triples of problem, architecture and mapping per property."""
 CONVOLUTION = {"K": (1, 2), "C": (1, 2), "P": (2, 3, 4, 6), "Q": (1, 2, 3), "R": (1, 2, 3), "S": (1, 2)}
 
 
@@ -35,7 +38,7 @@ def untangled(problem: Problem) -> Problem:
 @st.composite
 def cases(draw: st.DrawFn, plain: bool = False) -> Case:
     """Legal perfect mappings; `plain`: tiles are equal or disjoint."""
-    problem, architecture = draw(problems(max_macs=MACS)), draw(architectures())
+    problem, architecture = draw(problems(max_dimensions=7, max_macs=MACS, max_operands=4)), draw(architectures())
     problem = untangled(problem) if plain else problem
     mapping = draw(mappings(problem, architecture))
     assume(bool(legality(problem, architecture, mapping)))
@@ -120,7 +123,7 @@ def counts(report: Report, tensor: str) -> dict[str, tuple[int, int, int, int]]:
     }
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(cases() | ragged())
 def test_a_legal_mapping_computes_the_right_result(case: Case) -> None:
     report = oracle(case)
@@ -130,7 +133,27 @@ def test_a_legal_mapping_computes_the_right_result(case: Case) -> None:
     assert report.execution.wrong_words == 0
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(cases() | ragged())
+def test_words_are_neither_made_nor_lost(case: Case) -> None:
+    """What a memory serves is what the next one inside fills, or what compute uses; and all that served is counted."""
+    report = oracle(case)
+    assert report.execution is not None
+    for tensor in case[0].tensors:
+        rows = [row for row in report.execution.accesses if row.tensor == tensor.name]
+        delivered = [sum(each.children * each.words for each in row.served) for row in rows]
+        assert delivered[-1] == case[0].macs
+        assert rows[0].fills.total == 0
+        for row, inner, words in zip(rows, rows[1:], delivered, strict=False):
+            served = sum(each.words for each in row.served)
+            assert served == (row.updates.total if tensor.is_output else row.reads.total)
+            if tensor.is_output:  # what leaves had come back, or was new to its instance
+                assert inner.fills.total <= words <= inner.updates.total
+            else:
+                assert inner.fills.total == words
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(cases() | cases(plain=True))
 def test_timeloop_is_exact_where_tiles_are_equal_or_disjoint(case: Case) -> None:
     found, really = timeloop(case), oracle(case)
@@ -139,7 +162,7 @@ def test_timeloop_is_exact_where_tiles_are_equal_or_disjoint(case: Case) -> None
             assert counts(found, tensor.name) == counts(really, tensor.name), tensor
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(cases(plain=True))
 def test_cycles_and_energy_are_timeloops_where_all_counts_are(case: Case) -> None:
     """Cycles within one where a bandwidth sets them: Timeloop rounds a quotient of quotients."""
@@ -179,7 +202,7 @@ def _solid(tensor: Tensor, extents: FrozenDict[str, int]) -> bool:
     return len(words) == math.prod(spans)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(convolutions() | cases())
 def test_timeloop_never_counts_less_where_one_loop_moves_a_coordinate(case: Case) -> None:
     problem, _, mapping = case
@@ -193,7 +216,7 @@ def test_timeloop_never_counts_less_where_one_loop_moves_a_coordinate(case: Case
                     assert most[level][0] >= reads and most[level][1] + 1 >= fills, (tensor, level)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(convolutions() | cases(), st.booleans())
 def test_every_difference_has_a_cause(case: Case, links: bool) -> None:
     problem, architecture, mapping = case
