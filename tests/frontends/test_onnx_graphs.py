@@ -361,7 +361,7 @@ def test_every_truncation_is_a_workload_or_an_input_error(tmp_path: Path) -> Non
             continue
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200, deadline=None, derandomize=True)  # a crash inside onnx would end the whole run
 @given(st.data())
 def test_changed_bytes_are_a_workload_or_an_input_error(data: st.DataObject) -> None:
     nodes = [

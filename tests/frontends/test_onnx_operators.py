@@ -256,7 +256,8 @@ def test_empty_operands_are_listed_with_the_reason() -> None:
         ("Conv", {"x": (1, 3, 8, 8), "w": (4, 2, 3, 3)}, {}, "channels of the input and of the weights differ"),
         ("Conv", {"x": (1, 3, 8, 8), "w": (4, 3, 3)}, {}, "different numbers of dimensions"),
         ("Conv", {"x": (1, 4, 8, 8), "w": (3, 2, 3, 3)}, {"group": 2}, "3 channels do not divide into 2 groups"),
-        ("Conv", {"x": (1, 4, 8, 8), "w": (4, 4, 3, 3)}, {"group": 0}, "channels of the input"),
+        ("Conv", {"x": (1, 4, 8, 8), "w": (4, 4, 3, 3)}, {"group": 0}, "group 0; it must be at least 1"),
+        ("Conv", {"x": (1, 4, 8, 8), "w": (4, 4, 3, 3)}, {"strides": [0, 1]}, "strides [0, 1]; each must be"),
         (
             "ConvTranspose",
             {"x": (1, 3, 8, 8), "w": (4, 2, 3, 3)},
@@ -271,8 +272,8 @@ def test_empty_operands_are_listed_with_the_reason() -> None:
         ("MatMul", {"a": (2, 3)}, {}, "malformed"),
         ("Einsum", {"a": (2, 3), "b": (4, 5)}, {"equation": "ij,jk->ik"}, "dimension j has sizes 3 and 4"),
         ("Einsum", {"a": (2, 3), "b": (3, 5)}, {"equation": "ij,jk->iq"}, "in the result only"),
-        ("Einsum", {"a": (2, 3), "b": (3, 5)}, {"equation": "ij->i"}, "malformed"),
-        ("Einsum", {"a": (2, 3)}, {"equation": "i1->i"}, "cannot read 'i1'"),
+        ("Einsum", {"a": (2, 3), "b": (3, 5)}, {"equation": "ij->i"}, "the equation has 1 operands, the operator 2"),
+        ("Einsum", {"a": (2, 3)}, {"equation": "i1->i"}, "cannot read the equation 'i1->i'"),
         ("Einsum", {"a": (2, 3)}, {}, "malformed"),
     ],
 )

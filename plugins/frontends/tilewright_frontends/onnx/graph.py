@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,6 +61,7 @@ class Graph:
 def load_graph(path: Path, name: str, batch: int | None, sizes: Mapping[str, int]) -> Graph:
     """Raises InputError: unreadable files, sizes for dimensions that the model does not have."""
     model = read_model(path)
+    _check(model.graph, name)
     inputs = _inputs(model.graph)
     for value in inputs:
         for index, dimension in enumerate(_dimensions(value)):
@@ -96,12 +98,44 @@ def read_model(path: Path) -> ModelProto:
     return model
 
 
+def _check(graph: GraphProto, name: str) -> None:
+    """Refuse what makes the shape inference of older onnx (1.17 to 1.20 at least) crash the whole process.
+
+    Raises InputError.
+    """
+    for node in graph.node:
+        for attribute in node.attribute:
+            fault = _fault(node, attribute)
+            if fault:
+                raise InputError(f"{name}: {node.op_type} '{node.name}' is malformed: {fault}")
+            for inner in (*attribute.graphs, attribute.g):
+                _check(inner, name)
+
+
+_SUBSCRIPTS = r"[A-Za-z]*(?:\.\.\.)?[A-Za-z]*"
+_EQUATION = re.compile(rf"{_SUBSCRIPTS}(?:,{_SUBSCRIPTS})*(?:->{_SUBSCRIPTS})?")
+
+
+def _fault(node: NodeProto, attribute: AttributeProto) -> str | None:
+    if attribute.name in ("strides", "dilations", "kernel_shape") and any(number < 1 for number in attribute.ints):
+        return f"{attribute.name} {list(attribute.ints)}; each must be at least 1"
+    if attribute.name == "group" and attribute.i < 1:
+        return f"group {attribute.i}; it must be at least 1"
+    if node.op_type == "Einsum" and attribute.name == "equation":
+        equation = attribute.s.decode(errors="replace").replace(" ", "")
+        if not _EQUATION.fullmatch(equation):
+            return f"cannot read the equation '{equation}': one letter per dimension, like 'ij,jk->ik'"
+        count = equation.partition("->")[0].count(",") + 1
+        if count != len(node.input):
+            return f"the equation has {count} operands, the operator {len(node.input)}"
+    return None
+
+
 def values_read(node: NodeProto) -> Iterator[str]:
     """The inputs of a node, those that its subgraphs take from outside included."""
     yield from (value for value in node.input if value)
     for attribute in node.attribute:
-        graphs = attribute.graphs if attribute.type == AttributeProto.GRAPHS else [attribute.g]
-        for graph in graphs:
+        for graph in (*attribute.graphs, attribute.g):
             for inner in graph.node:
                 yield from values_read(inner)
 

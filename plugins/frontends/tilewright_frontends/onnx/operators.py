@@ -203,8 +203,6 @@ def _einsum(graph: Graph, node: NodeProto, name: str) -> Problem:
 def _subscripts(text: str, ellipsis: list[str], rank: int | None) -> list[str]:
     """The dimensions of one operand (`rank`: how many it has) or of the result, the hidden ones written out."""
     before, dots, after = text.partition("...")
-    if not f"{before}{after}a".isascii() or not f"{before}{after}a".isalpha():
-        raise ValueError(f"cannot read '{text}': one letter per dimension")
     count = len(ellipsis) if rank is None else rank - len(before) - len(after)
     hidden = ellipsis[len(ellipsis) - count :] if dots and count > 0 else []
     return [*before, *hidden, *after]
