@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,9 +18,22 @@ from tilewright.report import Report
 Action = Literal["reads", "fills", "updates"]
 ACTIONS: tuple[Action, ...] = ("reads", "fills", "updates")
 
+TRAITS = {
+    "remainder": "tiles that do not divide",
+    "link_transfers": "words passed on between neighbours",
+    "holes": "bounding boxes larger than what is touched",
+    "halo": "neighbours' tiles that overlap",
+    "sliding": "tiles that overlap the one before",
+    "two_iterations": "coordinates moved by several loops, of which only two iterations are looked at",
+    "bypass": "levels that a tensor with overlapping tiles bypasses",
+    "first_reads": "outputs that are not read back the first time",
+}
+"""What a mapping may have that a cost model may declare not to count exactly: code -> meaning."""
+
 
 class Cause(Model):
-    """A trait of the mapping that cost models are known to approximate. `code` is stable."""
+    """Why a count may differ: one of TRAITS that the model declares and the mapping has, `totals` (the model counts
+    all instances together) or `rounding`. `code` is stable."""
 
     code: str
     message: str
@@ -44,13 +57,19 @@ def compared(executed: Report, other: Report) -> int:
 
 
 def differences(
-    problem: Problem, architecture: Architecture, mapping: Mapping, executed: Report, other: Report
+    problem: Problem,
+    architecture: Architecture,
+    mapping: Mapping,
+    executed: Report,
+    other: Report,
+    approximations: Collection[str],
 ) -> tuple[Difference, ...]:
     """Every count of `other` that is not the executed one, with what may explain it.
 
     Args:
         executed: a valid report of a model that executes.
         other: a valid report of another model on the same mapping.
+        approximations: those of TRAITS that the other model declares.
     """
     theirs = {(level.name, name): counts for level in other.levels for name, counts in level.tensors.items()}
     found = []
@@ -62,7 +81,8 @@ def differences(
                 really, said = getattr(counts, action), getattr(theirs[level.name, name], action)
                 if really != said:
                     route = _route(problem, architecture, mapping, name, level.name, action)
-                    causes = tuple(_causes(route, action, really - said, other))
+                    known = tuple(cause for cause in _traits(route, action, other) if cause.code in approximations)
+                    causes = known + tuple(_readings(executed, level.name, name, action, really, said))
                     found.append(
                         Difference(
                             level=level.name, tensor=name, action=action, executed=really, counted=said, causes=causes
@@ -147,8 +167,18 @@ def _route(
     return _Route(problem, architecture, mapping, problem.tensor(name), keepers[at], inner)
 
 
-def _causes(route: _Route, action: Action, off: int, other: Report) -> Iterator[Cause]:
-    """What of the route models are known to get wrong."""
+def _readings(executed: Report, level: str, tensor: str, action: Action, really: int, said: int) -> Iterator[Cause]:
+    """Differences of reading, not of counting."""
+    rows = executed.execution.accesses if executed.execution else ()
+    for row in rows:
+        if (row.level, row.tensor) == (level, tensor) and getattr(row, action).total == said:
+            yield Cause(code="totals", message=f"all {row.instances} instances together")
+    if abs(really - said) == 1:
+        yield Cause(code="rounding", message="an average over instances, rounded or cut off")
+
+
+def _traits(route: _Route, action: Action, other: Report) -> Iterator[Cause]:
+    """What of the route is in TRAITS."""
     name = route.tensor.name
     touched = len(route.words())
     box = route.problem.tile_words(route.tensor, {**dict.fromkeys(route.problem.dimensions, 1), **route.tile})
@@ -179,5 +209,3 @@ def _causes(route: _Route, action: Action, off: int, other: Report) -> Iterator[
     if route.tensor.is_output and not route.is_plain and action != "updates":
         text = "first-read elision: first writes are taken from tile sizes; executed, words are remembered"
         yield Cause(code="first_reads", message=text)
-    if abs(off) == 1:
-        yield Cause(code="rounding", message="an average over instances, rounded or cut off")

@@ -72,10 +72,13 @@ class MapperSpec(PluginSpec["Mapper"]):
 
 @dataclass(frozen=True)
 class CostModelSpec(PluginSpec["CostModel"]):
-    """A price for mappings."""
+    """A price for mappings. `approximations`: traits of mappings that it is known not to count exactly, codes of
+    `tilewright.comparison.TRAITS`; `verify` names them where they are found."""
 
     kind: ClassVar[str] = "cost model"
     methods: ClassVar[tuple[str, ...]] = ("bind",)
+
+    approximations: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

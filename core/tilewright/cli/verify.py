@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,15 @@ if TYPE_CHECKING:
 
 JUDGE = "oracle"
 """The cost model that executes."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Another model's report beside the execution. `compared`: how many counts both have."""
+
+    report: Report
+    compared: int
+    differences: tuple[Difference, ...]
 
 
 def verify_command(
@@ -32,14 +42,13 @@ def verify_command(
 
     inputs = read_inputs(mapping, problem, arch, None)
     executed = _execute(inputs, key_values(option or [], "--option"))
-    others = _others(inputs) if executed.valid else []
-    found = [_differences(inputs, executed, report) for report in others]
+    others = _others(inputs, executed) if executed.valid else []
     if json:
-        print_json(_data(inputs, executed, others, found))
+        print_json(_data(inputs, executed, others))
     else:
         _print_judgement(inputs, executed)
-        for report, differences in zip(others, found, strict=True):
-            _print_differences(executed, report, differences)
+        for other in others:
+            _print_differences(other)
     raise typer.Exit(0 if executed.valid else 1)
 
 
@@ -57,8 +66,8 @@ def _execute(inputs: InputSet, options: dict[str, Any]) -> Report:
     return judge.bind(inputs.problem, inputs.architecture).explain(inputs.mapping)
 
 
-def _others(inputs: InputSet) -> list[Report]:
-    """The reports of all other installed cost models; refusals and failures are reports too."""
+def _others(inputs: InputSet, executed: Report) -> list[Judged]:
+    """What all other installed cost models say; refusals and failures are reports too."""
     from tilewright.cli.evaluate import price
     from tilewright.conformability import Reason
     from tilewright.errors import PluginError
@@ -69,26 +78,29 @@ def _others(inputs: InputSet) -> list[Report]:
     assert inputs.problem is not None
     registry = installed()
     judge = registry.find(CostModelSpec, JUDGE).long_name
-    reports = []
+    found = []
     for registration in registry.of_kind(CostModelSpec):
-        if registration.long_name == judge:
+        spec = registration.spec
+        if registration.long_name == judge or not isinstance(spec, CostModelSpec):
             continue
         try:
-            reports.append(price(inputs, registration.long_name, {}))
+            report = price(inputs, registration.long_name, {})
         except PluginError as error:
             reason = Reason(code="failed", where=registration.long_name, message=str(error))
-            name, macs = registration.spec.name, inputs.problem.macs
-            reports.append(Report(model=name, problem=inputs.problem.name, valid=False, reasons=(reason,), macs=macs))
-    return reports
+            name, macs = inputs.problem.name, inputs.problem.macs
+            report = Report(model=spec.name, problem=name, valid=False, reasons=(reason,), macs=macs)
+        found.append(_judge(inputs, executed, report, spec.approximations))
+    return found
 
 
-def _differences(inputs: InputSet, executed: Report, report: Report) -> tuple[Difference, ...]:
-    from tilewright.comparison import differences
+def _judge(inputs: InputSet, executed: Report, report: Report, approximations: tuple[str, ...]) -> Judged:
+    from tilewright.comparison import compared, differences
 
     assert inputs.problem is not None and inputs.architecture is not None and inputs.mapping is not None
-    return (
-        () if not report.valid else differences(inputs.problem, inputs.architecture, inputs.mapping, executed, report)
-    )
+    if not report.valid:
+        return Judged(report, 0, ())
+    found = differences(inputs.problem, inputs.architecture, inputs.mapping, executed, report, approximations)
+    return Judged(report, compared(executed, report), found)
 
 
 def _legality(inputs: InputSet) -> list[Any]:
@@ -98,11 +110,7 @@ def _legality(inputs: InputSet) -> list[Any]:
     return list(legality(inputs.problem, inputs.architecture, inputs.mapping).reasons)
 
 
-def _data(
-    inputs: InputSet, executed: Report, others: list[Report], found: list[tuple[Difference, ...]]
-) -> dict[str, Any]:
-    from tilewright.comparison import compared
-
+def _data(inputs: InputSet, executed: Report, others: list[Judged]) -> dict[str, Any]:
     ran = executed.execution
     return {
         "schema_version": 1,
@@ -114,15 +122,16 @@ def _data(
         "executed": executed.model_dump(mode="json"),
         "models": [
             {
-                "model": report.model,
-                "valid": report.valid,
-                "reasons": [reason.model_dump(mode="json") for reason in report.reasons],
-                "cycles": report.cycles,
-                "energy_pj": report.energy_pj,
-                "compared": compared(executed, report),
-                "differences": [each.model_dump(mode="json") for each in differences],
+                "model": other.report.model,
+                "valid": other.report.valid,
+                "reasons": [reason.model_dump(mode="json") for reason in other.report.reasons],
+                "warnings": list(other.report.warnings),
+                "cycles": other.report.cycles,
+                "energy_pj": other.report.energy_pj,
+                "compared": other.compared,
+                "differences": [each.model_dump(mode="json") for each in other.differences],
             }
-            for report, differences in zip(others, found, strict=True)
+            for other in others
         ],
     }
 
@@ -151,31 +160,34 @@ def _print_judgement(inputs: InputSet, executed: Report) -> None:
         out.print(f"  energy {figure(executed.energy_pj)} pJ, {figure(executed.cycles)} cycles")
 
 
-def _print_differences(executed: Report, report: Report, found: tuple[Difference, ...]) -> None:
+def _print_differences(other: Judged) -> None:
     from rich.table import Table
 
     from tilewright.cli.common import console, figure
-    from tilewright.comparison import compared
 
-    out = console()
+    out, report = console(), other.report
     if not report.valid:
         out.print(f"{report.model} does not price it:")
         for reason in report.reasons:
             out.print(f"  - {reason}")
         return
+    for warning in report.warnings:
+        out.print(f"{report.model} warns: {warning}")
     figures = f"energy {figure(report.energy_pj)} pJ, {figure(report.cycles)} cycles"
-    if not found:
-        out.print(f"{report.model}: all {compared(executed, report)} counts are what really happens; {figures}")
+    if not other.differences:
+        out.print(f"{report.model}: all {other.compared} counts are what really happens; {figures}")
         return
-    out.print(f"{report.model}: {len(found)} of {compared(executed, report)} counts differ; {figures}")
+    out.print(f"{report.model}: {len(other.differences)} of {other.compared} counts differ; {figures}")
     table = Table(box=None, pad_edge=False)
     for column in ("level", "tensor", "action"):
         table.add_column(column)
     for column in ("executed", report.model):
         table.add_column(column, justify="right")
     table.add_column("because", overflow="fold")
-    for each in found:
-        causes = "; ".join(cause.message for cause in each.causes) or "no known approximation explains it"
+    for each in other.differences:
+        causes = (
+            "; ".join(cause.message for cause in each.causes) or "no approximation that the model declares explains it"
+        )
         table.add_row(each.level, each.tensor, each.action, figure(each.executed), figure(each.counted), causes)
     out.print(table)
     out.print("  counts are words per instance, averages over the instances that work")

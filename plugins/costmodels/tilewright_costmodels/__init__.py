@@ -56,6 +56,15 @@ def tilewright_plugins() -> list[CostModelSpec]:
             factory=_timeloop,
             options=TimeloopOptions,
             capabilities=Capabilities(imperfect_factors=False),
+            approximations=(
+                "link_transfers",
+                "holes",
+                "halo",
+                "sliding",
+                "two_iterations",
+                "bypass",
+                "first_reads",
+            ),
         ),
         CostModelSpec(
             name="oracle",
