@@ -11,18 +11,23 @@ from typing import Protocol, runtime_checkable
 from tilewright.architecture import Architecture
 from tilewright.conformability import Verdict
 from tilewright.constraints import Constraints
+from tilewright.directives import DirectiveProgram
 from tilewright.mapping import Mapping
 from tilewright.problem import Problem
 
 
 @dataclass(frozen=True)
 class InputSet:
-    """What a tool's input files say together; absent parts are None. `warnings` lists what could not be kept."""
+    """What a tool's input files say together; absent parts are None. `warnings` lists what could not be kept.
+
+    `directives` are whole programs in the data-centric notation, for models that take them as they are.
+    """
 
     problem: Problem | None = None
     architecture: Architecture | None = None
     mapping: Mapping | None = None
     constraints: Constraints | None = None
+    directives: DirectiveProgram | None = None
     warnings: tuple[str, ...] = ()
     model_options: MappingOf[str, object] = field(default_factory=dict)
 

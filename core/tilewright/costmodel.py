@@ -11,6 +11,7 @@ import numpy as np
 
 from tilewright.architecture import Architecture
 from tilewright.batch import Bools, Floats, MappingBatch
+from tilewright.directives import DirectiveProgram
 from tilewright.mapping import Mapping
 from tilewright.problem import Problem
 from tilewright.report import Report
@@ -82,6 +83,15 @@ class CostModel(Protocol):
 
     def bind(self, problem: Problem, architecture: Architecture) -> Evaluator:
         """Precompute for this pair. Raises NotConformableError early if the model cannot take it."""
+        ...
+
+
+@runtime_checkable
+class DirectiveModel(Protocol):
+    """A cost model that takes programs of directives too, as they are."""
+
+    def explain_directives(self, program: DirectiveProgram) -> tuple[Report, ...]:
+        """One report per layer; a layer the model cannot take has `valid` false and the reasons."""
         ...
 
 

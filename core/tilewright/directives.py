@@ -6,15 +6,28 @@ core: adapters read and write it, and a cost model that understands it takes it 
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import math
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from tilewright.document import Model
 from tilewright.frozen import FrozenDict
 
 Positive = Annotated[int, Field(ge=1, le=2**40, strict=True)]
 LayerType = Literal["CONV", "DSCONV", "NGCONV", "TRCONV", "GEMM"]
+
+WINDOWS = {"Y": "R", "X": "S"}
+"""Rows and columns -> the filter dimension that slides along them."""
+
+NEEDED: dict[LayerType, str] = {
+    "CONV": "KCRSYX",
+    "DSCONV": "CRSYX",
+    "NGCONV": "GKCRSYX",
+    "TRCONV": "KCRSYX",
+    "GEMM": "MNK",
+}
+"""Dimensions that a layer of each type must have."""
 
 
 class Map(Model):
@@ -50,8 +63,28 @@ class DirectiveLayer(Model):
     levels: tuple[tuple[Map, ...], ...] = Field(min_length=1)
     cluster_sizes: tuple[Positive, ...] = ()
 
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        for name in NEEDED[self.type]:
+            if name not in self.dimensions:
+                raise ValueError(f"{self.type} needs dimension {name}")
+        return self
+
     def stride(self, dimension: str) -> int:
         return self.strides.get(dimension, 1)
+
+    def outputs(self, dimension: str) -> int:
+        """Results along a dimension: for Y and X of a convolution the positions of the window, else its size."""
+        size = self.dimensions[dimension]
+        if self.type == "GEMM" or dimension not in WINDOWS:
+            return size
+        return max(0, (size - self.dimensions[WINDOWS[dimension]]) // self.stride(dimension) + 1)
+
+    @property
+    def macs(self) -> int:
+        """Operations the layer needs. A depthwise layer has one filter per channel, whatever its K."""
+        names = set(self.dimensions) - ({"K"} if self.type == "DSCONV" else set())
+        return math.prod(self.outputs(name) for name in names)
 
 
 class DirectiveHardware(Model):

@@ -26,12 +26,18 @@ def evaluate_command(
 ) -> None:
     """Price a mapping. A mapping file written by `map` needs nothing else; --problem and --arch override."""
     from tilewright.cli.common import key_values, note, print_json
+    from tilewright.cli.directives import price_directives
 
     inputs = _from_notation(notation, files or []) if notation else read_inputs(mapping, problem, arch, files)
     for warning in inputs.warnings:
         note(f"warning: {warning}")
     options = key_values(model_option or [], "--model-option")
-    reports = [price(inputs, name, options) for name in model or ["timeloop"]]
+    if inputs.directives is None:
+        reports = [price(inputs, name, options) for name in model or ["timeloop"]]
+    else:
+        reports = [
+            report for name in model or ["maestro"] for report in price_directives(inputs.directives, name, options)
+        ]
     if json:
         print_json({"schema_version": 1, "results": [report_data(report) for report in reports]})
     else:
@@ -52,7 +58,7 @@ def _from_notation(notation: str, files: list[Path]) -> InputSet:
     if not files:
         raise InputError("--from needs the files to read", hint=f"tilewright evaluate --from {notation} FILE...")
     inputs = installed().make(AdapterSpec, notation).parse(files)
-    for what in ("problem", "architecture", "mapping"):
+    for what in ("problem", "architecture", "mapping") if inputs.directives is None else ():
         if getattr(inputs, what) is None:
             names = ", ".join(str(file) for file in files)
             raise InputError(f"{names}: no {what} in these files", hint="give all files of the set")

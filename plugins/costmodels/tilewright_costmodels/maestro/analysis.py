@@ -33,6 +33,11 @@ class Step:
     cycles: int
     active_pes: float
 
+    @property
+    def busiest(self) -> int:
+        """Elements on the busier way, down or up."""
+        return max(sum(self.ingress.values()), self.egress)
+
 
 @dataclass
 class Analysis:

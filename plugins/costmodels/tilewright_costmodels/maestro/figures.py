@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.conformability import Reason
-from tilewright.directives import DirectiveHardware, DirectiveLayer
+from tilewright.directives import WINDOWS, DirectiveHardware, DirectiveLayer
 from tilewright.errors import NotConformableError
 from tilewright_costmodels.maestro.analysis import Analysis, Analyst, Step
 from tilewright_costmodels.maestro.levels import Level, complete
-from tilewright_costmodels.maestro.operation import FILTER, INPUT, OUTPUT, SLIDES, tensors
+from tilewright_costmodels.maestro.operation import FILTER, INPUT, OUTPUT, tensors
 
 L1_ENERGY, L2_ENERGY = 1.68, 18.61
 """Energy of one access, in units of one MAC."""
@@ -114,12 +114,14 @@ class Figures:
         }
         return row
 
+    @property
+    def peak_bandwidth(self) -> int:
+        """Elements per cycle that the busiest step needs to hide its transfers."""
+        return max((step.busiest // step.compute_delay for step in self.steps), default=0)
+
     def _bandwidth(self) -> dict[str, Figure]:
-        peak, average = 0, 0
-        for step in self.steps:
-            busiest = max(sum(step.ingress.values()), step.egress)
-            peak = max(peak, busiest // step.compute_delay)
-            average += step.occurrences * busiest // step.compute_delay
+        peak = self.peak_bandwidth
+        average = sum(step.occurrences * step.busiest // step.compute_delay for step in self.steps)
         last = sum(self.steps[-1].ingress.values()) if self.steps else 0
         return {
             "noc_bw_req_elements_per_cycle": peak,
@@ -192,9 +194,9 @@ def _tensor_figures(layer: DirectiveLayer, levels: tuple[Level, ...], analysis: 
 
 
 def _unstrided_outputs(layer: DirectiveLayer, dimension: str) -> int:
-    if layer.type == "GEMM" or dimension not in SLIDES:
+    if layer.type == "GEMM" or dimension not in WINDOWS:
         return layer.dimensions[dimension]
-    return layer.dimensions[dimension] - layer.dimensions[SLIDES[dimension]] + 1
+    return layer.dimensions[dimension] - layer.dimensions[WINDOWS[dimension]] + 1
 
 
 def _offchip_bandwidth(analysis: Analysis) -> int:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tilewright.conformability import Reason
-from tilewright.directives import DirectiveHardware, DirectiveLayer, Map
+from tilewright.directives import WINDOWS, DirectiveHardware, DirectiveLayer, Map
 from tilewright.errors import NotConformableError
-from tilewright_costmodels.maestro.operation import FILTER, INPUT, SLIDES, needed, tensors
+from tilewright_costmodels.maestro.operation import FILTER, INPUT, tensors
 
 MAX_LEVELS = 4
 
@@ -52,7 +52,7 @@ class Level:
     def output_extents(self) -> dict[str, Extent]:
         """The same for the output, whose Y and X are rows and columns of results. Strides are not regarded."""
         result = dict(self.extents)
-        for position, window in SLIDES.items():
+        for position, window in WINDOWS.items():
             if position not in self.extents:
                 continue
             outer, inner = self.extents[position], self.extents[window]
@@ -122,9 +122,6 @@ def _faults(layer: DirectiveLayer, hardware: DirectiveHardware) -> list[Reason]:
         return Reason(code=code, where=f"layer {layer.name}{', ' if where else ''}{where}", message=message)
 
     reasons = []
-    for letter in needed(layer):
-        if letter not in layer.dimensions:
-            reasons.append(reason("dimension", letter, f"{layer.type} needs dimension {letter}"))
     if len(layer.levels) != len(layer.cluster_sizes) + 1:
         reasons.append(reason("levels", "", "there must be one level more than Cluster directives"))
     if len(layer.levels) > MAX_LEVELS:
@@ -153,15 +150,15 @@ def _level_faults(layer: DirectiveLayer, maps: tuple[Map, ...], index: int) -> l
         found.append(("repeated", f"dimension {name} is listed twice, which gives wrong counts or none"))
     for each in maps:
         name = each.dimension.rstrip("'")
-        if each.dimension != name and (name not in SLIDES or layer.type == "GEMM"):
+        if each.dimension != name and (name not in WINDOWS or layer.type == "GEMM"):
             found.append(("dimension", f"{each}: only Y and X have an output form"))
         elif name not in letters and not (name == "K" and layer.type == "DSCONV" and len(layer.levels) == 1):
             found.append(("dimension", f"{each}: tensors of {layer.type} have no dimension {name}"))
         elif name not in layer.dimensions:
             found.append(("dimension", f"{each}: the layer has no dimension {name}"))
-        elif each.dimension != name and SLIDES[name] not in names:
-            found.append(("window", f"{each}: no directive on {SLIDES[name]} in this level says how wide a window is"))
-        elif name in SLIDES.values() and layer.type != "GEMM" and not each.spatial:
+        elif each.dimension != name and WINDOWS[name] not in names:
+            found.append(("window", f"{each}: no directive on {WINDOWS[name]} in this level says how wide a window is"))
+        elif name in WINDOWS.values() and layer.type != "GEMM" and not each.spatial:
             if each.offset != each.size:
                 found.append(("window", f"{each}: the offset must equal the size"))
             elif index == 0 and each.size != layer.dimensions[name]:
@@ -175,7 +172,7 @@ def _input_centric(maps: tuple[Map, ...]) -> tuple[Map, ...]:
     result = []
     for each in maps:
         name = each.dimension.rstrip("'")
-        wider = sizes[SLIDES[name]] - 1 if each.dimension != name else 0
+        wider = sizes[WINDOWS[name]] - 1 if each.dimension != name else 0
         result.append(each.model_copy(update={"dimension": name, "size": each.size + wider}))
     return tuple(result)
 
@@ -199,7 +196,7 @@ def _strided(maps: tuple[Map, ...], layer: DirectiveLayer, inner: bool) -> tuple
     result = []
     for each in maps:
         stride = layer.stride(each.dimension)
-        window = layer.dimensions[SLIDES[each.dimension]] if each.dimension in SLIDES and stride > 1 else 0
+        window = layer.dimensions[WINDOWS[each.dimension]] if each.dimension in WINDOWS and stride > 1 else 0
         if stride == 1 or not window or each.size < window:
             result.append(each)
             continue

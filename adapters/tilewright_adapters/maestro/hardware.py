@@ -1,0 +1,27 @@
+"""MAESTRO's hardware file: one `key: number` after another."""
+
+from __future__ import annotations
+
+from tilewright.directives import DirectiveHardware
+from tilewright_adapters.maestro.words import Words
+
+KEYS = {
+    "num_pes": "num_pes",
+    "l1_size_cstr": "l1_size",
+    "l2_size_cstr": "l2_size",
+    "noc_bw_cstr": "noc_bandwidth",
+    "NoC_NumHops": "noc_latency",
+    "offchip_bw_cstr": "offchip_bandwidth",
+}
+"""MAESTRO's word -> ours. In a file the latency is the number of hops."""
+
+
+def read_hardware(words: Words) -> DirectiveHardware:
+    """Raises InputError with the line."""
+    found: dict[str, int] = {}
+    while words.next:
+        key = words.one_of(KEYS, "key of a hardware file")
+        if KEYS[key] in found:
+            raise words.error(f"{key} is given twice")
+        found[KEYS[key]] = words.number(key, least=0 if key == "NoC_NumHops" else 1)
+    return DirectiveHardware.model_validate(found)

@@ -1,0 +1,184 @@
+"""MAESTRO's mapping file: a network of layers, each with its dataflow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pydantic import ValidationError
+
+from tilewright.directives import DirectiveLayer, Map
+from tilewright_adapters.maestro.words import Words
+
+TYPES = ("CONV", "DSCONV", "NGCONV", "TRCONV", "GEMM")
+NO_LAYERS = ("FC", "POOL", "LSTM")
+DIMENSIONS = ("N", "K", "C", "R", "S", "Y", "X", "Y'", "X'", "G", "M")
+_WINDOWS = {"Y": "R", "X": "S"}
+
+Levels = tuple[tuple[Map, ...], ...]
+
+
+@dataclass
+class _Draft:
+    """A layer while it is read."""
+
+    name: str
+    type: str | None = None
+    strides: dict[str, int] = field(default_factory=dict)
+    dimensions: dict[str, int] = field(default_factory=dict)
+    levels: Levels | None = None
+    cluster_sizes: tuple[int, ...] = ()
+
+
+class NetworkReader:
+    """Reads the words of one file."""
+
+    def __init__(self, words: Words) -> None:
+        self.words = words
+        self.constants: dict[str, int] = {}
+        self.layers: list[DirectiveLayer] = []
+
+    def read(self) -> tuple[str, tuple[DirectiveLayer, ...]]:
+        """Name of the network and its layers. Raises InputError with the line."""
+        words = self.words
+        while words.next == "Constant":
+            self._constant()
+        words.expect("Network")
+        name = words.take()
+        words.expect("{")
+        while words.next != "}":
+            if words.next == "Constant":
+                self._constant()
+                continue
+            words.expect("Layer")
+            self._layer()
+        words.expect("}")
+        if words.next:
+            raise words.error(f"nothing may follow the network, found '{words.next}'")
+        if not self.layers:
+            raise words.error("the network has no layer")
+        return name, tuple(self.layers)
+
+    def _constant(self) -> None:
+        self.words.expect("Constant")
+        name = self.words.take()
+        self.constants[name] = self.words.number(f"constant {name}")
+
+    def _layer(self) -> None:
+        words = self.words
+        draft = _Draft(words.take())
+        words.expect("{")
+        while words.next != "}":
+            match words.one_of(("Type", "Stride", "Dimensions", "Dataflow"), "part of a layer"):
+                case "Type":
+                    draft.type = self._type()
+                case "Stride":
+                    if draft.dimensions:
+                        raise words.error("Stride must come before Dimensions")
+                    draft.strides = self._sizes("stride", ("X", "Y"))
+                case "Dimensions":
+                    draft.dimensions = self._dimensions(draft)
+                case _:
+                    if not draft.dimensions:
+                        raise words.error("Dimensions must come before Dataflow")
+                    draft.levels, draft.cluster_sizes = self._dataflow(draft)
+        self._finish(draft)
+        words.expect("}")
+
+    def _type(self) -> str:
+        if self.words.next in NO_LAYERS:
+            message = f"MAESTRO knows the word {self.words.next} but makes no layer of it"
+            raise self.words.error(message, hint="write FC as GEMM or as CONV over 1 x 1")
+        return self.words.one_of(TYPES, "layer type")
+
+    def _sizes(self, what: str, known: tuple[str, ...]) -> dict[str, int]:
+        self.words.expect("{")
+        sizes: dict[str, int] = {}
+        while self.words.next != "}":
+            name = self.words.one_of(known, "dimension")
+            if name in sizes:
+                raise self.words.error(f"{what} {name} is given twice")
+            sizes[name] = self._number(f"{what} {name}", sizes)
+        self.words.expect("}")
+        return sizes
+
+    def _dimensions(self, draft: _Draft) -> dict[str, int]:
+        """Output rows and columns, where given, are turned into input ones."""
+        sizes = self._sizes("size of", DIMENSIONS)
+        for name, window in _WINDOWS.items():
+            outputs = sizes.pop(f"{name}'", None)
+            if outputs is None:
+                continue
+            if name in sizes:
+                raise self.words.error(f"both {name} and {name}' are given; only one may be")
+            if window not in sizes:
+                raise self.words.error(f"{name}' needs {window} to know how many inputs that takes")
+            sizes[name] = (outputs - 1) * draft.strides.get(name, 1) + sizes[window]
+        return sizes
+
+    def _number(self, what: str, sizes: dict[str, int]) -> int:
+        """A number, a constant, or `Sz(R)`: the size of a dimension of the layer."""
+        words = self.words
+        if words.next in self.constants:
+            return self.constants[words.take()]
+        if words.next != "Sz":
+            return words.number(what)
+        words.take()
+        return sizes[words.one_of(sizes, "dimension of this layer")]
+
+    def _dataflow(self, draft: _Draft) -> tuple[Levels, tuple[int, ...]]:
+        words = self.words
+        words.expect("{")
+        levels: list[list[Map]] = [[]]
+        clusters: list[int] = []
+        while words.next != "}":
+            directive = words.one_of(("TemporalMap", "SpatialMap", "Cluster"), "directive")
+            size = self._number(f"size of {directive}", draft.dimensions)
+            if directive == "Cluster":
+                if words.next in ("P", "L"):
+                    words.take()
+                clusters.append(size)
+                levels.append([])
+                continue
+            offset = self._number(f"offset of {directive}", draft.dimensions)
+            dimension = words.one_of(DIMENSIONS, "dimension")
+            if dimension.rstrip("'") not in draft.dimensions:
+                words.position -= 1
+                has = " ".join(draft.dimensions)
+                raise words.error(f"layer {draft.name} has no dimension {dimension}; it has {has}")
+            levels[-1].append(Map(spatial=directive == "SpatialMap", size=size, offset=offset, dimension=dimension))
+        words.expect("}")
+        return tuple(tuple(level) for level in levels), tuple(clusters)
+
+    def _finish(self, draft: _Draft) -> None:
+        levels, clusters = draft.levels, draft.cluster_sizes
+        if draft.type is None:
+            raise self.words.error(f"layer {draft.name} has no Type")
+        if not draft.dimensions:
+            raise self.words.error(f"layer {draft.name} has no Dimensions")
+        if levels is None:
+            if not self.layers:
+                raise self.words.error(f"layer {draft.name} has no Dataflow, and no layer before to copy it from")
+            levels, clusters = self.layers[-1].levels, self.layers[-1].cluster_sizes
+        try:
+            layer = DirectiveLayer.model_validate(
+                {
+                    "name": draft.name,
+                    "type": draft.type,
+                    "dimensions": draft.dimensions,
+                    "strides": draft.strides,
+                    "levels": levels,
+                    "cluster_sizes": clusters,
+                }
+            )
+        except ValidationError as error:
+            raise self.words.error(f"layer {draft.name}: {error.errors()[0]['msg']}") from None
+        self.layers.append(layer)
+
+
+FileKind = Literal["mapping", "hardware"]
+
+
+def kind_of(words: Words) -> FileKind:
+    """A mapping file opens with Network or Constant."""
+    return "mapping" if words.next in ("Network", "Constant") else "hardware"

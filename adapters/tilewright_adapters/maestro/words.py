@@ -1,0 +1,79 @@
+"""Words of MAESTRO's files with the place of each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from tilewright.document import MAX_BYTES, suggestion
+from tilewright.errors import InputError, Location
+
+_WORD = re.compile(r"[^\s,:;()\->]+")
+"""Blanks, commas, colons, semicolons, parentheses, minus and greater-than only separate."""
+
+
+class Words:
+    """A file word by word. Braces are words only where blanks separate them, as in MAESTRO; `//` starts a comment."""
+
+    def __init__(self, text: str, source: str) -> None:
+        self.source = source
+        self.position = 0
+        self.words: list[tuple[str, Location]] = []
+        for number, line in enumerate(text.splitlines(), start=1):
+            for match in _WORD.finditer(line.partition("//")[0]):
+                self.words.append((match[0], Location(source, number, match.start() + 1)))
+
+    @property
+    def next(self) -> str:
+        """The word ahead; empty at the end of the file."""
+        return self.words[self.position][0] if self.position < len(self.words) else ""
+
+    def take(self) -> str:
+        word = self.next
+        self.position += 1
+        return word
+
+    def expect(self, word: str) -> None:
+        if self.next != word:
+            raise self.error(f"expected '{word}', found {self._found()}", hint=self._braces())
+        self.take()
+
+    def one_of(self, known: Iterable[str], what: str) -> str:
+        """The next word, which must be one of `known`."""
+        known = tuple(known)
+        if self.next not in known:
+            hint = self._braces() or f"known: {', '.join(known)}"
+            raise self.error(f"{self._found()} is no {what}{suggestion(self.next, known)}", hint=hint)
+        return self.take()
+
+    def number(self, what: str, least: int = 1) -> int:
+        """A whole number."""
+        if not re.fullmatch(r"[0-9]{1,12}", self.next) or int(self.next) < least:
+            raise self.error(f"{what} must be a whole number from {least} to 10^12, found {self._found()}")
+        return int(self.take())
+
+    def error(self, message: str, *, hint: str | None = None) -> InputError:
+        """About the word ahead."""
+        last = min(self.position, len(self.words) - 1)
+        place = self.words[last][1] if self.words else Location(self.source)
+        return InputError(message, location=place, hint=hint)
+
+    def _found(self) -> str:
+        return f"'{self.next}'" if self.next else "the end of the file"
+
+    def _braces(self) -> str | None:
+        apart = ("{" in self.next or "}" in self.next) and len(self.next) > 1
+        return "braces must be separated by blanks" if apart else None
+
+
+def read_words(path: Path) -> Words:
+    """Raises InputError: no such file, too large, not text."""
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise InputError(f"{path} has {path.stat().st_size} bytes; at most {MAX_BYTES} are read")
+        return Words(path.read_text(encoding="utf-8"), str(path))
+    except FileNotFoundError:
+        raise InputError(f"there is no file {path}", hint="check the path") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read {path}: {error}") from None

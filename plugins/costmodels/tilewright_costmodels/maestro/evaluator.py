@@ -1,0 +1,113 @@
+"""MAESTRO bound to a problem and an architecture of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tilewright.architecture import Architecture, Cluster, Memory
+from tilewright.conformability import Reason
+from tilewright.costmodel import ScalarEvaluator
+from tilewright.errors import NotConformableError
+from tilewright.frozen import FrozenDict
+from tilewright.legality import legality
+from tilewright.mapping import Mapping
+from tilewright.problem import Problem, Tensor
+from tilewright.report import LevelReport, Report, TensorCounts
+from tilewright_costmodels.maestro.doubts import doubts, shortages
+from tilewright_costmodels.maestro.figures import Figures, figures_of
+from tilewright_costmodels.maestro.hardware import plan_of
+from tilewright_costmodels.maestro.report import MaestroReport, levels_of
+from tilewright_costmodels.maestro.roles import roles_of
+from tilewright_costmodels.maestro.translation import directives_of
+
+NO_DRAM = "MAESTRO has no DRAM energy: the energy is that of L2, L1 and compute"
+
+
+class MaestroEvaluator(ScalarEvaluator):
+    """Prices mappings by translating them to directives. Energies are those of the architecture."""
+
+    def __init__(self, problem: Problem, architecture: Architecture, faithful: bool) -> None:
+        """Raises NotConformableError: no layer or no hardware of MAESTRO is like this."""
+        self.problem = problem
+        self.architecture = architecture
+        self.faithful = faithful
+        self.roles = roles_of(problem)
+        self.plan = plan_of(architecture)
+
+    def explain(self, mapping: Mapping) -> Report:
+        """The full account; `valid` false and every reason for a mapping that is illegal or has no directives."""
+        verdict = legality(self.problem, self.architecture, mapping)
+        if not verdict:
+            return self._invalid(verdict.reasons)
+        try:
+            figures = figures_of(*directives_of(self.problem, mapping, self.roles, self.plan))
+        except NotConformableError as error:
+            return self._invalid(error.reasons)
+        overflows = tuple(self._overflows(figures))
+        if overflows and not self.faithful:
+            return self._invalid(overflows, tuple(doubts(figures)))
+        return self._report(figures, tuple(map(str, overflows)))
+
+    def _invalid(self, reasons: tuple[Reason, ...], warnings: tuple[str, ...] = ()) -> Report:
+        name, macs = self.problem.name, self.problem.macs
+        return Report(model="maestro", problem=name, valid=False, reasons=reasons, warnings=warnings, macs=macs)
+
+    def _report(self, figures: Figures, warnings: tuple[str, ...]) -> MaestroReport:
+        levels = tuple(
+            self._level(cluster, level) for cluster, level in zip((self.plan.l2, self.plan.l1), levels_of(figures), strict=True)
+        )  # fmt: skip
+        compute = figures.num_macs * self.architecture.compute.energy_per_operation_pj
+        energy = compute + sum(level.energy_pj for level in levels)
+        cycles = figures.runtime_cycles
+        notes = (NO_DRAM,) if self.plan.dram else ()
+        return MaestroReport(
+            model="maestro",
+            problem=self.problem.name,
+            valid=True,
+            warnings=(*doubts(figures), *shortages(figures), *warnings, *notes),
+            macs=self.problem.macs,
+            cycles=cycles,
+            energy_pj=energy,
+            edp=energy * cycles,
+            utilization=figures.num_macs / (self.architecture.compute_instances * cycles),
+            compute_energy_pj=compute,
+            levels=levels,
+            columns=FrozenDict(figures.columns()),
+        )
+
+    def _level(self, cluster: Cluster, level: LevelReport) -> LevelReport:
+        """The same counts under the cluster's and the tensors' names, at the energies of its memories."""
+        counts = {}
+        for role, tensor in self.roles.tensors.items():
+            memory = _memory(cluster, tensor)
+            counts[tensor.name] = level.tensors[role].model_copy(
+                update={"energy_pj": _energy_pj(memory, level.tensors[role])}
+            )
+        energy = sum(count.energy_pj for count in counts.values())
+        return level.model_copy(update={"name": cluster.name, "tensors": FrozenDict(counts), "energy_pj": energy})
+
+    def _overflows(self, figures: Figures) -> Iterator[Reason]:
+        """Memories that MAESTRO's requirement (two copies of a tile) does not fit."""
+        for cluster, which in ((self.plan.l2, "l2_size_req"), (self.plan.l1, "l1_size_req")):
+            for memory in cluster.memories:
+                need = sum(
+                    getattr(figures.tensors[role], which)
+                    for role, tensor in self.roles.tensors.items()
+                    if _memory(cluster, tensor) is memory
+                )
+                if memory.capacity_words is not None and need > memory.capacity_words:
+                    message = f"MAESTRO asks for {need} words (two copies of every tile), {memory.capacity_words} fit"
+                    yield Reason(code="capacity", where=memory.name, message=message)
+
+
+def _memory(cluster: Cluster, tensor: Tensor) -> Memory:
+    memory = cluster.memory_for(tensor)
+    assert memory is not None, "the mapping is legal and keeps every tensor here"
+    return memory
+
+
+def _energy_pj(memory: Memory, counts: TensorCounts) -> float:
+    update = memory.write_energy_pj if memory.update_energy_pj is None else memory.update_energy_pj
+    return (
+        counts.reads * memory.read_energy_pj + counts.fills * memory.write_energy_pj + counts.updates * update
+    ) / memory.block_words
