@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -146,23 +145,22 @@ def test_an_empty_space_is_told(tilewright: Command, tmp_path: Path) -> None:
 
 
 def test_interrupting_keeps_what_is_done(tmp_path: Path) -> None:
-    words = ["map", "resnet50", "--arch", "eyeriss", "--seconds", "30", "-o", str(tmp_path), "--json"]
+    folder = tmp_path / "out"
+    words = ["map", "resnet50", "--arch", "eyeriss", "--seconds", "60", "-o", str(folder), "--json"]
     code = "from tilewright.cli import main; main()"
     process = subprocess.Popen(
-        [sys.executable, "-c", code, *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ.copy(),
+        [sys.executable, "-c", code, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    deadline = time.monotonic() + 60
-    time.sleep(5)  # imports are over and the first layer is being searched
+    deadline = time.monotonic() + 120
+    while not folder.exists() and time.monotonic() < deadline:  # it is made when all inputs are read
+        time.sleep(0.1)
+    time.sleep(3)  # the first layer is being searched
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=deadline - time.monotonic())
+    out, err = process.communicate(timeout=120)
     assert process.returncode == 1, err
     assert "interrupted" in err and "Traceback" not in err
     data = json.loads(out)
     assert data["layers"][-1]["search"]["stop"] == "cancelled"
     assert data["layers"][-1]["best"]["valid"]
-    assert (tmp_path / data["layers"][-1]["best"]["mapping_file"]).exists()
-    assert json.loads((tmp_path / "summary.json").read_text()) == data
+    assert (folder / data["layers"][-1]["best"]["mapping_file"]).exists()
+    assert json.loads((folder / "summary.json").read_text()) == data
