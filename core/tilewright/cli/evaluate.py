@@ -27,6 +27,7 @@ def evaluate_command(
     """Price a mapping. A mapping file written by `map` needs nothing else; --problem and --arch override."""
     from tilewright.cli.common import key_values, note, print_json
     from tilewright.cli.directives import price_directives
+    from tilewright.cli.sidebyside import disagreements, print_side_by_side
 
     inputs = _from_notation(notation, files or []) if notation else read_inputs(mapping, problem, arch, files)
     for warning in inputs.warnings:
@@ -38,8 +39,14 @@ def evaluate_command(
         reports = [
             report for name in model or ["maestro"] for report in price_directives(inputs.directives, name, options)
         ]
+    together = len(reports) > 1 and inputs.directives is None
     if json:
-        print_json({"schema_version": 1, "results": [report_data(report) for report in reports]})
+        data: dict[str, Any] = {"schema_version": 1, "results": [report_data(report) for report in reports]}
+        if together:
+            data["differences"] = disagreements(reports)
+        print_json(data)
+    elif together:
+        print_side_by_side(reports)
     else:
         for report in reports:
             print_report(report)

@@ -132,3 +132,26 @@ def test_problem_and_architecture_may_be_named(tilewright: Command, files: dict[
         "--problem", "Z[M,N] += A[M,K] * B[K,N]; M=4 N=6 K=8",
     )  # fmt: skip
     assert ran.code == 0 and "48 cycles" in ran.out
+
+
+def test_several_models_stand_side_by_side_with_an_account(tilewright: Command, files: dict[str, Path]) -> None:
+    both = [*words(files), "--model", "timeloop", "--model", "oracle"]
+    data = tilewright(*both, "--json").data
+    assert [result["model"] for result in data["results"]] == ["timeloop", "oracle"]
+    assert data["differences"] == []  # nothing slides and nothing is bypassed: Timeloop is exact
+    assert "timeloop, oracle agree on every count" in tilewright(*both).out
+
+    files["problem"].write_text(PROBLEM.replace("projection: [M, K]", "projection: [M + K]"))
+    data = tilewright(*both, "--json").data
+    assert data["differences"]
+    for row in data["differences"]:
+        assert set(row["counts"]) == {"timeloop", "oracle"} and len(set(row["counts"].values())) == 2
+    assert "where they differ" in tilewright(*both).out
+
+
+def test_a_refusal_is_a_row_with_its_reason(tilewright: Command, files: dict[str, Path]) -> None:
+    files["mapping"].write_text(
+        MAPPING.replace("temporal_tile_sizes: {N: 2, K: 4}", "temporal_tile_sizes: {N: 4, K: 4}")
+    )
+    ran = tilewright(*words(files), "--model", "timeloop", "--model", "oracle")
+    assert ran.code == 0 and "[imperfect]" in ran.out and "oracle" in ran.out
