@@ -19,7 +19,16 @@ def _timeloop(options: BaseModel) -> Adapter:
     return TimeloopAdapter()
 
 
+def _maestro(options: BaseModel) -> Adapter:
+    from tilewright_adapters.maestro import MaestroAdapter
+
+    return MaestroAdapter()
+
+
 @hookimpl
 def tilewright_plugins() -> list[AdapterSpec]:
     """The built-in adapters."""
-    return [AdapterSpec(name="timeloop", summary="Timeloop v0.2 and v0.3 input files (reading).", factory=_timeloop)]
+    return [
+        AdapterSpec(name="timeloop", summary="Timeloop v0.2 and v0.3 input files (reading).", factory=_timeloop),
+        AdapterSpec(name="maestro", summary="MAESTRO mapping and hardware files (reading).", factory=_maestro),
+    ]

@@ -46,6 +46,25 @@ def _oracle(options: OracleOptions) -> CostModel:
     return OracleModel(max_operations=options.max_operations)
 
 
+class MaestroOptions(BaseModel):
+    """Options of `maestro`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    faithful: bool = Field(
+        default=False, description="buffers too small for MAESTRO's requirement are a warning only, as with MAESTRO"
+    )
+    simd_lanes: int | None = Field(
+        default=None, ge=1, description="MACs per PE and cycle for MAESTRO's own files, which cannot say it"
+    )
+
+
+def _maestro(options: MaestroOptions) -> CostModel:
+    from tilewright_costmodels.maestro.model import MaestroModel
+
+    return MaestroModel(faithful=options.faithful, simd_lanes=options.simd_lanes)
+
+
 @hookimpl
 def tilewright_plugins() -> list[CostModelSpec]:
     """The built-in cost models."""
@@ -65,6 +84,18 @@ def tilewright_plugins() -> list[CostModelSpec]:
                 "bypass",
                 "first_reads",
             ),
+        ),
+        CostModelSpec(
+            name="maestro",
+            summary="MAESTRO's data-centric analysis, equal to it on the same inputs.",
+            factory=_maestro,
+            options=MaestroOptions,
+            capabilities=Capabilities(
+                operations=("conv1d", "conv2d", "depthwise_conv1d", "depthwise_conv2d", "gemm"),
+                max_operands=2,
+                uneven_mappings=False,
+            ),
+            approximations=("remainder", "halo", "sliding", "first_reads"),
         ),
         CostModelSpec(
             name="oracle",

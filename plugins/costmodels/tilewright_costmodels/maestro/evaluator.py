@@ -53,9 +53,8 @@ class MaestroEvaluator(ScalarEvaluator):
         return Report(model="maestro", problem=name, valid=False, reasons=reasons, warnings=warnings, macs=macs)
 
     def _report(self, figures: Figures, warnings: tuple[str, ...]) -> MaestroReport:
-        levels = tuple(
-            self._level(cluster, level) for cluster, level in zip((self.plan.l2, self.plan.l1), levels_of(figures), strict=True)
-        )  # fmt: skip
+        clusters = zip((self.plan.l2, self.plan.l1), levels_of(figures), strict=True)
+        levels = tuple(row for cluster, level in clusters for row in self._rows(cluster, level))
         compute = figures.num_macs * self.architecture.compute.energy_per_operation_pj
         energy = compute + sum(level.energy_pj for level in levels)
         cycles = figures.runtime_cycles
@@ -75,16 +74,20 @@ class MaestroEvaluator(ScalarEvaluator):
             columns=FrozenDict(figures.columns()),
         )
 
-    def _level(self, cluster: Cluster, level: LevelReport) -> LevelReport:
-        """The same counts under the cluster's and the tensors' names, at the energies of its memories."""
-        counts = {}
-        for role, tensor in self.roles.tensors.items():
-            memory = _memory(cluster, tensor)
-            counts[tensor.name] = level.tensors[role].model_copy(
-                update={"energy_pj": _energy_pj(memory, level.tensors[role])}
+    def _rows(self, cluster: Cluster, level: LevelReport) -> Iterator[LevelReport]:
+        """The same counts per memory of the cluster, under the tensors' names and at the memories' energies."""
+        for memory in cluster.memories:
+            counts = {
+                tensor.name: level.tensors[role].model_copy(
+                    update={"energy_pj": _energy_pj(memory, level.tensors[role])}
+                )
+                for role, tensor in self.roles.tensors.items()
+                if _memory(cluster, tensor) is memory
+            }
+            energy = sum(count.energy_pj for count in counts.values())
+            yield LevelReport(
+                name=memory.name, instances=1, cycles=level.cycles, energy_pj=energy, tensors=FrozenDict(counts)
             )
-        energy = sum(count.energy_pj for count in counts.values())
-        return level.model_copy(update={"name": cluster.name, "tensors": FrozenDict(counts), "energy_pj": energy})
 
     def _overflows(self, figures: Figures) -> Iterator[Reason]:
         """Memories that MAESTRO's requirement (two copies of a tile) does not fit."""
