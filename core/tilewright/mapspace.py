@@ -287,6 +287,24 @@ class MapSpace:
                 rest = rest // 2
             yield MappingBatch(self.problem, self.skeleton, temporal[which], spatial[which], order, keep)
 
+    def reordered(self, batch: MappingBatch, most: int) -> MappingBatch:
+        """Each mapping with the first `most` orders of its loops, or all if there are fewer, as `enumerate` has them.
+
+        The innermost block of loops changes fastest; keeps stay.
+        """
+        turns = self.trips(batch) > 1
+        ways = [count_orders(turns[:, index], slot.order) for index, slot in enumerate(self.slots) if not slot.spatial]
+        each = np.minimum(np.prod(ways, axis=0), most).astype(np.int64)
+        which = np.repeat(np.arange(len(batch)), each)
+        rest = np.arange(len(which)) - np.repeat(np.cumsum(each) - each, each)
+        order = self._plain_orders(len(which))
+        blocks = [(index, slot) for index, slot in enumerate(self.slots) if not slot.spatial]
+        for (index, slot), count in reversed(list(zip(blocks, ways, strict=True))):
+            here = np.minimum(count, EXACT).astype(np.int64)[which]
+            order[:, slot.entry] = arrange(turns[which, index], slot.order, by_rank(rest % here))
+            rest = rest // here
+        return replace(batch.take(which), order=order)
+
     # -- neighbours ------------------------------------------------------------------------------------------
 
     def trips(self, batch: MappingBatch) -> Ints:
@@ -309,6 +327,28 @@ class MapSpace:
                 if (entry, split) in place:
                     tile = tile * trips[:, place[entry, split]]
         return temporal, spatial
+
+    def build(self, trips: Ints, order: Positions | None = None, keep: Bools | None = None) -> MappingBatch:
+        """Mappings of trip counts [n, slot, dimension]; `order` and `keep` as in `MappingBatch`.
+
+        Without `order` loops stand as the problem and the rules have them; without `keep` what is free is bypassed.
+        """
+        temporal, spatial = self.tiles(trips)
+        order = self.lawful(self._plain_orders(len(trips)) if order is None else order)
+        keep = np.broadcast_to(self.keeps[0], (len(trips), *self.keeps[0].shape)) if keep is None else keep
+        return MappingBatch(self.problem, self.skeleton, temporal, spatial, order, keep)
+
+    def lawful(self, order: Positions) -> Positions:
+        """Orders [n, entry, position] with the loops that a rule names put in its order, on the places they have."""
+        order = order.copy()
+        for slot in self._temporal:
+            if slot.order:
+                named = np.isin(order[:, slot.entry], slot.order)
+                places = np.argsort(~named, axis=1, kind="stable")[:, : len(slot.order)]
+                block = order[:, slot.entry].copy()
+                np.put_along_axis(block, places, np.array(slot.order, dtype=np.int8)[None], axis=1)
+                order[:, slot.entry] = block
+        return order
 
     def neighbours(self, of: MappingBatch | Mapping) -> tuple[MappingBatch, Ints]:
         """All mappings that move one prime factor of one dimension to another slot, and the row each came from, [n].
