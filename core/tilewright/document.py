@@ -52,11 +52,13 @@ class Document:
         data: dicts, lists and scalars.
         source: file name or a word for the text, used in messages.
         marks: path into `data` -> location.
+        tags: path into `data` -> the tag an application gave that value (`!Container`); the data are the same without.
     """
 
     data: Any
     source: str
     marks: Mapping[Path_, Location] = field(default_factory=dict)
+    tags: Mapping[Path_, str] = field(default_factory=dict)
 
     def locate(self, path: Path_) -> Location:
         """The place of `path`, or of its nearest known ancestor."""
@@ -71,7 +73,8 @@ class Document:
         for step in path:
             data = data[step]
         marks = {where[len(path) :]: mark for where, mark in self.marks.items() if where[: len(path)] == path}
-        return Document(data, self.source, marks)
+        tags = {where[len(path) :]: tag for where, tag in self.tags.items() if where[: len(path)] == path}
+        return Document(data, self.source, marks, tags)
 
 
 def read_document(path: str | Path) -> Document:
@@ -114,7 +117,7 @@ def parse_document(text: str, *, source: str = "<text>") -> Document:
         raise InputError("nested too deeply", location=Location(source)) from None
     finally:
         loader.dispose()
-    return Document(data, source, builder.marks)
+    return Document(data, source, builder.marks, builder.tags)
 
 
 class _Builder:
@@ -124,12 +127,15 @@ class _Builder:
         self.loader = loader
         self.source = source
         self.marks: dict[Path_, Location] = {}
+        self.tags: dict[Path_, str] = {}
 
     def build(self, node: yaml.Node, path: Path_) -> Any:
         place = Location(self.source, node.start_mark.line + 1, node.start_mark.column + 1)
         if len(self.marks) >= MAX_NODES or len(path) > MAX_DEPTH:
             raise InputError("the document is too large or too deep", location=place)
         self.marks[path] = place
+        if node.tag.startswith("!"):
+            self.tags[path] = node.tag
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, path)
         if isinstance(node, yaml.SequenceNode):

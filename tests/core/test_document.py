@@ -94,3 +94,10 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 def test_suggestions_are_made_only_when_near() -> None:
     assert suggestion("capcity", ["capacity", "name"]) == "; did you mean 'capacity'?"
     assert suggestion("zebra", ["capacity", "name"]) == ""
+
+
+def test_tags_of_applications_are_remembered_and_change_nothing() -> None:
+    document = parse_document("nodes:\n- !Container {name: chip}\n- !Nothing\nplain: !!str 1\n")
+    assert document.data == {"nodes": [{"name": "chip"}, ""], "plain": "1"}
+    assert document.tags == {("nodes", 0): "!Container", ("nodes", 1): "!Nothing"}
+    assert document.at("nodes").tags == {(0,): "!Container", (1,): "!Nothing"}
