@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.architecture import Architecture, Cluster
+from tilewright.architecture import Architecture, Cluster, Memory
 from tilewright.batch import Bools, Ints, MappingBatch
 from tilewright.conformability import Reason, Verdict
 from tilewright.document import suggestion
@@ -256,21 +256,25 @@ def _only_memory(cluster: Cluster, tensor: Tensor) -> str | None:
 def fits(architecture: Architecture, batch: MappingBatch) -> Bools:
     """Whether the tiles fit the memories, bool [n]; all entries of one memory share its capacity."""
     good = np.ones(len(batch), dtype=np.bool_)
-    for cluster in architecture.clusters:
-        for memory in cluster.memories:
-            usable = memory.usable_words
-            if usable is None:
-                continue
-            need: Numbers = _exactly(np.zeros(len(batch), dtype=np.int64), usable)
-            for index, entry in enumerate(batch.skeleton.entries):
-                if entry.target != cluster.name or not entry.holds:
-                    continue
-                for number, tensor in enumerate(batch.problem.tensors):
-                    if _only_memory(cluster, tensor) == memory.name and batch.keep[:, index, number].any():
-                        words = _tile_words(batch.problem, tensor, _exactly(batch.temporal[:, index], usable))
-                        need = need + words * batch.keep[:, index, number]
-            good &= (need <= usable).astype(np.bool_)
+    for memory in architecture.memories:
+        if memory.usable_words is not None:
+            good &= (words_needed(architecture, batch, memory) <= memory.usable_words).astype(np.bool_)
     return good
+
+
+def words_needed(architecture: Architecture, batch: MappingBatch, memory: Memory) -> Numbers:
+    """Words [n] that the tiles take in a memory; they compare with its usable words as if exact."""
+    limit = memory.usable_words or 0
+    cluster = next(each for each in architecture.clusters if memory in each.memories)
+    need: Numbers = _exactly(np.zeros(len(batch), dtype=np.int64), limit)
+    for index, entry in enumerate(batch.skeleton.entries):
+        if entry.target != cluster.name or not entry.holds:
+            continue
+        for number, tensor in enumerate(batch.problem.tensors):
+            if _only_memory(cluster, tensor) == memory.name and batch.keep[:, index, number].any():
+                words = _tile_words(batch.problem, tensor, _exactly(batch.temporal[:, index], limit))
+                need = need + words * batch.keep[:, index, number]
+    return need
 
 
 def _exactly(values: Ints, limit: int) -> Numbers:
