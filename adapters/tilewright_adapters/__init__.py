@@ -29,6 +29,6 @@ def _maestro(options: BaseModel) -> Adapter:
 def tilewright_plugins() -> list[AdapterSpec]:
     """The built-in adapters."""
     return [
-        AdapterSpec(name="timeloop", summary="Timeloop v0.2 and v0.3 input files (reading).", factory=_timeloop),
+        AdapterSpec(name="timeloop", summary="Timeloop's input files; those it writes are v0.3.", factory=_timeloop),
         AdapterSpec(name="maestro", summary="MAESTRO mapping and hardware files (reading).", factory=_maestro),
     ]

@@ -6,7 +6,7 @@ import pytest
 from timeloop_cases import INPUTS, Case, Rejected, cases, rejected
 
 from tilewright.adapter import InputSet
-from tilewright.errors import InputError, NotConformableError
+from tilewright.errors import InputError
 from tilewright.legality import legality
 from tilewright_adapters.timeloop import TimeloopAdapter
 
@@ -326,10 +326,3 @@ def test_a_mapping_needs_the_rest(tmp_path: Path) -> None:
     assert "without its problem" in complaint(tmp_path, ARCHITECTURE + ENERGIES + MAPPING)
     with pytest.raises(InputError, match="no architecture, problem or mapping"):
         TimeloopAdapter().parse([])
-
-
-def test_writing_is_refused_with_a_reason(tmp_path: Path) -> None:
-    found = read(tmp_path, ALL)
-    assert [reason.code for reason in TimeloopAdapter().expressible(found).reasons] == ["not_built"]
-    with pytest.raises(NotConformableError, match="not built yet"):
-        TimeloopAdapter().render(found)

@@ -1,77 +1,33 @@
-"""The notation of Timeloop v0.2 and v0.3: one YAML file or several, read together."""
+"""Timeloop's files, read and written: v0.2, v0.3 and v4, YAML or (for reading) libconfig."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from tilewright.adapter import InputSet
 from tilewright.architecture import Architecture
-from tilewright.conformability import Reason, Verdict
-from tilewright.document import read_document, suggestion
+from tilewright.conformability import Verdict
+from tilewright.document import Document, parse_document, read_document
 from tilewright.errors import InputError, NotConformableError
 from tilewright.problem import Problem
 from tilewright_adapters.timeloop import directives as directive_lists
+from tilewright_adapters.timeloop import keepsake
 from tilewright_adapters.timeloop import levels as level_lists
-from tilewright_adapters.timeloop.cursor import Cursor
 from tilewright_adapters.timeloop.energies import read_energies
+from tilewright_adapters.timeloop.outline import outline
+from tilewright_adapters.timeloop.sections import OURS, Sections
 from tilewright_adapters.timeloop.shape import read_problem
-
-_SECTIONS = {
-    "architecture": "architecture",
-    "arch": "architecture",
-    "problem": "problem",
-    "mapping": "mapping",
-    "ERT": "ERT",
-    "energy_reference_table": "ERT",
-}
-_AREA = {"ART", "ART_summary", "ERT_summary", "area_reference_table"}
-_UNUSED = {
-    "mapper": "settings of Timeloop's own search",
-    "mapspace": "constraints of the map space",
-    "constraints": "constraints of the map space",
-    "mapspace_constraints": "constraints of the map space",
-    "architecture_constraints": "constraints of the map space",
-    "compound_components": "Accelergy's component descriptions",
-    "components": "Accelergy's component descriptions",
-}
-_CHANGING = {
-    "sparse_optimizations": "sparse hardware",
-    "layout": "data layouts",
-    "variables": "v4 variables",
-    "model": "settings of the model",
-}
-
-
-@dataclass
-class _Sections:
-    found: dict[str, Cursor] = field(default_factory=dict)
-    warnings: list[str] = field(default_factory=list)
-
-    def add(self, path: Path) -> None:
-        document = read_document(path)
-        for key, cursor in Cursor(document).fields("the file").items():
-            if key in _AREA:
-                continue
-            if key in _UNUSED:
-                self.warnings.append(f"{document.locate(cursor.path)}: {key} ({_UNUSED[key]}) is not read")
-            elif key in _CHANGING:
-                raise cursor.error(f"{key} ({_CHANGING[key]}) cannot be read: it could change the figures")
-            elif key not in _SECTIONS:
-                known = sorted({*_SECTIONS, *_AREA, *_UNUSED})
-                raise cursor.error(
-                    f"Timeloop has no section '{key}'{suggestion(key, known)}", hint=f"known: {', '.join(known)}"
-                )
-            elif _SECTIONS[key] in self.found:
-                first = self.found[_SECTIONS[key]]
-                raise cursor.error(f"a second {key}; the first is at {first.document.locate(first.path)}")
-            else:
-                self.found[_SECTIONS[key]] = cursor
+from tilewright_adapters.timeloop.write import write_v3
 
 
 class TimeloopAdapter:
-    """Reads Timeloop's input files."""
+    """Reads Timeloop's input files of any version, writes those of one."""
+
+    def __init__(self, version: Literal["v3", "v4"] = "v3") -> None:
+        self.name = "timeloop" if version == "v3" else "timeloop_v4"
+        self._write = write_v3
 
     def parse(self, files: Sequence[Path]) -> InputSet:
         """One input set of all files together.
@@ -82,53 +38,78 @@ class TimeloopAdapter:
         Raises:
             InputError: with file and line; everything that would change figures and has no place in the schemas.
         """
-        sections = _Sections()
-        for path in files:
-            sections.add(path)
-        found = sections.found
-        if not found:
-            raise InputError("no architecture, problem or mapping in these files", hint="name Timeloop's YAML files")
-        problem = _problem(found)
-        levels = level_lists.read_levels(found["architecture"]) if "architecture" in found else None
-        warnings = sections.warnings + list(levels.warnings if levels else ())
-        if levels is None or problem is None or "mapping" not in found:
-            if "mapping" in found:
-                missing = "architecture" if levels is None else "problem"
-                raise found["mapping"].error(
-                    f"a mapping cannot be read without its {missing}", hint=f"add the {missing}"
-                )
-            architecture = _architecture(levels, found, None)
-            return InputSet(problem=problem, architecture=architecture, warnings=tuple(warnings))
-        directives = directive_lists.read_directives(found["mapping"], problem, levels.names)
-        architecture = _architecture(levels, found, directives)
-        assert architecture is not None
-        mapping = directive_lists.build(directives, problem, tuple(architecture.cluster_index))
-        return InputSet(
-            problem=problem,
-            architecture=architecture,
-            mapping=mapping,
-            warnings=(*warnings, *directives.warnings),
-        )
+        return self.read([read_document(path) for path in files])
+
+    def read(self, documents: Sequence[Document]) -> InputSet:
+        """As `parse`, from documents. Raises InputError."""
+        sections = Sections.of(documents)
+        ours = sections.found.pop(OURS, None)
+        plain = _read(sections)
+        if ours is None:
+            return plain
+        whole = keepsake.read(ours, plain)
+        plan = outline(whole)
+        again = None if plan.reasons else _read_back(write_v3(plan))
+        if again is None or any(getattr(again, part) != getattr(plain, part) for part in keepsake.PARTS):
+            raise ours.error(
+                "this section was written for other Timeloop files than these",
+                hint="leave the file out to read what Timeloop's files say by themselves",
+            )
+        return whole
 
     def expressible(self, inputs: InputSet) -> Verdict:
-        return Verdict(reasons=(Reason(code="not_built", where="", message="writing Timeloop files is not built yet"),))
+        """Every construct that Timeloop's files cannot say."""
+        return Verdict(reasons=tuple(outline(inputs).reasons))
 
     def render(self, inputs: InputSet) -> dict[str, str]:
-        raise NotConformableError("adapter timeloop", self.expressible(inputs).reasons)
+        """Files of this version, and, where our names and notes have no place in them, `tilewright.yaml` beside."""
+        plan = outline(inputs)
+        if plan.reasons:
+            raise NotConformableError(f"adapter {self.name}", plan.reasons)
+        files = self._write(plan)
+        return files | keepsake.write(inputs, _read_back(files))
 
 
-def _problem(found: dict[str, Cursor]) -> Problem | None:
-    if "problem" not in found:
+def _read_back(files: dict[str, str]) -> InputSet:
+    return _read(Sections.of(parse_document(text, source=name) for name, text in files.items()))
+
+
+def _read(sections: Sections) -> InputSet:
+    found = sections.found
+    if not found:
+        raise InputError("no architecture, problem or mapping in these files", hint="name Timeloop's files")
+    problem = _problem(sections)
+    levels = level_lists.read_levels(found["architecture"]) if "architecture" in found else None
+    warnings = sections.warnings + list(levels.warnings if levels else ())
+    if levels is None or problem is None or "mapping" not in found:
+        if "mapping" in found:
+            missing = "architecture" if levels is None else "problem"
+            raise found["mapping"].error(f"a mapping cannot be read without its {missing}", hint=f"add the {missing}")
+        architecture = _architecture(levels, sections, None)
+        return InputSet(problem=problem, architecture=architecture, warnings=tuple(warnings))
+    directives = directive_lists.read_directives(found["mapping"], problem, levels.names)
+    architecture = _architecture(levels, sections, directives)
+    assert architecture is not None
+    return InputSet(
+        problem=problem,
+        architecture=architecture,
+        mapping=directive_lists.build(directives, problem, tuple(architecture.cluster_index)),
+        warnings=(*warnings, *directives.warnings),
+    )
+
+
+def _problem(sections: Sections) -> Problem | None:
+    if "problem" not in sections.found:
         return None
-    with found["problem"].checked():
-        return read_problem(found["problem"])
+    with sections.found["problem"].checked():
+        return read_problem(sections.found["problem"])
 
 
 def _architecture(
-    levels: level_lists.Levels | None, found: dict[str, Cursor], directives: directive_lists.Directives | None
+    levels: level_lists.Levels | None, sections: Sections, directives: directive_lists.Directives | None
 ) -> Architecture | None:
     if levels is None:
         return None
-    energies = read_energies(found["ERT"]) if "ERT" in found else {}
+    energies = read_energies(sections.found["ERT"]) if "ERT" in sections.found else {}
     splits = {name: level.axes() for name, level in directives.levels.items()} if directives else {}
     return level_lists.build(levels, energies, splits)

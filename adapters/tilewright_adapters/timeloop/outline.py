@@ -1,0 +1,360 @@
+"""What Timeloop can say of a set of inputs: storage levels with the loops between them, or the reasons why it cannot.
+
+Timeloop's nest is a chain of storage levels; each holds, then steps every dimension once, then splits every dimension
+once, along X or along Y. All that our mappings can do beyond that is refused here, by name.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import string
+from collections.abc import Iterator
+from collections.abc import Mapping as MappingOf
+from dataclasses import dataclass, field
+
+from tilewright.adapter import InputSet
+from tilewright.architecture import Architecture, Cluster, Compute, Memory, Network
+from tilewright.conformability import Reason
+from tilewright.legality import legality, place
+from tilewright.mapping import Mapping
+from tilewright.problem import Problem
+
+_MEANT = ("capacity", "fanout")
+"""Broken rules that Timeloop's files can say all the same: it finds them too."""
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop of `end` iterations, `last` of them when all loops of its dimension outside are at their last."""
+
+    dimension: str
+    end: int
+    last: int
+
+
+@dataclass
+class Nest:
+    """The loops of one level, outermost first, and what it holds. `permutation`s name all dimensions, innermost first."""
+
+    keep: tuple[str, ...]
+    temporal: list[Loop] = field(default_factory=list)
+    x: list[Loop] = field(default_factory=list)
+    y: list[Loop] = field(default_factory=list)
+    temporal_permutation: tuple[str, ...] = ()
+    spatial_permutation: tuple[str, ...] = ()
+    split: int = 0
+    """So many dimensions of the spatial permutation lie along X."""
+    unicast: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Storage:
+    """One storage level; `mesh`: how many exist along X and along Y. `cluster` is where it stands in our chain."""
+
+    name: str
+    memory: Memory
+    network: Network
+    mesh: tuple[int, int]
+    cluster: int
+
+
+@dataclass
+class Outline:
+    """Names are Timeloop's: `letters` gives each of our dimensions one letter, levels are called after their memory."""
+
+    problem: Problem | None = None
+    letters: MappingOf[str, str] = field(default_factory=dict)
+    name: str = "system"
+    storage: list[Storage] = field(default_factory=list)
+    compute: Compute | None = None
+    mesh: tuple[int, int] = (1, 1)
+    """How many compute units exist along X and along Y."""
+    nests: list[Nest] | None = None
+    reasons: list[Reason] = field(default_factory=list)
+
+    def refuse(self, code: str, where: str, message: str) -> None:
+        self.reasons.append(Reason(code=code, where=where, message=message))
+
+    def fanout(self, index: int) -> tuple[int, int]:
+        """How many of the next level each instance of level `index` feeds, along X and along Y."""
+        inner = self.storage[index + 1].mesh if index + 1 < len(self.storage) else self.mesh
+        outer = self.storage[index].mesh
+        return inner[0] // outer[0], inner[1] // outer[1]
+
+
+def outline(inputs: InputSet) -> Outline:
+    """The outline of what is there; with `reasons`, it is not to be used."""
+    result = Outline(problem=inputs.problem)
+    if inputs.directives is not None:
+        result.refuse("directives", "", "data-centric directives have no place in Timeloop's files")
+    if not (inputs.problem or inputs.architecture or inputs.mapping):
+        result.refuse("empty", "", "there is no problem, architecture or mapping to write")
+    if inputs.mapping is not None and (inputs.problem is None or inputs.architecture is None):
+        missing = "problem" if inputs.problem is None else "architecture"
+        result.refuse("parts", "mapping", f"a mapping cannot be written without its {missing}")
+    if result.reasons:
+        return result
+    if inputs.problem is not None:
+        _dimensions(inputs.problem, result)
+    if inputs.architecture is not None:
+        _hardware(inputs.architecture, result)
+    if inputs.mapping is None:
+        if inputs.architecture is not None:
+            _levels(inputs.architecture, None, None, result)
+        return result
+    assert inputs.problem is not None and inputs.architecture is not None
+    verdict = legality(inputs.problem, inputs.architecture, inputs.mapping)
+    result.reasons += [reason for reason in verdict.reasons if reason.code not in _MEANT]
+    if not result.reasons:
+        _levels(inputs.architecture, inputs.problem, inputs.mapping, result)
+    if not result.reasons:
+        _nests(inputs.problem, inputs.architecture, inputs.mapping, result)
+    return result
+
+
+def _dimensions(problem: Problem, result: Outline) -> None:
+    """Timeloop's permutations are letters in a row: longer names get a letter of their own."""
+    taken = {name for name in problem.dimensions if len(name) == 1 and name != "_"}
+    free = [c for c in string.ascii_uppercase + string.ascii_lowercase if c not in taken]
+    letters: dict[str, str] = {}
+    for name in problem.dimensions:
+        if name in taken:
+            letters[name] = name
+        elif free:
+            wanted = [c for c in (*name.upper(), *name.lower()) if c in free]
+            letters[name] = wanted[0] if wanted else free[0]
+            free.remove(letters[name])
+    if len(letters) < len(problem.dimensions):
+        result.refuse("letters", problem.name, f"{len(problem.dimensions)} dimensions, Timeloop has 52 letters")
+    result.letters = letters
+
+
+def _hardware(architecture: Architecture, result: Outline) -> None:
+    result.name = plain(architecture.name)
+    result.compute = architecture.compute
+    result.mesh = _mesh(architecture, len(architecture.clusters))
+    if architecture.compute.cycles_per_operation != 1:
+        cycles = architecture.compute.cycles_per_operation
+        result.refuse("cycles_per_operation", architecture.compute.name, f"an operation takes {cycles} cycles, not 1")
+    for cluster in architecture.clusters:
+        where, fanout = f"cluster {cluster.name}", cluster.fanout
+        if fanout.size > 1 and fanout.axis not in ("X", "Y"):
+            result.refuse("axis", where, f"fans out along {fanout.axis}; Timeloop has X and Y")
+        wires = fanout.network
+        if wires.bandwidth_words_per_cycle is not None or wires.latency_cycles:
+            result.refuse("network", where, "its wires have a bandwidth or a latency; Timeloop's have none")
+        if cluster.is_virtual and wires != Network():
+            result.refuse(
+                "network", where, "wires with energies below a virtual cluster; Timeloop's are below memories"
+            )
+
+
+def plain(name: str) -> str:
+    """A name without the dots and brackets that mean something in Timeloop's files."""
+    return re.sub(r"[^A-Za-z0-9_\-]", "_", name)
+
+
+def _mesh(architecture: Architecture, index: int) -> tuple[int, int]:
+    mesh = architecture.mesh(index)
+    return math.prod(size for axis, size in mesh.items() if axis != "Y"), mesh.get("Y", 1)
+
+
+def _levels(architecture: Architecture, problem: Problem | None, mapping: Mapping | None, result: Outline) -> None:
+    """The chain of storage levels: with a mapping in the order in which its entries hold, else in file order."""
+    order = [(index, memory) for index, cluster in enumerate(architecture.clusters) for memory in cluster.memories]
+    if mapping is not None and problem is not None:
+        order = list(_held(architecture, problem, mapping, result))
+        held = {memory.name for _, memory in order}
+        for memory in architecture.memories:
+            if memory.name not in held:
+                result.refuse(
+                    "unvisited", memory.name, "no entry holds there, and Timeloop visits every level: add an empty keep"
+                )
+    elif any(not (cluster.fanout.multicast and cluster.fanout.reduction) for cluster in architecture.clusters):
+        result.refuse("multicast", architecture.name, "a fanout without multicast or reduction is said in the mapping")
+    names: set[str] = {plain(architecture.compute.name)}
+    for index, memory in order:
+        name = plain(memory.name)
+        while name in names or name.removesuffix("_X") in names or f"{name}_X" in names:
+            name += "_"
+        names.add(name)
+        network = architecture.clusters[index].fanout.network
+        result.storage.append(Storage(name, memory, network, _mesh(architecture, index), index))
+
+
+def _held(
+    architecture: Architecture, problem: Problem, mapping: Mapping, result: Outline
+) -> Iterator[tuple[int, Memory]]:
+    """The memory of each entry that holds; every memory once."""
+    claimed: dict[int, Memory] = {}
+    for index, entry in enumerate(mapping.entries):
+        cluster = architecture.clusters[architecture.cluster_index[entry.target]]
+        memories = {_home(cluster, problem, name).name: _home(cluster, problem, name) for name in entry.keep or ()}
+        if len(memories) > 1:
+            result.refuse(
+                "siblings",
+                place(mapping, index),
+                f"holds in {' and '.join(memories)} at once; Timeloop's levels hold one after another",
+            )
+        for memory in memories.values():
+            if memory in claimed.values():
+                result.refuse(
+                    "uneven",
+                    place(mapping, index),
+                    f"{memory.name} holds a second time; a level of Timeloop holds all it keeps at one place in the nest",
+                )
+            claimed[index] = memory
+    for index, entry in enumerate(mapping.entries):
+        if entry.keep is None:
+            continue
+        position = architecture.cluster_index[entry.target]
+        free = [memory for memory in architecture.clusters[position].memories if memory not in claimed.values()]
+        if index not in claimed and not free:
+            result.refuse("uneven", place(mapping, index), "a storage level more than there are memories")
+        elif index not in claimed:
+            claimed[index] = free[0]
+        if index in claimed:
+            yield position, claimed[index]
+
+
+def _home(cluster: Cluster, problem: Problem, tensor: str) -> Memory:
+    memory = cluster.memory_for(problem.tensor(tensor))
+    assert memory is not None  # legality has been asked
+    return memory
+
+
+def _nests(problem: Problem, architecture: Architecture, mapping: Mapping, result: Outline) -> None:
+    """The loops of every level. What the loops are comes first, then their ends and lasts, then their order."""
+    factors = mapping.factors()
+    nests: list[Nest] = []
+    groups: list[list[int]] = []
+    for index, entry in enumerate(mapping.entries):
+        steps = [name for name in entry.temporal_order if factors[index][0][name] > 1]
+        if nests:
+            _step(nests[-1], steps, mapping, index, result)
+        if entry.keep is not None:
+            nests.append(Nest(entry.keep))
+            groups.append([])
+        groups[-1].append(index)
+        _split(nests[-1], architecture, mapping, index, result)
+    if result.reasons:
+        return
+    _measure(problem, mapping, nests, groups, result)
+    for nest, group in zip(nests, groups, strict=True):
+        _order(nest, mapping, group)
+        _unicast(nest, problem, architecture, mapping, group, result)
+    result.nests = nests
+
+
+def _step(nest: Nest, steps: list[str], mapping: Mapping, index: int, result: Outline) -> None:
+    if steps and (nest.x or nest.y):
+        result.refuse(
+            "step_after_split",
+            place(mapping, index),
+            f"steps {', '.join(steps)} inside a split, with no memory between; a level of Timeloop steps, then splits",
+        )
+    twice = [name for name in steps if name in {loop.dimension for loop in nest.temporal}]
+    for name in twice:
+        result.refuse(
+            "two_loops",
+            place(mapping, index),
+            f"steps {name} a second time since the last hold; a level of Timeloop has one loop per dimension",
+        )
+    nest.temporal += [Loop(name, 0, 0) for name in steps if name not in twice]
+
+
+def _split(nest: Nest, architecture: Architecture, mapping: Mapping, index: int, result: Outline) -> None:
+    entry = mapping.entries[index]
+    trips = mapping.factors()[index][1]
+    axis = architecture.clusters[architecture.cluster_index[entry.target]].fanout.axis
+    mine, other = (nest.y, nest.x) if axis == "Y" else (nest.x, nest.y)
+    for name in entry.spatial_order or mapping.dimension_names:
+        if trips[name] == 1:
+            continue
+        if axis not in ("X", "Y"):
+            result.refuse("axis", place(mapping, index), f"splits along {axis}; Timeloop has X and Y")
+        if name in {loop.dimension for loop in other}:
+            result.refuse(
+                "two_axes", place(mapping, index), f"splits {name} along X and along Y; a level of Timeloop does one"
+            )
+        earlier = [loop.dimension for loop in mine]
+        if name in earlier and earlier[-1] != name:
+            result.refuse(
+                "two_loops", place(mapping, index), f"splits {name} a second time along {axis}, other splits between"
+            )
+        if name not in earlier:
+            mine.append(Loop(name, 0, 0))
+
+
+def _measure(problem: Problem, mapping: Mapping, nests: list[Nest], groups: list[list[int]], result: Outline) -> None:
+    """Fill in `end` and `last` of every loop. A tile may be short only where the whole dimension ends."""
+    for name, size in problem.dimensions.items():
+        chain: list[tuple[list[Loop], int, int]] = []  # loop, outer tile, inner tile
+        for number, (nest, group) in enumerate(zip(nests, groups, strict=True)):
+            outer = mapping.entries[group[0]].temporal_tile_sizes[name]
+            after = groups[number + 1][0] if number + 1 < len(groups) else None
+            inner = 1 if after is None else mapping.entries[after].temporal_tile_sizes[name]
+            split = [i for i in group if mapping.factors()[i][1][name] > 1]
+            between = mapping.entries[split[0]].temporal_tile_sizes[name] if split else inner
+            chain.append((nest.temporal, outer, between))
+            chain.append((nest.y if name in {loop.dimension for loop in nest.y} else nest.x, between, inner))
+        ends = [-(-outer // inner) for _, outer, inner in chain]
+        weights = [math.prod(ends[i + 1 :]) for i in range(len(ends))]
+        tiles = [min(size, weight) for weight in weights]
+        if tiles != [inner for _, _, inner in chain]:
+            result.refuse(
+                "imperfect",
+                f"dimension {name}",
+                "a tile that does not divide is cut from another that is not the whole; "
+                "in Timeloop only the last tile of the whole is short",
+            )
+            continue
+        rest = size - 1
+        for (loops, _, _), end, weight in zip(chain, ends, weights, strict=True):
+            last, rest = rest // weight + 1, rest % weight
+            for position, loop in enumerate(loops):
+                if loop.dimension == name:
+                    loops[position] = Loop(name, end, last)
+
+
+def _order(nest: Nest, mapping: Mapping, group: list[int]) -> None:
+    """Permutations: those that the mapping gives where they say the same, else loops of one iteration come outermost."""
+    dims = mapping.dimension_names
+    own = [mapping.entries[i] for i in group if mapping.entries[i].keep is None]
+    loops = [loop.dimension for loop in nest.temporal]
+    given = own[0].temporal_order if own else dims
+    order = given if [d for d in given if d in loops] == loops else (*(d for d in dims if d not in loops), *loops)
+    nest.temporal_permutation = order[::-1]
+    x, y = ([loop.dimension for loop in axis][::-1] for axis in (nest.x, nest.y))
+    nest.spatial_permutation = (*x, *y, *(d for d in dims if d not in x and d not in y))
+    for entry in own:
+        inward = entry.spatial_order[::-1] if entry.spatial_order else ()
+        if [d for d in inward if d in x or d in y] == [*x, *y]:
+            nest.spatial_permutation = inward
+            break
+    nest.split = nest.spatial_permutation.index(x[-1]) + 1 if x else 0
+
+
+def _unicast(
+    nest: Nest, problem: Problem, architecture: Architecture, mapping: Mapping, group: list[int], result: Outline
+) -> None:
+    """Tensors that every split of the level sends to each child separately."""
+    alone: dict[str, set[bool]] = {name: set() for name in problem.tensor_names}
+    for index in group:
+        entry = mapping.entries[index]
+        if max(mapping.factors()[index][1].values()) == 1:
+            continue
+        fanout = architecture.clusters[architecture.cluster_index[entry.target]].fanout
+        for tensor in problem.tensors:
+            shared = fanout.reduction if tensor.is_output else fanout.multicast
+            alone[tensor.name].add(tensor.name in entry.unicast or not shared)
+    for name, ways in alone.items():
+        if len(ways) > 1:
+            result.refuse(
+                "multicast", place(mapping, group[0]), f"{name} is shared along one axis and not along the other"
+            )
+    nest.unicast = tuple(name for name, ways in alone.items() if ways == {True})
+    if not (nest.x or nest.y):  # nobody reads it there; kept as it was given
+        given = [mapping.entries[i].unicast for i in group if mapping.entries[i].keep is None]
+        nest.unicast = given[0] if given else ()

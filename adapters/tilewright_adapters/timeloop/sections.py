@@ -1,0 +1,78 @@
+"""Timeloop's files, told apart: which section stands where, and what is said of those that are not read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from tilewright.document import Document, suggestion
+from tilewright_adapters.timeloop.cursor import Cursor
+
+OURS = "tilewright"
+"""The section with what Timeloop's files have no place for."""
+CONSTRAINTS = ("constraints", "mapspace_constraints", "architecture_constraints", "arch_constraints", "mapspace")
+_SECTIONS = {
+    "architecture": "architecture",
+    "arch": "architecture",
+    "problem": "problem",
+    "shape": "shape",
+    "mapping": "mapping",
+    "ERT": "ERT",
+    "energy_reference_table": "ERT",
+    "variables": "variables",
+    OURS: OURS,
+} | {name: name for name in CONSTRAINTS}
+_SILENT = {
+    *("ART", "ART_summary", "ERT_summary", "area_reference_table", "dumped_by_timeloop_front_end", "globals"),
+    *("verbose", "version", "action_counts"),
+}
+_UNUSED = {
+    "mapper": "settings of Timeloop's own search",
+    "evaluator": "settings of Timeloop's model",
+    "compound_components": "Accelergy's component descriptions",
+    "components": "Accelergy's component descriptions",
+}
+_CHANGING = {
+    "sparse_optimizations": "sparse hardware",
+    "layout": "data layouts",
+    "model": "settings of the model",
+}
+_BY_NAME = "constraints_"
+"""`constraints: x` in a section stands for its `constraints_x`."""
+
+
+@dataclass
+class Sections:
+    """Sections by name, and warnings about what is left out."""
+
+    found: dict[str, Cursor] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, documents: Iterable[Document]) -> Sections:
+        """Raises InputError: a section twice, or one that nobody knows or that could change the figures."""
+        result = cls()
+        for document in documents:
+            for key, cursor in Cursor(document).fields("the file").items():
+                result._add(key, cursor)
+        return result
+
+    def _add(self, key: str, cursor: Cursor) -> None:
+        place = cursor.document.locate(cursor.path)
+        if key in _SILENT:
+            return
+        if key in _UNUSED:
+            self.warnings.append(f"{place}: {key} ({_UNUSED[key]}) is not read")
+        elif key in _CHANGING:
+            if cursor.value:
+                raise cursor.error(f"{key} ({_CHANGING[key]}) cannot be read: it could change the figures")
+        elif key not in _SECTIONS:
+            known = sorted({*_SECTIONS, *_SILENT, *_UNUSED} - {OURS})
+            raise cursor.error(
+                f"Timeloop has no section '{key}'{suggestion(key, known)}", hint=f"known: {', '.join(known)}"
+            )
+        elif _SECTIONS[key] in self.found:
+            first = self.found[_SECTIONS[key]]
+            raise cursor.error(f"a second {key}; the first is at {first.document.locate(first.path)}")
+        else:
+            self.found[_SECTIONS[key]] = cursor

@@ -1,0 +1,160 @@
+"""Timeloop's files from an outline, in the notation of v0.3: plain data, one document per file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tilewright.architecture import Memory
+from tilewright.document import dump_yaml
+from tilewright.problem import Problem, Rank
+from tilewright_adapters.timeloop.outline import Loop, Outline, Storage, plain
+
+_CLASSES = {"dram": "DRAM", "sram": "SRAM", "register": "regfile"}
+
+
+def write_v3(plan: Outline) -> dict[str, str]:
+    """File name -> text: arch.yaml with ERT.yaml and ART.yaml, problem.yaml, map.yaml, as far as there are such."""
+    files: dict[str, Any] = {}
+    if plan.storage:
+        files["arch.yaml"] = {"architecture": {"version": 0.3, "subtree": [_tree(plan)]}}
+        files["ERT.yaml"] = {"ERT": {"version": 0.3, "tables": energies(plan, plan.name, "mac_random")}}
+        files["ART.yaml"] = {"ART": {"version": 0.3, "tables": areas(plan, plan.name)}}
+    if plan.problem is not None:
+        files["problem.yaml"] = {"problem": problem_data(plan.problem, plan, "-")}
+    if plan.nests is not None:
+        files["map.yaml"] = {"mapping": list(_directives(plan))}
+    return {name: dump_yaml(data) for name, data in files.items()}
+
+
+def _tree(plan: Outline) -> dict[str, Any]:
+    """A container with one component per level, and compute."""
+    assert plan.compute is not None
+    parts = [_component(storage) for storage in plan.storage]
+    x, y = plan.mesh
+    attributes = {"datawidth": plan.compute.word_bits, "instances": x * y, "meshX": x, "meshY": y}
+    parts.append({"name": plain_compute(plan), "class": "intmac", "attributes": attributes})
+    return {"name": plan.name, "local": parts}
+
+
+def plain_compute(plan: Outline) -> str:
+    """The name of compute, as components are named."""
+    assert plan.compute is not None
+    return plain(plan.compute.name)
+
+
+def _component(storage: Storage) -> dict[str, Any]:
+    x, y = storage.mesh
+    attributes = memory_attributes(storage.memory, "-") | {"instances": x * y, "meshX": x, "meshY": y}
+    wires = storage.network
+    for name, energy in (
+        ("energy-per-hop", wires.energy_per_hop_pj),
+        ("router-energy", wires.energy_per_router_pj),
+        ("energy-per-ingress", wires.energy_per_ingress_pj),
+    ):
+        if energy:
+            attributes[name] = energy
+    return {"name": storage.name, "class": _CLASSES[storage.memory.technology], "attributes": attributes}
+
+
+def memory_attributes(memory: Memory, hyphen: str) -> dict[str, Any]:
+    """Timeloop's attributes of a memory, spelt with `hyphen`."""
+    attributes: dict[str, Any] = {
+        f"word{hyphen}bits": memory.word_bits,
+        f"block{hyphen}size": memory.block_words,
+        f"cluster{hyphen}size": memory.instances_per_macro,
+        "width": memory.word_bits * memory.block_words * memory.instances_per_macro,
+    }
+    if memory.capacity_words is not None:
+        attributes["entries"] = memory.capacity_words
+    if memory.multiple_buffering != 1:
+        attributes[f"multiple{hyphen}buffering"] = memory.multiple_buffering
+    if memory.read_bandwidth_words_per_cycle is not None:
+        attributes["read_bandwidth"] = memory.read_bandwidth_words_per_cycle
+    if memory.write_bandwidth_words_per_cycle is not None:
+        attributes["write_bandwidth"] = memory.write_bandwidth_words_per_cycle
+    return attributes
+
+
+def energies(plan: Outline, path: str, compute_action: str) -> list[dict[str, Any]]:
+    """Tables of an ERT; components are named below `path`."""
+    assert plan.compute is not None
+    tables = []
+    for storage in plan.storage:
+        memory = storage.memory
+        given = {"read": memory.read_energy_pj, "write": memory.write_energy_pj}
+        if memory.update_energy_pj is not None:
+            given["random_update"] = memory.update_energy_pj
+        tables.append({"name": f"{path}.{storage.name}", "actions": [_action(*item) for item in given.items()]})
+    action = _action(compute_action, plan.compute.energy_per_operation_pj)
+    tables.append({"name": f"{path}.{plain_compute(plan)}", "actions": [action]})
+    return tables
+
+
+def _action(name: str, energy: float) -> dict[str, Any]:
+    return {"name": name, "arguments": {}, "energy": energy}
+
+
+def areas(plan: Outline, path: str) -> list[dict[str, Any]]:
+    """Tables of an ART. Nobody knows areas here: Timeloop asks Accelergy unless it finds some."""
+    names = [*(storage.name for storage in plan.storage), plain_compute(plan)]
+    return [{"name": f"{path}.{name}", "area": 0} for name in names]
+
+
+def problem_data(problem: Problem, plan: Outline, hyphen: str) -> dict[str, Any]:
+    """Shape and instance, spelt with `hyphen`. Coefficients other than 1 get names such as Px2: Timeloop wants them named."""
+    coefficients: dict[str, int] = {}
+
+    def term(name: str, coefficient: int) -> list[str]:
+        letter = plan.letters[name]
+        if coefficient == 1:
+            return [letter]
+        coefficients[f"{letter}x{coefficient}"] = coefficient
+        return [letter, f"{letter}x{coefficient}"]
+
+    def rank(rank: Rank) -> list[list[str]]:
+        return [term(name, coefficient) for name, coefficient in rank.terms.items()]
+
+    spaces: list[dict[str, Any]] = []
+    for tensor in problem.tensors:
+        space: dict[str, Any] = {"name": tensor.name, "projection": [rank(r) for r in tensor.projection]}
+        spaces.append(space | ({f"read{hyphen}write": True} if tensor.is_output else {}))
+    shape: dict[str, Any] = {"name": problem.name, "dimensions": list(plan.letters.values())}
+    if coefficients:
+        shape["coefficients"] = [{"name": name, "default": value} for name, value in coefficients.items()]
+    instance = {plan.letters[name]: size for name, size in problem.dimensions.items()}
+    return {"shape": shape | {f"data{hyphen}spaces": spaces}, "instance": instance}
+
+
+def _directives(plan: Outline) -> Iterator[dict[str, Any]]:
+    assert plan.problem is not None and plan.nests is not None
+    for index, (storage, nest) in enumerate(zip(plan.storage, plan.nests, strict=True)):
+        bypass = [name for name in plan.problem.tensor_names if name not in nest.keep]
+        yield {"target": storage.name, "type": "bypass", "keep": list(nest.keep), "bypass": bypass}
+        yield {
+            "target": storage.name,
+            "type": "temporal",
+            "factors": " ".join(factors(nest.temporal, plan)),
+            "permutation": "".join(plan.letters[name] for name in nest.temporal_permutation),
+        }
+        if plan.fanout(index) != (1, 1) or nest.x or nest.y:
+            spatial: dict[str, Any] = {
+                "target": storage.name,
+                "type": "spatial",
+                "factors": " ".join(factors([*nest.x, *nest.y], plan)),
+                "permutation": "".join(plan.letters[name] for name in nest.spatial_permutation),
+                "split": nest.split,
+            }
+            if nest.unicast:  # v3.0 knows the first name, later versions only the second
+                spatial |= {"no_multicast_no_reduction": list(nest.unicast), "no_reuse": list(nest.unicast)}
+            yield spatial
+
+
+def factors(loops: list[Loop], plan: Outline) -> list[str]:
+    """A factor of every dimension, `K=4`, or `K=5,3` where the last of them has only 3."""
+    found = {loop.dimension: loop for loop in loops}
+    result = []
+    for name, letter in plan.letters.items():
+        loop = found.get(name, Loop(name, 1, 1))
+        result.append(f"{letter}={loop.end}" + (f",{loop.last}" if loop.last != loop.end else ""))
+    return result
