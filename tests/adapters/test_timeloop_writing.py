@@ -1,25 +1,17 @@
 """Writing Timeloop's files: what is read back equals what was written, and costs the same."""
 
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from timeloop_cases import INPUTS, cases
 
-from tilewright import library
 from tilewright.adapter import InputSet
-from tilewright.architecture import Architecture
 from tilewright.document import parse_document
-from tilewright.errors import InputError, NotConformableError
-from tilewright.frozen import FrozenDict
-from tilewright.mapping import Mapping
+from tilewright.errors import NotConformableError
 from tilewright.mapspace import MapSpace
-from tilewright.problem import Problem
 from tilewright.report import Report
-from tilewright.testing.corpus import SAMPLES
 from tilewright.testing.strategies import architectures, mappings, problems
 from tilewright_adapters.timeloop import TimeloopAdapter
 from tilewright_costmodels.timeloop.model import TimeloopModel

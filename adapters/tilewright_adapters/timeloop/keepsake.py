@@ -46,7 +46,5 @@ def read(section: Cursor, plain: InputSet) -> InputSet:
     parts: dict[str, Any] = {}
     for name, cursor in fields.items():
         parts[name] = None if cursor.value is None else validate(PARTS[name], cursor.document.at(*cursor.path))
-    return InputSet(
-        **{name: getattr(plain, name) for name in PARTS} | parts,
-        warnings=plain.warnings,  # type: ignore[arg-type]
-    )
+    kept: dict[str, Any] = {name: getattr(plain, name) for name in PARTS}
+    return InputSet(**kept | parts, warnings=plain.warnings)

@@ -64,8 +64,7 @@ class Sections:
         if key in _UNUSED:
             self.warnings.append(f"{place}: {key} ({_UNUSED[key]}) is not read")
         elif key in _CHANGING:
-            if cursor.value:
-                raise cursor.error(f"{key} ({_CHANGING[key]}) cannot be read: it could change the figures")
+            raise cursor.error(f"{key} ({_CHANGING[key]}) cannot be read: it could change the figures")
         elif key not in _SECTIONS:
             known = sorted({*_SECTIONS, *_SILENT, *_UNUSED} - {OURS})
             raise cursor.error(
