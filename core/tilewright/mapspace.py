@@ -334,9 +334,14 @@ class MapSpace:
         Without `order` loops stand as the problem and the rules have them; without `keep` what is free is bypassed.
         """
         temporal, spatial = self.tiles(trips)
-        order = self.lawful(self._plain_orders(len(trips)) if order is None else order)
+        plain = np.broadcast_to(self._plain_order, (len(trips), *self._plain_order.shape))
+        order = plain if order is None else self.lawful(order)
         keep = np.broadcast_to(self.keeps[0], (len(trips), *self.keeps[0].shape)) if keep is None else keep
         return MappingBatch(self.problem, self.skeleton, temporal, spatial, order, keep)
+
+    @cached_property
+    def _plain_order(self) -> Positions:
+        return self.lawful(self._plain_orders(1))[0]
 
     def lawful(self, order: Positions) -> Positions:
         """Orders [n, entry, position] with the loops that a rule names put in its order, on the places they have."""
@@ -370,7 +375,7 @@ class MapSpace:
                 after = trips[rows]
                 after[:, a, dim] //= prime
                 after[:, b, dim] *= prime
-                good = self._allowed(after, a, dim) & self._allowed(after, b, dim)
+                good = self.allowed(after, a, dim) & self.allowed(after, b, dim)
                 moved.append(after[good])
                 origin.append(rows[good])
                 grown.append(np.tile(np.array([[b, dim]], dtype=np.int64), (int(good.sum()), 1)))
@@ -380,7 +385,8 @@ class MapSpace:
         self._reorder(order, new, np.concatenate(grown))
         return MappingBatch(self.problem, self.skeleton, temporal, spatial, order, batch.keep[source]), source
 
-    def _allowed(self, trips: Ints, index: int, dim: int) -> Bools:
+    def allowed(self, trips: Ints, index: int, dim: int) -> Bools:
+        """Whether a slot's trips of one dimension, and its product if it is a split, are within bounds, bool [n]."""
         slot = self.slots[index]
         good: Bools = (trips[:, index, dim] >= slot.lowest[dim]) & (trips[:, index, dim] <= slot.highest[dim])
         if slot.spatial:

@@ -37,6 +37,42 @@ class TimeloopHybridOptions(TimeloopRandomOptions):
     permutations: int = Field(default=16, ge=1, description="orders of loops visited for one choice of factors")
 
 
+class InterstellarOptions(BaseModel):
+    """Options of `interstellar`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    width: int = Field(default=256, ge=1, le=100_000, description="tilings followed at once from level to level")
+
+
+class DMazeRunnerOptions(BaseModel):
+    """Options of `dmazerunner`; the thresholds are the fast ones of Sunstone's Table V."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    array: float = Field(default=0.8, ge=0, le=1, description="least share of the compute units")
+    inner: float = Field(default=0.8, ge=0, le=1, description="least share of the innermost memories")
+    outer: float = Field(default=0.5, ge=0, le=1, description="least share of the other memories on the chip")
+    reduction: bool = Field(default=False, description="split dimensions that have to be summed over, too")
+    width: int = Field(default=256, ge=1, le=100_000, description="tilings followed at once from level to level")
+
+
+class MarvelOptions(BaseModel):
+    """Options of `marvel`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    array: float = Field(default=0.8, ge=0, le=1, description="least share of the compute units, halved if in vain")
+    memory: float = Field(default=0.8, ge=0, le=1, description="least share of the memories, halved if in vain")
+    width: int = Field(default=256, ge=1, le=100_000, description="tilings followed at once from level to level")
+
+
+class LocalOptions(BaseModel):
+    """`local` has no options."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
 class ExhaustiveOptions(BaseModel):
     """Options of `exhaustive`."""
 
@@ -70,6 +106,30 @@ def _timeloop_hybrid(options: TimeloopHybridOptions) -> Mapper:
     return TimeloopHybridMapper(options.timeout, options.victory, options.permutations, options.batch)
 
 
+def _interstellar(options: InterstellarOptions) -> Mapper:
+    from tilewright_mappers.interstellar import InterstellarMapper
+
+    return InterstellarMapper(options.width)
+
+
+def _dmazerunner(options: DMazeRunnerOptions) -> Mapper:
+    from tilewright_mappers.dmazerunner import DMazeRunnerMapper
+
+    return DMazeRunnerMapper(options.array, options.inner, options.outer, options.reduction, options.width)
+
+
+def _marvel(options: MarvelOptions) -> Mapper:
+    from tilewright_mappers.marvel import MarvelMapper
+
+    return MarvelMapper(options.array, options.memory, options.width)
+
+
+def _local(options: LocalOptions) -> Mapper:
+    from tilewright_mappers.local import LocalMapper
+
+    return LocalMapper()
+
+
 @hookimpl
 def tilewright_plugins() -> list[MapperSpec]:
     """The built-in mappers."""
@@ -97,5 +157,29 @@ def tilewright_plugins() -> list[MapperSpec]:
             summary="Timeloop's hybrid search: random factors, their loop orders one after another.",
             factory=_timeloop_hybrid,
             options=TimeloopHybridOptions,
+        ),
+        MapperSpec(
+            name="interstellar",
+            summary="Channels over the array, then every tiling with every reusing order, level by level.",
+            factory=_interstellar,
+            options=InterstellarOptions,
+        ),
+        MapperSpec(
+            name="dmazerunner",
+            summary="Every tiling that fills array and memories above thresholds, with the orders that reuse.",
+            factory=_dmazerunner,
+            options=DMazeRunnerOptions,
+        ),
+        MapperSpec(
+            name="marvel",
+            summary="The least off-chip traffic first, then the best mapping of that tile on the chip.",
+            factory=_marvel,
+            options=MarvelOptions,
+        ),
+        MapperSpec(
+            name="local",
+            summary="One greedy pass: most parallel, memories filled from inside; no search.",
+            factory=_local,
+            options=LocalOptions,
         ),
     ]
