@@ -341,7 +341,7 @@ class MapSpace:
 
     @cached_property
     def _plain_order(self) -> Positions:
-        return self.lawful(self._plain_orders(1))[0]
+        return np.asarray(self.lawful(self._plain_orders(1))[0])
 
     def lawful(self, order: Positions) -> Positions:
         """Orders [n, entry, position] with the loops that a rule names put in its order, on the places they have."""

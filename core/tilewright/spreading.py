@@ -131,6 +131,11 @@ class Spreading:
             rows = self.into(slot, rows, dims)
         return rows
 
+    def fullest(self, rows: Ints) -> Ints:
+        """The rows that use most compute units."""
+        units = used(self.space, rows)
+        return np.asarray(rows[units == units.max()])
+
     def thin(self, rows: Ints, most: int | None = None) -> Ints:
         """At most so many of the rows, drawn."""
         most = most or self.most

@@ -73,6 +73,28 @@ class LocalOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class LomaOptions(BaseModel):
+    """Options of `loma`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    limit: int = Field(default=6, ge=1, le=12, description="loop prime factors are merged until there are so many")
+    unrollings: int = Field(default=8, ge=1, description="ways to fill the array that are tried")
+    batch: int = Field(default=1024, ge=1, le=1_000_000, description="orders priced at once")
+
+
+class SalsaOptions(BaseModel):
+    """Options of `salsa`; steps and temperatures are ZigZag's."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    chains: int = Field(default=128, ge=1, le=100_000, description="orders annealed side by side")
+    steps: int = Field(default=1000, ge=0, description="swaps of two loops per chain")
+    temperature: float = Field(default=0.05, gt=0, description="of the first step")
+    cooling: float = Field(default=0.999, gt=0, le=1, description="factor from step to step")
+    unrollings: int = Field(default=8, ge=1, description="ways to fill the array that the chains are shared among")
+
+
 class ExhaustiveOptions(BaseModel):
     """Options of `exhaustive`."""
 
@@ -130,6 +152,18 @@ def _local(options: LocalOptions) -> Mapper:
     return LocalMapper()
 
 
+def _loma(options: LomaOptions) -> Mapper:
+    from tilewright_mappers.loma import LomaMapper
+
+    return LomaMapper(options.limit, options.unrollings, options.batch)
+
+
+def _salsa(options: SalsaOptions) -> Mapper:
+    from tilewright_mappers.salsa import SalsaMapper
+
+    return SalsaMapper(options.chains, options.steps, options.temperature, options.cooling, options.unrollings)
+
+
 @hookimpl
 def tilewright_plugins() -> list[MapperSpec]:
     """The built-in mappers."""
@@ -157,6 +191,18 @@ def tilewright_plugins() -> list[MapperSpec]:
             summary="Timeloop's hybrid search: random factors, their loop orders one after another.",
             factory=_timeloop_hybrid,
             options=TimeloopHybridOptions,
+        ),
+        MapperSpec(
+            name="loma",
+            summary="All orders of the loops' prime factors, cut among the memories from the inside.",
+            factory=_loma,
+            options=LomaOptions,
+        ),
+        MapperSpec(
+            name="salsa",
+            summary="Simulated annealing over the order of the loops' prime factors.",
+            factory=_salsa,
+            options=SalsaOptions,
         ),
         MapperSpec(
             name="interstellar",

@@ -44,15 +44,10 @@ class InterstellarMapper:
 
 def _unrolled(spreading: Spreading) -> Ints:
     """The unrollings over channels that use all units, or, if there is none, those over any dimensions that use most."""
-    rows = _fullest(spreading, spreading.unroll(spreading.start, channels(spreading.space.problem)))
+    rows = spreading.fullest(spreading.unroll(spreading.start, channels(spreading.space.problem)))
     if used(spreading.space, rows)[0] == spreading.space.architecture.compute_instances:
         return rows
-    return _fullest(spreading, spreading.unroll(spreading.start))
-
-
-def _fullest(spreading: Spreading, rows: Ints) -> Ints:
-    units = used(spreading.space, rows)
-    return np.asarray(rows[units == units.max()])
+    return spreading.fullest(spreading.unroll(spreading.start))
 
 
 def channels(problem: Problem) -> list[int]:
