@@ -95,6 +95,17 @@ class SalsaOptions(BaseModel):
     unrollings: int = Field(default=8, ge=1, description="ways to fill the array that the chains are shared among")
 
 
+class GammaOptions(BaseModel):
+    """Options of `gamma`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    population: int = Field(default=500, ge=2, le=100_000, description="mappings of one generation")
+    generations: int = Field(default=200, ge=0, description="after the first")
+    elite: float = Field(default=0.1, ge=0, lt=1, description="share of a generation that lives on")
+    mutation: float = Field(default=0.5, ge=0, le=1, description="chance of each kind of mutation, per child")
+
+
 class ExhaustiveOptions(BaseModel):
     """Options of `exhaustive`."""
 
@@ -164,6 +175,12 @@ def _salsa(options: SalsaOptions) -> Mapper:
     return SalsaMapper(options.chains, options.steps, options.temperature, options.cooling, options.unrollings)
 
 
+def _gamma(options: GammaOptions) -> Mapper:
+    from tilewright_mappers.gamma import GammaMapper
+
+    return GammaMapper(options.population, options.generations, options.elite, options.mutation)
+
+
 @hookimpl
 def tilewright_plugins() -> list[MapperSpec]:
     """The built-in mappers."""
@@ -203,6 +220,12 @@ def tilewright_plugins() -> list[MapperSpec]:
             summary="Simulated annealing over the order of the loops' prime factors.",
             factory=_salsa,
             options=SalsaOptions,
+        ),
+        MapperSpec(
+            name="gamma",
+            summary="Genetic search: crossover and mutation of factors, orders and what is kept.",
+            factory=_gamma,
+            options=GammaOptions,
         ),
         MapperSpec(
             name="interstellar",
