@@ -7,11 +7,13 @@ is built by lining those up and inserting the others one by one, so that k loops
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from tilewright.batch import Bools, Ints, Positions
+from tilewright.problem import Problem
 
 MAX_LISTED = 7
 """Up to so many dimensions all orders are listed once (13,700 of them) and then looked up."""
@@ -87,3 +89,55 @@ class OrderTable:
             return arrange(self.turning(patterns), self.named, lambda places: rng.integers(0, places))
         which = (rng.random(len(patterns)) * self.count[patterns]).astype(np.int64)
         return np.take(self.orders, self.start[patterns] + which, axis=0)
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """A node of Sunstone's ordering trie: the innermost loops of a block, and the reuse that they offer.
+
+    `loops`: dimension indices, innermost first. `reuse`: (tensor, dimension) wherever a tile stays, or slides, while
+    that loop turns. Loops outside of the prefix add nothing, in whatever order they stand.
+    """
+
+    loops: tuple[int, ...]
+    reuse: frozenset[tuple[int, int]]
+
+
+def ordering_trie(problem: Problem, tensors: Sequence[int] | None = None) -> list[Prefix]:
+    """Every prefix in which each loop offers more reuse than those inside it (Sunstone, section IV-A).
+
+    A tensor stays while all loops so far do not index it, and slides over one loop of a window (a coordinate that sums
+    several dimensions), after which it is gone. `tensors`: those whose reuse counts (None: all).
+    """
+    names = problem.dimension_names
+    wanted = range(len(problem.tensors)) if tensors is None else tensors
+    stays = {t: {names.index(d) for d in names if d not in problem.tensors[t].dimensions} for t in wanted}
+    slides = {
+        t: {names.index(d) for rank in problem.tensors[t].projection if len(rank.terms) > 1 for d in rank.terms}
+        for t in wanted
+    }
+
+    def grow(node: Prefix, alive: Sequence[int]) -> Iterator[Prefix]:
+        for dim in range(len(names)):
+            gained = {(t, dim) for t in alive if dim in stays[t] or dim in slides[t]}
+            if dim not in node.loops and gained:
+                child = Prefix((*node.loops, dim), node.reuse | gained)
+                yield child
+                yield from grow(child, [t for t in alive if dim in stays[t]])
+
+    return list(grow(Prefix((), frozenset()), list(wanted)))
+
+
+def promising(nodes: Sequence[Prefix]) -> list[Prefix]:
+    """The nodes that no other one outdoes: one of each reuse, and none whose reuse is part of another's."""
+    first: dict[frozenset[tuple[int, int]], Prefix] = {}
+    for node in nodes:
+        first.setdefault(node.reuse, node)
+    return [node for node in first.values() if not any(node.reuse < other for other in first)]
+
+
+def distinct_reuse_orders(problem: Problem, tensors: Sequence[int] | None = None) -> Positions:
+    """Whole orders, outermost first, one for each promising prefix: int8 [k, position]; one order if none reuses."""
+    dims = range(len(problem.dimensions))
+    prefixes = [node.loops for node in promising(ordering_trie(problem, tensors))] or [()]
+    return np.array([[*(d for d in dims if d not in loops), *reversed(loops)] for loops in prefixes], dtype=np.int8)

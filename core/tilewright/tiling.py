@@ -1,0 +1,78 @@
+"""Tiling trees: tiles of a memory grown one dimension at a time, and those that cannot grow (Sunstone, section IV-B).
+
+Rows are trip counts [n, slot, dimension] of a map space. A tile grows when factors of a dimension move from the loops
+of one slot, `source`, into those of a slot further in; nothing else changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from tilewright.batch import Bools, Ints
+from tilewright.counting import divisors
+from tilewright.mapspace import MapSpace
+
+
+def tile_tree(
+    space: MapSpace, rows: Ints, source: int, slot: int, dims: Sequence[int], keep: Bools | None = None
+) -> Ints:
+    """All tiles that grow from each row and fit the memories and fanouts, the row itself among them (if it fits).
+
+    `keep`: what is kept, [entry, tensor]; without it what is free is bypassed. Dimensions are taken one after another,
+    and since footprints only grow, what does not fit is left at once.
+    """
+    rows = rows[fitting(space, rows, keep)]
+    for dim in dims:
+        parts = [rows]
+        for factor in divisors(space.problem.sizes[dim])[1:]:
+            if factor > space.slots[slot].highest[dim]:
+                break
+            grown = _grown(space, rows, source, slot, dim, factor)
+            grown = grown[fitting(space, grown, keep)]
+            parts.append(grown)
+        rows = np.concatenate(parts)
+    return rows
+
+
+def maximal(
+    space: MapSpace, rows: Ints, source: int, slot: int, dims: Sequence[int], keep: Bools | None = None
+) -> Bools:
+    """Whether no dimension of `dims` can be raised to its next larger factor and still fit, bool [n]: the leaves that
+    the Tiling Principle keeps."""
+    result = np.ones(len(rows), dtype=np.bool_)
+    for dim in dims:
+        for index, raised in _raised(space, rows, source, slot, dim):
+            index = index[result[index]]
+            after = rows[index]
+            whole = after[:, source, dim] * after[:, slot, dim]
+            after[:, slot, dim], after[:, source, dim] = raised, whole // raised
+            good = space.allowed(after, source, dim) & space.allowed(after, slot, dim)
+            good[good] = fitting(space, after[good], keep)
+            result[index[good]] = False
+    return result
+
+
+def fitting(space: MapSpace, rows: Ints, keep: Bools | None = None) -> Bools:
+    """Whether the tiles of rows fit the memories, bool [n]."""
+    if not len(rows):
+        return np.zeros(0, dtype=np.bool_)
+    kept = None if keep is None else np.broadcast_to(keep, (len(rows), *keep.shape))
+    return space.fits(space.build(rows, keep=kept))
+
+
+def _grown(space: MapSpace, rows: Ints, source: int, slot: int, dim: int, factor: int) -> Ints:
+    after = rows[rows[:, source, dim] % factor == 0]
+    after[:, source, dim] //= factor
+    after[:, slot, dim] *= factor
+    return after[space.allowed(after, source, dim) & space.allowed(after, slot, dim)]
+
+
+def _raised(space: MapSpace, rows: Ints, source: int, slot: int, dim: int) -> Iterator[tuple[Ints, int]]:
+    """(row numbers, next larger factor of what the two slots share) for every pair of trips that occurs."""
+    pairs = rows[:, [source, slot], dim]
+    for outer, inner in np.unique(pairs, axis=0).tolist():
+        larger = [factor for factor in divisors(outer * inner) if factor > inner]
+        if larger:
+            yield np.flatnonzero((pairs == (outer, inner)).all(axis=1)), larger[0]
