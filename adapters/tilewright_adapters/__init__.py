@@ -19,6 +19,12 @@ def _timeloop(options: BaseModel) -> Adapter:
     return TimeloopAdapter()
 
 
+def _timeloop_v4(options: BaseModel) -> Adapter:
+    from tilewright_adapters.timeloop import TimeloopAdapter
+
+    return TimeloopAdapter("v4")
+
+
 def _maestro(options: BaseModel) -> Adapter:
     from tilewright_adapters.maestro import MaestroAdapter
 
@@ -30,5 +36,8 @@ def tilewright_plugins() -> list[AdapterSpec]:
     """The built-in adapters."""
     return [
         AdapterSpec(name="timeloop", summary="Timeloop's input files; those it writes are v0.3.", factory=_timeloop),
+        AdapterSpec(
+            name="timeloop_v4", summary="Timeloop's input files; those it writes are v4.", factory=_timeloop_v4
+        ),
         AdapterSpec(name="maestro", summary="MAESTRO mapping and hardware files (reading).", factory=_maestro),
     ]

@@ -283,7 +283,7 @@ def test_what_is_ignored_is_said(tmp_path: Path) -> None:
         ("entries: 32", "entries: 32, depth: 8", ("entries and depth",)),
         ("entries: 32", "entries: lots", ("entries of Column", "'lots'")),
         ("class: intmac", "class: wires", ("arithmetic level", "none")),
-        ("subtree:\n  - name: system", "nodes:\n  - name: system", ("v4",)),
+        ("subtree:\n  - name: system", "nodes:\n  - name: system", ("marked !Container", "nothing")),
         ("{name: write, arguments: {}, energy: 110}", "{name: poke, energy: 1}", ("energies of DRAM",)),
         ("energy: 2.5", "energy: much", ("energy", "'much'")),
         ("[[K]], [[R]]", "[[K]], [[T]]", ("'T'", "dimension")),

@@ -25,7 +25,7 @@ KNOWN = {
     *("coverage", "backing", "keep", "split"),
 }
 many = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-versions = pytest.mark.parametrize("adapter", [TimeloopAdapter("v3")], ids=["v3"])
+versions = pytest.mark.parametrize("adapter", [TimeloopAdapter("v3"), TimeloopAdapter("v4")], ids=["v3", "v4"])
 
 
 def read(adapter: TimeloopAdapter, files: dict[str, str], *, ours: bool = True) -> InputSet:

@@ -14,20 +14,24 @@ from tilewright.errors import InputError, NotConformableError
 from tilewright.problem import Problem
 from tilewright_adapters.timeloop import directives as directive_lists
 from tilewright_adapters.timeloop import keepsake
-from tilewright_adapters.timeloop import levels as level_lists
 from tilewright_adapters.timeloop.energies import read_energies
-from tilewright_adapters.timeloop.outline import outline
+from tilewright_adapters.timeloop.levels import build, estimated, read_levels
+from tilewright_adapters.timeloop.nodes import Nodes, read_nodes
+from tilewright_adapters.timeloop.outline import Outline, outline
 from tilewright_adapters.timeloop.sections import OURS, Sections
 from tilewright_adapters.timeloop.shape import read_problem
 from tilewright_adapters.timeloop.write import write_v3
+from tilewright_adapters.timeloop.write_v4 import refuse_v4, write_v4
+
+Version = Literal["v3", "v4"]
 
 
 class TimeloopAdapter:
     """Reads Timeloop's input files of any version, writes those of one."""
 
-    def __init__(self, version: Literal["v3", "v4"] = "v3") -> None:
+    def __init__(self, version: Version = "v3") -> None:
         self.name = "timeloop" if version == "v3" else "timeloop_v4"
-        self._write = write_v3
+        self.version = version
 
     def parse(self, files: Sequence[Path]) -> InputSet:
         """One input set of all files together.
@@ -48,8 +52,8 @@ class TimeloopAdapter:
         if ours is None:
             return plain
         whole = keepsake.read(ours, plain)
-        plan = outline(whole)
-        again = None if plan.reasons else _read_back(write_v3(plan))
+        plan, files = _written(whole, "v4" if _is_v4(sections) else "v3")
+        again = None if plan.reasons else _read_back(files)
         if again is None or any(getattr(again, part) != getattr(plain, part) for part in keepsake.PARTS):
             raise ours.error(
                 "this section was written for other Timeloop files than these",
@@ -59,15 +63,24 @@ class TimeloopAdapter:
 
     def expressible(self, inputs: InputSet) -> Verdict:
         """Every construct that Timeloop's files cannot say."""
-        return Verdict(reasons=tuple(outline(inputs).reasons))
+        return Verdict(reasons=tuple(_written(inputs, self.version)[0].reasons))
 
     def render(self, inputs: InputSet) -> dict[str, str]:
         """Files of this version, and, where our names and notes have no place in them, `tilewright.yaml` beside."""
-        plan = outline(inputs)
+        plan, files = _written(inputs, self.version)
         if plan.reasons:
             raise NotConformableError(f"adapter {self.name}", plan.reasons)
-        files = self._write(plan)
         return files | keepsake.write(inputs, _read_back(files))
+
+
+def _written(inputs: InputSet, version: Version) -> tuple[Outline, dict[str, str]]:
+    """The outline and Timeloop's own files; no files where there are reasons against them."""
+    plan = outline(inputs)
+    if version == "v4":
+        refuse_v4(plan)
+    if plan.reasons:
+        return plan, {}
+    return plan, {"v3": write_v3, "v4": write_v4}[version](plan)
 
 
 def _read_back(files: dict[str, str]) -> InputSet:
@@ -79,22 +92,27 @@ def _read(sections: Sections) -> InputSet:
     if not found:
         raise InputError("no architecture, problem or mapping in these files", hint="name Timeloop's files")
     problem = _problem(sections)
-    levels = level_lists.read_levels(found["architecture"]) if "architecture" in found else None
-    warnings = sections.warnings + list(levels.warnings if levels else ())
-    if levels is None or problem is None or "mapping" not in found:
-        if "mapping" in found:
-            missing = "architecture" if levels is None else "problem"
-            raise found["mapping"].error(f"a mapping cannot be read without its {missing}", hint=f"add the {missing}")
-        architecture = _architecture(levels, sections, None)
-        return InputSet(problem=problem, architecture=architecture, warnings=tuple(warnings))
-    directives = directive_lists.read_directives(found["mapping"], problem, levels.names)
-    architecture = _architecture(levels, sections, directives)
-    assert architecture is not None
+    tree = _tree(sections)
+    mapping = found.get("mapping")
+    if mapping is not None and not mapping.value:
+        mapping = None
+    if mapping is not None and (tree is None or problem is None):
+        missing = "architecture" if tree is None else "problem"
+        raise mapping.error(f"a mapping cannot be read without its {missing}", hint=f"add the {missing}")
+    warnings = [*sections.warnings, *(tree.warnings if tree else ()), *(tree.levels.warnings if tree else ())]
+    directives = None
+    if mapping is not None and tree is not None and problem is not None:
+        said = [*tree.said(), *directive_lists.listed(mapping, tree.levels, tree.split_at)]
+        directives = directive_lists.read_directives(mapping, said, problem, tree.levels, tree.elsewhere)
+        warnings += directives.warnings
+    architecture = _architecture(tree, sections, directives, warnings) if tree else None
     return InputSet(
         problem=problem,
         architecture=architecture,
-        mapping=directive_lists.build(directives, problem, tuple(architecture.cluster_index)),
-        warnings=(*warnings, *directives.warnings),
+        mapping=directive_lists.build(directives, problem, tuple(architecture.cluster_index))
+        if directives and problem and architecture
+        else None,
+        warnings=tuple(warnings),
     )
 
 
@@ -105,11 +123,30 @@ def _problem(sections: Sections) -> Problem | None:
         return read_problem(sections.found["problem"])
 
 
-def _architecture(
-    levels: level_lists.Levels | None, sections: Sections, directives: directive_lists.Directives | None
-) -> Architecture | None:
-    if levels is None:
+def _is_v4(sections: Sections) -> bool:
+    section = sections.found.get("architecture")
+    return section is not None and "nodes" in section.fields("architecture")
+
+
+def _tree(sections: Sections) -> Nodes | None:
+    """The architecture, of any version."""
+    section = sections.found.get("architecture")
+    if section is None:
         return None
-    energies = read_energies(sections.found["ERT"]) if "ERT" in sections.found else {}
+    if _is_v4(sections):
+        return read_nodes(section, sections.found.get("variables"))
+    return Nodes(read_levels(section))
+
+
+def _architecture(
+    tree: Nodes, sections: Sections, directives: directive_lists.Directives | None, warnings: list[str]
+) -> Architecture:
+    energies = read_energies(sections.found["ERT"]) if "ERT" in sections.found else None
+    guessed = estimated(tree.levels) if energies is None else ()
+    if guessed:
+        warnings.append(
+            f"no energy table (ERT) is given: the energies of {', '.join(guessed)} are Timeloop's own estimates; "
+            "add the ERT that Accelergy writes where there is one"
+        )
     splits = {name: level.axes() for name, level in directives.levels.items()} if directives else {}
-    return level_lists.build(levels, energies, splits)
+    return build(tree.levels, energies, splits)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, field
 
@@ -12,6 +12,7 @@ from tilewright.frozen import FrozenDict
 from tilewright.mapping import Entry, Mapping
 from tilewright.problem import Problem
 from tilewright_adapters.timeloop.cursor import Cursor, refuse_unknown
+from tilewright_adapters.timeloop.levels import Levels
 
 _FACTOR = re.compile(r"(?:([A-Za-z_]\w*?)\s*=\s*|([A-Za-z_]+)\s*)(\d+)(?:\s*,\s*(\d+))?[\s,]*")
 _UNREAD = {
@@ -27,7 +28,10 @@ _FIELDS = {
     "temporal": {"factors", "permutation"},
     "spatial": {"factors", "permutation", "split", "no_multicast_no_reduction", "no_reuse"},
 }
-_KINDS = {"datatype": "bypass", "bypassing": "bypass", "bypass": "bypass", "temporal": "temporal", "spatial": "spatial"}
+_KINDS = {name: "bypass" for name in ("bypass", "bypassing", "datatype", "dataspace")} | {
+    "temporal": "temporal",
+    "spatial": "spatial",
+}
 
 
 Tiles = FrozenDict[str, int]
@@ -69,28 +73,118 @@ class Directives:
     warnings: tuple[str, ...]
 
 
-def read_directives(section: Cursor, problem: Problem, names: tuple[str, ...]) -> Directives:
-    """Directives for the storage levels `names`, outermost first. Raises InputError."""
-    dims = problem.dimension_names
-    levels = {
-        name: LevelDirectives(list(problem.tensor_names), temporal_order=dims, spatial_order=dims) for name in names
-    }
+@dataclass(frozen=True)
+class Said:
+    """One directive: what it says of a level, whoever says it."""
+
+    where: Cursor
+    target: str
+    kind: str
+    fields: dict[str, Cursor]
+
+
+def listed(section: Cursor, levels: Levels, split_at: MappingOf[str, str]) -> Iterator[Said]:
+    """The directives of a list; `split_at`: names that stand for another level in spatial ones. Raises InputError."""
     seen: set[tuple[str, str]] = set()
-    warnings: list[str] = []
     for directive in section.items("mapping"):
         fields = directive.fields("a directive")
         for needed in ("target", "type"):
             if needed not in fields:
                 raise directive.error(f"the directive has no '{needed}'")
-        target = _target(fields.pop("target"), names)
         kind = _KINDS[fields.pop("type").choice("directive type", _KINDS)]
-        _refuse_unread(fields)
-        refuse_unknown(fields, _FIELDS[kind], f"a {kind} directive")
-        if kind != "bypass" and (target, kind) in seen:
-            raise directive.error(f"a second {kind} directive for {target}")
-        seen.add((target, kind))
-        warnings += _apply(levels[target], kind, fields, problem)
-    return Directives(section, levels, tuple(warnings))
+        target = fields.pop("target")
+        elsewhere = split_at.get(str(target.value)) if kind == "spatial" else None
+        name = elsewhere or _target(target, levels.names)
+        if kind != "bypass" and (name, kind) in seen:
+            raise directive.error(f"a second {kind} directive for {name}")
+        seen.add((name, kind))
+        yield Said(directive, name, kind, fields)
+
+
+def read_directives(
+    where: Cursor, said: Iterable[Said], problem: Problem, levels: Levels, elsewhere: MappingOf[str, set[str]]
+) -> Directives:
+    """What the directives say together of every level.
+
+    Levels that only split keep nothing. `elsewhere`: level -> tensors that are not kept there unless it is said.
+
+    Raises InputError.
+    """
+    dims, tensors = problem.dimension_names, problem.tensor_names
+    found: dict[str, LevelDirectives] = {}
+    for name in levels.names:
+        keep = [] if name in levels.dummies else [t for t in tensors if t not in elsewhere.get(name, ())]
+        found[name] = LevelDirectives(keep, temporal_order=dims, spatial_order=dims)
+    gathered: dict[tuple[str, str], _Gathered] = {}
+    for directive in said:
+        fields = {name: cursor for name, cursor in directive.fields.items() if cursor.value not in ([], None, "")}
+        _refuse_unread(fields, directive.kind)
+        refuse_unknown(fields, _FIELDS[directive.kind], f"a {directive.kind} directive")
+        if directive.kind == "bypass":
+            _apply_bypass(found[directive.target], fields, problem)
+        else:
+            gathered.setdefault((directive.target, directive.kind), _Gathered()).add(directive, fields, problem)
+    warnings: list[str] = []
+    for (target, kind), loops in gathered.items():
+        warnings += loops.guesses(dims)
+        loops.settle(found[target], kind, problem)
+    return Directives(where, found, tuple(warnings))
+
+
+@dataclass
+class _Gathered:
+    """What several directives say of the loops of one level in time, or in space."""
+
+    factors: dict[str, Factor] = field(default_factory=dict)
+    permutation: tuple[str, ...] | None = None
+    split: int | None = None
+    unicast: set[str] = field(default_factory=set)
+
+    def add(self, directive: Said, fields: dict[str, Cursor], problem: Problem) -> None:
+        """Raises InputError: another directive says otherwise."""
+        dims = problem.dimension_names
+        what = f"{directive.kind} directive for {directive.target}"
+        for name, factor in (_factors(fields["factors"], dims) if "factors" in fields else {}).items():
+            before = self.factors.setdefault(name, factor)
+            if (before.end, before.last) != (factor.end, factor.last):
+                raise factor.where.error(f"a second {what}, with another factor of {name}")
+        if "permutation" in fields:
+            permutation = _permutation(fields["permutation"], dims)
+            if self.permutation not in (None, permutation):
+                raise fields["permutation"].error(f"a second {what}, with another permutation")
+            self.permutation = permutation
+        if "split" in fields:
+            split = fields["split"].whole("split", 0)
+            if self.split not in (None, split):
+                raise fields["split"].error(f"a second {what}, with another split")
+            self.split = split
+        for word in ("no_multicast_no_reduction", "no_reuse"):
+            if word in fields:
+                self.unicast |= set(fields[word].names("tensor", problem.tensor_names))
+
+    def settle(self, level: LevelDirectives, kind: str, problem: Problem) -> None:
+        """Timeloop's rules for what nobody says: dimensions left out come outermost, all of them lie along X."""
+        dims = problem.dimension_names
+        given = self.permutation or ()
+        permutation = (*given, *(name for name in dims if name not in given))
+        if kind == "temporal":
+            level.temporal, level.temporal_order = self.factors, permutation[::-1]
+            return
+        level.spatial, level.spatial_order = self.factors, permutation[::-1]
+        level.in_x = frozenset(permutation[: len(dims) if self.split is None else self.split])
+        level.unicast = tuple(name for name in problem.tensor_names if name in self.unicast)
+
+    def guesses(self, dims: tuple[str, ...]) -> Iterator[str]:
+        """A warning where loops turn whose order nobody gives."""
+        given = self.permutation or ()
+        turning = [name for name in dims if name not in given and name in self.factors and self.factors[name].end != 1]
+        if not turning or (len(turning) == 1 and not given):
+            return
+        place = self.factors[turning[0]].where
+        yield (
+            f"{place.document.locate(place.path)}: the permutation leaves out {', '.join(turning)}; "
+            "read as outermost, in the problem's order reversed"
+        )
 
 
 def _target(cursor: Cursor, names: tuple[str, ...]) -> str:
@@ -99,39 +193,13 @@ def _target(cursor: Cursor, names: tuple[str, ...]) -> str:
     return cursor.choice("storage level", names)
 
 
-def _refuse_unread(fields: dict[str, Cursor]) -> None:
+def _refuse_unread(fields: dict[str, Cursor], kind: str) -> None:
     for name, what in _UNREAD.items():
         cursor = fields.pop(name, None)
         if cursor is not None and cursor.value:
             raise cursor.error(f"{name} ({what}) cannot be read: it would change the figures")
-
-
-def _apply(level: LevelDirectives, kind: str, fields: dict[str, Cursor], problem: Problem) -> list[str]:
-    if kind == "bypass":
-        _apply_bypass(level, fields, problem)
-        return []
-    dims = problem.dimension_names
-    factors = _factors(fields["factors"], dims) if "factors" in fields else {}
-    given = _permutation(fields["permutation"], dims) if "permutation" in fields else ()
-    permutation = (*given, *(name for name in dims if name not in given))
-    if kind == "temporal":
-        level.temporal, level.temporal_order = factors, permutation[::-1]
-    else:
-        split = fields["split"].whole("split", 0) if "split" in fields else len(dims)
-        level.spatial, level.spatial_order = factors, permutation[::-1]
-        level.in_x = frozenset(permutation[:split])
-        for word in ("no_multicast_no_reduction", "no_reuse"):
-            if word in fields:
-                level.unicast += fields[word].names("tensor", problem.tensor_names)
-        level.unicast = tuple(name for name in problem.tensor_names if name in level.unicast)
-    guessed = [name for name in dims if name not in given and name in factors and factors[name].end != 1]
-    if not guessed or (len(guessed) == 1 and not given):
-        return []
-    place = factors[guessed[0]].where
-    return [
-        f"{place.document.locate(place.path)}: the permutation leaves out {', '.join(guessed)}; "
-        "read as outermost, in the problem's order reversed"
-    ]
+    if kind == "temporal" and "no_reuse" in fields:
+        raise fields["no_reuse"].error("no_reuse in time cannot be read: it would change the figures")
 
 
 def _apply_bypass(level: LevelDirectives, fields: dict[str, Cursor], problem: Problem) -> None:

@@ -9,17 +9,30 @@ from typing import Literal
 
 from tilewright.architecture import Architecture, Cluster, Compute, Fanout, Memory, Network
 from tilewright_adapters.timeloop.cursor import Cursor, refuse_unknown
-from tilewright_adapters.timeloop.energies import COMPUTE, READ, UPDATE, WRITE, Energies, pick
+from tilewright_adapters.timeloop.energies import (
+    COMPUTE,
+    READ,
+    UPDATE,
+    WRITE,
+    Energies,
+    dram_pj,
+    multiplier_pj,
+    pick,
+    sram_pj,
+)
 
 Technology = Literal["dram", "sram", "register"]
 
 _NAME = re.compile(r"(.*?)(?:\[(\d+)\.\.(\d+)\])?")
 _MEMORY_CLASSES = ("dram", "sram", "regfile", "smartbuffer", "storage")
 _COMPUTE_CLASSES = ("mac", "compute", "multiplier")
+DUMMY = "dummy_storage"
+"""The class of levels that only split: they hold nothing and cost nothing."""
 _WORD_BITS = ("word_bits", "word_width", "datawidth")
 _BLOCK = ("block_size", "n_words")
 _WIDTH = ("width", "memory_width", "data_storage_width")
 _DEPTH = ("depth", "memory_depth", "data_storage_depth")
+_COMPONENT = {"name", "class", "subclass", "attributes", "required_actions", "enabled", "area_scale"}
 _COMMON = {*_WORD_BITS, "instances", "meshX", "meshY"}
 _NETWORK = {"energy_per_hop", "energy_per_ingress", "router_energy"}
 _READ_MEMORY = {
@@ -31,7 +44,8 @@ _READ_COMPUTE = {*_COMMON, "energy", "technology"}
 _HARMLESS = {
     *("class", "type", "area", "cluster_area", "banks", "num_banks", "n_banks", "ports", "num_ports", "n_ports"),
     *("n_rd_ports", "n_wr_ports", "n_rdwr_ports", "n_buffets", "update_fifo_depth", "latency", "voltage"),
-    *("network_word_bits", "tile_width", "num_pipeline_stages", "clockrate", "frequency"),
+    *("network_word_bits", "tile_width", "num_pipeline_stages", "clockrate", "frequency", "technology"),
+    *("nports", "power_gated_at", "global_cycle_seconds", "cycle_time", "multiplier_width", "adder_width", "version"),
 }
 """Only area, or energies that the energy table gives, depend on them."""
 _NEUTRAL: dict[str, tuple[object, ...]] = {
@@ -44,7 +58,9 @@ _NEUTRAL: dict[str, tuple[object, ...]] = {
     "network_drain_latency": (0,),
     "allow_overbooking": (False,),
     "per_dataspace_bandwidth_consumption_scale": (1,),
-    "reduction_supported": (),
+    "has_power_gating": (False,),
+    "reduction_supported": (True,),
+    "shared_bandwidth": (),
     "network_read": (),
     "network_fill": (),
     "network_drain": (),
@@ -65,6 +81,11 @@ class Level:
     fields: Mapping[str, Cursor]
     instances: int
     mesh: tuple[int, int]
+
+    @property
+    def is_dummy(self) -> bool:
+        """Whether it only splits."""
+        return DUMMY in self.kind
 
     def whole(self, names: tuple[str, ...], default: int, least: int = 1) -> int:
         """The first attribute given."""
@@ -94,6 +115,11 @@ class Levels:
     warnings: tuple[str, ...]
 
     @property
+    def dummies(self) -> frozenset[str]:
+        """Those that hold nothing."""
+        return frozenset(level.name for level in self.storage if level.is_dummy)
+
+    @property
     def names(self) -> tuple[str, ...]:
         return tuple(level.name for level in self.storage)
 
@@ -115,11 +141,12 @@ class Levels:
 def read_levels(section: Cursor) -> Levels:
     """Levels of an `architecture` section (0.2 and 0.3), or of the flat form `arch`. Raises InputError."""
     fields = section.fields("architecture")
-    if "nodes" in fields:
-        raise section.error(
-            "this is a Timeloop v4 architecture (nodes); only v0.2 and v0.3 (subtree, local) are read so far"
-        )
     components = list(_flat(section, fields) if "storage" in fields else _tree(section, 1, {}))
+    return levels_of(_architecture_name(fields), section, components)
+
+
+def levels_of(name: str, section: Cursor, components: list[Level]) -> Levels:
+    """The storage levels and the arithmetic one among `components`, outermost first. Raises InputError."""
     storage = tuple(level for level in components if _is(level.kind, _MEMORY_CLASSES))
     compute = [level for level in components if level not in storage and _is(level.kind, _COMPUTE_CLASSES)]
     if not storage:
@@ -127,7 +154,7 @@ def read_levels(section: Cursor) -> Levels:
     if len(compute) != 1:
         names = ", ".join(level.name for level in compute) or "none"
         raise section.error(f"exactly one arithmetic level is expected, found {names}")
-    return Levels(_architecture_name(fields), section, storage, compute[0], tuple(_warnings(components)))
+    return Levels(name, section, storage, compute[0], tuple(_warnings(components)))
 
 
 def _warnings(components: list[Level]) -> Iterator[str]:
@@ -163,7 +190,9 @@ def _tree(node: Cursor, count: int, inherited: Mapping[str, Cursor]) -> Iterator
     attributes = {**inherited, **(fields["attributes"].fields("attributes") if "attributes" in fields else {})}
     for item in fields["local"].items("local") if "local" in fields else ():
         parts = item.fields("a component")
-        refuse_unknown(parts, {"name", "class", "attributes"}, "a component")
+        refuse_unknown(parts, _COMPONENT, "a component")
+        if "enabled" in parts and parts["enabled"].value is False:
+            continue
         if "name" not in parts or "class" not in parts:
             raise item.error("a component needs 'name' and 'class'")
         own = parts["attributes"].fields("attributes") if "attributes" in parts else {}
@@ -220,18 +249,18 @@ def _level(where: Cursor, name: str, kind: str, count: int | None, fields: Mappi
 
 def _check_attributes(level: Level, read: set[str]) -> Iterator[str]:
     for name, cursor in level.fields.items():
-        if name in _NEUTRAL:
+        if name in _NEUTRAL and cursor.value is not None:
             if cursor.value not in _NEUTRAL[name]:
                 raise cursor.error(f"{name} = {cursor.value!r} of {level.name} cannot be read: it would change figures")
-        elif name not in read | _HARMLESS:
+        elif name not in read | _HARMLESS | _NEUTRAL.keys() and not level.is_dummy:
             yield f"{cursor.document.locate(cursor.path)}: attribute {name} of {level.name} is not known: ignored"
 
 
-def build(levels: Levels, energies: Energies, splits: Mapping[str, frozenset[str]]) -> Architecture:
+def build(levels: Levels, energies: Energies | None, splits: Mapping[str, frozenset[str]]) -> Architecture:
     """The cluster chain: one cluster per level, and a virtual one named `<level>_X` where a level fans out both ways.
 
-    `splits`: level -> axes along which the mapping splits; such an axis gets a place even where nothing fans out, so
-    that legality can judge the mapping.
+    `energies`: None where there is no energy table, and Timeloop estimates. `splits`: level -> axes along which the
+    mapping splits; such an axis gets a place even where nothing fans out, so that legality can judge the mapping.
 
     Raises InputError: uneven instances, energies that nobody gives.
     """
@@ -243,13 +272,23 @@ def build(levels: Levels, energies: Energies, splits: Mapping[str, frozenset[str
         return Architecture(name=levels.name, clusters=tuple(clusters), compute=_compute(levels.compute, energies))
 
 
-def _clusters(level: Level, fanout: tuple[int, int], energies: Energies, used: frozenset[str]) -> Iterator[Cluster]:
+def estimated(levels: Levels) -> tuple[str, ...]:
+    """The levels whose energies Timeloop estimates where there is no energy table."""
+    lacking = [
+        level.name for level in levels.storage if not level.is_dummy and "vector_access_energy" not in level.fields
+    ]
+    return (*lacking, *([] if "energy" in levels.compute.fields else [levels.compute.name]))
+
+
+def _clusters(
+    level: Level, fanout: tuple[int, int], energies: Energies | None, used: frozenset[str]
+) -> Iterator[Cluster]:
     x, y = fanout
     along_x, along_y = x > 1 or "X" in used, y > 1 or "Y" in used
     size, axis = (y, "Y") if along_y else (x, "X")
     yield Cluster(
         name=level.name,
-        memories=(_memory(level, energies.get(level.name, {})),),
+        memories=(_memory(level, energies),),
         fanout=Fanout(size=size, axis=axis, network=_network(level)),
     )
     if along_x and along_y:
@@ -264,18 +303,24 @@ def _network(level: Level) -> Network:
     )
 
 
-def _memory(level: Level, energies: dict[str, float]) -> Memory:
+def _memory(level: Level, energies: Energies | None) -> Memory:
+    if level.is_dummy:
+        return Memory(name=level.name, holds=(), read_energy_pj=0.0, write_energy_pj=0.0)
     word_bits = level.whole(_WORD_BITS, 16)
     block, cluster = _blocks(level, word_bits)
     capacity = _capacity(level, word_bits, block)
+    technology = _technology(level)
     each = level.number("vector_access_energy")
-    read, write, update = (pick(energies, actions) for actions in (READ, WRITE, UPDATE))
+    if each is None and energies is None:
+        each = dram_pj(word_bits * block) if technology == "dram" else sram_pj(capacity or 0, word_bits, block, cluster)
+    given = energies.get(level.name, {}) if energies else {}
+    read, write, update = (pick(given, actions) for actions in (READ, WRITE, UPDATE))
     read, write, update = (each if energy is None else energy for energy in (read, write, update))
     if read is None or write is None:
         raise _without_energy(level)
     return Memory(
         name=level.name,
-        technology=_technology(level),
+        technology=technology,
         capacity_words=capacity or None,
         holds=() if capacity == 0 else None,
         word_bits=word_bits,
@@ -334,9 +379,11 @@ def _capacity(level: Level, word_bits: int, block: int) -> int | None:
     return number if given[0] == "entries" else number * block
 
 
-def _compute(level: Level, energies: Energies) -> Compute:
-    energy = pick(energies.get(level.name, {}), COMPUTE)
+def _compute(level: Level, energies: Energies | None) -> Compute:
+    energy = pick(energies.get(level.name, {}) if energies else {}, COMPUTE)
     energy = level.number("energy") if energy is None else energy
+    if energy is None and energies is None:
+        energy = multiplier_pj(level.whole(_WORD_BITS, 16))
     if energy is None:
         raise _without_energy(level)
     return Compute(name=level.name, energy_per_operation_pj=energy, word_bits=level.whole(_WORD_BITS, 16))

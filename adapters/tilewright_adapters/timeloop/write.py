@@ -10,7 +10,8 @@ from tilewright.document import dump_yaml
 from tilewright.problem import Problem, Rank
 from tilewright_adapters.timeloop.outline import Loop, Outline, Storage, plain
 
-_CLASSES = {"dram": "DRAM", "sram": "SRAM", "register": "regfile"}
+CLASSES = {"dram": "DRAM", "sram": "SRAM", "register": "regfile"}
+"""Our technologies -> classes that Timeloop and Accelergy know."""
 
 
 def write_v3(plan: Outline) -> dict[str, str]:
@@ -33,11 +34,11 @@ def _tree(plan: Outline) -> dict[str, Any]:
     parts = [_component(storage) for storage in plan.storage]
     x, y = plan.mesh
     attributes = {"datawidth": plan.compute.word_bits, "instances": x * y, "meshX": x, "meshY": y}
-    parts.append({"name": plain_compute(plan), "class": "intmac", "attributes": attributes})
+    parts.append({"name": compute_name(plan), "class": "intmac", "attributes": attributes})
     return {"name": plan.name, "local": parts}
 
 
-def plain_compute(plan: Outline) -> str:
+def compute_name(plan: Outline) -> str:
     """The name of compute, as components are named."""
     assert plan.compute is not None
     return plain(plan.compute.name)
@@ -54,7 +55,7 @@ def _component(storage: Storage) -> dict[str, Any]:
     ):
         if energy:
             attributes[name] = energy
-    return {"name": storage.name, "class": _CLASSES[storage.memory.technology], "attributes": attributes}
+    return {"name": storage.name, "class": CLASSES[storage.memory.technology], "attributes": attributes}
 
 
 def memory_attributes(memory: Memory, hyphen: str) -> dict[str, Any]:
@@ -87,7 +88,7 @@ def energies(plan: Outline, path: str, compute_action: str) -> list[dict[str, An
             given["random_update"] = memory.update_energy_pj
         tables.append({"name": f"{path}.{storage.name}", "actions": [_action(*item) for item in given.items()]})
     action = _action(compute_action, plan.compute.energy_per_operation_pj)
-    tables.append({"name": f"{path}.{plain_compute(plan)}", "actions": [action]})
+    tables.append({"name": f"{path}.{compute_name(plan)}", "actions": [action]})
     return tables
 
 
@@ -97,7 +98,7 @@ def _action(name: str, energy: float) -> dict[str, Any]:
 
 def areas(plan: Outline, path: str) -> list[dict[str, Any]]:
     """Tables of an ART. Nobody knows areas here: Timeloop asks Accelergy unless it finds some."""
-    names = [*(storage.name for storage in plan.storage), plain_compute(plan)]
+    names = [*(storage.name for storage in plan.storage), compute_name(plan)]
     return [{"name": f"{path}.{name}", "area": 0} for name in names]
 
 

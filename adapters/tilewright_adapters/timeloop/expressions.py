@@ -1,0 +1,100 @@
+"""Arithmetic in v4 files: numbers, names of variables, and a few functions. Nothing is ever executed."""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Mapping
+
+Number = int | float
+Values = Mapping[str, object]
+
+_MOST_CHARACTERS = 300
+_LARGEST = 2**80
+_OPERATIONS: dict[type[ast.operator], Callable[[Number, Number], Number]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+}
+_FUNCTIONS: dict[str, Callable[..., Number]] = {
+    "abs": abs,
+    "ceil": math.ceil,
+    "floor": math.floor,
+    "int": int,
+    "log2": math.log2,
+    "max": max,
+    "min": min,
+    "round": round,
+    "sqrt": math.sqrt,
+}
+KNOWN = f"+ - * / // % ** and {', '.join(sorted(_FUNCTIONS))}"
+"""What an expression may use, for messages."""
+
+
+class CannotSay(ValueError):
+    """The text is no arithmetic over these names."""
+
+
+def evaluate(text: str, values: Values) -> Number:
+    """The value of an arithmetic expression.
+
+    Raises:
+        CannotSay: it uses anything but numbers, `values`, and KNOWN, or leaves the numbers that hardware has.
+
+    >>> evaluate("kb * 1024 // 2", {"kb": 3})
+    1536
+    """
+    if len(text) > _MOST_CHARACTERS:
+        raise CannotSay(f"longer than {_MOST_CHARACTERS} characters")
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+        return _value(tree.body, values)
+    except (SyntaxError, ArithmeticError, TypeError, ValueError, RecursionError, MemoryError) as error:
+        raise CannotSay(str(error)) from None
+
+
+def _value(node: ast.expr, values: Values) -> Number:
+    if isinstance(node, ast.Constant):
+        return _sane(node.value)
+    if isinstance(node, ast.Name):
+        if node.id not in values:
+            raise CannotSay(f"there is no variable '{node.id}'")
+        return _sane(values[node.id])
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+        value = _value(node.operand, values)
+        return -value if isinstance(node.op, ast.USub) else value
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATIONS:
+        left, right = _value(node.left, values), _value(node.right, values)
+        if isinstance(node.op, ast.Pow) and (abs(right) > 80 or abs(left) > 2**20):
+            raise CannotSay("a power beyond all hardware")
+        return _sane(_OPERATIONS[type(node.op)](left, right))
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
+        if node.func.id not in _FUNCTIONS:
+            raise CannotSay(f"there is no function '{node.func.id}'")
+        return _sane(_FUNCTIONS[node.func.id](*(_value(argument, values) for argument in node.args)))
+    raise CannotSay("only arithmetic is understood")
+
+
+def _sane(value: object) -> Number:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise CannotSay(f"{value!r} is no number")
+    if abs(value) > _LARGEST or value != value:
+        raise CannotSay("a number beyond all hardware")
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value
+
+
+def resolved(value: object, values: Values) -> object:
+    """The value of a text that is arithmetic over `values`; everything else as it is, for the reader to judge."""
+    if not isinstance(value, str):
+        return value
+    if value in values:
+        return values[value]
+    try:
+        return evaluate(value, values)
+    except CannotSay:
+        return value

@@ -1,0 +1,253 @@
+"""Timeloop v4's `architecture`: a tree of nodes to the same levels as of old.
+
+Where a node has a fanout, Timeloop's front end puts a storage level above it that holds nothing and splits; it is
+called `inter_<node>_spatial`, here too, because a level that everything bypasses can change the counts.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tilewright.document import Document, suggestion
+from tilewright_adapters.timeloop.cursor import Cursor, refuse_unknown
+from tilewright_adapters.timeloop.directives import Said
+from tilewright_adapters.timeloop.expressions import resolved
+from tilewright_adapters.timeloop.levels import DUMMY, Level, Levels, levels_of
+
+_KINDS = ("Architecture", "Container", "Component", "Element", "Hierarchical", "Parallel", "Nothing")
+_FIELDS = {
+    "Container": {"name", "attributes", "spatial", "constraints", "networks"},
+    "Component": {"name", "class", "subclass", "attributes", "spatial", "constraints", "enabled", "required_actions"}
+    | {"area_scale", "energy_scale"},
+    "Branch": {"name", "nodes", "version"},
+    "Nothing": {"name", "constraints"},
+}
+_CHANGING = ("sparse_optimizations", "networks")
+MERGE = "<<"
+
+
+@dataclass
+class NodeRule:
+    """What a node's `constraints` say of one storage level: `kind` is temporal, spatial or dataspace."""
+
+    target: str
+    kind: str
+    where: Cursor
+
+
+@dataclass
+class Nodes:
+    """Levels, the rules that stand at them, and what else there is to know of a tree of nodes.
+
+    `split_at`: node -> the level that splits for it. `elsewhere`: level -> tensors that a parallel branch keeps.
+    """
+
+    levels: Levels
+    rules: list[NodeRule] = field(default_factory=list)
+    split_at: dict[str, str] = field(default_factory=dict)
+    elsewhere: dict[str, set[str]] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+    def said(self) -> Iterator[Said]:
+        """The rules as directives: Timeloop's model takes them as part of the mapping. Raises InputError."""
+        for rule in self.rules:
+            if rule.kind in ("temporal", "spatial", "dataspace"):
+                kind = "bypass" if rule.kind == "dataspace" else rule.kind
+                yield Said(rule.where, rule.target, kind, rule.where.fields("constraints"))
+
+
+def read_nodes(section: Cursor, variables: Cursor | None) -> Nodes:
+    """Raises InputError: with file and line, what cannot be read."""
+    values = _variables(variables)
+    data = copy.deepcopy(section.document.data)
+    document = Document(data, section.document.source, section.document.marks, section.document.tags)
+    walk = _Walk(values)
+    root = Cursor(document, section.path)
+    fields = root.fields("architecture")
+    refuse_unknown(fields, _FIELDS["Branch"] | {"attributes", "variables"}, "an architecture of nodes")
+    components = list(walk.branch(root, parallel=False))
+    name = str(fields["name"].value) if "name" in fields else walk.first or "timeloop"
+    levels = levels_of(name, root, components)
+    elsewhere = {name: kept - walk.kept.get(name, set()) for name, kept in walk.beside.items()}
+    return Nodes(levels, walk.rules, walk.split_at, elsewhere, walk.warnings)
+
+
+def _variables(section: Cursor | None) -> dict[str, object]:
+    """Names and values, in the order in which they stand: a later one may use an earlier one."""
+    values: dict[str, object] = {}
+    for name, cursor in section.fields("variables").items() if section is not None and section.value else ():
+        values[name] = resolved(cursor.value, values)
+    return values
+
+
+@dataclass
+class _Walk:
+    """The state of a walk over the tree, outermost first: how many there are of what comes next, and what it inherits."""
+
+    values: dict[str, object]
+    mesh: tuple[int, int] = (1, 1)
+    inherited: dict[str, Cursor] = field(default_factory=dict)
+    first: str | None = None
+    rules: list[NodeRule] = field(default_factory=list)
+    split_at: dict[str, str] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    kept: dict[str, set[str]] = field(default_factory=dict)
+    beside: dict[str, set[str]] = field(default_factory=dict)
+
+    def branch(self, node: Cursor, parallel: bool) -> Iterator[Level]:
+        fields = node.fields("a branch")
+        for child in fields["nodes"].items("nodes") if "nodes" in fields else ():
+            yield from self.node(child, parallel)
+
+    def node(self, node: Cursor, parallel: bool) -> Iterator[Level]:
+        kind = node.document.tags.get(node.path, "").removeprefix("!")
+        if kind not in _KINDS:
+            what = f"'!{kind}'" if kind else "nothing"
+            raise node.error(
+                f"a node is marked !Container, !Component, !Parallel, ...; this one is marked {what}"
+                f"{suggestion(kind, _KINDS)}",
+                hint="Timeloop's front end takes " + ", ".join(f"!{name}" for name in _KINDS[1:]),
+            )
+        if kind == "Parallel":
+            yield from self.parallel(node)
+        elif kind == "Hierarchical":
+            refuse_unknown(node.fields("a branch"), _FIELDS["Branch"], "a branch")
+            yield from self.branch(node, parallel)
+        elif kind == "Container":
+            yield from self.container(node, parallel)
+        elif kind in ("Component", "Element"):
+            yield from self.component(node, parallel)
+
+    def parallel(self, node: Cursor) -> Iterator[Level]:
+        """Branches side by side. Timeloop has them one after another; each bypasses what another keeps."""
+        fields = node.fields("a parallel branch")
+        refuse_unknown(fields, _FIELDS["Branch"], "a parallel branch")
+        found: list[tuple[list[Level], set[str]]] = []
+        for child in fields["nodes"].items("nodes") if "nodes" in fields else ():
+            levels = list(self.node(child, parallel=True))
+            kept = set().union(*(self.kept.get(level.name, set()) for level in levels))
+            if not levels and isinstance(child.value, dict):
+                kept = _kept(child.fields("a node").get("constraints"))
+            found.append((levels, kept))
+            yield from levels
+        for levels, _ in found:
+            others = set().union(*(kept for other, kept in found if other is not levels))
+            for level in levels:
+                self.beside[level.name] = self.beside.get(level.name, set()) | others
+
+    def container(self, node: Cursor, parallel: bool) -> Iterator[Level]:
+        fields = self.fields(node, "Container")
+        name = fields["name"].text("a name")
+        self.first = self.first or name
+        attributes = self.attributes(fields)
+        if parallel:
+            raise node.error(f"container {name} stands in a parallel branch; Timeloop's levels are a chain")
+        yield from self.fanout(name, node, fields)
+        self.inherited |= attributes
+
+    def component(self, node: Cursor, parallel: bool) -> Iterator[Level]:
+        fields = self.fields(node, "Component")
+        name = fields["name"].text("a name")
+        if "class" not in fields:
+            raise node.error(f"component {name} has no 'class'")
+        if "enabled" in fields and fields["enabled"].value is False:
+            return
+        if "energy_scale" in fields and fields["energy_scale"].value not in (None, 1):
+            raise fields["energy_scale"].error("energy_scale cannot be read: give the energies in the energy table")
+        split = list(self.fanout(name, node, fields))
+        if split and parallel:
+            raise node.error(f"component {name} fans out in a parallel branch; Timeloop's levels are a chain")
+        yield from split
+        own = self.attributes(fields)
+        x, y = self.mesh
+        yield Level(name, fields["class"].text("a class"), node, {**self.inherited, **own}, x * y, (x, y))
+        self.rule(name, fields, split_too=not split)
+
+    def fields(self, node: Cursor, kind: str) -> dict[str, Cursor]:
+        """Of a container or a component, checked."""
+        fields = _merged(node.fields(f"a {kind.lower()}"))
+        for name in _CHANGING:
+            if name in fields and fields[name].value:
+                raise fields[name].error(f"{name} cannot be read: it could change the figures")
+            fields.pop(name, None)
+        refuse_unknown(fields, _FIELDS[kind], f"a {kind.lower()}")
+        if "name" not in fields:
+            raise node.error(f"the {kind.lower()} has no 'name'")
+        return fields
+
+    def attributes(self, fields: dict[str, Cursor]) -> dict[str, Cursor]:
+        """Attributes with their arithmetic done: over variables, inherited and neighbouring attributes."""
+        if "attributes" not in fields or fields["attributes"].value is None:
+            return {}
+        own = _merged(fields["attributes"].fields("attributes"))
+        values = self.values | {name: cursor.value for name, cursor in self.inherited.items()}
+        for _ in own:  # one attribute may use another that stands later
+            for name, cursor in own.items():
+                _replace(cursor, resolved(cursor.value, {k: v for k, v in values.items() if k != name}))
+                values[name] = cursor.value
+        return own
+
+    def fanout(self, name: str, node: Cursor, fields: dict[str, Cursor]) -> Iterator[Level]:
+        """The level that splits over the instances of a node, if there are several."""
+        spatial = fields["spatial"].fields("spatial") if "spatial" in fields and fields["spatial"].value else {}
+        refuse_unknown(spatial, {"meshX", "meshY"}, "spatial")
+        counts = []
+        for axis in ("meshX", "meshY"):
+            if axis in spatial:
+                _replace(spatial[axis], resolved(spatial[axis].value, self.values))
+            counts.append(spatial[axis].whole(f"{axis} of {name}") if axis in spatial else 1)
+        if counts == [1, 1]:
+            if "class" not in fields and "constraints" in fields and fields["constraints"].value:
+                place = node.document.locate(node.path)
+                self.warnings.append(f"{place}: container {name} fans out nowhere: its constraints bound nothing")
+            return
+        dummy, (x, y) = f"inter_{name}_spatial", self.mesh
+        yield Level(dummy, DUMMY, node, {}, x * y, (x, y))
+        self.mesh = (x * counts[0], y * counts[1])
+        self.split_at[name] = dummy
+        if "constraints" in fields and fields["constraints"].value:
+            rules = fields["constraints"].fields("constraints")
+            if "spatial" in rules and rules["spatial"].value:
+                self.rules.append(NodeRule(dummy, "spatial", rules["spatial"]))
+
+    def rule(self, name: str, fields: dict[str, Cursor], split_too: bool) -> None:
+        """The rules of a component for itself."""
+        if "constraints" not in fields or not fields["constraints"].value:
+            return
+        rules = fields["constraints"].fields("constraints")
+        refuse_unknown(rules, {"spatial", "temporal", "dataspace", "max_overbooked_proportion"}, "constraints")
+        for kind, cursor in rules.items():
+            if cursor.value and (kind != "spatial" or split_too):
+                self.rules.append(NodeRule(name, kind, cursor))
+        self.kept[name] = _kept(fields["constraints"])
+
+
+def _kept(constraints: Cursor | None) -> set[str]:
+    """The tensors that constraints say to keep."""
+    if constraints is None or not isinstance(constraints.value, dict):
+        return set()
+    dataspace = constraints.value.get("dataspace")
+    kept = dataspace.get("keep") if isinstance(dataspace, dict) else None
+    return {str(name) for name in kept} if isinstance(kept, list) else set()
+
+
+def _merged(fields: dict[str, Cursor]) -> dict[str, Cursor]:
+    """YAML's merge key: what it brings counts where nothing else is said."""
+    if MERGE not in fields:
+        return fields
+    merged = fields[MERGE]
+    sources = merged.items("a merge") if isinstance(merged.value, list) else [merged]
+    result: dict[str, Cursor] = {}
+    for source in reversed(sources):
+        result |= _merged(source.fields("a merge"))
+    return result | {name: cursor for name, cursor in fields.items() if name != MERGE}
+
+
+def _replace(cursor: Cursor, value: object) -> None:
+    """Put a value in its place; the document is a copy of the reader's own."""
+    parent = cursor.document.data
+    for step in cursor.path[:-1]:
+        parent = parent[step]
+    parent[cursor.path[-1]] = value

@@ -1,0 +1,103 @@
+"""Timeloop's files from an outline, in the notation of v4."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+from tilewright.architecture import Network
+from tilewright.document import dump_yaml
+from tilewright_adapters.timeloop.outline import Outline, Storage
+from tilewright_adapters.timeloop.write import (
+    CLASSES,
+    areas,
+    compute_name,
+    energies,
+    factors,
+    memory_attributes,
+    problem_data,
+)
+
+VERSION = 0.4
+
+
+def refuse_v4(plan: Outline) -> None:
+    """Add the reasons why v4 cannot say what v0.3 can."""
+    for index, storage in enumerate(plan.storage):
+        if storage.network != Network():
+            plan.refuse("network", storage.name, "its wires cost energy; v4 has no such attributes")
+        nest = plan.nests[index] if plan.nests else None
+        if nest and (nest.x or nest.y) and plan.fanout(index) == (1, 1):
+            plan.refuse("fanout", storage.name, "splits where nothing fans out; v4 has no place for such a split")
+
+
+def write_v4(plan: Outline) -> dict[str, str]:
+    """File name -> text: arch.yaml with ERT.yaml and ART.yaml, problem.yaml, map.yaml, as far as there are such."""
+    files: dict[str, str] = {}
+    if plan.storage:
+        top = f"{plan.name}_top_level"
+        files["arch.yaml"] = f"architecture:\n  version: {VERSION}\n  nodes:\n" + "".join(_nodes(plan))
+        files["ERT.yaml"] = dump_yaml({"ERT": {"version": VERSION, "tables": energies(plan, top, "compute")}})
+        files["ART.yaml"] = dump_yaml({"ART": {"version": VERSION, "tables": areas(plan, top)}})
+    if plan.problem is not None:
+        problem = {"version": VERSION} | problem_data(plan.problem, plan, "_")
+        files["problem.yaml"] = dump_yaml({"problem": problem})
+    if plan.nests is not None:
+        files["map.yaml"] = dump_yaml({"mapping": list(_directives(plan))})
+    return files
+
+
+def _nodes(plan: Outline) -> Iterator[str]:
+    """A container around everything, then a component per level; a container where there are several of the next."""
+    assert plan.compute is not None
+    yield _node("Container", {"name": plan.name})
+    for index, storage in enumerate(plan.storage):
+        yield _node("Component", _component(storage))
+        x, y = plan.fanout(index)
+        if (x, y) != (1, 1):
+            yield _node("Container", {"name": container(plan, index), "spatial": {"meshX": x, "meshY": y}})
+    attributes = {"datawidth": plan.compute.word_bits}
+    yield _node("Component", {"name": compute_name(plan), "class": "intmac", "attributes": attributes})
+
+
+def _node(kind: str, fields: dict[str, Any]) -> str:
+    body = textwrap.indent(dump_yaml(fields), "    ")
+    return f"  - !{kind}\n{body}"
+
+
+def container(plan: Outline, index: int) -> str:
+    """The container of what stands below level `index`."""
+    taken = {storage.name for storage in plan.storage} | {compute_name(plan), plan.name}
+    name = f"below_{plan.storage[index].name}"
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _component(storage: Storage) -> dict[str, Any]:
+    attributes = memory_attributes(storage.memory, "_")
+    attributes["datawidth"] = attributes.pop("word_bits")
+    return {"name": storage.name, "class": CLASSES[storage.memory.technology], "attributes": attributes}
+
+
+def _directives(plan: Outline) -> Iterator[dict[str, Any]]:
+    assert plan.problem is not None and plan.nests is not None
+    for index, (storage, nest) in enumerate(zip(plan.storage, plan.nests, strict=True)):
+        bypass = [name for name in plan.problem.tensor_names if name not in nest.keep]
+        yield {"target": storage.name, "type": "dataspace", "keep": list(nest.keep), "bypass": bypass}
+        yield {
+            "target": storage.name,
+            "type": "temporal",
+            "factors": factors(nest.temporal, plan),
+            "permutation": [plan.letters[name] for name in nest.temporal_permutation],
+        }
+        if plan.fanout(index) != (1, 1):
+            spatial: dict[str, Any] = {
+                "target": container(plan, index),
+                "type": "spatial",
+                "factors": factors([*nest.x, *nest.y], plan),
+                "permutation": [plan.letters[name] for name in nest.spatial_permutation],
+                "split": nest.split,
+            }
+            yield spatial | ({"no_reuse": list(nest.unicast)} if nest.unicast else {})
