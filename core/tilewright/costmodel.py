@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping as MappingOf
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
@@ -45,6 +46,22 @@ class Costs:
     def of(self, objective: Objective) -> Floats:
         """The figure to make small."""
         return {"edp": self.edp, "energy": self.energy_pj, "cycles": self.cycles}[objective]
+
+    @classmethod
+    def join(cls, parts: Sequence[Costs]) -> Costs:
+        """The prices of several batches, one after another; extras that all of them have. At least one part."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            np.concatenate([part.valid for part in parts]),
+            np.concatenate([part.energy_pj for part in parts]),
+            np.concatenate([part.cycles for part in parts]),
+            {
+                name: np.concatenate([part.extra[name] for part in parts])
+                for name in parts[0].extra
+                if all(name in part.extra for part in parts)
+            },
+        )
 
     @classmethod
     def gather(cls, reports: list[Report]) -> Costs:

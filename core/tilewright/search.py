@@ -16,6 +16,11 @@ from tilewright.legality import legality
 from tilewright.mapper import Budget, Mapper, Proposals, Run, Task
 from tilewright.mapping import Mapping
 
+PIECE_SECONDS = 0.1
+"""Batches are priced in pieces that take about so long."""
+FIRST_PIECE = 512
+"""Mappings of the first piece, when the model's speed is not known."""
+
 Stop = Literal["finished", "deadline", "evaluations", "patience", "cancelled", "failed"]
 
 
@@ -50,7 +55,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Progress:
-    """What a watcher is told after every batch."""
+    """What a watcher is told after every piece of a batch."""
 
     evaluated: int
     valid: int
@@ -74,8 +79,8 @@ def search(
 ) -> Result:
     """Run a mapper until it is done or the budget is spent. Whatever ends it, the best mapping so far is returned.
 
-    The loop acts between batches only. Ctrl-C ends the search, not the program (`cancelled`); a mapper or a model that
-    crashes ends it with `failed` and a PluginError in `error`.
+    The loop acts between batches, and between the pieces in which large ones are priced. Ctrl-C ends the search, not
+    the program (`cancelled`); a mapper or a model that crashes ends it with `failed` and a PluginError in `error`.
     """
     loop = _Loop(task, evaluator, Run(np.random.default_rng(seed), budget, clock), watch)
     cpu = time.process_time()
@@ -101,7 +106,8 @@ class _Loop:
         self.best: Mapping | None = None
         self.value = np.inf
         self.valid = self.rejected = 0
-        self.improved_at = 0
+        self.improved_at = self.batch_began = 0
+        self.piece = FIRST_PIECE
 
     def run_through(self, mapper: Mapper) -> tuple[Stop, TilewrightError | None]:
         proposals: Proposals | None = None
@@ -137,18 +143,32 @@ class _Loop:
             return "finished"
 
     def _evaluate(self, proposed: MappingBatch | Sequence[Mapping]) -> Costs:
+        """Price a batch, a piece at a time, so that a slow model cannot pass the deadline by much."""
         batch = proposed
         if not isinstance(batch, MappingBatch):
             batch = MappingBatch.pack(self.task.problem, batch)
         left = self.run.remaining_evaluations
         if left is not None and left < len(batch):
             batch = batch.take(slice(0, left))
+        self.batch_began = self.run.evaluated
+        pieces = [self._price(batch.take(slice(0, self.piece)))]
+        done = len(pieces[0])
+        while done < len(batch) and self.run.remaining_seconds > 0:
+            pieces.append(self._price(batch.take(slice(done, done + self.piece))))
+            done += len(pieces[-1])
+        return Costs.join(pieces)
+
+    def _price(self, batch: MappingBatch) -> Costs:
+        started = time.perf_counter()
         try:
             costs = self.evaluator.evaluate_batch(batch)
         except TilewrightError:
             raise
         except Exception as error:  # a stranger's model may raise anything
             raise _broken("the cost model broke", error) from error
+        if len(batch):
+            per_second = len(batch) / max(1e-9, time.perf_counter() - started)
+            self.piece = max(1, min(8 * self.piece, int(PIECE_SECONDS * per_second)))
         self._keep_best(batch, costs)
         self.run.evaluated += len(batch)
         self.valid += int(costs.valid.sum())
@@ -163,7 +183,7 @@ class _Loop:
             mapping = batch[index]
             if legality(self.task.problem, self.task.architecture, mapping):
                 self.best, self.value = mapping, float(values[index])
-                self.improved_at = self.run.evaluated
+                self.improved_at = self.batch_began
                 return
             self.rejected += 1  # a model may be laxer than the rules
             values[index] = np.inf

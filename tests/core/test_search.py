@@ -162,6 +162,29 @@ def test_the_deadline_is_that_of_the_given_clock() -> None:
     assert result.stop == "deadline" and 0 < result.evaluated < 1000
 
 
+def test_a_large_batch_is_priced_in_pieces_and_left_at_the_deadline() -> None:
+    """The mapper is told all prices in order; a slow model is not asked for more than the time allows."""
+    sizes: list[int] = []
+
+    class Noting(PlainEvaluator):
+        def evaluate_batch(self, batch: MappingBatch) -> Costs:
+            sizes.append(len(batch))
+            return super().evaluate_batch(batch)
+
+    def at_once(task: Task, run: Run) -> Proposals:
+        batch = task.space.sample(run.rng, 3000)
+        costs = yield batch
+        assert np.array_equal(costs.edp, EVALUATOR.evaluate_batch(batch).edp)
+
+    noting = Noting(SAMPLE.problem, SAMPLE.architecture)
+    result = run(at_once, evaluator=noting)
+    assert (result.stop, result.evaluated, sum(sizes)) == ("finished", 3000, 3000) and len(sizes) > 1
+
+    now = iter(range(1000))
+    result = run(at_once, Budget(seconds=2), evaluator=noting, clock=lambda: float(next(now)))
+    assert result.stop == "deadline" and 0 < result.evaluated < 3000 and result.best is not None
+
+
 def test_one_seed_gives_one_result() -> None:
     one, other, third = (run(budget=Budget(evaluations=30), seed=seed) for seed in (5, 5, 6))
 
