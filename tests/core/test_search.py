@@ -181,7 +181,7 @@ def test_a_large_batch_is_priced_in_pieces_and_left_at_the_deadline() -> None:
     assert (result.stop, result.evaluated, sum(sizes)) == ("finished", 3000, 3000) and len(sizes) > 1
 
     now = iter(range(1000))
-    result = run(at_once, Budget(seconds=2), evaluator=noting, clock=lambda: float(next(now)))
+    result = run(at_once, Budget(seconds=1), evaluator=noting, clock=lambda: float(next(now)))
     assert result.stop == "deadline" and 0 < result.evaluated < 3000 and result.best is not None
 
 
