@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from tilewright.architecture import Architecture
 from tilewright.batch import MappingBatch
-from tilewright.errors import NotConformableError
+from tilewright.errors import InputError, NotConformableError
 from tilewright.mapping import Mapping
 from tilewright.problem import Problem
 from tilewright.skeleton import Skeleton
 from tilewright.testing.strategies import architectures, mappings, problems
-from tilewright_costmodels.timeloop.model import TimeloopModel
+from tilewright_costmodels.timeloop.model import Arrays, TimeloopModel
 
 
 @st.composite
@@ -24,11 +24,15 @@ def priced(draw: st.DrawFn, roomy: bool = True) -> tuple[Problem, Architecture, 
     return problem, architecture, [m for m in found if Skeleton.of(m) == Skeleton.of(found[0])]
 
 
+both_forms = pytest.mark.parametrize("arrays", ["numpy", "numba"])
+
+
+@both_forms
 @settings(max_examples=250, deadline=None)
-@given(priced(), st.booleans())
-def test_batch_equals_scalar(case: tuple[Problem, Architecture, list[Mapping]], links: bool) -> None:
+@given(case=priced(), links=st.booleans())
+def test_batch_equals_scalar(case: tuple[Problem, Architecture, list[Mapping]], links: bool, arrays: Arrays) -> None:
     problem, architecture, found = case
-    evaluator = TimeloopModel(link_transfers=links).bind(problem, architecture)
+    evaluator = TimeloopModel(link_transfers=links, arrays=arrays).bind(problem, architecture)
     costs = evaluator.evaluate_batch(MappingBatch.pack(problem, found))
     for index, mapping in enumerate(found):
         report = evaluator.explain(mapping)
@@ -38,23 +42,25 @@ def test_batch_equals_scalar(case: tuple[Problem, Architecture, list[Mapping]], 
             np.testing.assert_allclose(costs.energy_pj[index], report.energy_pj, rtol=1e-12)
 
 
+@both_forms
 @settings(max_examples=100, deadline=None)
-@given(priced(roomy=False))
-def test_batch_and_scalar_agree_on_validity(case: tuple[Problem, Architecture, list[Mapping]]) -> None:
+@given(case=priced(roomy=False))
+def test_batch_and_scalar_agree_on_validity(case: tuple[Problem, Architecture, list[Mapping]], arrays: Arrays) -> None:
     problem, architecture, found = case
-    evaluator = TimeloopModel().bind(problem, architecture)
+    evaluator = TimeloopModel(arrays=arrays).bind(problem, architecture)
     costs = evaluator.evaluate_batch(MappingBatch.pack(problem, found))
     assert [evaluator.explain(mapping).valid for mapping in found] == costs.valid.tolist()
     assert np.isinf(costs.energy_pj[~costs.valid]).all() and np.isinf(costs.cycles[~costs.valid]).all()
 
 
+@both_forms
 @settings(max_examples=60, deadline=None)
-@given(priced(), st.randoms(use_true_random=False))
+@given(case=priced(), random=st.randoms(use_true_random=False))
 def test_a_permuted_batch_has_permuted_prices(
-    case: tuple[Problem, Architecture, list[Mapping]], random: st.DataObject
+    case: tuple[Problem, Architecture, list[Mapping]], random: st.DataObject, arrays: Arrays
 ) -> None:
     problem, architecture, found = case
-    evaluator = TimeloopModel().bind(problem, architecture)
+    evaluator = TimeloopModel(arrays=arrays).bind(problem, architecture)
     batch = MappingBatch.pack(problem, found)
     order = np.array(random.sample(range(len(found)), len(found)))  # type: ignore[attr-defined]
     plain, mixed = evaluator.evaluate_batch(batch), evaluator.evaluate_batch(batch.take(order))
@@ -82,3 +88,11 @@ def test_refuses_problems_whose_counts_would_not_be_exact() -> None:
     )
     with pytest.raises(NotConformableError, match=r"2\*\*53"):
         TimeloopModel().bind(big, architecture)
+
+
+def test_says_what_to_install_when_numba_is_asked_for_and_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tilewright_costmodels.timeloop.model.find_spec", lambda name: None)
+    with pytest.raises(InputError, match="numba is not installed") as caught:
+        TimeloopModel(arrays="numba")
+    assert caught.value.hint == "type: pip install 'tilewright[fast]'"
+    assert not TimeloopModel().compiled

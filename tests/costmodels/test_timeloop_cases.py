@@ -5,8 +5,9 @@ from timeloop_cases import Case, Figures, Rejected, cases, rejected
 
 from tilewright.batch import MappingBatch
 from tilewright.report import Report
-from tilewright_costmodels.timeloop.model import TimeloopModel
+from tilewright_costmodels.timeloop.model import Arrays, TimeloopModel
 
+FORMS: tuple[Arrays, ...] = ("numpy", "numba")
 RUNS = [(case, links) for case in cases() for links in (True, False)]
 
 
@@ -33,10 +34,12 @@ def test_report_and_batch_reproduce_timeloop(case: Case, links: bool) -> None:
     check_levels(report, figures)
     check_networks(report, figures)
 
-    costs = evaluator.evaluate_batch(MappingBatch.pack(case.problem, [case.mapping, case.mapping]))
-    assert costs.valid.tolist() == [True, True]
-    assert costs.cycles.tolist() == [report.cycles, report.cycles]
-    assert costs.energy_pj[0] == pytest.approx(figures.energy_pj, rel=1e-6)
+    for arrays in FORMS:
+        evaluator = TimeloopModel(link_transfers=links, arrays=arrays).bind(case.problem, case.architecture)
+        costs = evaluator.evaluate_batch(MappingBatch.pack(case.problem, [case.mapping, case.mapping]))
+        assert costs.valid.tolist() == [True, True]
+        assert costs.cycles.tolist() == [report.cycles, report.cycles]
+        assert costs.energy_pj[0] == pytest.approx(figures.energy_pj, rel=1e-6)
 
 
 def check_levels(report: Report, figures: Figures) -> None:
@@ -82,8 +85,10 @@ CODES = {"capacity": "capacity", "fanout": "fanout", "product": "coverage", "byp
 def test_rejected_mappings_get_timeloops_verdict_and_reason(case: Rejected) -> None:
     evaluator = TimeloopModel().bind(case.problem, case.architecture)
     report = evaluator.explain(case.mapping)
-    costs = evaluator.evaluate_batch(MappingBatch.pack(case.problem, [case.mapping]))
-    assert costs.valid.tolist() == [report.valid]
+    for arrays in FORMS:
+        evaluator = TimeloopModel(arrays=arrays).bind(case.problem, case.architecture)
+        costs = evaluator.evaluate_batch(MappingBatch.pack(case.problem, [case.mapping]))
+        assert costs.valid.tolist() == [report.valid]
     if case.error is None:  # Timeloop checks totals, not each fanout, and takes these; we say so
         assert report.valid and case.figures is not None
         assert report.energy_pj == pytest.approx(case.figures.energy_pj, rel=1e-6)

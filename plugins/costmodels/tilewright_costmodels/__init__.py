@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -22,12 +22,16 @@ class TimeloopOptions(BaseModel):
     link_transfers: bool = Field(
         default=True, description="neighbouring children pass words on, as Timeloop does unless told otherwise"
     )
+    arrays: Literal["auto", "numpy", "numba"] = Field(
+        default="auto",
+        description="what prices batches, with the same figures: numba where it is installed, compiled at first use",
+    )
 
 
 def _timeloop(options: TimeloopOptions) -> CostModel:
     from tilewright_costmodels.timeloop.model import TimeloopModel
 
-    return TimeloopModel(link_transfers=options.link_transfers)
+    return TimeloopModel(link_transfers=options.link_transfers, arrays=options.arrays)
 
 
 class OracleOptions(BaseModel):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import cached_property
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Literal
 
 from tilewright.architecture import Architecture
 from tilewright.batch import MappingBatch
 from tilewright.conformability import Reason
 from tilewright.costmodel import BatchEvaluator, Costs
-from tilewright.errors import NotConformableError
+from tilewright.errors import InputError, NotConformableError
 from tilewright.legality import legality
 from tilewright.mapping import Mapping
 from tilewright.problem import Problem
@@ -18,35 +21,54 @@ from tilewright_costmodels.timeloop.account import account
 from tilewright_costmodels.timeloop.arrays import ArrayPricer
 from tilewright_costmodels.timeloop.nest import levels_of
 
+if TYPE_CHECKING:
+    from tilewright_costmodels.timeloop.compiled import CompiledPricer
+
 EXACT = 2**53
 """Largest product that double precision, which Timeloop and the arrays count in, holds exactly."""
+
+
+Arrays = Literal["auto", "numpy", "numba"]
 
 
 class TimeloopModel:
     """Counts, energies and cycles of Timeloop (docs/timeloop.md gives the rules and where they differ from truth)."""
 
-    def __init__(self, link_transfers: bool = True) -> None:
+    def __init__(self, link_transfers: bool = True, arrays: Arrays = "auto") -> None:
+        """`arrays`: what prices batches, with the same figures. Raises InputError: numba is asked for and not there."""
         self.link_transfers = link_transfers
+        self.compiled = arrays != "numpy" and find_spec("numba") is not None
+        if arrays == "numba" and not self.compiled:
+            raise InputError("numba is not installed", hint="type: pip install 'tilewright[fast]'")
 
     def bind(self, problem: Problem, architecture: Architecture) -> TimeloopEvaluator:
         """Raises NotConformableError: axes other than X and Y, unclear homes of tensors, counts beyond 2**53."""
         reasons = tuple(_refusals(problem, architecture))
         if reasons:
             raise NotConformableError("cost model timeloop", reasons)
-        return TimeloopEvaluator(problem, architecture, self.link_transfers)
+        return TimeloopEvaluator(problem, architecture, self.link_transfers, self.compiled)
 
 
 class TimeloopEvaluator(BatchEvaluator):
     """The model bound to one problem and one architecture."""
 
-    def __init__(self, problem: Problem, architecture: Architecture, link_transfers: bool) -> None:
+    def __init__(self, problem: Problem, architecture: Architecture, link_transfers: bool, compiled: bool) -> None:
         self.problem = problem
         self.architecture = architecture
         self.link_transfers = link_transfers
-        self._arrays = ArrayPricer(problem, architecture, link_transfers)
+        self._compiled = compiled
+
+    @cached_property
+    def _pricer(self) -> ArrayPricer | CompiledPricer:
+        arrays = ArrayPricer(self.problem, self.architecture, self.link_transfers)
+        if not self._compiled or arrays.singly:
+            return arrays
+        from tilewright_costmodels.timeloop.compiled import CompiledPricer  # numba takes half a second to import
+
+        return CompiledPricer(self.problem, self.architecture, self.link_transfers)
 
     def evaluate_batch(self, batch: MappingBatch) -> Costs:
-        return self._arrays.price(batch)
+        return self._pricer.price(batch)
 
     def explain(self, mapping: Mapping) -> Report:
         """The full account; `valid` false and every reason for a mapping that Timeloop would not take."""

@@ -65,8 +65,10 @@ class Operand:
         places = [math.prod(2 * span + 1 for span in spans[:rank]) for rank in range(len(spans))]
         self.radix = np.array(places, dtype=np.float64) @ self.matrix
         """Per dimension the number that a shift by one iteration makes, in a radix that no sum of shifts overflows."""
-        self.exact = math.prod(2 * span + 1 for span in spans) < 2**53
-        """Those numbers are exact in double precision."""
+        self.capacity = math.prod(2 * span + 1 for span in spans)
+        """Above every such number."""
+        self.exact = self.capacity < 2**53
+        """They are exact in double precision."""
         self.separable = len(set(used)) == len(used)
         """No dimension indexes two ranks."""
 
