@@ -355,9 +355,10 @@ class MapSpace:
                 order[:, slot.entry] = block
         return order
 
-    def neighbours(self, of: MappingBatch | Mapping) -> tuple[MappingBatch, Ints]:
+    def neighbours(self, of: MappingBatch | Mapping, powers: bool = False) -> tuple[MappingBatch, Ints]:
         """All mappings that move one prime factor of one dimension to another slot, and the row each came from, [n].
 
+        `powers`: or several equal ones at once.
         Orders and keeps stay, but that a loop which begins to turn stands where the rules want it.
 
         Raises:
@@ -367,14 +368,16 @@ class MapSpace:
         trips = self.trips(batch)
         moved, origin, grown = [trips[:0]], [np.zeros(0, dtype=np.int64)], [np.zeros((0, 2), dtype=np.int64)]
         for dim, size in enumerate(self.problem.sizes):
-            primes = [prime for prime, _ in prime_powers(size) if prime > 1]
-            for prime, (a, b) in itertools.product(primes, itertools.permutations(range(len(self.slots)), 2)):
+            factors = [
+                prime**k for prime, most in prime_powers(size) if prime > 1 for k in range(1, most + 1 if powers else 2)
+            ]
+            for factor, (a, b) in itertools.product(factors, itertools.permutations(range(len(self.slots)), 2)):
                 if self.slots[b].highest[dim] == 1:
                     continue
-                rows = np.flatnonzero(trips[:, a, dim] % prime == 0)
+                rows = np.flatnonzero(trips[:, a, dim] % factor == 0)
                 after = trips[rows]
-                after[:, a, dim] //= prime
-                after[:, b, dim] *= prime
+                after[:, a, dim] //= factor
+                after[:, b, dim] *= factor
                 good = self.allowed(after, a, dim) & self.allowed(after, b, dim)
                 moved.append(after[good])
                 origin.append(rows[good])

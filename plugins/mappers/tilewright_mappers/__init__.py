@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -106,6 +106,19 @@ class GammaOptions(BaseModel):
     mutation: float = Field(default=0.5, ge=0, le=1, description="chance of each kind of mutation, per child")
 
 
+class FactorFlowOptions(BaseModel):
+    """Options of `factorflow`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    guide: Literal["over_utilization", "plain"] = Field(
+        default="over_utilization", description="what descends: the objective over the utilization, or the objective"
+    )
+    rounds: int = Field(default=1, ge=1, description="times through all blocks of loops, at most")
+    ahead: int = Field(default=8, ge=0, description="second moves are tried after the best so many first ones")
+    unrollings: int = Field(default=4, ge=0, description="starts with a full array, beside that with all outside")
+
+
 class ExhaustiveOptions(BaseModel):
     """Options of `exhaustive`."""
 
@@ -181,6 +194,12 @@ def _gamma(options: GammaOptions) -> Mapper:
     return GammaMapper(options.population, options.generations, options.elite, options.mutation)
 
 
+def _factorflow(options: FactorFlowOptions) -> Mapper:
+    from tilewright_mappers.factorflow import FactorFlowMapper
+
+    return FactorFlowMapper(options.guide, options.rounds, options.ahead, options.unrollings)
+
+
 @hookimpl
 def tilewright_plugins() -> list[MapperSpec]:
     """The built-in mappers."""
@@ -208,6 +227,12 @@ def tilewright_plugins() -> list[MapperSpec]:
             summary="Timeloop's hybrid search: random factors, their loop orders one after another.",
             factory=_timeloop_hybrid,
             options=TimeloopHybridOptions,
+        ),
+        MapperSpec(
+            name="factorflow",
+            summary="Greedy moves of prime factors from everything outside, for each order of one block of loops.",
+            factory=_factorflow,
+            options=FactorFlowOptions,
         ),
         MapperSpec(
             name="loma",
