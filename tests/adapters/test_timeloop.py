@@ -180,9 +180,13 @@ def test_a_wrong_product_is_left_to_legality(tmp_path: Path) -> None:
     assert reason.code == "coverage" and "60 iterations, the problem has 12" in reason.message
 
 
-def test_zero_is_the_rest(tmp_path: Path) -> None:
-    assert read(tmp_path, ALL.replace("P=3 K=1", "P=0 K=1")) == read(tmp_path, ALL)
-    assert "does not divide 12" in complaint(tmp_path, ALL.replace("P=3 K=1", "P=3 K=0").replace("K=3", "K=5"))
+def test_zero_is_the_whole_dimension(tmp_path: Path) -> None:
+    whole = ALL.replace("P=3 K=1", "P=6 K=1").replace("factors: P=2", "factors: P=1")
+    assert read(tmp_path, whole.replace("P=6 K=1", "P=0 K=1")) == read(tmp_path, whole)
+    found = read(tmp_path, ALL.replace("P=3 K=1", "P=0 K=1"))
+    assert found.problem and found.architecture and found.mapping
+    (reason,) = legality(found.problem, found.architecture, found.mapping).reasons
+    assert "12 iterations, the problem has 6" in reason.message
 
 
 def test_remainders_become_tiles_that_do_not_divide(tmp_path: Path) -> None:

@@ -12,12 +12,15 @@ from tilewright.conformability import Verdict
 from tilewright.document import Document, parse_document, read_document
 from tilewright.errors import InputError, NotConformableError
 from tilewright.problem import Problem
-from tilewright_adapters.timeloop import directives as directive_lists
 from tilewright_adapters.timeloop import keepsake
+from tilewright_adapters.timeloop.directives import Directives, listed, read_directives
+from tilewright_adapters.timeloop.directives import build as build_mapping
 from tilewright_adapters.timeloop.energies import read_energies
 from tilewright_adapters.timeloop.levels import build, estimated, read_levels
+from tilewright_adapters.timeloop.limits import limits
 from tilewright_adapters.timeloop.nodes import Nodes, read_nodes
 from tilewright_adapters.timeloop.outline import Outline, outline
+from tilewright_adapters.timeloop.rules import lists, read_rules, said_in
 from tilewright_adapters.timeloop.sections import OURS, Sections
 from tilewright_adapters.timeloop.shape import read_problem
 from tilewright_adapters.timeloop.write import write_v3
@@ -76,11 +79,12 @@ class TimeloopAdapter:
 def _written(inputs: InputSet, version: Version) -> tuple[Outline, dict[str, str]]:
     """The outline and Timeloop's own files; no files where there are reasons against them."""
     plan = outline(inputs)
+    rules = limits(inputs, plan, at_least=version == "v4")
     if version == "v4":
-        refuse_v4(plan)
+        refuse_v4(plan, rules)
     if plan.reasons:
         return plan, {}
-    return plan, {"v3": write_v3, "v4": write_v4}[version](plan)
+    return plan, {"v3": write_v3, "v4": write_v4}[version](plan, rules)
 
 
 def _read_back(files: dict[str, str]) -> InputSet:
@@ -88,30 +92,37 @@ def _read_back(files: dict[str, str]) -> InputSet:
 
 
 def _read(sections: Sections) -> InputSet:
-    found = sections.found
+    found, warnings = sections.found, sections.warnings
     if not found:
         raise InputError("no architecture, problem or mapping in these files", hint="name Timeloop's files")
-    problem = _problem(sections)
-    tree = _tree(sections)
+    problem, tree = _problem(sections), _tree(sections)
     mapping = found.get("mapping")
-    if mapping is not None and not mapping.value:
-        mapping = None
-    if mapping is not None and (tree is None or problem is None):
+    if mapping is not None and mapping.value and (tree is None or problem is None):
         missing = "architecture" if tree is None else "problem"
         raise mapping.error(f"a mapping cannot be read without its {missing}", hint=f"add the {missing}")
-    warnings = [*sections.warnings, *(tree.warnings if tree else ()), *(tree.levels.warnings if tree else ())]
+    if tree is None:
+        return InputSet(problem=problem, warnings=tuple(warnings))
+    warnings += [*tree.warnings, *tree.levels.warnings]
+    rules = [rule for part in lists(sections, warnings) for rule in said_in(part, tree, warnings)]
+    if problem is None:
+        if rules or tree.rules:
+            warnings.append("constraints are read together with a problem only: there is none in these files")
+        return InputSet(architecture=_architecture(tree, sections, None, warnings), warnings=tuple(warnings))
     directives = None
-    if mapping is not None and tree is not None and problem is not None:
-        said = [*tree.said(), *directive_lists.listed(mapping, tree.levels, tree.split_at)]
-        directives = directive_lists.read_directives(mapping, said, problem, tree.levels, tree.elsewhere)
+    if mapping is not None and mapping.value:
+        said = [*tree.said(), *(rules if _is_v4(sections) else ()), *listed(mapping, tree.levels, tree.split_at)]
+        directives = read_directives(mapping, said, problem, tree.levels, tree.parallel)
         warnings += directives.warnings
-    architecture = _architecture(tree, sections, directives, warnings) if tree else None
+    architecture = _architecture(tree, sections, directives, warnings)
+    constraints = None
+    if rules or tree.rules:
+        constraints, wider = read_rules([*tree.said(), *rules], problem, tree, architecture)
+        warnings += wider
     return InputSet(
         problem=problem,
         architecture=architecture,
-        mapping=directive_lists.build(directives, problem, tuple(architecture.cluster_index))
-        if directives and problem and architecture
-        else None,
+        mapping=build_mapping(directives, problem, tuple(architecture.cluster_index)) if directives else None,
+        constraints=constraints,
         warnings=tuple(warnings),
     )
 
@@ -138,9 +149,7 @@ def _tree(sections: Sections) -> Nodes | None:
     return Nodes(read_levels(section))
 
 
-def _architecture(
-    tree: Nodes, sections: Sections, directives: directive_lists.Directives | None, warnings: list[str]
-) -> Architecture:
+def _architecture(tree: Nodes, sections: Sections, directives: Directives | None, warnings: list[str]) -> Architecture:
     energies = read_energies(sections.found["ERT"]) if "ERT" in sections.found else None
     guessed = estimated(tree.levels) if energies is None else ()
     if guessed:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Mapping as MappingOf
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tilewright.frozen import FrozenDict
 from tilewright.mapping import Entry, Mapping
@@ -14,7 +14,7 @@ from tilewright.problem import Problem
 from tilewright_adapters.timeloop.cursor import Cursor, refuse_unknown
 from tilewright_adapters.timeloop.levels import Levels
 
-_FACTOR = re.compile(r"(?:([A-Za-z_]\w*?)\s*=\s*|([A-Za-z_]+)\s*)(\d+)(?:\s*,\s*(\d+))?[\s,]*")
+_FACTOR = re.compile(r"(?:([A-Za-z_]\w*?)\s*=\s*|([A-Za-z_]+)\s*)(\d{1,15})(?:\s*,\s*(\d{1,15}))?[\s,]*")
 _UNREAD = {
     "no_link_transfer": "links switched off for single tensors",
     "no_temporal_reuse": "reuse switched off in time",
@@ -23,12 +23,14 @@ _UNREAD = {
     "passthrough": "pass-through buffers",
     "no_coalesce": "pass-through buffers",
 }
-_FIELDS = {
-    "bypass": {"keep", "bypass"},
-    "temporal": {"factors", "permutation"},
-    "spatial": {"factors", "permutation", "split", "no_multicast_no_reduction", "no_reuse"},
+FACTOR_MACROS = {"factors_only", "no_iteration_over_dataspaces", "must_iterate_over_dataspaces"}
+"""v4's abbreviations for factors of 1."""
+FIELDS = {
+    "bypass": {"keep", "bypass", "keep_only", "bypass_only"},
+    "temporal": {"factors", "permutation", *FACTOR_MACROS},
+    "spatial": {"factors", "permutation", "split", "no_multicast_no_reduction", "no_reuse", *FACTOR_MACROS},
 }
-_KINDS = {name: "bypass" for name in ("bypass", "bypassing", "datatype", "dataspace")} | {
+KINDS = {name: "bypass" for name in ("bypass", "bypassing", "datatype", "dataspace")} | {
     "temporal": "temporal",
     "spatial": "spatial",
 }
@@ -81,9 +83,13 @@ class Said:
     target: str
     kind: str
     fields: dict[str, Cursor]
+    is_rule: bool = False
+    """A constraint that the mapping takes on where it says nothing itself (v4)."""
 
 
-def listed(section: Cursor, levels: Levels, split_at: MappingOf[str, str]) -> Iterator[Said]:
+def listed(
+    section: Cursor, levels: Levels, split_at: MappingOf[str, str], kinds: MappingOf[str, str] = KINDS
+) -> Iterator[Said]:
     """The directives of a list; `split_at`: names that stand for another level in spatial ones. Raises InputError."""
     seen: set[tuple[str, str]] = set()
     for directive in section.items("mapping"):
@@ -91,7 +97,7 @@ def listed(section: Cursor, levels: Levels, split_at: MappingOf[str, str]) -> It
         for needed in ("target", "type"):
             if needed not in fields:
                 raise directive.error(f"the directive has no '{needed}'")
-        kind = _KINDS[fields.pop("type").choice("directive type", _KINDS)]
+        kind = kinds[fields.pop("type").choice("directive type", kinds)]
         target = fields.pop("target")
         elsewhere = split_at.get(str(target.value)) if kind == "spatial" else None
         name = elsewhere or _target(target, levels.names)
@@ -102,33 +108,94 @@ def listed(section: Cursor, levels: Levels, split_at: MappingOf[str, str]) -> It
 
 
 def read_directives(
-    where: Cursor, said: Iterable[Said], problem: Problem, levels: Levels, elsewhere: MappingOf[str, set[str]]
+    where: Cursor, said: Iterable[Said], problem: Problem, levels: Levels, parallel: Parallel
 ) -> Directives:
-    """What the directives say together of every level.
-
-    Levels that only split keep nothing. `elsewhere`: level -> tensors that are not kept there unless it is said.
-
-    Raises InputError.
-    """
-    dims, tensors = problem.dimension_names, problem.tensor_names
-    found: dict[str, LevelDirectives] = {}
-    for name in levels.names:
-        keep = [] if name in levels.dummies else [t for t in tensors if t not in elsewhere.get(name, ())]
-        found[name] = LevelDirectives(keep, temporal_order=dims, spatial_order=dims)
+    """What the directives say together of every level; levels that only split keep nothing. Raises InputError."""
+    dims = problem.dimension_names
+    found = {name: LevelDirectives([], temporal_order=dims, spatial_order=dims) for name in levels.names}
+    directives = [checked(directive) for directive in said]
+    for name, (_, bypass) in keeping(directives, problem, levels, parallel).items():
+        found[name].keep = [] if name in levels.dummies else [t for t in problem.tensor_names if t not in bypass]
     gathered: dict[tuple[str, str], _Gathered] = {}
-    for directive in said:
-        fields = {name: cursor for name, cursor in directive.fields.items() if cursor.value not in ([], None, "")}
-        _refuse_unread(fields, directive.kind)
-        refuse_unknown(fields, _FIELDS[directive.kind], f"a {directive.kind} directive")
-        if directive.kind == "bypass":
-            _apply_bypass(found[directive.target], fields, problem)
-        else:
-            gathered.setdefault((directive.target, directive.kind), _Gathered()).add(directive, fields, problem)
+    for directive in sorted(directives, key=lambda each: each.is_rule):
+        if directive.kind != "bypass":
+            gathered.setdefault((directive.target, directive.kind), _Gathered()).add(directive, problem)
     warnings: list[str] = []
     for (target, kind), loops in gathered.items():
         warnings += loops.guesses(dims)
         loops.settle(found[target], kind, problem)
     return Directives(where, found, tuple(warnings))
+
+
+Parallel = Sequence[Sequence[tuple[tuple[str, ...], frozenset[str]]]]
+"""Groups of branches side by side: the levels of each, and the tensors said to pass it by in a branch without levels."""
+
+
+def checked(directive: Said) -> Said:
+    """Without the fields that say nothing. Raises InputError for those that cannot be read."""
+    fields = {name: cursor for name, cursor in directive.fields.items() if cursor.value not in ([], None, "")}
+    for name, what in _UNREAD.items():
+        cursor = fields.pop(name, None)
+        if cursor is not None and cursor.value:
+            raise cursor.error(f"{name} ({what}) cannot be read: it would change the figures")
+    if directive.kind == "temporal" and "no_reuse" in fields:
+        raise fields["no_reuse"].error("no_reuse in time cannot be read: it would change the figures")
+    refuse_unknown(fields, FIELDS[directive.kind], f"a {directive.kind} directive")
+    return replace(directive, fields=fields)
+
+
+def keeping(
+    said: Iterable[Said], problem: Problem, levels: Levels, parallel: Parallel
+) -> dict[str, tuple[set[str], set[str]]]:
+    """Level -> the tensors said to be kept, and those said to be bypassed. Raises InputError."""
+    result: dict[str, tuple[set[str], set[str]]] = {name: (set(), set()) for name in levels.names}
+    everything = set(problem.tensor_names)
+    for directive in said:
+        if directive.kind == "bypass":
+            keep, bypass = result[directive.target]
+            named = {word: tensors(cursor, problem) for word, cursor in directive.fields.items()}
+            only, without = named.get("keep_only"), named.get("bypass_only")
+            kept = named.get("keep", set()) | (only or set()) | (everything - without if without else set())
+            gone = named.get("bypass", set()) | (without or set()) | (everything - only if only else set())
+            bypass -= kept - gone  # of two that disagree the later counts
+            bypass |= gone
+            keep -= gone
+            keep |= kept - gone
+    for group in parallel:
+        branches = [(names, set(passed).union(*(result[name][0] for name in names))) for names, passed in group]
+        nowhere = everything.difference(*(kept for _, kept in branches))
+        if nowhere:
+            raise levels.where.error(
+                f"{', '.join(sorted(nowhere))}: kept in no branch of a !Parallel",
+                hint="keep it in one of them, or add a branch !Nothing that keeps it",
+            )
+        for names, kept in branches:
+            for name in names:
+                result[name][1].update(everything - kept)
+    return result
+
+
+def tensors(cursor: Cursor, problem: Problem) -> set[str]:
+    """Tensors of a list; `*` stands for all of them. Raises InputError."""
+    if isinstance(cursor.value, list) and "*" in cursor.value:
+        return set(problem.tensor_names)
+    return set(cursor.names("tensor", problem.tensor_names))
+
+
+def ones(fields: MappingOf[str, Cursor], problem: Problem, named: Iterable[str]) -> set[str]:
+    """Dimensions that v4's abbreviations fix at 1; `named`: those that `factors_only` names. Raises InputError."""
+
+    def indexing(cursor: Cursor) -> set[str]:
+        return {name for tensor in tensors(cursor, problem) for name in problem.tensor(tensor).dimensions}
+
+    result: set[str] = set()
+    if "factors_only" in fields:
+        result |= set(problem.dimensions) - set(named)
+    if "no_iteration_over_dataspaces" in fields:
+        result |= indexing(fields["no_iteration_over_dataspaces"])
+    if "must_iterate_over_dataspaces" in fields:
+        result |= set(problem.dimensions) - indexing(fields["must_iterate_over_dataspaces"])
+    return result
 
 
 @dataclass
@@ -140,38 +207,32 @@ class _Gathered:
     split: int | None = None
     unicast: set[str] = field(default_factory=set)
 
-    def add(self, directive: Said, fields: dict[str, Cursor], problem: Problem) -> None:
+    def add(self, directive: Said, problem: Problem) -> None:
         """Raises InputError: another directive says otherwise."""
-        dims = problem.dimension_names
+        fields, dims = directive.fields, problem.dimension_names
         what = f"{directive.kind} directive for {directive.target}"
-        for name, factor in (_factors(fields["factors"], dims) if "factors" in fields else {}).items():
+        for name, factor in _factors_of(directive, problem).items():
             before = self.factors.setdefault(name, factor)
             if (before.end, before.last) != (factor.end, factor.last):
                 raise factor.where.error(f"a second {what}, with another factor of {name}")
-        if "permutation" in fields:
-            permutation = _permutation(fields["permutation"], dims)
-            if self.permutation not in (None, permutation):
-                raise fields["permutation"].error(f"a second {what}, with another permutation")
-            self.permutation = permutation
-        if "split" in fields:
-            split = fields["split"].whole("split", 0)
-            if self.split not in (None, split):
-                raise fields["split"].error(f"a second {what}, with another split")
-            self.split = split
+        if "permutation" in fields and self.permutation is None:
+            self.permutation = permutation(fields["permutation"], dims)
+        if "split" in fields and self.split is None:
+            self.split = fields["split"].whole("split", 0)
         for word in ("no_multicast_no_reduction", "no_reuse"):
             if word in fields:
-                self.unicast |= set(fields[word].names("tensor", problem.tensor_names))
+                self.unicast |= tensors(fields[word], problem)
 
     def settle(self, level: LevelDirectives, kind: str, problem: Problem) -> None:
         """Timeloop's rules for what nobody says: dimensions left out come outermost, all of them lie along X."""
         dims = problem.dimension_names
         given = self.permutation or ()
-        permutation = (*given, *(name for name in dims if name not in given))
+        whole = (*given, *(name for name in dims if name not in given))
         if kind == "temporal":
-            level.temporal, level.temporal_order = self.factors, permutation[::-1]
+            level.temporal, level.temporal_order = self.factors, whole[::-1]
             return
-        level.spatial, level.spatial_order = self.factors, permutation[::-1]
-        level.in_x = frozenset(permutation[: len(dims) if self.split is None else self.split])
+        level.spatial, level.spatial_order = self.factors, whole[::-1]
+        level.in_x = frozenset(whole[: len(dims) if self.split is None else self.split])
         level.unicast = tuple(name for name in problem.tensor_names if name in self.unicast)
 
     def guesses(self, dims: tuple[str, ...]) -> Iterator[str]:
@@ -187,36 +248,38 @@ class _Gathered:
         )
 
 
+def _factors_of(directive: Said, problem: Problem) -> dict[str, Factor]:
+    """The factors of one directive. Those of a rule that are only bounds are left to the mapping."""
+    fields = directive.fields
+    result: dict[str, Factor] = {}
+    for word in ("factors", "factors_only"):
+        if word in fields:
+            text = factor_text(fields[word])
+            text = re.sub(r"\w+\s*[<>]=\s*\d+[\s,]*", "", text) if directive.is_rule else text
+            result |= _factors(text, fields[word], problem)
+    for name in ones(fields, problem, result):
+        if result.setdefault(name, Factor(1, 1, directive.where)).end != 1:
+            raise directive.where.error(f"{directive.target} iterates over {name}, and is said not to")
+    return result
+
+
 def _target(cursor: Cursor, names: tuple[str, ...]) -> str:
     if isinstance(cursor.value, int) and 0 <= cursor.value < len(names):
         return names[-1 - cursor.value]  # Timeloop numbers storage levels innermost first
     return cursor.choice("storage level", names)
 
 
-def _refuse_unread(fields: dict[str, Cursor], kind: str) -> None:
-    for name, what in _UNREAD.items():
-        cursor = fields.pop(name, None)
-        if cursor is not None and cursor.value:
-            raise cursor.error(f"{name} ({what}) cannot be read: it would change the figures")
-    if kind == "temporal" and "no_reuse" in fields:
-        raise fields["no_reuse"].error("no_reuse in time cannot be read: it would change the figures")
-
-
-def _apply_bypass(level: LevelDirectives, fields: dict[str, Cursor], problem: Problem) -> None:
-    kept = set(level.keep)
-    if "keep" in fields:
-        kept |= set(fields["keep"].names("tensor", problem.tensor_names))
-    if "bypass" in fields:
-        kept -= set(fields["bypass"].names("tensor", problem.tensor_names))
-    level.keep = [name for name in problem.tensor_names if name in kept]
-
-
-def _factors(cursor: Cursor, dims: tuple[str, ...]) -> dict[str, Factor]:
-    """`K=3 C=4`, `K3 C4`, `K=5,3` (a remainder), a list of such, or a mapping."""
+def factor_text(cursor: Cursor) -> str:
+    """Factors in one line: they come as `K=3 C=4`, `K3 C4`, a list of such, or a mapping."""
     value = cursor.value
     if isinstance(value, dict):
         value = [f"{name}={factor}" for name, factor in value.items()]
-    text = " ".join(map(str, value)) if isinstance(value, list) else str(value or "").partition("#")[0]
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value or "").partition("#")[0]
+
+
+def _factors(text: str, cursor: Cursor, problem: Problem) -> dict[str, Factor]:
+    """`K=3`, `K=5,3` (a remainder), `K=0` (the whole dimension)."""
+    dims = problem.dimension_names
     result: dict[str, Factor] = {}
     position = 0
     text = text.strip()
@@ -229,15 +292,15 @@ def _factors(cursor: Cursor, dims: tuple[str, ...]) -> dict[str, Factor]:
             raise cursor.error(f"there is no dimension '{name}'", hint=f"one of {', '.join(dims)}")
         if name in result:
             raise cursor.error(f"dimension {name} has two factors")
-        end = int(match[3])
+        end = int(match[3]) or problem.dimensions[name]
         result[name] = Factor(end, int(match[4] or end), cursor)
-        if not 0 < result[name].last <= end and end:
+        if not 0 < result[name].last <= end:
             raise cursor.error(f"{name}={match[3]},{match[4]}: the remainder must lie between 1 and {end}")
         position = match.end()
     return result
 
 
-def _permutation(cursor: Cursor, dims: tuple[str, ...]) -> tuple[str, ...]:
+def permutation(cursor: Cursor, dims: tuple[str, ...]) -> tuple[str, ...]:
     """Innermost first: letters in a row, names with spaces or commas, or a list."""
     value = cursor.value
     words = [str(word) for word in value] if isinstance(value, list) else re.split(r"[\s,]+", str(value or "").strip())
@@ -308,7 +371,7 @@ def _order(level: LevelDirectives, split: list[str], dims: tuple[str, ...]) -> t
 
 def _tiles(directives: Directives, problem: Problem) -> tuple[Tiles, dict[str, tuple[Tiles, Tiles, Tiles]]]:
     """The whole, and per level the tiles after its temporal, its Y and its X factors."""
-    columns = {name: _column(directives, name, size) for name, size in problem.dimensions.items()}
+    columns = {name: _column(directives, name) for name in problem.dimensions}
     whole = FrozenDict({name: column[0] for name, column in columns.items()})
     inside = {}
     for index, level in enumerate(directives.levels):
@@ -318,7 +381,7 @@ def _tiles(directives: Directives, problem: Problem) -> tuple[Tiles, dict[str, t
     return whole, inside
 
 
-def _column(directives: Directives, dimension: str, size: int) -> list[int]:
+def _column(directives: Directives, dimension: str) -> list[int]:
     """Tile sizes of one dimension: the whole, then after temporal, Y and X of every level."""
     chain: list[tuple[str, Factor | None]] = []
     for name, level in directives.levels.items():
@@ -327,10 +390,8 @@ def _column(directives: Directives, dimension: str, size: int) -> list[int]:
         chain.append((name, level.temporal.get(dimension)))
         chain.append((name, None if along_x else spatial))
         chain.append((name, spatial if along_x else None))
-    ends = _ends(chain, dimension, size, directives.where)
-    lasts = [
-        factor.last if factor is not None and factor.end else end for (_, factor), end in zip(chain, ends, strict=True)
-    ]
+    ends = [1 if factor is None else factor.end for _, factor in chain]
+    lasts = [1 if factor is None else factor.last for _, factor in chain]
     whole = 1 + sum((last - 1) * math.prod(ends[i + 1 :]) for i, last in enumerate(lasts))
     tiles = [whole] + [min(whole, math.prod(ends[i + 1 :])) for i in range(len(ends))]
     for (name, factor), end, outer, inner in zip(chain, ends, tiles[:-1], tiles[1:], strict=True):
@@ -341,18 +402,3 @@ def _column(directives: Directives, dimension: str, size: int) -> list[int]:
                 "which tile sizes cannot say otherwise"
             )
     return tiles
-
-
-def _ends(chain: list[tuple[str, Factor | None]], dimension: str, size: int, where: Cursor) -> list[int]:
-    """Iterations of every loop of one dimension; 0 stands for what the others leave."""
-    rest = [factor for _, factor in chain if factor is not None and factor.end == 0]
-    others = math.prod(factor.end for _, factor in chain if factor is not None and factor.end)
-    if not rest:
-        return [1 if factor is None else factor.end for _, factor in chain]
-    if len(rest) > 1:
-        raise rest[1].where.error(f"{dimension}=0 stands twice; only one factor can be the rest")
-    if size % others:
-        raise rest[0].where.error(
-            f"{dimension}=0: the other factors multiply to {others}, which does not divide {size}"
-        )
-    return [1 if factor is None else factor.end or size // others for _, factor in chain]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from tilewright.document import Document, suggestion
 from tilewright_adapters.timeloop.cursor import Cursor, refuse_unknown
-from tilewright_adapters.timeloop.directives import Said
+from tilewright_adapters.timeloop.directives import KINDS, Said
 from tilewright_adapters.timeloop.expressions import resolved
 from tilewright_adapters.timeloop.levels import DUMMY, Level, Levels, levels_of
 
@@ -41,21 +41,21 @@ class NodeRule:
 class Nodes:
     """Levels, the rules that stand at them, and what else there is to know of a tree of nodes.
 
-    `split_at`: node -> the level that splits for it. `elsewhere`: level -> tensors that a parallel branch keeps.
+    `split_at`: node -> the level that splits for it.
     """
 
     levels: Levels
     rules: list[NodeRule] = field(default_factory=list)
     split_at: dict[str, str] = field(default_factory=dict)
-    elsewhere: dict[str, set[str]] = field(default_factory=dict)
+    parallel: list[list[tuple[tuple[str, ...], frozenset[str]]]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
     def said(self) -> Iterator[Said]:
         """The rules as directives: Timeloop's model takes them as part of the mapping. Raises InputError."""
         for rule in self.rules:
-            if rule.kind in ("temporal", "spatial", "dataspace"):
-                kind = "bypass" if rule.kind == "dataspace" else rule.kind
-                yield Said(rule.where, rule.target, kind, rule.where.fields("constraints"))
+            if rule.kind in KINDS:
+                fields = rule.where.fields("constraints")
+                yield Said(rule.where, rule.target, KINDS[rule.kind], fields, is_rule=True)
 
 
 def read_nodes(section: Cursor, variables: Cursor | None) -> Nodes:
@@ -70,8 +70,7 @@ def read_nodes(section: Cursor, variables: Cursor | None) -> Nodes:
     components = list(walk.branch(root, parallel=False))
     name = str(fields["name"].value) if "name" in fields else walk.first or "timeloop"
     levels = levels_of(name, root, components)
-    elsewhere = {name: kept - walk.kept.get(name, set()) for name, kept in walk.beside.items()}
-    return Nodes(levels, walk.rules, walk.split_at, elsewhere, walk.warnings)
+    return Nodes(levels, walk.rules, walk.split_at, walk.parallel_groups, walk.warnings)
 
 
 def _variables(section: Cursor | None) -> dict[str, object]:
@@ -93,8 +92,7 @@ class _Walk:
     rules: list[NodeRule] = field(default_factory=list)
     split_at: dict[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
-    kept: dict[str, set[str]] = field(default_factory=dict)
-    beside: dict[str, set[str]] = field(default_factory=dict)
+    parallel_groups: list[list[tuple[tuple[str, ...], frozenset[str]]]] = field(default_factory=list)
 
     def branch(self, node: Cursor, parallel: bool) -> Iterator[Level]:
         fields = node.fields("a branch")
@@ -124,18 +122,15 @@ class _Walk:
         """Branches side by side. Timeloop has them one after another; each bypasses what another keeps."""
         fields = node.fields("a parallel branch")
         refuse_unknown(fields, _FIELDS["Branch"], "a parallel branch")
-        found: list[tuple[list[Level], set[str]]] = []
+        group: list[tuple[tuple[str, ...], frozenset[str]]] = []
         for child in fields["nodes"].items("nodes") if "nodes" in fields else ():
             levels = list(self.node(child, parallel=True))
-            kept = set().union(*(self.kept.get(level.name, set()) for level in levels))
+            passed = frozenset[str]()
             if not levels and isinstance(child.value, dict):
-                kept = _kept(child.fields("a node").get("constraints"))
-            found.append((levels, kept))
+                passed = _kept(child.fields("a node").get("constraints"))
+            group.append((tuple(level.name for level in levels), passed))
             yield from levels
-        for levels, _ in found:
-            others = set().union(*(kept for other, kept in found if other is not levels))
-            for level in levels:
-                self.beside[level.name] = self.beside.get(level.name, set()) | others
+        self.parallel_groups.append(group)
 
     def container(self, node: Cursor, parallel: bool) -> Iterator[Level]:
         fields = self.fields(node, "Container")
@@ -221,16 +216,15 @@ class _Walk:
         for kind, cursor in rules.items():
             if cursor.value and (kind != "spatial" or split_too):
                 self.rules.append(NodeRule(name, kind, cursor))
-        self.kept[name] = _kept(fields["constraints"])
 
 
-def _kept(constraints: Cursor | None) -> set[str]:
+def _kept(constraints: Cursor | None) -> frozenset[str]:
     """The tensors that constraints say to keep."""
     if constraints is None or not isinstance(constraints.value, dict):
-        return set()
+        return frozenset()
     dataspace = constraints.value.get("dataspace")
     kept = dataspace.get("keep") if isinstance(dataspace, dict) else None
-    return {str(name) for name in kept} if isinstance(kept, list) else set()
+    return frozenset(map(str, kept)) if isinstance(kept, list) else frozenset()
 
 
 def _merged(fields: dict[str, Cursor]) -> dict[str, Cursor]:

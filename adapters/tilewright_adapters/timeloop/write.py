@@ -8,14 +8,16 @@ from typing import Any
 from tilewright.architecture import Memory
 from tilewright.document import dump_yaml
 from tilewright.problem import Problem, Rank
+from tilewright_adapters.timeloop.limits import Limit
 from tilewright_adapters.timeloop.outline import Loop, Outline, Storage, plain
 
 CLASSES = {"dram": "DRAM", "sram": "SRAM", "register": "regfile"}
 """Our technologies -> classes that Timeloop and Accelergy know."""
 
 
-def write_v3(plan: Outline) -> dict[str, str]:
-    """File name -> text: arch.yaml with ERT.yaml and ART.yaml, problem.yaml, map.yaml, as far as there are such."""
+def write_v3(plan: Outline, rules: list[Limit]) -> dict[str, str]:
+    """File name -> text: arch.yaml with ERT.yaml and ART.yaml, problem.yaml, map.yaml and constraints.yaml, as far as
+    there are such."""
     files: dict[str, Any] = {}
     if plan.storage:
         files["arch.yaml"] = {"architecture": {"version": 0.3, "subtree": [_tree(plan)]}}
@@ -25,6 +27,8 @@ def write_v3(plan: Outline) -> dict[str, str]:
         files["problem.yaml"] = {"problem": problem_data(plan.problem, plan, "-")}
     if plan.nests is not None:
         files["map.yaml"] = {"mapping": list(_directives(plan))}
+    if rules:
+        files["constraints.yaml"] = {"mapspace_constraints": {"targets": list(_targets(plan, rules))}}
     return {name: dump_yaml(data) for name, data in files.items()}
 
 
@@ -149,6 +153,19 @@ def _directives(plan: Outline) -> Iterator[dict[str, Any]]:
             if nest.unicast:  # v3.0 knows the first name, later versions only the second
                 spatial |= {"no_multicast_no_reduction": list(nest.unicast), "no_reuse": list(nest.unicast)}
             yield spatial
+
+
+def _targets(plan: Outline, rules: list[Limit]) -> Iterator[dict[str, Any]]:
+    for rule in rules:
+        data: dict[str, Any] = {"target": plan.storage[rule.level].name, "type": rule.kind}
+        if rule.kind == "bypass":
+            yield data | {"keep": list(rule.keep), "bypass": list(rule.bypass)}
+            continue
+        if rule.factors:
+            data["factors"] = " ".join(rule.factor_words(plan))
+        if rule.permutation:
+            data["permutation"] = "".join(plan.letters[name] for name in rule.permutation)
+        yield data | ({} if rule.split is None else {"split": rule.split})
 
 
 def factors(loops: list[Loop], plan: Outline) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from tilewright.architecture import Network
 from tilewright.document import dump_yaml
+from tilewright_adapters.timeloop.limits import Limit
 from tilewright_adapters.timeloop.outline import Outline, Storage
 from tilewright_adapters.timeloop.write import (
     CLASSES,
@@ -22,8 +23,10 @@ from tilewright_adapters.timeloop.write import (
 VERSION = 0.4
 
 
-def refuse_v4(plan: Outline) -> None:
+def refuse_v4(plan: Outline, rules: list[Limit]) -> None:
     """Add the reasons why v4 cannot say what v0.3 can."""
+    if rules and plan.nests:
+        plan.refuse("constraints", "", "in v4 constraints are part of the mapping: write the one or the other")
     for index, storage in enumerate(plan.storage):
         if storage.network != Network():
             plan.refuse("network", storage.name, "its wires cost energy; v4 has no such attributes")
@@ -32,8 +35,9 @@ def refuse_v4(plan: Outline) -> None:
             plan.refuse("fanout", storage.name, "splits where nothing fans out; v4 has no place for such a split")
 
 
-def write_v4(plan: Outline) -> dict[str, str]:
-    """File name -> text: arch.yaml with ERT.yaml and ART.yaml, problem.yaml, map.yaml, as far as there are such."""
+def write_v4(plan: Outline, rules: list[Limit]) -> dict[str, str]:
+    """File name -> text: arch.yaml with ERT.yaml and ART.yaml, problem.yaml, map.yaml and constraints.yaml, as far as
+    there are such."""
     files: dict[str, str] = {}
     if plan.storage:
         top = f"{plan.name}_top_level"
@@ -45,6 +49,9 @@ def write_v4(plan: Outline) -> dict[str, str]:
         files["problem.yaml"] = dump_yaml({"problem": problem})
     if plan.nests is not None:
         files["map.yaml"] = dump_yaml({"mapping": list(_directives(plan))})
+    if rules:
+        targets = list(_targets(plan, rules))
+        files["constraints.yaml"] = dump_yaml({"constraints": {"version": VERSION, "targets": targets}})
     return files
 
 
@@ -101,3 +108,17 @@ def _directives(plan: Outline) -> Iterator[dict[str, Any]]:
                 "split": nest.split,
             }
             yield spatial | ({"no_reuse": list(nest.unicast)} if nest.unicast else {})
+
+
+def _targets(plan: Outline, rules: list[Limit]) -> Iterator[dict[str, Any]]:
+    for rule in rules:
+        name = container(plan, rule.level) if rule.kind == "spatial" else plan.storage[rule.level].name
+        if rule.kind == "bypass":
+            yield {"target": name, "type": "dataspace", "keep": list(rule.keep), "bypass": list(rule.bypass)}
+            continue
+        data: dict[str, Any] = {"target": name, "type": rule.kind}
+        if rule.factors:
+            data["factors"] = rule.factor_words(plan)
+        if rule.permutation:
+            data["permutation"] = [plan.letters[name] for name in rule.permutation]
+        yield data | ({} if rule.split is None else {"split": rule.split})

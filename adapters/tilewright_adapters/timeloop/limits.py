@@ -1,0 +1,173 @@
+"""Constraints in Timeloop's words, as far as it has words for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tilewright.adapter import InputSet
+from tilewright.architecture import Architecture
+from tilewright.constraints import KeepRule, SpatialRule, TemporalRule, TripRange, Variant
+from tilewright.errors import InputError
+from tilewright.problem import Problem
+from tilewright_adapters.timeloop.outline import Outline
+
+_ONE = TripRange(min=1, max=1)
+
+
+@dataclass
+class Limit:
+    """What one list entry says of level `level`; dimensions are ours, permutations innermost first."""
+
+    level: int
+    kind: str
+    factors: dict[str, TripRange] = field(default_factory=dict)
+    permutation: tuple[str, ...] = ()
+    split: int | None = None
+    keep: tuple[str, ...] = ()
+    bypass: tuple[str, ...] = ()
+
+    def factor_words(self, plan: Outline) -> list[str]:
+        """`K=4`, `K<=4`, `K>=2`."""
+        words = []
+        for name, trips in self.factors.items():
+            letter = plan.letters[name]
+            if trips.max == trips.min:
+                words.append(f"{letter}={trips.min}")
+                continue
+            words += [f"{letter}>={trips.min}"] if trips.min > 1 else []
+            words += [f"{letter}<={trips.max}"] if trips.max is not None else []
+        return words
+
+
+def limits(inputs: InputSet, plan: Outline, at_least: bool) -> list[Limit]:
+    """The limits of the constraints in `inputs`; what cannot be said is refused in `plan`.
+
+    `at_least`: whether this version of Timeloop knows lower bounds.
+    """
+    constraints = inputs.constraints
+    if constraints is None or plan.reasons:
+        return []
+    problem, architecture = inputs.problem, inputs.architecture
+    if problem is None or architecture is None:
+        plan.refuse("parts", "constraints", "constraints are written together with a problem and an architecture only")
+        return []
+    if constraints.aspect:
+        plan.refuse("aspect", constraints.name, "an aspect ratio of its own; write the architecture that has it")
+    try:
+        rules = constraints.rules_for(problem, architecture)
+    except InputError as error:
+        plan.refuse("constraints", constraints.name, error.message)
+        return []
+    if rules is None:
+        plan.refuse("constraints", constraints.name, f"no variant speaks of a problem like {problem.name}")
+        return []
+    found = _in_time(rules, problem, plan) + _in_space(rules, problem, architecture, plan)
+    found += _keeps(rules, problem, plan)
+    for limit in found:
+        for name, trips in limit.factors.items():
+            if trips.min > 1 and trips.min != trips.max and not at_least:
+                where = plan.storage[limit.level].name
+                plan.refuse("at_least", where, f"{name} at least {trips.min} times; v0.3 has upper bounds only")
+    return found
+
+
+def _allowed(only: tuple[str, ...] | None, problem: Problem) -> list[str]:
+    return [name for name in problem.dimension_names if only is None or name in only]
+
+
+def _factors(rule: TemporalRule | SpatialRule, problem: Problem) -> dict[str, TripRange]:
+    """Bounds, with 1 for what may not turn there; those that bound nothing left out."""
+    allowed = _allowed(rule.only, problem)
+    factors = {name: rule.factors.get(name, TripRange()) if name in allowed else _ONE for name in problem.dimensions}
+    return {name: trips for name, trips in factors.items() if trips != TripRange()}
+
+
+def _in_time(rules: Variant, problem: Problem, plan: Outline) -> list[Limit]:
+    result = []
+    levels = [storage.memory.name for storage in plan.storage]
+    seen: set[str] = set()
+    for rule in rules.temporal:
+        if rule.memory in seen:
+            plan.refuse("constraints", rule.memory, "two rules for its loops; Timeloop takes one")
+        seen.add(rule.memory)
+        factors = _factors(rule, problem)
+        turning = [name for name in problem.dimensions if factors.get(name) != _ONE]
+        order = tuple(name for name in rule.order if name in turning)
+        if len(order) > 1 and set(order) != set(turning):
+            others = ", ".join(name for name in turning if name not in order)
+            plan.refuse(
+                "order",
+                rule.memory,
+                f"an order of {', '.join(order)} that leaves {others} free; Timeloop puts those outside",
+            )
+        permutation = order[::-1] if len(order) > 1 else ()
+        result.append(Limit(levels.index(rule.memory), "temporal", factors, permutation))
+    return result
+
+
+def _in_space(rules: Variant, problem: Problem, architecture: Architecture, plan: Outline) -> list[Limit]:
+    """One limit per level, for both axes together."""
+    result = []
+    clusters = {cluster.name: index for index, cluster in enumerate(architecture.clusters)}
+    for level, storage in enumerate(plan.storage):
+        end = plan.storage[level + 1].cluster if level + 1 < len(plan.storage) else len(architecture.clusters)
+        mine = [rule for rule in rules.spatial if storage.cluster <= clusters[rule.cluster] < end]
+        if not mine:
+            continue
+        by_axis: dict[str, SpatialRule] = {}
+        for rule in mine:
+            axis = architecture.clusters[clusters[rule.cluster]].fanout.axis
+            if axis in by_axis:
+                plan.refuse("constraints", rule.cluster, f"two rules along {axis} between one memory and the next")
+            if rule.min_utilization or rule.max_utilization != 1:
+                plan.refuse("utilization", rule.cluster, "a share of the fanout to use; Timeloop bounds factors only")
+            by_axis[axis] = rule
+        result += _split(level, by_axis, problem, plan)
+    return result
+
+
+def _split(level: int, by_axis: dict[str, SpatialRule], problem: Problem, plan: Outline) -> list[Limit]:
+    x, y = plan.fanout(level)
+    axes = [axis for axis, size in (("X", x), ("Y", y)) if size > 1]
+    if len(axes) < 2:
+        return [Limit(level, "spatial", _factors(rule, problem)) for axis, rule in by_axis.items() if axis in axes]
+    factors = {
+        axis: _factors(by_axis.get(axis, SpatialRule(cluster=plan.storage[level].name)), problem) for axis in axes
+    }
+    along = {axis: [name for name in problem.dimensions if factors[axis].get(name) != _ONE] for axis in axes}
+    both = [name for name in along["X"] if name in along["Y"]]
+    if both:
+        plan.refuse(
+            "axes",
+            plan.storage[level].name,
+            f"{', '.join(both)} may lie along X and along Y; Timeloop's constraints put a dimension on one of them",
+        )
+    rest = [name for name in problem.dimensions if name not in along["X"] and name not in along["Y"]]
+    bounds = {name: factors["X" if name in along["X"] else "Y"].get(name, TripRange()) for name in problem.dimensions}
+    bounds = {name: trips for name, trips in bounds.items() if trips != TripRange()}
+    return [Limit(level, "spatial", bounds, (*along["X"], *along["Y"], *rest), len(along["X"]))]
+
+
+def _keeps(rules: Variant, problem: Problem, plan: Outline) -> list[Limit]:
+    """For every memory but the outermost: without a rule it keeps what it may, while Timeloop would try both ways."""
+    by_memory: dict[str, KeepRule] = {rule.memory: rule for rule in rules.keep}
+
+    def expanded(words: tuple[str, ...]) -> set[str]:
+        return {tensor.name for tensor in problem.tensors if tensor.name in words or tensor.role in words}
+
+    result = []
+    for level, storage in enumerate(plan.storage[1:], start=1):
+        rule = by_memory.get(storage.memory.name, KeepRule(memory=storage.memory.name))
+        able = {tensor.name for tensor in problem.tensors if storage.memory.may_hold(tensor)}
+        free = expanded(rule.free) & able
+        bypass = (set(problem.tensor_names) - able) | (expanded(rule.bypass) - free)
+        keep = able - free - bypass
+        result.append(
+            Limit(
+                level,
+                "bypass",
+                keep=tuple(name for name in problem.tensor_names if name in keep),
+                bypass=tuple(name for name in problem.tensor_names if name in bypass),
+            )
+        )
+    return result
