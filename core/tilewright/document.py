@@ -83,19 +83,23 @@ def read_document(path: str | Path) -> Document:
     Raises:
         InputError: the file is absent, unreadable, too large or not YAML; with line and column.
     """
+    return parse_document(read_text(path), source=str(Path(path)))
+
+
+def read_text(path: str | Path) -> str:
+    """The text of a file. Raises InputError: it is absent, unreadable or too large."""
     path = Path(path)
     try:
         size = path.stat().st_size
         if size > MAX_BYTES:
             raise InputError(f"{path} has {size} bytes; at most {MAX_BYTES} are read")
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise InputError(f"there is no file {path}", hint="check the path") from None
     except IsADirectoryError:
         raise InputError(f"{path} is a folder, a file was expected") from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read {path}: {error}") from None
-    return parse_document(text, source=str(path))
 
 
 def parse_document(text: str, *, source: str = "<text>") -> Document:
