@@ -295,7 +295,7 @@ def test_what_is_ignored_is_said(tmp_path: Path) -> None:
         ("read-write: True", "read-write: False", ("0 data-spaces",)),
         ("K: 12, ", "", ("dimension K has no size",)),
         ("Pstride: 2", "Pstrid: 2", ("did you mean 'Pstride'",)),
-        ("Pstride: 2", "densities: {}", ("sparse",)),
+        ("Pstride: 2", "densities: {Inputs: 0.5}", ("sparse",)),
         ("  shape:\n", "  shap:\n", ("no 'shape'",)),
         ("target: Column", "target: Colum", ("did you mean 'Column'",)),
         ("factors: P=2", "factors: Q=2", ("no dimension 'Q'",)),

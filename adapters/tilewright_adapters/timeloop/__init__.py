@@ -9,13 +9,14 @@ from typing import Literal
 from tilewright.adapter import InputSet
 from tilewright.architecture import Architecture
 from tilewright.conformability import Verdict
-from tilewright.document import Document, parse_document, read_document
+from tilewright.document import Document, parse_document
 from tilewright.errors import InputError, NotConformableError
 from tilewright.problem import Problem
 from tilewright_adapters.timeloop import keepsake
 from tilewright_adapters.timeloop.directives import Directives, listed, read_directives
 from tilewright_adapters.timeloop.directives import build as build_mapping
 from tilewright_adapters.timeloop.energies import read_energies
+from tilewright_adapters.timeloop.files import read_file
 from tilewright_adapters.timeloop.levels import build, estimated, read_levels
 from tilewright_adapters.timeloop.limits import limits
 from tilewright_adapters.timeloop.nodes import Nodes, read_nodes
@@ -45,7 +46,7 @@ class TimeloopAdapter:
         Raises:
             InputError: with file and line; everything that would change figures and has no place in the schemas.
         """
-        return self.read([read_document(path) for path in files])
+        return self.read([read_file(path) for path in files])
 
     def read(self, documents: Sequence[Document]) -> InputSet:
         """As `parse`, from documents. Raises InputError."""
@@ -131,7 +132,7 @@ def _problem(sections: Sections) -> Problem | None:
     if "problem" not in sections.found:
         return None
     with sections.found["problem"].checked():
-        return read_problem(sections.found["problem"])
+        return read_problem(sections.found["problem"], sections.found.get("shape"), sections.warnings)
 
 
 def _is_v4(sections: Sections) -> bool:

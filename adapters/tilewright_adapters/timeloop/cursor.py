@@ -16,20 +16,31 @@ from tilewright.errors import InputError
 
 @dataclass(frozen=True)
 class Cursor:
-    """A value inside a document."""
+    """A value inside a document; `instead` holds one that stands for what is written there (a merge, a sum)."""
 
     document: Document
     path: tuple[str | int, ...] = ()
+    instead: tuple[Any, ...] = ()
 
     @property
     def value(self) -> Any:
+        if self.instead:
+            return self.instead[0]
         data = self.document.data
         for step in self.path:
             data = data[step]
         return data
 
     def child(self, step: str | int) -> Cursor:
-        return Cursor(self.document, (*self.path, step))
+        return Cursor(self.document, (*self.path, step), (self.instead[0][step],) if self.instead else ())
+
+    def standing_for(self, value: object) -> Cursor:
+        """The same place with another value."""
+        return Cursor(self.document, self.path, (value,))
+
+    def merged(self) -> Cursor:
+        """The same with YAML's merge keys followed: `<<`, and v4's `<<<`, which merges what is inside too."""
+        return self.standing_for(_merged(self.value))
 
     def error(self, message: str, hint: str | None = None) -> InputError:
         """For `raise`: the message with the place of this value."""
@@ -109,3 +120,26 @@ def refuse_unknown(fields: dict[str, Cursor], known: Iterable[str], what: str) -
             raise cursor.error(
                 f"{what} has no '{name}'{suggestion(name, options)}", hint=f"known: {', '.join(options)}"
             )
+
+
+def _merged(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_merged(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    own = {key: _merged(item) for key, item in value.items() if key not in ("<<", "<<<")}
+    for key in ("<<", "<<<"):
+        sources = value.get(key, [])
+        for source in sources if isinstance(sources, list) else [sources]:
+            if isinstance(source, dict):
+                own = _over(_merged(source), own, deep=key == "<<<")
+    return own
+
+
+def _over(base: dict[Any, Any], own: dict[Any, Any], deep: bool) -> dict[Any, Any]:
+    """`own` laid over `base`."""
+    result = base | own
+    for key in base.keys() & own.keys() if deep else ():
+        if isinstance(base[key], dict) and isinstance(own[key], dict):
+            result[key] = _over(base[key], own[key], deep)
+    return result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from tilewright.architecture import Architecture, Cluster, Compute, Fanout, Memory, Network
@@ -20,6 +20,7 @@ from tilewright_adapters.timeloop.energies import (
     pick,
     sram_pj,
 )
+from tilewright_adapters.timeloop.expressions import resolved
 
 Technology = Literal["dram", "sram", "register"]
 
@@ -154,7 +155,19 @@ def levels_of(name: str, section: Cursor, components: list[Level]) -> Levels:
     if len(compute) != 1:
         names = ", ".join(level.name for level in compute) or "none"
         raise section.error(f"exactly one arithmetic level is expected, found {names}")
-    return Levels(name, section, storage, compute[0], tuple(_warnings(components)))
+    warnings = list(_warnings(components))
+    return Levels(name, section, storage, _beside(compute[0], storage[-1], warnings), tuple(warnings))
+
+
+def _beside(compute: Level, inner: Level, warnings: list[str]) -> Level:
+    """Compute without a mesh, where it would fit none, takes that of the innermost memory."""
+    x, y = inner.mesh
+    uneven = compute.mesh[0] % x or compute.mesh[1] % y
+    if not uneven or "meshX" in compute.fields or "meshY" in compute.fields or compute.instances % (x * y):
+        return compute
+    place = compute.where.document.locate(compute.where.path)
+    warnings.append(f"{place}: {compute.name} gives no mesh: read as {x} along X, as {inner.name}")
+    return replace(compute, mesh=(x, compute.instances // x))
 
 
 def _warnings(components: list[Level]) -> Iterator[str]:
@@ -187,7 +200,7 @@ def _tree(node: Cursor, count: int, inherited: Mapping[str, Cursor]) -> Iterator
     """Components of a container, its own before those of the containers inside; `count`: of this container."""
     fields = node.fields("a container")
     refuse_unknown(fields, {"name", "version", "attributes", "local", "subtree"}, "a container")
-    attributes = {**inherited, **(fields["attributes"].fields("attributes") if "attributes" in fields else {})}
+    attributes = {**inherited, **_attributes(fields, inherited)}
     for item in fields["local"].items("local") if "local" in fields else ():
         parts = item.fields("a component")
         refuse_unknown(parts, _COMPONENT, "a component")
@@ -195,7 +208,7 @@ def _tree(node: Cursor, count: int, inherited: Mapping[str, Cursor]) -> Iterator
             continue
         if "name" not in parts or "class" not in parts:
             raise item.error("a component needs 'name' and 'class'")
-        own = parts["attributes"].fields("attributes") if "attributes" in parts else {}
+        own = _attributes(parts, attributes)
         name, times = _ranged(parts["name"])
         yield _level(item, name, parts["class"].text("a class"), count * times, attributes | own)
     inside = fields["subtree"].items("subtree") if "subtree" in fields else []
@@ -206,6 +219,25 @@ def _tree(node: Cursor, count: int, inherited: Mapping[str, Cursor]) -> Iterator
         if "name" not in below:
             raise item.error("a container has no 'name'")
         yield from _tree(item, count * _ranged(below["name"])[1], attributes)
+
+
+def _attributes(fields: Mapping[str, Cursor], inherited: Mapping[str, Cursor]) -> dict[str, Cursor]:
+    if "attributes" not in fields or fields["attributes"].value is None:
+        return {}
+    return computed(fields["attributes"].fields("attributes"), inherited, {})
+
+
+def computed(
+    own: dict[str, Cursor], inherited: Mapping[str, Cursor], values: Mapping[str, object]
+) -> dict[str, Cursor]:
+    """Attributes with their arithmetic done: over variables, and inherited and neighbouring attributes."""
+    result = dict(own)
+    for _ in range(2):  # an attribute may use another that stands later
+        known = {**values, **{name: cursor.value for name, cursor in {**inherited, **result}.items()}}
+        for name, cursor in result.items():
+            others = {key: value for key, value in known.items() if key != name}
+            result[name] = cursor.standing_for(resolved(cursor.value, others))
+    return result
 
 
 def _ranged(cursor: Cursor) -> tuple[str, int]:

@@ -6,15 +6,14 @@ called `inter_<node>_spatial`, here too, because a level that everything bypasse
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tilewright.document import Document, suggestion
+from tilewright.document import suggestion
 from tilewright_adapters.timeloop.cursor import Cursor, refuse_unknown
 from tilewright_adapters.timeloop.directives import KINDS, Said
 from tilewright_adapters.timeloop.expressions import resolved
-from tilewright_adapters.timeloop.levels import DUMMY, Level, Levels, levels_of
+from tilewright_adapters.timeloop.levels import DUMMY, Level, Levels, computed, levels_of
 
 _KINDS = ("Architecture", "Container", "Component", "Element", "Hierarchical", "Parallel", "Nothing")
 _FIELDS = {
@@ -25,7 +24,6 @@ _FIELDS = {
     "Nothing": {"name", "constraints"},
 }
 _CHANGING = ("sparse_optimizations", "networks")
-MERGE = "<<"
 
 
 @dataclass
@@ -61,10 +59,8 @@ class Nodes:
 def read_nodes(section: Cursor, variables: Cursor | None) -> Nodes:
     """Raises InputError: with file and line, what cannot be read."""
     values = _variables(variables)
-    data = copy.deepcopy(section.document.data)
-    document = Document(data, section.document.source, section.document.marks, section.document.tags)
     walk = _Walk(values)
-    root = Cursor(document, section.path)
+    root = section.merged()
     fields = root.fields("architecture")
     refuse_unknown(fields, _FIELDS["Branch"] | {"attributes", "variables"}, "an architecture of nodes")
     components = list(walk.branch(root, parallel=False))
@@ -162,7 +158,7 @@ class _Walk:
 
     def fields(self, node: Cursor, kind: str) -> dict[str, Cursor]:
         """Of a container or a component, checked."""
-        fields = _merged(node.fields(f"a {kind.lower()}"))
+        fields = node.fields(f"a {kind.lower()}")
         for name in _CHANGING:
             if name in fields and fields[name].value:
                 raise fields[name].error(f"{name} cannot be read: it could change the figures")
@@ -176,13 +172,7 @@ class _Walk:
         """Attributes with their arithmetic done: over variables, inherited and neighbouring attributes."""
         if "attributes" not in fields or fields["attributes"].value is None:
             return {}
-        own = _merged(fields["attributes"].fields("attributes"))
-        values = self.values | {name: cursor.value for name, cursor in self.inherited.items()}
-        for _ in own:  # one attribute may use another that stands later
-            for name, cursor in own.items():
-                _replace(cursor, resolved(cursor.value, {k: v for k, v in values.items() if k != name}))
-                values[name] = cursor.value
-        return own
+        return computed(fields["attributes"].fields("attributes"), self.inherited, self.values)
 
     def fanout(self, name: str, node: Cursor, fields: dict[str, Cursor]) -> Iterator[Level]:
         """The level that splits over the instances of a node, if there are several."""
@@ -190,9 +180,9 @@ class _Walk:
         refuse_unknown(spatial, {"meshX", "meshY"}, "spatial")
         counts = []
         for axis in ("meshX", "meshY"):
-            if axis in spatial:
-                _replace(spatial[axis], resolved(spatial[axis].value, self.values))
-            counts.append(spatial[axis].whole(f"{axis} of {name}") if axis in spatial else 1)
+            given = spatial.get(axis)
+            count = given.standing_for(resolved(given.value, self.values)) if given else None
+            counts.append(count.whole(f"{axis} of {name}") if count else 1)
         if counts == [1, 1]:
             if "class" not in fields and "constraints" in fields and fields["constraints"].value:
                 place = node.document.locate(node.path)
@@ -225,23 +215,3 @@ def _kept(constraints: Cursor | None) -> frozenset[str]:
     dataspace = constraints.value.get("dataspace")
     kept = dataspace.get("keep") if isinstance(dataspace, dict) else None
     return frozenset(map(str, kept)) if isinstance(kept, list) else frozenset()
-
-
-def _merged(fields: dict[str, Cursor]) -> dict[str, Cursor]:
-    """YAML's merge key: what it brings counts where nothing else is said."""
-    if MERGE not in fields:
-        return fields
-    merged = fields[MERGE]
-    sources = merged.items("a merge") if isinstance(merged.value, list) else [merged]
-    result: dict[str, Cursor] = {}
-    for source in reversed(sources):
-        result |= _merged(source.fields("a merge"))
-    return result | {name: cursor for name, cursor in fields.items() if name != MERGE}
-
-
-def _replace(cursor: Cursor, value: object) -> None:
-    """Put a value in its place; the document is a copy of the reader's own."""
-    parent = cursor.document.data
-    for step in cursor.path[:-1]:
-        parent = parent[step]
-    parent[cursor.path[-1]] = value

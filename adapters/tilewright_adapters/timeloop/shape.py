@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.document import suggestion
+from tilewright.document import parse_document, suggestion
 from tilewright.frozen import FrozenDict
 from tilewright.problem import Problem, Rank, Role, Tensor
 from tilewright_adapters.timeloop.cursor import Cursor, refuse_unknown
@@ -14,17 +14,51 @@ _CHANGING = {
     "data_spaces": "data-space bounds in the instance",
 }
 
+SHAPES = {
+    "cnn-layer": """
+name: cnn-layer
+dimensions: [R, S, P, Q, C, K, N]
+coefficients: [{name: Wstride}, {name: Hstride}, {name: Wdilation}, {name: Hdilation}]
+data-spaces:
+- {name: Weights, projection: [C, K, R, S]}
+- {name: Inputs, projection: [N, C, [[R, Wdilation], [P, Wstride]], [[S, Hdilation], [Q, Hstride]]]}
+- {name: Outputs, projection: [N, K, Q, P], read-write: true}
+""",
+    "gemm": """
+name: gemm
+dimensions: [M, N, K]
+data-spaces:
+- {name: A, projection: [M, K]}
+- {name: B, projection: [N, K]}
+- {name: C, projection: [M, N]}
+- {name: D, projection: [M, N], read-write: true}
+""",
+    "gemm-abz": """
+name: gemm-ABZ
+dimensions: [M, N, K]
+data-spaces:
+- {name: A, projection: [M, K]}
+- {name: B, projection: [N, K]}
+- {name: Z, projection: [M, N], read-write: true}
+""",
+}
+"""The shapes that come with Timeloop; a problem that names none is the first."""
 
-def read_problem(section: Cursor) -> Problem:
-    """Problem of a `problem` section: `shape` with `instance`, or sizes beside the shape. Raises InputError."""
+
+def read_problem(section: Cursor, apart: Cursor | None, warnings: list[str]) -> Problem:
+    """Problem of a `problem` section: `shape` with `instance`, or sizes beside the shape.
+
+    `apart`: a shape in a section of its own. Without either it is Timeloop's default, a convolution.
+
+    Raises InputError.
+    """
     fields = section.fields("problem")
-    if "shape" not in fields:
-        raise section.error("the problem has no 'shape'", hint="shape: {name, dimensions, data-spaces}")
-    shape = fields["shape"]
-    if isinstance(shape.value, str):
-        raise shape.error(
-            f"the shape is only named ('{shape.value}')", hint="write the shape out: name, dimensions, data-spaces"
-        )
+    shape = fields.get("shape", apart)
+    for name, cursor in fields.items() if shape is None else ():
+        if suggestion(name, ["shape"]):
+            raise cursor.error(f"the problem has no 'shape', but '{name}'")
+    if shape is None or isinstance(shape.value, str):
+        shape = apart or _own_shape("cnn-layer" if shape is None else shape.value, shape or section)
     parts = shape.fields("shape")
     refuse_unknown(parts, {"name", "dimensions", "coefficients", "data_spaces", "version"}, "a shape")
     for part in ("dimensions", "data_spaces"):
@@ -35,7 +69,7 @@ def read_problem(section: Cursor) -> Problem:
         raise parts["dimensions"].error(f"a dimension stands twice: {', '.join(dimensions)}")
     sizes = fields["instance"].fields("instance") if "instance" in fields else fields
     coefficients = _coefficients(parts.get("coefficients"))
-    _check_instance(sizes, {*dimensions, *coefficients})
+    _check_instance(sizes, {*dimensions, *coefficients}, warnings)
     coefficients |= {name: sizes[name].whole(f"coefficient {name}") for name in coefficients if name in sizes}
     missing = [name for name in dimensions if name not in sizes]
     if missing:
@@ -60,12 +94,30 @@ def _coefficients(section: Cursor | None) -> dict[str, int]:
     return result
 
 
-def _check_instance(sizes: dict[str, Cursor], known: set[str]) -> None:
+def _own_shape(name: str, where: Cursor) -> Cursor:
+    """One of the shapes that come with Timeloop. Raises InputError."""
+    known = {word: word for word in SHAPES} | {word.replace("-", "_"): word for word in SHAPES}
+    if name.lower() not in known:
+        raise where.error(
+            f"the shape is only named ('{name}'){suggestion(name, known)}",
+            hint=f"Timeloop's own are {', '.join(SHAPES)}; write others out: name, dimensions, data-spaces",
+        )
+    return Cursor(parse_document(SHAPES[known[name.lower()]], source=f"Timeloop's shape {name}"))
+
+
+def _check_instance(sizes: dict[str, Cursor], known: set[str], warnings: list[str]) -> None:
     for name, cursor in sizes.items():
         if name in _CHANGING:
+            if not cursor.value:
+                continue
             raise cursor.error(f"{_CHANGING[name]} cannot be read: they would change the figures")
-        if name not in known | _IN_INSTANCE | {"shape", "instance"}:
-            raise cursor.error(f"'{name}' is neither a dimension nor a coefficient{suggestion(name, known)}")
+        if name in known | _IN_INSTANCE | {"shape", "instance"}:
+            continue
+        meant = suggestion(name, known)
+        if meant:
+            raise cursor.error(f"'{name}' is neither a dimension nor a coefficient{meant}")
+        place = cursor.document.locate(cursor.path)
+        warnings.append(f"{place}: '{name}' is neither a dimension nor a coefficient: ignored, as in Timeloop")
 
 
 def _tensors(section: Cursor, dimensions: tuple[str, ...], coefficients: dict[str, int]) -> tuple[Tensor, ...]:
@@ -99,8 +151,10 @@ def _is_true(cursor: Cursor | None) -> bool:
 
 
 def _rank(rank: Cursor, dimensions: tuple[str, ...], coefficients: dict[str, int]) -> Rank:
-    """A sum of products, each `[dimension]` or `[dimension, coefficient]`."""
+    """A sum of products, each `[dimension]` or `[dimension, coefficient]`; or just the name of a dimension."""
     terms: dict[str, int] = {}
+    if isinstance(rank.value, str):
+        return Rank(terms=FrozenDict({rank.choice("dimension", dimensions): 1}))
     for term in rank.items("a rank"):
         name, factor = None, 1
         for part in term.items("a term"):
