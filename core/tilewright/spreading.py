@@ -7,13 +7,14 @@ factors from where they stand, their home, into one slot, and keeps what fits th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tilewright.architecture import Memory
 from tilewright.batch import Bools, Floats, Ints, MappingBatch, Positions
 from tilewright.counting import divisors, prime_powers
+from tilewright.errors import NoValidMappingError
 from tilewright.legality import words_needed
 from tilewright.mapspace import MapSpace
 from tilewright.problem import Problem
@@ -108,6 +109,24 @@ class Spreading:
         loops = np.array(temporal_slots(space), dtype=np.int64)
         home = loops[start[loops].argmax(axis=0)] if len(loops) else np.full(start.shape[1], -1)
         return cls(space, rng, start[None], home, space.keeps[0] if keep is None else keep, most)
+
+    @classmethod
+    def each(cls, space: MapSpace, rng: np.random.Generator, most: int = 4096) -> list[Spreading]:
+        """One for each choice of what is kept with which something fits.
+
+        Raises:
+            NoValidMappingError: nothing fits, or the space is empty.
+        """
+        first = cls.of(space, rng, most=most)
+        choices = [replace(first, keep=keep) for keep in keep_choices(space)]
+        found = [each for each in choices if each.fits(each.start)[0]]
+        if not found:
+            raise NoValidMappingError(
+                f"{space.problem.name} on {space.architecture.name}: no mapping to start from; the tiles do not fit even "
+                "with all factors as far outside as the rules let them",
+                hint="loosen the constraints, let memories bypass tensors, or try --mapper random",
+            )
+        return found
 
     def into(self, slot: int, rows: Ints, dims: Sequence[int] | None = None) -> Ints:
         """All ways to move factors of `dims` (None: all) of each row from home into a slot, so that the tiles fit."""

@@ -13,7 +13,6 @@ from tilewright.mapper import Proposals, Run, Task
 from tilewright.problem import Problem
 from tilewright.spreading import (
     Spreading,
-    keep_choices,
     reuse_orders,
     slots_by_cluster,
     temporal_slots,
@@ -47,8 +46,7 @@ class DMazeRunnerMapper:
         while not complete and empty < PASSES:
             complete = True
             empty += 1
-            for keep in keep_choices(space):
-                spreading = Spreading.of(space, run.rng, keep)
+            for spreading in Spreading.each(space, run.rng):
                 rows = self._candidates(spreading, run)
                 for part in np.array_split(rows, 1 + len(rows) // 32) if len(rows) else ():
                     found, empty = True, 0

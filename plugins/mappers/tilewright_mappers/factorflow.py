@@ -12,7 +12,7 @@ from tilewright.batch import Floats, Ints, MappingBatch
 from tilewright.costmodel import Costs
 from tilewright.looporders import distinct_reuse_orders
 from tilewright.mapper import Proposals, Run, Task
-from tilewright.spreading import Spreading, keep_choices, temporal_slots, used
+from tilewright.spreading import Spreading, temporal_slots, used
 
 Guide = Literal["over_utilization", "plain"]
 BETTER = 1 - 1e-9
@@ -38,8 +38,7 @@ class FactorFlowMapper:
     def search(self, task: Task, run: Run) -> Proposals:
         space = task.space
         orders = distinct_reuse_orders(task.problem)
-        for keep in keep_choices(space):
-            spreading = Spreading.of(space, run.rng, keep)
+        for spreading in Spreading.each(space, run.rng):
             starts = self._starts(spreading)
             chosen, best = spreading.batch(spreading.start).order, np.inf
             for _ in range(self.rounds):

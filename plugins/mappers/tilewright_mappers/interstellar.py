@@ -9,7 +9,7 @@ import numpy as np
 from tilewright.batch import Ints
 from tilewright.mapper import Proposals, Run, Task
 from tilewright.problem import Problem
-from tilewright.spreading import Spreading, keep_choices, reuse_orders, temporal_slots, used, with_orders
+from tilewright.spreading import Spreading, reuse_orders, temporal_slots, used, with_orders
 from tilewright.structure import recognise
 
 PRESET = {"conv": "CK", "conv_transpose": "CK", "gemm": "KM"}
@@ -29,8 +29,7 @@ class InterstellarMapper:
         complete = False
         while not complete:
             complete = True
-            for keep in keep_choices(space):
-                spreading = Spreading.of(space, run.rng, keep)
+            for spreading in Spreading.each(space, run.rng):
                 rows = spreading.thin(_unrolled(spreading), self.width)
                 for slot in reversed(loops[1:]):
                     if run.exhausted:

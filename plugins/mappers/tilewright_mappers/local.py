@@ -10,7 +10,7 @@ from tilewright.batch import Floats, Ints, MappingBatch, Positions
 from tilewright.counting import prime_powers
 from tilewright.mapper import Proposals, Run, Task
 from tilewright.mapspace import MapSpace
-from tilewright.spreading import Spreading, keep_choices, reuse_orders, spatial_slots, temporal_slots
+from tilewright.spreading import Spreading, reuse_orders, spatial_slots, temporal_slots
 from tilewright_mappers.marvel import words_moved
 
 
@@ -19,7 +19,7 @@ class LocalMapper:
     """One mapping, built without asking for a price; one for each choice of what is kept."""
 
     def search(self, task: Task, run: Run) -> Proposals:
-        yield MappingBatch.join([_built(Spreading.of(task.space, run.rng, keep)) for keep in keep_choices(task.space)])
+        yield MappingBatch.join([_built(each) for each in Spreading.each(task.space, run.rng)])
 
 
 def _built(spreading: Spreading) -> MappingBatch:

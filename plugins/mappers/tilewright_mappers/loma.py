@@ -11,7 +11,7 @@ import numpy as np
 from tilewright.batch import Bools, Ints, MappingBatch
 from tilewright.counting import prime_powers
 from tilewright.mapper import Proposals, Run, Task
-from tilewright.spreading import Spreading, keep_choices, temporal_slots
+from tilewright.spreading import Spreading, temporal_slots
 
 Factor = tuple[int, int]
 """(dimension, trips)"""
@@ -27,8 +27,7 @@ class LomaMapper:
     batch: int
 
     def search(self, task: Task, run: Run) -> Proposals:
-        for keep in keep_choices(task.space):
-            spreading = Spreading.of(task.space, run.rng, keep)
+        for spreading in Spreading.each(task.space, run.rng):
             rows = spreading.thin(spreading.fullest(spreading.unroll(spreading.start)), self.unrollings)
             for row in rows:
                 factors = merged(loop_factors(spreading, row), self.limit)

@@ -6,13 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tilewright.batch import Bools, Floats, Ints, Positions
+from tilewright.batch import Floats, Ints, Positions
 from tilewright.mapper import Proposals, Run, Task
-from tilewright.mapspace import MapSpace
 from tilewright.problem import Problem
 from tilewright.spreading import (
     Spreading,
-    keep_choices,
     reuse_orders,
     slots_by_cluster,
     temporal_slots,
@@ -36,7 +34,7 @@ class MarvelMapper:
     width: int
 
     def search(self, task: Task, run: Run) -> Proposals:
-        open_ones = [_Chip(self, task.space, run, keep) for keep in keep_choices(task.space)]
+        open_ones = [_Chip(self, run, each) for each in Spreading.each(task.space, run.rng, most=4 * self.width)]
         while open_ones:
             for chip in open_ones:
                 yield from chip.some()
@@ -48,11 +46,11 @@ class MarvelMapper:
 class _Chip:
     """What is left once the loops outside of the chip are fixed, for one choice of what is kept."""
 
-    def __init__(self, options: MarvelMapper, space: MapSpace, run: Run, keep: Bools) -> None:
+    def __init__(self, options: MarvelMapper, run: Run, outside: Spreading) -> None:
+        space = outside.space
         self.space, self.run, self.width = space, run, options.width
         self.array, self.memory = options.array, options.memory
         self.loops = temporal_slots(space)
-        outside = Spreading.of(space, run.rng, keep, most=4 * options.width)
         start, order = least_traffic(outside, options.memory)
         self.spreading = replace(outside, start=start, home=np.full_like(outside.home, (*self.loops, -1, -1)[1]))
         self.orders = [order[None], *[reuse_orders(space.problem)] * (len(self.loops) - 1)]

@@ -8,7 +8,7 @@ import numpy as np
 
 from tilewright.batch import Ints
 from tilewright.mapper import Proposals, Run, Task
-from tilewright.spreading import Spreading, keep_choices
+from tilewright.spreading import Spreading
 from tilewright_mappers.loma import allocate, loop_factors
 
 
@@ -26,8 +26,7 @@ class SalsaMapper:
     unrollings: int
 
     def search(self, task: Task, run: Run) -> Proposals:
-        for keep in keep_choices(task.space):
-            spreading = Spreading.of(task.space, run.rng, keep)
+        for spreading in Spreading.each(task.space, run.rng):
             rows = spreading.thin(spreading.fullest(spreading.unroll(spreading.start)), self.unrollings)
             rows = rows[np.arange(self.chains) % len(rows)]
             yield from self._anneal(task, run.rng, spreading, rows)

@@ -1,0 +1,104 @@
+"""What every mapper promises, on random problems and architectures; each rival's own rules."""
+
+import os
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tilewright.architecture import Architecture
+from tilewright.batch import MappingBatch
+from tilewright.costmodel import Costs, Evaluator
+from tilewright.errors import NotConformableError, NoValidMappingError, SpaceTooLargeError
+from tilewright.legality import legality
+from tilewright.mapper import Budget, Mapper, Task
+from tilewright.mapping import Mapping
+from tilewright.mapspace import MapSpace
+from tilewright.plugin import CostModelSpec, MapperSpec
+from tilewright.problem import Problem
+from tilewright.registry import installed
+from tilewright.report import Report
+from tilewright.search import Result, search
+from tilewright.testing.strategies import architectures, problems
+from tilewright_costmodels.oracle.model import OracleModel
+
+EXAMPLES = int(os.environ.get("TILEWRIGHT_EXAMPLES", "6"))
+"""Random pairs of problem and architecture per mapper and property."""
+MAPPERS = sorted(each.spec.name for each in installed().of_kind(MapperSpec) if each.distribution == "tilewright")
+REFUSALS = (SpaceTooLargeError, NotConformableError, NoValidMappingError)
+pairs = st.tuples(problems(max_dimensions=6, max_macs=400), architectures(roomy=False))
+thorough = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def mapper(name: str, **options: object) -> Mapper:
+    return installed().make(MapperSpec, name, options)
+
+
+def priced(space: MapSpace) -> Evaluator:
+    return installed().make(CostModelSpec, "timeloop").bind(space.problem, space.architecture)
+
+
+def run(
+    name: str, space: MapSpace, evaluator: Evaluator | None = None, seed: int = 3, evaluations: int = 1500
+) -> Result:
+    return search(mapper(name), Task(space), evaluator or priced(space), Budget(evaluations), seed=seed)
+
+
+@pytest.mark.parametrize("name", MAPPERS)
+@thorough
+@given(pairs)
+def test_the_best_is_legal_of_the_space_and_right(name: str, pair: tuple[Problem, Architecture]) -> None:
+    """Never an invalid mapping, no crash, and the same again; what it found computes the right result."""
+    space = MapSpace.of(*pair)
+    result, again = run(name, space), run(name, space)
+
+    assert result.error is None or isinstance(result.error, REFUSALS), result.error
+    assert (result.best, result.value, result.evaluated) == (again.best, again.value, again.evaluated)
+    assert result.rejected == 0
+    if result.best is not None:
+        assert legality(space.problem, space.architecture, result.best)
+        assert space.contains(result.best), space.contains(result.best)
+        report = OracleModel().bind(space.problem, space.architecture).explain(result.best)
+        assert report.valid, report.reasons
+
+
+class Watched:
+    """A model that may be interrupted, and whose clock goes on with every batch."""
+
+    def __init__(self, evaluator: Evaluator, interrupted_at: int | None = None) -> None:
+        self.evaluator, self.interrupted_at = evaluator, interrupted_at
+        self.batches, self.best = 0, np.inf
+
+    def evaluate_batch(self, batch: MappingBatch) -> Costs:
+        if self.batches == self.interrupted_at:
+            raise KeyboardInterrupt
+        self.batches += 1
+        costs = self.evaluator.evaluate_batch(batch)
+        self.best = min(self.best, float(costs.edp.min(initial=np.inf)))
+        return costs
+
+    def evaluate(self, mapping: Mapping) -> Costs:
+        return self.evaluator.evaluate(mapping)
+
+    def explain(self, mapping: Mapping) -> Report:
+        return self.evaluator.explain(mapping)
+
+
+@pytest.mark.parametrize("name", MAPPERS)
+@thorough
+@given(pairs, st.integers(0, 4))
+def test_whatever_stops_it_the_best_so_far_is_returned(
+    name: str, pair: tuple[Problem, Architecture], batches: int
+) -> None:
+    space = MapSpace.of(*pair)
+    interrupted = Watched(priced(space), batches)
+    result = search(mapper(name), Task(space), interrupted, Budget(1500))
+    assert result.stop in ("cancelled", "finished", "evaluations") or isinstance(result.error, REFUSALS)
+    assert result.value == interrupted.best
+
+    late = Watched(priced(space))
+    result = search(mapper(name), Task(space), late, Budget(1500, seconds=batches + 0.5), clock=lambda: late.batches)
+    assert result.stop in ("deadline", "finished", "evaluations") or isinstance(result.error, REFUSALS)
+    assert late.batches <= batches + 1
+    assert result.value == late.best

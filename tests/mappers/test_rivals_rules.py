@@ -1,0 +1,332 @@
+"""The rules of single rivals: when they stop, what they try, what they leave out."""
+
+import itertools
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from factorflow_runs import FactorFlowRun, runs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tilewright.batch import Ints
+from tilewright.constraints import KeepRule, SpatialRule, TemporalRule, TripRange, Variant
+from tilewright.errors import NotConformableError, NoValidMappingError
+from tilewright.frozen import FrozenDict
+from tilewright.legality import fits
+from tilewright.mapper import Budget, Run, Task
+from tilewright.mapspace import MapSpace
+from tilewright.plugin import CostModelSpec, MapperSpec
+from tilewright.problem import Problem
+from tilewright.registry import installed
+from tilewright.search import Result, search
+from tilewright.spreading import Spreading, reuse_orders, temporal_slots, used, with_orders
+from tilewright.testing.corpus import SAMPLES, cramped
+from tilewright.testing.reference import PlainEvaluator
+from tilewright_mappers.loma import allocate, distinct_orders, merged
+from tilewright_mappers.marvel import least_traffic, words_moved
+from tilewright_mappers.timeloop_random import SMALLEST, StopRules
+
+FLAT, ARRAY, CONV = (SAMPLES[number].space for number in (1, 2, 3))
+
+
+def run(name: str, space: MapSpace, budget: Budget = Budget(), **options: object) -> Result:  # noqa: B008
+    evaluator = PlainEvaluator(space.problem, space.architecture)
+    return search(installed().make(MapperSpec, name, options), Task(space), evaluator, budget, seed=1)
+
+
+def spreading(space: MapSpace) -> Spreading:
+    return Spreading.of(space, np.random.default_rng(0))
+
+
+# -- Timeloop's stop rules ---------------------------------------------------------------------------------------
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.one_of(st.just(math.inf), st.integers(1, 30).map(float)), max_size=60),
+    st.lists(st.integers(1, 9), min_size=1, max_size=9),
+    st.integers(0, 6),
+    st.integers(0, 6),
+)
+def test_the_stop_rules_count_as_if_mappings_came_one_by_one(
+    prices: list[float], sizes: list[int], timeout: int, victory: int
+) -> None:
+    rules = StopRules(timeout, victory)
+    invalid = suboptimal = 0
+    best = math.inf
+    rest, seen = list(prices), 0
+    for size in itertools.cycle(sizes):
+        if not rest:
+            break
+        rules.see(np.array(rest[:size]))
+        for price in rest[:size]:
+            if math.isinf(price):
+                invalid += 1
+            else:
+                invalid, suboptimal = 0, 0 if price < best else suboptimal + 1
+                best = min(best, price)
+        rest, seen = rest[size:], seen + size
+        assert (rules.invalid, rules.suboptimal, rules.best) == (invalid, suboptimal, best)
+        left = [limit - count for limit, count in ((timeout, invalid), (victory, suboptimal)) if limit]
+        assert rules.earliest == min(left, default=math.inf)
+        assert rules.met == (rules.earliest <= 0)
+
+
+def test_the_random_search_ends_by_its_rules() -> None:
+    """By the victory condition where all is valid, by the timeout where nothing is, by nothing if both are off."""
+    assert run("timeloop_random", FLAT, victory=40).stop == "finished"
+    everything = cramped(SAMPLES[1]).space
+    lost = run("timeloop_random", everything, timeout=100)
+    assert (lost.stop, lost.best) == ("finished", None) and 100 <= lost.evaluated < 100 + SMALLEST
+    assert run("timeloop_random", FLAT, Budget(5000), timeout=0, victory=0).stop == "evaluations"
+    assert run("timeloop_hybrid", FLAT, victory=40).stop == "finished"
+
+
+def test_reordered_lists_the_first_orders_of_every_mapping() -> None:
+    """All different, all of the space, the factors unchanged; and all orders there are if as many are asked for."""
+    batch = ARRAY.sample(np.random.default_rng(2), 40)
+    some = ARRAY.reordered(batch, 5)
+    found = Counter((row.temporal.tobytes(), row.spatial.tobytes()) for row in map(some.take, slices(len(some))))
+    assert max(found.values()) <= 5 * max(
+        Counter((row.temporal.tobytes(), row.spatial.tobytes()) for row in map(batch.take, slices(40))).values()
+    )
+    assert all(ARRAY.contains(mapping) for mapping in some)
+
+    one = batch.take(slice(0, 1))
+    every = ARRAY.reordered(one, 10**6)
+    turning = (ARRAY.trips(one) > 1)[0, temporal_slots(ARRAY)].sum(axis=1)
+    assert len(every) == math.prod(math.factorial(int(k)) for k in turning)
+    assert len({mapping.model_dump_json() for mapping in every}) == len(every)
+    assert (every.temporal == one.temporal).all() and (every.keep == one.keep).all()
+
+
+def slices(count: int) -> list[slice]:
+    return [slice(number, number + 1) for number in range(count)]
+
+
+# -- spreading ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("space", [FLAT, ARRAY], ids=str)
+def test_spreading_inwards_finds_every_tiling_that_fits(space: MapSpace) -> None:
+    """Slot by slot from the inside it reaches exactly the factors of all mappings of the space that fit."""
+    moves = spreading(space)
+    moves.most = 10**6
+    rows = moves.unroll(moves.start)
+    for slot in reversed(temporal_slots(space)[1:]):
+        rows = moves.into(slot, rows)
+    wanted = set()
+    for batch in space.enumerate():
+        wanted |= {row.tobytes() for row in space.trips(batch.take(fits(space.architecture, batch)))}
+        if len(wanted) > 10**5:
+            break
+    assert not moves.thinned
+    assert {row.tobytes() for row in rows} == wanted and len(rows) == len(wanted)
+
+
+def test_spreading_obeys_rules() -> None:
+    rules = Variant(
+        temporal=(TemporalRule(memory="Buffer", only=("M", "K"), factors=FrozenDict({"K": TripRange(max=1)})),),
+        spatial=(SpatialRule(cluster="Buffer", only=("N",), min_utilization=0.5),),
+    )
+    space = MapSpace.of(ARRAY.problem, ARRAY.architecture, rules)
+    moves = spreading(space)
+    rows = moves.unroll(moves.start)
+    for slot in reversed(temporal_slots(space)[1:]):
+        rows = moves.into(slot, rows)
+    batch = moves.batch(rows)
+    assert len(batch) > 10 and all(space.contains(mapping) for mapping in batch)
+
+
+def test_orders_are_combined_once() -> None:
+    """Every row with all combinations of orders that differ in loops that turn."""
+    rows = ARRAY.trips(ARRAY.sample(np.random.default_rng(1), 30))
+    orders = reuse_orders(ARRAY.problem)
+    trips, order = with_orders(ARRAY, rows, [orders] * len(temporal_slots(ARRAY)))
+    made = ARRAY.build(trips, order)
+    assert all(ARRAY.contains(mapping) for mapping in made)
+    for row in rows:
+        mine = order[(trips == row).all(axis=(1, 2))]
+        wanted = [
+            {tuple(d for d in each if row[slot, d] > 1) for each in orders.tolist()} for slot in temporal_slots(ARRAY)
+        ]
+        copies = int((rows == row).all(axis=(1, 2)).sum())
+        assert len(mine) == copies * math.prod(map(len, wanted))
+
+
+def test_what_cannot_fit_is_said() -> None:
+    with pytest.raises(NoValidMappingError, match="no mapping to start from"):
+        Spreading.each(cramped(SAMPLES[1]).space, np.random.default_rng(0))
+    assert isinstance(run("local", cramped(SAMPLES[1]).space).error, NoValidMappingError)
+
+
+def test_every_choice_of_what_is_kept_is_tried() -> None:
+    rules = Variant(keep=(KeepRule(memory="Buffer", free=("input", "weight")),))
+    space = MapSpace.of(ARRAY.problem, ARRAY.architecture, rules)
+    assert len(Spreading.each(space, np.random.default_rng(0))) == 4
+    assert run("local", space).evaluated == 4
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 2**32))
+def test_neighbours_by_powers_are_several_single_moves(seed: int) -> None:
+    """They contain the single moves, and differ from their origin in one dimension of two slots."""
+    batch = ARRAY.sample(np.random.default_rng(seed), 3)
+    single, _ = ARRAY.neighbours(batch)
+    several, origin = ARRAY.neighbours(batch, powers=True)
+    assert {row.tobytes() for row in ARRAY.trips(single)} <= {row.tobytes() for row in ARRAY.trips(several)}
+    changed = ARRAY.trips(several) != ARRAY.trips(batch)[origin]
+    assert (changed.sum(axis=(1, 2)) == 2).all() and (changed.any(axis=1).sum(axis=1) == 1).all()
+    assert all(ARRAY.contains(mapping) for mapping in several)
+
+
+# -- LOMA --------------------------------------------------------------------------------------------------------
+
+
+def test_loop_prime_factors_are_merged_down_to_the_limit() -> None:
+    """The two of one dimension with the least product first; one per dimension stays."""
+    factors = [(0, 2), (0, 2), (0, 3), (1, 5), (1, 7)]
+    assert merged(factors, 4) == [(0, 3), (0, 4), (1, 5), (1, 7)]
+    assert merged(factors, 3) == [(0, 12), (1, 5), (1, 7)]
+    assert merged(factors, 1) == [(0, 12), (1, 35)]
+    assert merged(factors, 9) == sorted(factors)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from([2, 3])), max_size=6))
+def test_orders_of_factors_are_all_and_different(factors: list[tuple[int, int]]) -> None:
+    orders = list(distinct_orders(factors))
+    wanted = math.factorial(len(factors)) // math.prod(math.factorial(n) for n in Counter(factors).values())
+    assert len(orders) == len(set(orders)) == wanted
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32))
+def test_loops_fill_memories_from_the_inside(seed: int) -> None:
+    """What is allocated fits, and no memory could have taken the next loop as well."""
+    rng = np.random.default_rng(seed)
+    moves = spreading(FLAT)
+    factors = [(0, 2), (0, 2), (1, 2), (1, 3), (2, 3)]  # of M = 4, N = 6, K = 3
+    loops: Ints = np.array([[factors[i] for i in rng.permutation(len(factors))]], dtype=np.int64)
+    made = allocate(moves, moves.start, loops)
+    assert FLAT.fits(made).all() and FLAT.contains(made[0])
+    trips = FLAT.trips(made)[0]
+    inner = trips[1]
+    taken = 0
+    running = np.ones(3, dtype=np.int64)
+    while (running != inner).any():
+        running[loops[0, taken, 0]] *= loops[0, taken, 1]
+        taken += 1
+    if taken < len(factors):
+        dim, factor = loops[0, taken]
+        trips[1, dim] *= factor
+        trips[0, dim] //= factor
+        assert not FLAT.fits(FLAT.build(trips[None]))[0]
+
+
+def test_loma_ends_when_it_has_seen_all_orders() -> None:
+    found = run("loma", FLAT)  # M = 2 x 2, N = 2 x 3, K = 3
+    assert (found.stop, found.evaluated, found.valid) == ("finished", 60, 60)
+    assert run("loma", FLAT, limit=3).evaluated == 6
+
+
+# -- thresholds, decoupling, unrolling ---------------------------------------------------------------------------
+
+
+def test_dmazerunner_proposes_only_what_reaches_its_thresholds() -> None:
+    mapper = installed().make(MapperSpec, "dmazerunner", {"array": 0.75, "inner": 0.5, "outer": 0.25})
+    proposals = mapper.search(Task(ARRAY), Run(np.random.default_rng(0), Budget()))
+    output = ARRAY.problem.output.dimensions
+    moves, seen = spreading(ARRAY), 0
+    for batch in proposals:
+        assert not isinstance(batch, list)
+        trips = ARRAY.trips(batch)  # type: ignore[arg-type]
+        seen += len(trips)
+        assert (used(ARRAY, trips) >= 0.75 * 8).all()
+        shares = [moves.fill(trips, slot) for slot in reversed(temporal_slots(ARRAY)[1:])]
+        assert (shares[0] >= 0.5).all() and (shares[1] >= 0.25).all()
+        reduced = [d for d, name in enumerate(ARRAY.problem.dimensions) if name not in output]
+        assert (trips[:, [i for i, slot in enumerate(ARRAY.slots) if slot.spatial]][..., reduced] == 1).all()
+    assert seen > 0
+
+
+def test_dmazerunner_refuses_rather_than_relaxes() -> None:
+    found = run("dmazerunner", ARRAY, array=1.0, inner=1.0, outer=1.0)
+    assert isinstance(found.error, NotConformableError) and "uses 100% of the array" in str(found.error)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from([FLAT.problem, CONV.problem]))
+def test_words_moved_are_those_of_a_walk_over_the_loops(seed: int, problem: Problem) -> None:
+    """Tiles visited one by one: a tensor's tile is fetched whenever it is another one than before."""
+    rng = np.random.default_rng(seed)
+    dims = len(problem.sizes)
+    trips = np.array([int(rng.choice([d for d in range(1, size + 1) if size % d == 0])) for size in problem.sizes])
+    order = rng.permutation(dims).astype(np.int8)
+    tiles = np.array(problem.sizes) // trips
+    words = 0.0
+    for tensor in problem.tensors:
+        mine = [d for d, name in enumerate(problem.dimensions) if name in tensor.dimensions]
+        fetched, before = 0, None
+        for visit in itertools.product(*(range(int(trips[d])) for d in order)):
+            here = tuple(visit[list(order).index(d)] for d in mine)
+            fetched += here != before
+            before = here
+        size = problem.tile_words(tensor, dict(zip(problem.dimensions, tiles.tolist(), strict=True)))
+        words += 2 * fetched * size - problem.tensor_words(tensor) if tensor.is_output else fetched * size
+    assert words_moved(problem, tiles[None], trips[None], order)[0] == pytest.approx(words)
+
+
+def test_marvel_fixes_the_tile_that_moves_least() -> None:
+    """All its proposals share the loops outside of the chip, and no tile above the threshold moves fewer words."""
+    moves = spreading(CONV)
+    start, order = least_traffic(moves, 0.5)
+    mapper = installed().make(MapperSpec, "marvel", {"memory": 0.5})
+    outer = temporal_slots(CONV)[0]
+    for batch in itertools.islice(mapper.search(Task(CONV), Run(np.random.default_rng(0), Budget())), 20):
+        trips = CONV.trips(batch)  # type: ignore[arg-type]
+        assert (trips[:, outer] == start[0, outer]).all()
+
+    sizes = np.array(CONV.problem.sizes)
+
+    def words(rows: Ints, by: Ints) -> float:
+        return float(words_moved(CONV.problem, sizes // rows[:, outer], rows[:, outer], by.astype(np.int8)).min())
+
+    rows = moves.into(temporal_slots(CONV)[1], moves.start)
+    rows = rows[moves.fill(rows, temporal_slots(CONV)[1]) >= 0.5]
+    assert words(start, order) == min(words(rows, each) for each in reuse_orders(CONV.problem))
+
+
+def test_interstellar_unrolls_channels() -> None:
+    mapper = installed().make(MapperSpec, "interstellar")
+    names = CONV.problem.dimension_names
+    splits = [i for i, slot in enumerate(CONV.slots) if slot.spatial]
+    for batch in itertools.islice(mapper.search(Task(CONV), Run(np.random.default_rng(0), Budget())), 20):
+        trips = CONV.trips(batch)[:, splits].prod(axis=1)  # type: ignore[arg-type]
+        assert {name for name, on in zip(names, (trips > 1).any(axis=0), strict=True) if on} == {"K", "C"}
+
+
+# -- FactorFlow --------------------------------------------------------------------------------------------------
+
+RUNS = [each for each in runs() if each.fits]
+
+
+@pytest.mark.parametrize("recorded", RUNS[::6], ids=str)
+def test_factorflow_does_as_well_as_the_original(recorded: FactorFlowRun) -> None:
+    """No worse than the mapping that FactorFlow found, both priced by the same model."""
+    space = recorded.space
+    evaluator = installed().make(CostModelSpec, "timeloop").bind(space.problem, space.architecture)
+    theirs = recorded.mapping(space)
+    assert space.contains(theirs[0])
+    price = float(evaluator.evaluate_batch(theirs).edp[0])
+    assert price == pytest.approx(recorded.edp_j_cycles * 1e12, rel=0.15)  # their model leaves a little out
+    found = search(installed().make(MapperSpec, "factorflow"), Task(space), evaluator, Budget())
+    assert found.stop == "finished" and found.value <= price * (1 + 1e-9)
+
+
+def test_mappings_that_do_not_fit_are_known() -> None:
+    """FactorFlow's check of capacities leaves strides out; ours does not."""
+    for recorded in runs():
+        space = recorded.space
+        assert space.fits(recorded.mapping(space))[0] == recorded.fits, str(recorded)
