@@ -1,9 +1,10 @@
-"""How fast `random` with `timeloop` goes, batches beside single mappings, in one run on one core.
+"""How fast `timeloop` prices, batches beside single mappings, in one run on one core.
 
     OMP_NUM_THREADS=1 python benchmarks/pricing.py [SECONDS_PER_FIGURE]
 
-Columns: mappings drawn and priced per second by the whole search; priced only, as drawn; priced only, valid ones; one
-at a time; and the ratio of the last two.
+Mappings per second of CPU time. Columns: the whole search of `random`, drawing included; batches as drawn and batches
+of valid mappings only, by the compiled loop (needs numba) and by NumPy; one mapping at a time; and the ratio of the
+compiled loop to that, for valid mappings. Every figure includes the full check of validity.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from tilewright import library
-from tilewright.costmodel import CostModel
-from tilewright.mapper import Budget, Mapper, Task
+from tilewright.mapper import Budget, Task
 from tilewright.mapspace import MapSpace
 from tilewright.plugin import CostModelSpec, MapperSpec
 from tilewright.registry import installed
@@ -34,47 +35,45 @@ BATCH = 16384
 
 
 def rate(run: Callable[[], object], mappings: int, seconds: float) -> float:
-    """Mappings per second of a run of so many, repeated."""
+    """Mappings per CPU second of a run of so many, repeated."""
     run()
-    done, started = 0, time.perf_counter()
-    while time.perf_counter() - started < seconds:
+    done, started = 0, time.process_time()
+    while time.process_time() - started < seconds:
         run()
         done += mappings
-    return done / (time.perf_counter() - started)
+    return done / (time.process_time() - started)
 
 
-def measure(space: MapSpace, mapper: Mapper, model: CostModel, seconds: float) -> tuple[float, float, float, float]:
-    """(search, as drawn, valid, single) mappings per second."""
-    evaluator = model.bind(space.problem, space.architecture)
-    started = time.perf_counter()
-    found = search(mapper, Task(space), evaluator, Budget(seconds=seconds))
-    searched = found.evaluated / (time.perf_counter() - started)
+def measure(space: MapSpace, seconds: float) -> list[float]:
+    """The figures of one row."""
+    registry = installed()
+    evaluators = [
+        registry.make(CostModelSpec, "timeloop", {"arrays": arrays}).bind(space.problem, space.architecture)
+        for arrays in ("numba", "numpy")
+    ]
     drawn = space.sample(np.random.default_rng(1), BATCH)
-    valid = np.flatnonzero(evaluator.evaluate_batch(drawn).valid)
+    valid = np.flatnonzero(evaluators[0].evaluate_batch(drawn).valid)
     good = drawn.take(np.resize(valid, BATCH))
+    found = search(registry.make(MapperSpec, "random"), Task(space), evaluators[0], Budget(seconds=seconds))
+    figures = [found.evaluated / found.cpu_seconds]
+    for evaluator in evaluators:
+        for batch in (drawn, good):
+            figures.append(rate(partial(evaluator.evaluate_batch, batch), BATCH, seconds))
     singles = [good[index] for index in range(min(40, len(valid)))]
-    return (
-        searched,
-        rate(lambda: evaluator.evaluate_batch(drawn), BATCH, seconds),
-        rate(lambda: evaluator.evaluate_batch(good), BATCH, seconds),
-        rate(lambda: [evaluator.explain(mapping) for mapping in singles], len(singles), seconds),
-    )
+    one = rate(lambda: [evaluators[0].explain(mapping) for mapping in singles], len(singles), seconds)
+    return [*figures, one, figures[2] / one]
 
 
 def main(seconds: float) -> None:
     """Print one row per case."""
-    registry = installed()
-    model, mapper = registry.make(CostModelSpec, "timeloop"), registry.make(MapperSpec, "random")
-    print(
-        f"{'problem':26}{'architecture':14}{'search/s':>12}{'drawn/s':>12}{'valid/s':>12}{'single/s':>10}{'ratio':>8}"
-    )
+    heads = ("search", "drawn", "valid", "NumPy drawn", "NumPy valid", "single", "ratio")
+    print(f"{'problem':26}{'architecture':14}" + "".join(f"{head:>13}" for head in heads))
     for title, workload, layer, name in CASES:
         architecture = library.architecture(name)
         problem = next(each.problem for each in library.workload(workload).layers if each.name == layer)
         dataflow = library.default_constraints(name)
         space = MapSpace.of(problem, architecture, dataflow.rules_for(problem, architecture) if dataflow else None)
-        searched, drawn, valid, single = measure(space, mapper, model, seconds)
-        print(f"{title:26}{name:14}{searched:12,.0f}{drawn:12,.0f}{valid:12,.0f}{single:10,.0f}{valid / single:8,.0f}")
+        print(f"{title:26}{name:14}" + "".join(f"{figure:13,.0f}" for figure in measure(space, seconds)), flush=True)
 
 
 if __name__ == "__main__":

@@ -112,6 +112,25 @@ class DirectiveModel(Protocol):
         ...
 
 
+@runtime_checkable
+class Bounder(Protocol):
+    """An evaluator that also bounds what is not decided yet, for mappers that cut branches off or prove their answer.
+
+    Mappers find it in `Run.bounder`.
+    """
+
+    def bound(self, batch: MappingBatch, entries: int) -> Costs:
+        """Lower bounds, for every mapping, on energy and on cycles over all mappings of the same skeleton that agree
+        with it in the outermost `entries` entries; what its other entries say is not read.
+
+        `inf` and not `valid` where no such mapping can be valid. With all entries given: the prices.
+
+        Raises:
+            ValueError: `entries` is not between 1 and the length of the skeleton.
+        """
+        ...
+
+
 class ScalarEvaluator(ABC):
     """For authors who price one mapping at a time: write `explain`, get the rest."""
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from tilewright.architecture import Architecture
 from tilewright.batch import MappingBatch
-from tilewright.costmodel import Costs, Objective
+from tilewright.costmodel import Bounder, Costs, Objective
 from tilewright.mapping import Mapping
 from tilewright.mapspace import MapSpace
 from tilewright.problem import Problem
@@ -51,12 +51,13 @@ class Run:
     """What a mapper may know of the search it is part of.
 
     `rng` is the only source of chance. `remaining_seconds` and `remaining_evaluations` may be handed to a solver;
-    `exhausted` is cheap to ask inside long steps.
+    `exhausted` is cheap to ask inside long steps. `bounder` is there if the cost model offers bounds.
     """
 
     rng: np.random.Generator
     budget: Budget
     clock: Callable[[], float] = time.monotonic
+    bounder: Bounder | None = None
     started: float = field(init=False)
     evaluated: int = 0
     lower_bound: float | None = None

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from tilewright.batch import MappingBatch
-from tilewright.costmodel import Costs, Evaluator
+from tilewright.costmodel import Bounder, Costs, Evaluator
 from tilewright.errors import PluginError, TilewrightError
 from tilewright.legality import legality
 from tilewright.mapper import Budget, Mapper, Proposals, Run, Task
@@ -82,7 +82,8 @@ def search(
     The loop acts between batches, and between the pieces in which large ones are priced. Ctrl-C ends the search, not
     the program (`cancelled`); a mapper or a model that crashes ends it with `failed` and a PluginError in `error`.
     """
-    loop = _Loop(task, evaluator, Run(np.random.default_rng(seed), budget, clock), watch)
+    bounder = evaluator if isinstance(evaluator, Bounder) else None
+    loop = _Loop(task, evaluator, Run(np.random.default_rng(seed), budget, clock, bounder), watch)
     cpu = time.process_time()
     stop, error = loop.run_through(mapper)
     return Result(

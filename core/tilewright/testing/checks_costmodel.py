@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from tilewright.batch import MappingBatch
-from tilewright.costmodel import Costs, Evaluator
+from tilewright.costmodel import Bounder, Costs, Evaluator
 from tilewright.errors import NotConformableError
 from tilewright.plugin import CostModelSpec
 from tilewright.testing.corpus import Sample, content, cramped
@@ -196,3 +196,25 @@ def check_costmodel_can_be_pickled(subject: Subject) -> None:
         require(
             _same(evaluator.evaluate_batch(batch), again.evaluate_batch(batch)), f"{sample}: the copy prices otherwise"
         )
+
+
+@check(CostModelSpec)
+def check_costmodel_bounds_hold(subject: Subject) -> None:
+    """A model that offers bounds on partial mappings: none exceeds the price of a mapping that completes it."""
+    for sample, evaluator in _bound(subject):
+        if not isinstance(evaluator, Bounder):
+            return
+        batch = sample.batch()
+        costs = evaluator.evaluate_batch(batch)
+        for entries in range(1, len(batch.skeleton) + 1):
+            bounds = evaluator.bound(batch, entries)
+            require(
+                bool((bounds.valid | ~costs.valid).all()),
+                f"{sample}: the bound on {entries} entries says that no completion is valid, but one is",
+            )
+            for name in ("energy_pj", "cycles"):
+                low, price = getattr(bounds, name)[costs.valid], getattr(costs, name)[costs.valid]
+                require(
+                    bool((low <= price).all()),
+                    f"{sample}: {name} of {entries} entries is bounded by {low}; whole mappings cost {price}",
+                )

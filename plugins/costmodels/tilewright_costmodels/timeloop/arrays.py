@@ -74,6 +74,17 @@ class Splits:
 
 
 @dataclass
+class Moved:
+    """What one tensor moves, per level: `content` as Timeloop calls it, words that leave one instance; `shares` and
+    `links` of the traffic to its children; `partitions`, words that one instance answers for."""
+
+    shares: list[Floats]
+    links: list[Floats | None]
+    partitions: list[Floats]
+    content: list[Floats] = field(default_factory=list)
+
+
+@dataclass
 class Chunk:
     """One pass over at most CHUNK mappings."""
 
@@ -206,7 +217,7 @@ class Chunk:
                 memory = architecture.clusters[plan.cluster_index].memory_for(operand.tensor)
                 assert memory is not None
                 built = architecture.instances[plan.cluster_index] // memory.instances_per_macro
-                energy += _energy(memory, reads, fills, updates) * np.minimum(self.utilized[level], built)
+                energy += access_energy(memory, reads, fills, updates) * np.minimum(self.utilized[level], built)
                 read[memory.name] = read.get(memory.name, 0.0) + reads / compute_cycles
                 written[memory.name] = written.get(memory.name, 0.0) + (fills + updates) / compute_cycles
         cycles = compute_cycles
@@ -296,38 +307,41 @@ class Chunk:
 
     def _counts(self, operand: Operand) -> Iterator[tuple[LevelPlan, int, Floats, Floats, Floats]]:
         """(plan, level, reads, fills, updates) per instance wherever some mapping keeps the tensor; zeros elsewhere."""
-        levels = range(len(self.plans))
         kept = [self.keep[:, plan.start, operand.index] for plan in self.plans]
+        moved = self._moved(operand, kept)
+        for level, plan in enumerate(self.plans):
+            if not kept[level].any():
+                continue
+            reads, fills, updates = self._accesses(operand, moved, level)
+            if not kept[level].all():
+                reads, fills, updates = (np.where(kept[level], count, 0.0) for count in (reads, fills, updates))
+            yield plan, level, reads, fills, updates
+
+    def _moved(self, operand: Operand, kept: list[Bools]) -> Moved:
+        """Traffic of one tensor below every level in `kept`, those that bypass it folded outward."""
         flows = self._flows(operand, kept)
-        partitions = self._partitions(operand)
-        shares = [flow.share for flow in flows]
-        links = [flow.links for flow in flows]
-        for level in reversed(levels[1:]):  # fold bypassed levels outward
+        moved = Moved([flow.share for flow in flows], [flow.links for flow in flows], self._partitions(operand))
+        for level in reversed(range(1, len(kept))):
             bypassed = ~kept[level]
             if bypassed.any():
                 outer = flows[level - 1]
                 factor = flows[level].content * self.splits[level - 1].children / outer.served
                 outer.content = np.where(bypassed, outer.content * factor, outer.content)
-        for level in levels:
-            if not kept[level].any():
-                continue
-            peer = 0.0 if level == 0 or (passed := links[level - 1]) is None else passed / self.utilized[level]
-            content = flows[level].content
-            if operand.tensor.is_output:
-                reads = np.maximum(0, np.floor(content + peer - partitions[level] + 0.5))
-                fills = (
-                    np.maximum(0, np.floor(shares[level - 1] + peer - partitions[level] + 0.5))
-                    if level
-                    else np.zeros_like(reads)
-                )
-                updates = np.floor(content + 0.5)
-            else:
-                reads = np.floor(content + peer + 0.5)
-                fills = np.trunc(shares[level - 1] + peer) if level else np.zeros_like(reads)
-                updates = np.zeros_like(reads)
-            if not kept[level].all():
-                reads, fills, updates = (np.where(kept[level], count, 0.0) for count in (reads, fills, updates))
-            yield self.plans[level], level, reads, fills, updates
+        moved.content = [flow.content for flow in flows]
+        return moved
+
+    def _accesses(self, operand: Operand, moved: Moved, level: int) -> tuple[Floats, Floats, Floats]:
+        """(reads, fills, updates) per instance of a level that keeps the tensor."""
+        passed = moved.links[level - 1] if level else None
+        peer: Floats | float = 0.0 if passed is None else passed / self.utilized[level]
+        content, nothing = moved.content[level], np.zeros(len(self.rows))
+        if not operand.tensor.is_output:
+            fills = np.trunc(moved.shares[level - 1] + peer) if level else nothing
+            return np.floor(content + peer + 0.5), fills, nothing
+        part = moved.partitions[level]
+        reads = np.maximum(0, np.floor(content + peer - part + 0.5))
+        fills = np.maximum(0, np.floor(moved.shares[level - 1] + peer - part + 0.5)) if level else nothing
+        return reads, fills, np.floor(content + 0.5)
 
     def _flows(self, operand: Operand, kept: list[Bools]) -> list[Flow]:
         flows = []
@@ -502,7 +516,7 @@ class Chunk:
         return array.service(shift)
 
 
-def _energy(memory: Memory, reads: Floats, fills: Floats, updates: Floats) -> Floats:
+def access_energy(memory: Memory, reads: Floats, fills: Floats, updates: Floats) -> Floats:
     """Energy of one instance, pJ: accesses are whole blocks."""
     if memory.block_words > 1:
         reads, fills, updates = (np.ceil(count / memory.block_words) for count in (reads, fills, updates))

@@ -19,6 +19,7 @@ from tilewright.problem import Problem
 from tilewright.report import Report
 from tilewright_costmodels.timeloop.account import account
 from tilewright_costmodels.timeloop.arrays import ArrayPricer
+from tilewright_costmodels.timeloop.bounds import bound
 from tilewright_costmodels.timeloop.nest import levels_of
 
 if TYPE_CHECKING:
@@ -59,16 +60,27 @@ class TimeloopEvaluator(BatchEvaluator):
         self._compiled = compiled
 
     @cached_property
+    def _arrays(self) -> ArrayPricer:
+        return ArrayPricer(self.problem, self.architecture, self.link_transfers)
+
+    @cached_property
     def _pricer(self) -> ArrayPricer | CompiledPricer:
-        arrays = ArrayPricer(self.problem, self.architecture, self.link_transfers)
-        if not self._compiled or arrays.singly:
-            return arrays
+        if not self._compiled or self._arrays.singly:
+            return self._arrays
         from tilewright_costmodels.timeloop.compiled import CompiledPricer  # numba takes half a second to import
 
         return CompiledPricer(self.problem, self.architecture, self.link_transfers)
 
     def evaluate_batch(self, batch: MappingBatch) -> Costs:
         return self._pricer.price(batch)
+
+    def bound(self, batch: MappingBatch, entries: int) -> Costs:
+        """Lower bounds over all completions of the outermost `entries` entries (see `Bounder`)."""
+        if not 1 <= entries <= len(batch.skeleton):
+            raise ValueError(f"entries is {entries}; expected 1 to {len(batch.skeleton)}")
+        if entries == len(batch.skeleton):
+            return self.evaluate_batch(batch)
+        return bound(self._arrays, batch, entries)
 
     def explain(self, mapping: Mapping) -> Report:
         """The full account; `valid` false and every reason for a mapping that Timeloop would not take."""

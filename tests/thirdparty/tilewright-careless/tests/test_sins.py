@@ -54,6 +54,7 @@ SINS: dict[tuple[type, str], set[str]] = {
     (CostModelSpec, "unfitting"): {"check_costmodel_rejects_what_does_not_fit"},
     (CostModelSpec, "no-edp"): {"check_costmodel_reports_add_up"},
     (CostModelSpec, "last-bound"): {"check_costmodel_leaves_no_trace"},
+    (CostModelSpec, "overbound"): {"check_costmodel_bounds_hold"},
     (CostModelSpec, "unpicklable"): {"check_costmodel_can_be_pickled"},
     (FrontendSpec, "startled"): {"check_frontend_recognises_without_raising"},
     (FrontendSpec, "deaf"): {"check_frontend_recognises_its_sources"},

@@ -1,0 +1,97 @@
+"""The bounds of `timeloop` on partial mappings never exceed the least price of any completion."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from tilewright.architecture import Architecture
+from tilewright.batch import MappingBatch
+from tilewright.costmodel import Bounder, Costs
+from tilewright.mapspace import MapSpace
+from tilewright.problem import Problem
+from tilewright.testing.strategies import architectures, problems
+from tilewright_costmodels.timeloop.model import TimeloopModel
+
+MOST = 4000
+"""Mappings of the largest space that is enumerated."""
+
+
+def prefixes(batch: MappingBatch, entries: int) -> np.ndarray:
+    """A number per mapping, equal for those that agree in their outermost entries."""
+    parts = [batch.temporal, batch.spatial, batch.order, batch.keep]
+    parts += [part for part in (batch.spatial_order, batch.unicast) if part is not None]
+    rows = np.concatenate([part[:, :entries].reshape(len(batch), -1).astype(np.int64) for part in parts], axis=1)
+    return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
+
+
+def check(evaluator: Bounder, batch: MappingBatch, prices: Costs) -> None:
+    """Every depth, every prefix, both figures."""
+    for entries in range(1, len(batch.skeleton) + 1):
+        bounds = evaluator.bound(batch, entries)
+        group = prefixes(batch, entries)
+        for bounded, priced in ((bounds.energy_pj, prices.energy_pj), (bounds.cycles, prices.cycles)):
+            least = np.full(group.max() + 1, np.inf)
+            np.minimum.at(least, group, priced)
+            assert (bounded <= least[group]).all(), entries
+        assert not (prices.valid & ~bounds.valid).any()
+
+
+@settings(max_examples=120, deadline=None)
+@given(problems(), architectures(), st.booleans())
+def test_no_completion_costs_less(problem: Problem, architecture: Architecture, links: bool) -> None:
+    space = MapSpace.of(problem, architecture)
+    assume(0 < space.size <= MOST)
+    batch = MappingBatch.join(list(space.enumerate()))
+    evaluator = TimeloopModel(link_transfers=links).bind(problem, architecture)
+    check(evaluator, batch, evaluator.evaluate_batch(batch))
+
+
+GEMM = """
+name: gemm
+dimensions: {M: 4, N: 4, K: 4}
+tensors:
+- {name: A, role: input, projection: [M, K]}
+- {name: B, role: weight, projection: [K, N]}
+- {name: Z, role: output, projection: [M, N]}
+"""
+
+ARRAY = """
+name: array
+clusters:
+- {name: DRAM, memories: [{name: DRAM, technology: dram, read_energy_pj: 64, write_energy_pj: 64, read_bandwidth_words_per_cycle: 2}]}
+- {name: Buffer, memories: [{name: Buffer, capacity_words: 24, read_energy_pj: 2, write_energy_pj: 2, block_words: 2}], fanout: {size: 4}}
+- {name: PE, memories: [{name: Register, holds: [weight, output], capacity_words: 4, read_energy_pj: 0.5, write_energy_pj: 0.5}]}
+compute: {energy_per_operation_pj: 0.2}
+"""
+
+
+def test_bounds_are_worth_having_and_tighten() -> None:
+    problem, architecture = Problem.from_yaml(GEMM), Architecture.from_yaml(ARRAY)
+    batch = MapSpace.of(problem, architecture).sample(np.random.default_rng(0), 4000)
+    evaluator = TimeloopModel().bind(problem, architecture)
+    prices = evaluator.evaluate_batch(batch)
+    check(evaluator, batch, prices)
+    share = [
+        (evaluator.bound(batch, entries).energy_pj[prices.valid] / prices.energy_pj[prices.valid]).mean()
+        for entries in range(1, len(batch.skeleton) + 1)
+    ]
+    assert share[0] > 0.3 and share[-1] == 1 and share == sorted(share)
+
+
+def test_no_completion_of_what_does_not_fit_is_valid() -> None:
+    problem, architecture = Problem.from_yaml(GEMM), Architecture.from_yaml(ARRAY)
+    batch = MapSpace.of(problem, architecture).sample(np.random.default_rng(0), 500)
+    evaluator = TimeloopModel().bind(problem, architecture)
+    whole = (batch.temporal[:, 1] == 4).all(axis=1) & batch.keep[:, 1].all(axis=1)  # 48 words in 24
+    assert whole.any()
+    bounds = evaluator.bound(batch, 2)
+    assert not bounds.valid[whole].any() and np.isinf(bounds.energy_pj[whole]).all()
+
+
+@pytest.mark.parametrize("entries", [0, -1, 99])
+def test_entries_that_do_not_exist_are_refused(entries: int) -> None:
+    problem, architecture = Problem.from_yaml(GEMM), Architecture.from_yaml(ARRAY)
+    batch = MapSpace.of(problem, architecture).sample(np.random.default_rng(0), 2)
+    with pytest.raises(ValueError, match="entries is"):
+        TimeloopModel().bind(problem, architecture).bound(batch, entries)
