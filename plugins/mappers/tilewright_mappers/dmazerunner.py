@@ -43,7 +43,7 @@ class DMazeRunnerMapper:
         space = task.space
         orders = [reuse_orders(task.problem)] * len(temporal_slots(space))
         found, complete, empty = False, False, 0
-        while not complete and empty < PASSES:
+        while not complete and empty < PASSES and (found or not run.exhausted):
             complete = True
             empty += 1
             for spreading in Spreading.each(space, run.rng):

@@ -45,14 +45,13 @@ def _widest(spreading: Spreading, row: Ints, slot: int) -> Ints:
 
 
 def _filled(spreading: Spreading, row: Ints, slot: int) -> Ints:
-    """The row with prime factors moved into a slot one by one, each time the one that saves most, while it fits."""
+    """The row with prime factors moved into a slot one by one, each time the one that saves most, while one fits."""
     while True:
-        rows = np.concatenate([row, *_steps(spreading, row, slot)])
-        words = _words_into(spreading.space, rows, slot)
-        words[1:][~spreading.fits(rows[1:])] = np.inf
-        best = int(words.argmin())
-        if best == 0:
+        rows = np.concatenate([row[:0], *_steps(spreading, row, slot)])
+        rows = rows[spreading.fits(rows)]
+        if not len(rows):
             return row
+        best = int(_words_into(spreading.space, rows, slot).argmin())
         row = rows[best : best + 1]
 
 
