@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Mapping
+import shutil
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -42,6 +43,7 @@ class PluginSpec(Generic[T_co]):
         needs: modules it imports, looked for before it is built.
         hint: what to type when one is missing.
         interface: the interface version it was written for.
+        programs: option -> program that it runs unless the option says otherwise, looked for on the PATH.
     """
 
     kind: ClassVar[str] = "plugin"
@@ -56,10 +58,14 @@ class PluginSpec(Generic[T_co]):
     needs: tuple[str, ...] = ()
     hint: str | None = None
     interface: int = INTERFACE
+    programs: Mapping[str, str] = field(default_factory=dict)
 
-    def missing(self) -> tuple[str, ...]:
-        """Modules of `needs` that are not installed."""
-        return tuple(name for name in self.needs if importlib.util.find_spec(name.partition(".")[0]) is None)
+    def missing(self, options: Iterable[str] = ()) -> tuple[str, ...]:
+        """Modules of `needs` and `programs` that are not installed; programs named in one of the `options` aside."""
+        modules = [name for name in self.needs if importlib.util.find_spec(name.partition(".")[0]) is None]
+        given = set(options)
+        programs = [name for option, name in self.programs.items() if option not in given and not shutil.which(name)]
+        return (*modules, *programs)
 
 
 @dataclass(frozen=True)
@@ -94,10 +100,13 @@ class FrontendSpec(PluginSpec["Frontend"]):
 
 @dataclass(frozen=True)
 class AdapterSpec(PluginSpec["Adapter"]):
-    """Another tool's notation; its name is what `--from` and `--to` take."""
+    """Another tool's notation; its name is what `--from` and `--to` take. `links`: notations that it writes straight
+    from its own files (`tilewright.adapter.Translator`), without the core schemas between."""
 
     kind: ClassVar[str] = "adapter"
     methods: ClassVar[tuple[str, ...]] = ("expressible", "render", "parse")
+
+    links: tuple[str, ...] = ()
 
 
 KINDS: tuple[type[PluginSpec[Any]], ...] = (MapperSpec, CostModelSpec, FrontendSpec, AdapterSpec)

@@ -145,7 +145,7 @@ class Registry:
         """
         registration = self.find(kind, name)
         spec = registration.spec
-        missing = spec.missing()
+        missing = spec.missing(options or ())
         if missing:
             raise PluginError(
                 f"{spec.kind} '{spec.name}' needs {', '.join(missing)}, which is not installed", hint=spec.hint

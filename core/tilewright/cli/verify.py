@@ -81,7 +81,7 @@ def _others(inputs: InputSet, executed: Report) -> list[Judged]:
     found = []
     for registration in registry.of_kind(CostModelSpec):
         spec = registration.spec
-        if registration.long_name == judge or not isinstance(spec, CostModelSpec):
+        if registration.long_name == judge or not isinstance(spec, CostModelSpec) or spec.missing():
             continue
         try:
             report = price(inputs, registration.long_name, {})

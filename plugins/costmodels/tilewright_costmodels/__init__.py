@@ -69,6 +69,21 @@ def _maestro(options: MaestroOptions) -> CostModel:
     return MaestroModel(faithful=options.faithful, simd_lanes=options.simd_lanes)
 
 
+class TimeloopBinaryOptions(BaseModel):
+    """Options of `timeloop_binary`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    path: str = Field(default="timeloop-model", min_length=1, description="the program, by name or by path")
+    seconds: float = Field(default=60.0, gt=0, description="how long it may take for one mapping")
+
+
+def _timeloop_binary(options: TimeloopBinaryOptions) -> CostModel:
+    from tilewright_costmodels.timeloop_binary.model import TimeloopBinaryModel
+
+    return TimeloopBinaryModel(options.path, options.seconds)
+
+
 @hookimpl
 def tilewright_plugins() -> list[CostModelSpec]:
     """The built-in cost models."""
@@ -107,5 +122,23 @@ def tilewright_plugins() -> list[CostModelSpec]:
             factory=_oracle,
             options=OracleOptions,
             capabilities=Capabilities(max_dimensions=31, max_operands=30),  # NumPy's limits on axes and operands
+        ),
+        CostModelSpec(
+            name="timeloop_binary",
+            summary="Timeloop itself, where it is on the machine: timeloop-model, run once per mapping.",
+            factory=_timeloop_binary,
+            options=TimeloopBinaryOptions,
+            programs={"path": "timeloop-model"},
+            hint="install Timeloop (github.com/NVlabs/timeloop), or give its path: --model-option path=PATH",
+            approximations=(
+                "link_transfers",
+                "holes",
+                "halo",
+                "sliding",
+                "two_iterations",
+                "bypass",
+                "first_reads",
+                "remainder",
+            ),
         ),
     ]

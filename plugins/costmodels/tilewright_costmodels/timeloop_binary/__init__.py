@@ -1,0 +1,1 @@
+"""The cost model `timeloop_binary`: Timeloop itself, run as a program."""

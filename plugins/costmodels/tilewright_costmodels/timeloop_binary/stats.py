@@ -1,0 +1,113 @@
+"""Timeloop's statistics, `timeloop-model.stats.txt`, as it prints them in versions 2 to 4."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+_LEVEL = re.compile(r"Level (\d+)")
+_NAME = re.compile(r"=== (.+) ===")
+_PART = re.compile(r" {4}([A-Z][A-Z ]+)")
+_HEADING = re.compile(r" {4}(\S.*?)\s*:")
+_FIELD = re.compile(r"\s{4,8}(\S.*?)\s*:\s+(\S+).*")
+_LINK = re.compile(r"(\S+) <==> (\S+)")
+_SUMMARY = re.compile(r"(Cycles|Energy|Utilization)\s*:\s*(\S+)\s*(\S*)")
+_ENERGIES = ("Energy (total)", "Temporal Reduction Energy (total)", "Address Generation Energy (total)")
+_WIRE_ENERGIES = ("Energy (total)", "Link transfer energy (total)", "Spatial Reduction Energy (total)")
+
+
+class Unreadable(ValueError):
+    """The text is not what Timeloop prints."""
+
+
+@dataclass
+class Section:
+    """One level or one network: fields of its own, and fields of each tensor."""
+
+    title: str = ""
+    fields: dict[str, str] = field(default_factory=dict)
+    tensors: dict[str, dict[str, str]] = field(default_factory=dict)
+
+
+@dataclass
+class Stats:
+    """Levels by Timeloop's number (0: compute, then storage from the innermost); networks by their upper level's name."""
+
+    levels: dict[int, Section]
+    networks: list[tuple[str, Section]]
+    cycles: int
+    energy_pj: float
+    """As the summary has it, rounded to 0.01 uJ."""
+
+
+def read_stats(text: str) -> Stats:
+    """Raises Unreadable."""
+    levels: dict[int, Section] = {}
+    networks: list[tuple[str, Section]] = []
+    summary: dict[str, tuple[str, str]] = {}
+    section, tensor, in_stats, in_summary = Section(), "", False, False
+    for line in text.splitlines():
+        if line.strip() == "Summary Stats":
+            in_summary = True
+        if in_summary:
+            found = _SUMMARY.match(line)
+            if found:
+                summary.setdefault(found[1], (found[2], found[3]))
+        elif found := _LEVEL.fullmatch(line):
+            section, tensor, in_stats = Section(), "", False
+            levels[int(found[1])] = section
+        elif found := _NAME.fullmatch(line):
+            section.title = found[1]
+        elif found := _LINK.fullmatch(line.strip()):
+            section, tensor, in_stats = Section(line.strip()), "", False
+            networks.append((found[1], section))
+        elif found := _PART.fullmatch(line):
+            in_stats, tensor = found[1].endswith("STATS"), ""
+        elif in_stats and (found := _HEADING.fullmatch(line)):
+            tensor = found[1]
+        elif found := _FIELD.fullmatch(line):
+            here = section.tensors.setdefault(tensor, {}) if tensor else section.fields
+            here.setdefault(found[1], found[2])
+    if 0 not in levels or "Cycles" not in summary or "Energy" not in summary:
+        raise Unreadable("the statistics have no levels or no summary")
+    value, unit = summary["Energy"]
+    scale = {"uJ": 1e6, "pJ": 1.0, "nJ": 1e3, "mJ": 1e9}.get(unit)
+    if scale is None:
+        raise Unreadable(f"an energy in '{unit}'")
+    return Stats(levels, networks, whole(summary["Cycles"][0]), number(value) * scale)
+
+
+def whole(text: str) -> int:
+    """A count. Raises Unreadable."""
+    value = number(text)
+    if value != int(value) or value < 0:
+        raise Unreadable(f"'{text}' is no count")
+    return int(value)
+
+
+def number(text: str) -> float:
+    """A finite number. Raises Unreadable."""
+    try:
+        value = float(text.rstrip("%"))
+    except ValueError:
+        raise Unreadable(f"'{text}' is no number") from None
+    if not abs(value) < float("inf"):
+        raise Unreadable(f"'{text}' is no number")
+    return value
+
+
+def count(fields: Mapping[str, str], what: str) -> int:
+    """`Scalar reads (per-instance)`; versions with sparse hardware call it `Actual scalar reads`. Raises Unreadable."""
+    for name in (what, f"Actual {what[0].lower()}{what[1:]}"):
+        if name in fields:
+            return whole(fields[name])
+    raise Unreadable(f"no '{what}'")
+
+
+def energy(fields: Mapping[str, str], wires: bool = False) -> float:
+    """All energies of one tensor in one section, over all instances. Raises Unreadable."""
+    names = _WIRE_ENERGIES if wires else _ENERGIES
+    if names[0] not in fields:
+        raise Unreadable(f"no '{names[0]}'")
+    return sum(number(fields[name]) for name in names if name in fields)
