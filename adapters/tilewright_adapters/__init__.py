@@ -31,10 +31,17 @@ def _maestro(options: BaseModel) -> Adapter:
     return MaestroAdapter()
 
 
+def _native(options: BaseModel) -> Adapter:
+    from tilewright_adapters.native import NativeAdapter
+
+    return NativeAdapter()
+
+
 @hookimpl
 def tilewright_plugins() -> list[AdapterSpec]:
     """The built-in adapters."""
     return [
+        AdapterSpec(name="tilewright", summary="Tilewright's own YAML files.", factory=_native),
         AdapterSpec(name="timeloop", summary="Timeloop's input files; those it writes are v0.3.", factory=_timeloop),
         AdapterSpec(
             name="timeloop_v4", summary="Timeloop's input files; those it writes are v4.", factory=_timeloop_v4

@@ -1,0 +1,91 @@
+"""Tilewright's own YAML files as a notation: problem, architecture, mapping and constraints, one file each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tilewright.adapter import InputSet
+from tilewright.architecture import Architecture
+from tilewright.conformability import Reason, Verdict
+from tilewright.constraints import Constraints
+from tilewright.document import Document, FileModel, read_document, validate
+from tilewright.errors import InputError, NotConformableError
+from tilewright.mapped import MappedProblem, kind_of
+from tilewright.mapping import Mapping
+from tilewright.problem import Problem
+from tilewright.workload import Workload
+
+PARTS = ("problem", "architecture", "mapping", "constraints")
+
+
+class NativeAdapter:
+    """Reads and writes the files that `evaluate --mapping --problem --arch` takes."""
+
+    def parse(self, files: Sequence[Path]) -> InputSet:
+        """Any of our files together, each part once; a file that `map` wrote brings three.
+
+        Raises:
+            InputError: with file and line; a part stands twice, or a workload has several layers.
+        """
+        found = InputSet()
+        for path in files:
+            document = read_document(path)
+            for part, value in _parts(document).items():
+                if getattr(found, part) is not None:
+                    raise InputError(f"a second {part}", location=document.locate(()), hint="give each part once")
+                found = replace(found, **{part: value})  # type: ignore[arg-type]
+        if all(getattr(found, part) is None for part in PARTS):
+            raise InputError("no files to read", hint="name problem, architecture and mapping files")
+        return found
+
+    def expressible(self, inputs: InputSet) -> Verdict:
+        """All but programs of directives and options of models."""
+        reasons = []
+        if inputs.directives is not None:
+            message = "directives have no place in our files: their tiles may overlap"
+            reasons.append(Reason(code="directives", where=f"program {inputs.directives.name}", message=message))
+        if inputs.model_options:
+            message = f"options of models have no place in our files: {', '.join(inputs.model_options)}"
+            reasons.append(Reason(code="model_options", where="", message=message))
+        if all(getattr(inputs, part) is None for part in PARTS):
+            message = "there is no problem, architecture, mapping or constraints"
+            reasons.append(Reason(code="nothing", where="the input set", message=message))
+        return Verdict(reasons=tuple(reasons))
+
+    def render(self, inputs: InputSet) -> dict[str, str]:
+        verdict = self.expressible(inputs)
+        if not verdict:
+            raise NotConformableError("adapter tilewright", verdict.reasons)
+        return {f"{part}.yaml": getattr(inputs, part).to_yaml() for part in PARTS if getattr(inputs, part) is not None}
+
+
+def _parts(document: Document) -> dict[str, object]:
+    kind = kind_of(document)
+    if kind == "mapped":
+        whole = validate(MappedProblem, document)
+        return {"problem": whole.problem, "architecture": whole.architecture, "mapping": whole.mapping}
+    if kind == "workload":
+        layers = validate(Workload, document).layers
+        if len(layers) != 1:
+            raise InputError(f"{len(layers)} layers; one was expected", location=document.locate(()))
+        return {"problem": layers[0].problem}
+    models: dict[str, type[FileModel]] = {
+        "problem": Problem,
+        "architecture": Architecture,
+        "mapping": Mapping,
+        "constraints": Constraints,
+    }
+    kind = kind or next((part for part, key in _SIGNS.items() if key in document.data), None)
+    if kind is None or kind not in models:
+        raise InputError(
+            f"the file is of kind '{kind}'" if kind else "the file does not say of what kind it is",
+            location=document.locate(("kind",)),
+            hint=f"expected kind: {', '.join(models)}, mapped or workload",
+        )
+    return {kind: validate(models[kind], document)}
+
+
+_SIGNS = {"problem": "tensors", "architecture": "clusters", "mapping": "entries", "constraints": "variants"}
+"""The key that gives a file away which does not say its kind."""

@@ -1,0 +1,78 @@
+"""`tilewright convert`: a tool's files in another tool's notation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from tilewright.conversion import Conversion
+
+
+def convert_command(
+    files: Annotated[list[Path], typer.Argument(help="all files of one input set")],
+    source: Annotated[str, typer.Option("--from", help="their notation; `tilewright` for our own YAML files")],
+    target: Annotated[str, typer.Option("--to", help="the notation to write")],
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="folder for the files; else printed")] = None,
+    lossy: Annotated[bool, typer.Option("--lossy", help="leave out what cannot be said there, and list it")] = False,
+    json: Annotated[bool, typer.Option("--json", help="print one JSON document")] = False,
+) -> None:
+    """Write files of one notation in another. What the other cannot hold is refused with every reason, unless --lossy."""
+    from tilewright.cli.common import note, print_json
+    from tilewright.conversion import convert, write_files
+    from tilewright.errors import InputError, NotConformableError
+    from tilewright.registry import installed
+
+    try:
+        made = convert(files, source, target, installed(), lossy=lossy)
+    except NotConformableError as error:
+        if json:
+            reasons = [reason.model_dump(mode="json") for reason in error.reasons]
+            print_json(_data(source, target) | {"refused": True, "reasons": reasons})
+        _refuse(error, target, lossy)
+    for warning in made.warnings:
+        note(f"warning: {warning}")
+    for loss in made.dropped:
+        note(f"dropped {loss}")
+    if output is not None:
+        given = {path.resolve() for path in files}
+        for name in made.files:
+            if (output / name).resolve() in given:
+                raise InputError(f"{output / name} is one of the files read", hint="give another folder with -o")
+        write_files(output, made.files)
+        note(f"written to {output}: {', '.join(made.files)} (by {' and '.join(made.adapters)})")
+    if json:
+        print_json(_data(source, target, made, output))
+    elif output is None:
+        for name, text in made.files.items():
+            typer.echo(f"# {name}" if len(made.files) > 1 else text, nl=len(made.files) > 1)
+            if len(made.files) > 1:
+                typer.echo(text)
+
+
+def _refuse(error: Any, target: str, lossy: bool) -> None:
+    from tilewright.cli.common import note
+
+    more = "nor can enough of it be left out" if lossy else "--lossy writes what it can hold and lists the rest"
+    note(f"error: {target} cannot hold all of this ({more}):")
+    for reason in error.reasons:
+        note(f"  - {reason}")
+    raise typer.Exit(error.exit_code)
+
+
+def _data(source: str, target: str, made: Conversion | None = None, output: Path | None = None) -> dict[str, Any]:
+    found: dict[str, Any] = {"schema_version": 1, "from": source, "to": target, "refused": False, "reasons": []}
+    if made is None:
+        return found
+    return found | {
+        "route": list(made.route),
+        "adapters": list(made.adapters),
+        "files": [
+            {"name": name, "path": None if output is None else str(output / name), "text": text}
+            for name, text in made.files.items()
+        ],
+        "warnings": list(made.warnings),
+        "dropped": [{"what": loss.what, "message": loss.message} for loss in made.dropped],
+    }

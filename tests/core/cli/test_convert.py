@@ -1,0 +1,204 @@
+"""`tilewright convert`: between any two notations, refused with reasons, lossy only when asked."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from command import Command
+
+from tilewright.adapter import InputSet
+from tilewright.conformability import Reason, Verdict
+from tilewright.conversion import CORE, convert
+from tilewright.document import read_text
+from tilewright.errors import InputError, NotConformableError, PluginError
+from tilewright.losses import SIMPLIFICATIONS, simplified
+from tilewright.plugin import AdapterSpec
+from tilewright.problem import Problem
+from tilewright.registry import Registry
+from tilewright_adapters.native import NativeAdapter
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+GEMM = [EXAMPLES / name for name in ("gemm.mapping.yaml", "gemm.problem.yaml", "small.arch.yaml")]
+PARTS = ("problem", "architecture", "mapping", "constraints")
+
+
+@pytest.fixture
+def divisible(tmp_path: Path) -> list[Path]:
+    """The example with its two registers held one after the other, as Timeloop wants them."""
+    text = (
+        GEMM[0].read_text().replace("keep: [Weights, Outputs]}", "keep: [Weights]}\n  - {target: PE, keep: [Outputs]}")
+    )
+    (tmp_path / "apart.yaml").write_text(text)
+    return [tmp_path / "apart.yaml", *GEMM[1:]]
+
+
+class Upper:
+    """A notation of capital letters: a problem's name. It refuses sources and mappings."""
+
+    def parse(self, files: Sequence[Path]) -> InputSet:
+        name = read_text(files[0]).strip().lower()
+        text = f"{{name: {name}, dimensions: {{M: 2}}, tensors: [{{name: A, role: input, projection: [M]}}, {{name: Z, role: output, projection: [M]}}]}}"
+        return InputSet(problem=Problem.from_yaml(text), warnings=("sizes are guessed",))
+
+    def expressible(self, inputs: InputSet) -> Verdict:
+        reasons = []
+        if inputs.problem is None:
+            reasons.append(Reason(code="nothing", where="", message="no problem"))
+        elif inputs.problem.source:
+            reasons.append(Reason(code="source", where=inputs.problem.name, message="no place for a source"))
+        if inputs.mapping is not None:
+            reasons.append(Reason(code="mapping", where="", message="no place for a mapping"))
+        return Verdict(reasons=tuple(reasons))
+
+    def render(self, inputs: InputSet) -> dict[str, str]:
+        assert inputs.problem is not None and self.expressible(inputs)
+        return {"NAME": inputs.problem.name.upper()}
+
+
+class Mirrored(Upper):
+    """Backwards; it writes capitals of its own files without the core between."""
+
+    def translate(self, files: Sequence[Path], notation: str) -> dict[str, str]:
+        return {"NAME": read_text(files[0])[::-1]}
+
+
+class Crashing(Upper):
+    def parse(self, files: Sequence[Path]) -> InputSet:
+        raise RuntimeError("boom")
+
+
+@pytest.fixture
+def registry() -> Registry:
+    found = Registry()
+    for spec in (
+        AdapterSpec(name="ours", summary="", factory=lambda options: NativeAdapter()),
+        AdapterSpec(name="upper", summary="", factory=lambda options: Upper()),
+        AdapterSpec(name="mirrored", summary="", factory=lambda options: Mirrored(), links=("upper",)),
+        AdapterSpec(name="boaster", summary="", factory=lambda options: Upper(), links=("upper",)),
+        AdapterSpec(name="crashing", summary="", factory=lambda options: Crashing()),
+    ):
+        found.add(spec, "test")
+    return found
+
+
+def test_there_and_back_is_the_same(tilewright: Command, divisible: list[Path], tmp_path: Path) -> None:
+    there, back = tmp_path / "there", tmp_path / "back"
+    ran = tilewright("convert", *divisible, "--from", "tilewright", "--to", "timeloop", "-o", there)
+    assert ran.code == 0, ran.err
+    assert "tilewright/timeloop" in ran.err
+    ran = tilewright("convert", *there.iterdir(), "--from", "timeloop", "--to", "tilewright", "-o", back)
+    assert ran.code == 0, ran.err
+    native = NativeAdapter()
+    before, after = native.parse(divisible), native.parse(sorted(back.iterdir()))
+    assert all(getattr(before, part) == getattr(after, part) for part in PARTS)
+
+
+def test_all_reasons_are_given_and_nothing_is_written(tilewright: Command, tmp_path: Path) -> None:
+    ran = tilewright("convert", *GEMM, "--from", "tilewright", "--to", "timeloop", "-o", tmp_path / "out")
+    assert ran.code == 2
+    assert "WeightRegister and SumRegister at once" in ran.err and "[siblings]" in ran.err and "[unvisited]" in ran.err
+    assert "--lossy" in ran.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_refusals_are_json_too(tilewright: Command) -> None:
+    ran = tilewright("convert", *GEMM, "--from", "tilewright", "--to", "timeloop", "--json")
+    assert ran.code == 2
+    assert ran.data["refused"] and {reason["code"] for reason in ran.data["reasons"]} == {"siblings", "unvisited"}
+
+
+def test_lossy_lists_what_it_dropped(tilewright: Command, tmp_path: Path) -> None:
+    ran = tilewright(
+        "convert", *GEMM, "--from", "tilewright", "--to", "timeloop", "--lossy", "-o", tmp_path, "--json"
+    )  # fmt: skip
+    assert ran.code == 0, ran.err
+    (loss,) = ran.data["dropped"]
+    assert loss["what"] == "mapping.siblings" and "entry 4 on PE" in loss["message"]
+    assert ran.data["route"] == ["tilewright", CORE, "timeloop"]
+    for file in ran.data["files"]:
+        assert Path(file["path"]).read_text() == file["text"]
+    priced = tilewright("evaluate", "--from", "timeloop", *(file["path"] for file in ran.data["files"]), "--json")
+    assert priced.data["results"][0]["valid"]
+
+
+def test_without_a_folder_files_are_printed(tilewright: Command, divisible: list[Path]) -> None:
+    ran = tilewright("convert", *divisible, "--from", "tilewright", "--to", "timeloop")
+    assert ran.code == 0 and "# map.yaml\n" in ran.out and "architecture:" in ran.out
+
+
+def test_files_read_are_never_overwritten(tilewright: Command, tmp_path: Path) -> None:
+    ours = tmp_path / "mapping.yaml"
+    ours.write_text("x")
+    ran = tilewright("convert", ours, "--from", "tilewright", "--to", "tilewright")
+    assert ran.code == 2 and "both tilewright" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--from", "timelop", "--to", "tilewright"), "did you mean 'timeloop'"),
+        (("--from", "timeloop", "--to", "tilewrigth"), "did you mean 'tilewright'"),
+        (("--from", "timeloop", "--to", "tilewright"), "there is no file"),
+    ],
+)
+def test_wrong_calls_say_what_is_wrong(tilewright: Command, words: tuple[str, ...], said: str) -> None:
+    ran = tilewright("convert", "absent.yaml", *words)
+    assert ran.code == 2 and said in ran.err and "Traceback" not in ran.err
+
+
+def test_a_link_is_taken_before_the_core(registry: Registry, tmp_path: Path) -> None:
+    (tmp_path / "name").write_text("AB")
+    made = convert([tmp_path / "name"], "mirrored", "upper", registry)
+    assert made.files == {"NAME": "BA"} and made.route == ("mirrored", "upper") and made.warnings == ()
+
+
+def test_a_link_leads_on_through_the_core(registry: Registry, tmp_path: Path) -> None:
+    (tmp_path / "name").write_text("ab")
+    made = convert([tmp_path / "name"], "upper", "ours", registry)
+    assert made.route == ("upper", CORE, "ours") and made.adapters == ("test/upper", "test/ours")
+    assert made.warnings == ("sizes are guessed",)
+
+
+def test_a_link_without_translate_is_the_plugins_fault(registry: Registry, tmp_path: Path) -> None:
+    (tmp_path / "name").write_text("ab")
+    with pytest.raises(PluginError, match="no method 'translate'"):
+        convert([tmp_path / "name"], "boaster", "upper", registry)
+
+
+def test_a_crash_is_the_plugins_fault(registry: Registry, tmp_path: Path) -> None:
+    with pytest.raises(PluginError, match="'test/crashing' failed: RuntimeError: boom"):
+        convert([tmp_path], "crashing", "ours", registry)
+
+
+def test_lossy_drops_no_more_than_it_must(registry: Registry) -> None:
+    made = convert(GEMM, "ours", "upper", registry, lossy=True)
+    assert [loss.what for loss in made.dropped] == ["mapping"]
+    assert made.files == {"NAME": "GEMM64"}
+    with pytest.raises(NotConformableError, match="no place for a mapping"):
+        convert(GEMM, "ours", "upper", registry)
+
+
+def test_lossy_refuses_what_cannot_be_left_out(registry: Registry) -> None:
+    with pytest.raises(NotConformableError, match="no problem"):
+        convert(GEMM[2:], "ours", "upper", registry, lossy=True)
+
+
+def test_every_simplification_says_what_it_took(divisible: list[Path]) -> None:
+    inputs = NativeAdapter().parse(GEMM)
+    for simplify in SIMPLIFICATIONS:
+        made = simplify(inputs)
+        if made is not None:
+            assert made[0] != inputs and made[1].what and made[1].message
+
+
+def test_nothing_is_dropped_for_a_notation_that_holds_it_all() -> None:
+    inputs = NativeAdapter().parse(GEMM)
+    assert simplified(inputs, NativeAdapter().expressible) == (inputs, ())
+
+
+def test_our_files_say_twice_or_nothing(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="a second problem"):
+        NativeAdapter().parse([GEMM[1], GEMM[1]])
+    (tmp_path / "odd.yaml").write_text("{kind: dog}")
+    with pytest.raises(InputError, match="of kind 'dog'"):
+        NativeAdapter().parse([tmp_path / "odd.yaml"])
