@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from tilewright.conformability import Reason
@@ -41,8 +41,19 @@ class TilewrightError(Exception):
         self.message = message
         self.hint = hint
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Errors travel between processes, whatever their constructors ask for."""
+        return _again, (type(self), self.args, self.__dict__.copy())
+
     def __str__(self) -> str:
         return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
+
+
+def _again(kind: type[TilewrightError], words: tuple[Any, ...], state: dict[str, Any]) -> TilewrightError:
+    error = kind.__new__(kind, *words)
+    error.args = words
+    error.__dict__.update(state)
+    return error
 
 
 class InputError(TilewrightError, ValueError):

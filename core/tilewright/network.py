@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.metadata
-from collections.abc import Callable, Iterator
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tilewright.architecture import Architecture
-from tilewright.constraints import Constraints
-from tilewright.costmodel import CostModel, Objective
-from tilewright.errors import NotConformableError, PluginError, TilewrightError
+from tilewright.cache import ResultCache, digest
+from tilewright.constraints import Constraints, Variant
+from tilewright.costmodel import CostModel, Evaluator, Objective
+from tilewright.errors import PluginError, TilewrightError
+from tilewright.jobs import in_processes
+from tilewright.legality import legality
 from tilewright.mapped import Figures, MappedProblem, PluginRecord, Provenance
 from tilewright.mapper import Budget, Mapper, Task
 from tilewright.mapspace import MapSpace
 from tilewright.report import Report
 from tilewright.search import Progress, Result, search
 from tilewright.workload import DistinctProblem, Workload
+
+Watch = Callable[[DistinctProblem, Progress], None]
 
 
 @dataclass(frozen=True)
@@ -38,7 +46,8 @@ class MappedLayer:
     """The outcome for one distinct problem.
 
     `result` is None when no search could start; `error` then says why. `report` prices the best mapping.
-    `constrained` is false where the constraints do not speak of such a problem.
+    `constrained` is false where the constraints do not speak of such a problem. `cached`: the result is from an earlier
+    search. `warnings`: what the user should know beside the result.
     """
 
     distinct: DistinctProblem
@@ -46,6 +55,8 @@ class MappedLayer:
     report: Report | None = None
     error: TilewrightError | None = None
     constrained: bool = True
+    cached: bool = False
+    warnings: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -57,27 +68,58 @@ class MappedLayer:
 
 
 def map_workload(
-    workload: Workload, method: Method, watch: Callable[[DistinctProblem, Progress], None] | None = None
+    workload: Workload,
+    method: Method,
+    watch: Watch | None = None,
+    *,
+    jobs: int = 1,
+    cache: ResultCache | None = None,
 ) -> Iterator[MappedLayer]:
-    """Map each distinct problem and yield it when done. After an interrupted search no other is started."""
-    for distinct in workload.distinct():
-        layer = map_problem(distinct, method, watch)
-        yield layer
-        if layer.result is not None and layer.result.stop == "cancelled":
-            return
+    """Map each distinct problem, in `jobs` processes, and yield it when done, in the workload's order.
+
+    After an interrupted search no other is started, and what is done is yielded. Results that `cache` has are not
+    searched again; new ones are kept there.
+    """
+    todo = workload.distinct()
+    memories = [_Memory(distinct, method, cache) for distinct in todo]
+    done = {index: layer for index, memory in enumerate(memories) if (layer := memory.recall()) is not None}
+    missing = [index for index in range(len(todo)) if index not in done]
+    searched = _searched([todo[index] for index in missing], method, watch, jobs)
+    following = 0
+    for number, layer in itertools.chain([(-1, None)], searched):
+        if layer is not None:
+            done[missing[number]] = memories[missing[number]].kept(layer)
+        while following in done:
+            yield done.pop(following)
+            following += 1
+    yield from (done[index] for index in sorted(done))
 
 
-def map_problem(
-    distinct: DistinctProblem, method: Method, watch: Callable[[DistinctProblem, Progress], None] | None = None
-) -> MappedLayer:
-    """Search the best mapping of one problem."""
-    problem = distinct.problem
+def _searched(
+    todo: Sequence[DistinctProblem], method: Method, watch: Watch | None, jobs: int
+) -> Iterator[tuple[int, MappedLayer]]:
+    """(position, layer) when it is done."""
+    if jobs == 1 or len(todo) < 2:
+        for index, distinct in enumerate(todo):
+            layer = map_problem(distinct, method, watch)
+            yield index, layer
+            if layer.result is not None and layer.result.stop == "cancelled":
+                return
+        return
+    left = set(range(len(todo)))
     try:
-        architecture = method.constraints.shape(method.architecture)
-        rules = method.constraints.rules_for(problem, architecture)
-        space = MapSpace.of(problem, architecture, rules)
-        evaluator = method.model.bind(problem, architecture)
-    except (NotConformableError, TilewrightError) as error:
+        for index, layer in in_processes(todo, method, watch, jobs):
+            left.remove(index)
+            yield index, layer
+    except PluginError as error:
+        yield from ((index, MappedLayer(todo[index], error=_named(error, method))) for index in sorted(left))
+
+
+def map_problem(distinct: DistinctProblem, method: Method, watch: Watch | None = None) -> MappedLayer:
+    """Search the best mapping of one problem."""
+    try:
+        space, constrained, evaluator = _bound(distinct, method)
+    except TilewrightError as error:
         return MappedLayer(distinct, error=error)
     result = search(
         method.mapper,
@@ -88,8 +130,83 @@ def map_problem(
         watch=None if watch is None else lambda progress: watch(distinct, progress),
     )
     report = None if result.best is None else evaluator.explain(result.best)
-    constrained = rules is not None or not method.constraints.variants
     return MappedLayer(distinct, result, report, _named(result.error, method), constrained)
+
+
+def _bound(distinct: DistinctProblem, method: Method) -> tuple[MapSpace, bool, Evaluator]:
+    """(space, whether constraints speak of it, evaluator). Raises TilewrightError."""
+    architecture, rules = _place(distinct, method)
+    space = MapSpace.of(distinct.problem, architecture, rules)
+    evaluator = method.model.bind(distinct.problem, architecture)
+    return space, rules is not None or not method.constraints.variants, evaluator
+
+
+def _place(distinct: DistinctProblem, method: Method) -> tuple[Architecture, Variant | None]:
+    architecture = method.constraints.shape(method.architecture)
+    return architecture, method.constraints.rules_for(distinct.problem, architecture)
+
+
+class _Memory:
+    """What the cache knows of one problem."""
+
+    def __init__(self, distinct: DistinctProblem, method: Method, cache: ResultCache | None) -> None:
+        self.distinct, self.method, self.cache = distinct, method, cache
+        self.key = None if cache is None else _key(distinct, method)
+        self.warnings: list[str] = []
+
+    def recall(self) -> MappedLayer | None:
+        """The layer as an earlier search left it; None, with a warning, if what is kept is damaged."""
+        if self.cache is None or self.key is None:
+            return None
+        try:
+            result = self.cache.find(self.key)
+            return None if result is None else self._checked(result)
+        except ValueError as error:
+            self.warnings.append(f"cache entry ignored and made anew: {error}")
+            return None
+
+    def _checked(self, result: Result) -> MappedLayer:
+        """Raises ValueError if the mapping is not legal, or has another price now."""
+        space, constrained, evaluator = _bound(self.distinct, self.method)
+        report = None
+        if result.best is not None:
+            report = evaluator.explain(result.best)
+            now = {"edp": report.edp, "energy": report.energy_pj, "cycles": report.cycles}[self.method.objective]
+            if not legality(space.problem, space.architecture, result.best) or now is None:
+                raise ValueError(f"its mapping of {self.distinct.problem.name} is not valid")
+            if not math.isclose(now, result.value, rel_tol=1e-9):
+                raise ValueError(f"its mapping of {self.distinct.problem.name} has another price")
+        return MappedLayer(self.distinct, result, report, None, constrained, cached=True)
+
+    def kept(self, layer: MappedLayer) -> MappedLayer:
+        """Keep a new result; the layer with what went wrong meanwhile."""
+        if self.cache is not None and self.key is not None and layer.result is not None and layer.error is None:
+            try:
+                self.cache.keep(self.key, layer.result)
+            except OSError as error:
+                self.warnings.append(f"result not kept in {self.cache.folder}: {error.strerror}")
+        return dataclasses.replace(layer, warnings=tuple(self.warnings))
+
+
+def _key(distinct: DistinctProblem, method: Method) -> str | None:
+    """What the result depends on, as a digest; None where no search can start."""
+    try:
+        architecture, rules = _place(distinct, method)
+    except TilewrightError:
+        return None
+    return digest(
+        {
+            "problem": distinct.problem.content_key,
+            "architecture": architecture.model_dump(mode="json"),
+            "rules": None if rules is None else rules.model_dump(mode="json"),
+            "mapper": method.mapper_record.model_dump(mode="json"),
+            "model": method.model_record.model_dump(mode="json"),
+            "objective": method.objective,
+            "budget": dataclasses.asdict(method.budget),
+            "seed": method.seed,
+        },
+        (method.mapper, method.model),
+    )
 
 
 def _named(error: TilewrightError | None, method: Method) -> TilewrightError | None:

@@ -59,9 +59,14 @@ def map_command(
     ] = None,
     mapper_option: Annotated[list[str] | None, typer.Option("--mapper-option", help="KEY=VALUE for the mapper")] = None,
     model_option: Annotated[list[str] | None, typer.Option("--model-option", help="KEY=VALUE for the model")] = None,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="layers mapped at once, each in a process")] = 1,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="search anew, and keep nothing for the next time")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="print one JSON document")] = False,
 ) -> None:
     """Map every distinct layer of a workload onto an architecture and price it."""
+    from tilewright.cache import ResultCache, default_folder
     from tilewright.cli.common import key_values, note, print_json
     from tilewright.cli.outcome import Outcome
     from tilewright.cli.progress import watching
@@ -79,9 +84,12 @@ def map_command(
         frontend_options["sizes"] = key_values(size, "--size")
     network = load_workload(workload, installed(), frontend_options)
     outcome = Outcome(network, method, output)
-    with watching(network, method.budget) as watch:
-        for layer in map_workload(network, method, watch):
+    cache = None if no_cache else ResultCache(default_folder())
+    with watching(network, method.budget) as bar:
+        for layer in map_workload(network, method, bar.watch if bar else None, jobs=jobs, cache=cache):
             outcome.add(layer)
+            if bar:
+                bar.done(layer.distinct)
             installed().manager.hook.tilewright_search_done(layer=layer.name, result=layer.result)
     outcome.finish()
     for message in outcome.messages():

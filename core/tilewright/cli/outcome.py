@@ -102,6 +102,7 @@ class Outcome:
                     f"no valid mapping found for {layer.name}: {result.evaluated:,} tried, stopped by {result.stop}; "
                     "try more --evaluations, or other --constraints"
                 )
+            found.extend(f"warning: {warning}" for warning in layer.warnings)
         missing = len(self.workload.distinct()) - len(self.layers)
         if missing:
             found.append(f"interrupted: {missing} of {len(self.workload.distinct())} distinct layers were not searched")
@@ -154,6 +155,7 @@ class Outcome:
                 "stop": result.stop if result else "failed",
                 "lower_bound": result.lower_bound if result else None,
                 "gap": result.gap if result else None,
+                "cached": layer.cached,
             },
             "error": None if layer.error is None else str(layer.error),
         }
@@ -203,8 +205,13 @@ class Outcome:
         )  # fmt: skip
         out.print(table)
         self._print_unmapped(out)
-        evaluated = sum(layer.result.evaluated for layer in self.layers if layer.result)
-        seconds = sum(layer.result.wall_seconds for layer in self.layers if layer.result)
+        cached = [layer.name for layer in self.layers if layer.cached]
+        if cached:
+            which = "all layers" if len(cached) == len(self.layers) else ", ".join(cached)
+            out.print(f"from the cache, not searched again (--no-cache would): {which}")
+        searched = [layer.result for layer in self.layers if layer.result and not layer.cached]
+        evaluated = sum(result.evaluated for result in searched)
+        seconds = sum(result.wall_seconds for result in searched)
         if seconds:
             out.print(f"{evaluated:,} mappings priced in {seconds:.1f} s ({evaluated / seconds:,.0f} per second)")
 

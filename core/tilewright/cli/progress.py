@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -17,8 +17,39 @@ from tilewright.search import Progress as SearchProgress
 from tilewright.workload import DistinctProblem, Workload
 
 
+class Bar:
+    """What is known of all layers; several may be searched at once."""
+
+    def __init__(self, workload: Workload, budget: Budget, bar: Progress) -> None:
+        problems = [distinct.problem for distinct in workload.distinct()]
+        self.number = {problem.name: index for index, problem in enumerate(problems)}
+        self.shares = [0.0] * len(problems)
+        self.evaluated = [0] * len(problems)
+        self.budget, self.bar = budget, bar
+        self.task = bar.add_task("starting", total=float(len(problems)), best="-", rate="-")
+        self.started = time.monotonic()
+
+    def watch(self, distinct: DistinctProblem, progress: SearchProgress) -> None:
+        """One layer got on."""
+        index = self.number[distinct.problem.name]
+        if self.shares[index] < 1:  # another process may tell late
+            self.shares[index] = _share(progress, self.budget)
+            self.evaluated[index] = progress.evaluated
+            best = "-" if math.isinf(progress.best) else figure(progress.best)
+            self._show(f"{distinct.problem.name} ({index + 1}/{len(self.shares)})", best)
+
+    def done(self, distinct: DistinctProblem) -> None:
+        """One layer is finished."""
+        self.shares[self.number[distinct.problem.name]] = 1.0
+        self._show(f"{distinct.problem.name} done", "-")
+
+    def _show(self, text: str, best: str) -> None:
+        rate = figure(round(sum(self.evaluated) / max(1e-9, time.monotonic() - self.started)))
+        self.bar.update(self.task, description=text, completed=sum(self.shares), best=best, rate=rate)
+
+
 @contextmanager
-def watching(workload: Workload, budget: Budget) -> Iterator[Callable[[DistinctProblem, SearchProgress], None] | None]:
+def watching(workload: Workload, budget: Budget) -> Iterator[Bar | None]:
     """A bar on stderr while mapping; nothing when stderr is not a terminal."""
     if not sys.stderr.isatty():
         yield None
@@ -32,25 +63,8 @@ def watching(workload: Workload, budget: Budget) -> Iterator[Callable[[DistinctP
         console=Console(stderr=True),
         transient=True,
     )
-    problems = [distinct.problem for distinct in workload.distinct()]
-    number = {problem.name: index for index, problem in enumerate(problems)}
-    evaluated = [0] * len(problems)
-    started = time.monotonic()
     with bar:
-        task = bar.add_task("starting", total=float(len(problems)), best="-", rate="-")
-
-        def watch(distinct: DistinctProblem, progress: SearchProgress) -> None:
-            index = number[distinct.problem.name]
-            evaluated[index] = progress.evaluated
-            bar.update(
-                task,
-                description=f"{distinct.problem.name} ({index + 1}/{len(problems)})",
-                completed=index + _share(progress, budget),
-                best="-" if math.isinf(progress.best) else figure(progress.best),
-                rate=figure(round(sum(evaluated) / max(1e-9, time.monotonic() - started))),
-            )
-
-        yield watch
+        yield Bar(workload, budget, bar)
 
 
 def _share(progress: SearchProgress, budget: Budget) -> float:
@@ -60,4 +74,4 @@ def _share(progress: SearchProgress, budget: Budget) -> float:
         shares.append(progress.evaluated / budget.evaluations)
     if budget.seconds:
         shares.append(progress.elapsed_seconds / budget.seconds)
-    return min(1.0, max(shares))
+    return min(0.999, max(shares))

@@ -51,7 +51,9 @@ def test_the_folder_holds_mappings_and_summaries(tilewright: Command, tmp_path: 
 
 def test_the_same_seed_gives_the_same_files(tilewright: Command, tmp_path: Path) -> None:
     for name in ("a", "b"):
-        tilewright("map", GEMM, "--arch", "simba", "--evaluations", 20000, "--seed", 7, "-o", tmp_path / name)
+        tilewright(
+            "map", GEMM, "--arch", "simba", "--evaluations", 20000, "--seed", 7, "--no-cache", "-o", tmp_path / name
+        )
     one, other = (sorted((tmp_path / name).glob("*.yaml")) for name in ("a", "b"))
     assert [path.read_text() for path in one] == [path.read_text() for path in other]
 
@@ -146,7 +148,7 @@ def test_an_empty_space_is_told(tilewright: Command, tmp_path: Path) -> None:
 
 def test_interrupting_keeps_what_is_done(tmp_path: Path) -> None:
     folder = tmp_path / "out"
-    words = ["map", "resnet50", "--arch", "eyeriss", "--seconds", "60", "-o", str(folder), "--json"]
+    words = ["map", "resnet50", "--arch", "eyeriss", "--seconds", "60", "--no-cache", "-o", str(folder), "--json"]
     code = "from tilewright.cli import main; main()"
     process = subprocess.Popen(
         [sys.executable, "-c", code, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

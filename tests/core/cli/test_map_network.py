@@ -1,0 +1,173 @@
+"""`tilewright map` of whole networks: in several processes, and with what was found before."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import Command
+
+WORDS = ("map", "union_dnn_layers", "--arch", "eyeriss", "--evaluations", 800, "--json")
+
+
+def figures(data: dict[str, Any]) -> dict[str, Any]:
+    """All but times, and whether it was searched."""
+    for layer in data["layers"]:
+        for key in ("cpu_seconds", "wall_seconds", "cached"):
+            del layer["search"][key]
+    return data
+
+
+def entries() -> list[Path]:
+    return sorted(Path(os.environ["TILEWRIGHT_CACHE"]).rglob("*.json"))
+
+
+def test_processes_find_what_one_finds_in_the_same_order(tilewright: Command, tmp_path: Path) -> None:
+    one = tilewright(*WORDS, "--no-cache", "-o", tmp_path / "one")
+    two = tilewright(*WORDS, "--no-cache", "--jobs", 2, "-o", tmp_path / "two")
+    assert (one.code, two.code) == (0, 0)
+    assert figures(one.data) == figures(two.data)
+    files = [sorted(path.name for path in (tmp_path / name).glob("*.yaml")) for name in ("one", "two")]
+    assert files[0] == files[1]
+    assert all((tmp_path / "one" / name).read_text() == (tmp_path / "two" / name).read_text() for name in files[0])
+
+
+def test_an_error_in_a_process_is_that_of_the_layer(tilewright: Command) -> None:
+    words = ("map", "quickflow_convs", "--arch", "eyeriss", "--mapper", "exhaustive", "--no-cache")
+    one, two = tilewright(*words), tilewright(*words, "--jobs", 2)
+    assert one.code == two.code == 2
+    assert one.err == two.err and "the limit of the mapper" in two.err
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_what_was_found_is_found_again(tilewright: Command, jobs: int) -> None:
+    """The same figures, said to be from the cache, in JSON and in the table."""
+    first = tilewright(*WORDS, "--jobs", jobs).data
+    again = tilewright(*WORDS, "--jobs", jobs).data
+    assert [layer["search"]["cached"] for layer in first["layers"]] == [False] * len(first["layers"])
+    assert [layer["search"]["cached"] for layer in again["layers"]] == [True] * len(first["layers"])
+    assert first["layers"][0]["search"]["cpu_seconds"] == again["layers"][0]["search"]["cpu_seconds"]
+    assert figures(first) == figures(again)
+    assert len(entries()) == len(first["layers"])
+    table = tilewright(*WORDS[:-1], "--jobs", jobs)
+    assert "from the cache" in table.out and "all layers" in table.out and "mappings priced in" not in table.out
+
+
+OTHERWISE: list[tuple[object, ...]] = [
+    ("--evaluations", 801),
+    ("--seed", 1),
+    ("--objective", "energy"),
+    ("--constraints", "none"),
+    ("--mapper", "timeloop_random"),
+    ("--mapper-option", "batch=100"),
+    ("--model-option", "link_transfers=false"),
+    ("--patience", 700),
+    ("--no-cache",),
+]
+
+
+@pytest.mark.parametrize("change", OTHERWISE, ids=lambda change: str(change[0]))
+def test_another_search_is_not_taken_for_the_same(tilewright: Command, change: tuple[object, ...]) -> None:
+    words = ("map", "quickflow_convs/XII", "--arch", "eyeriss", "--evaluations", 800, "--json")
+    assert not tilewright(*words).data["layers"][0]["search"]["cached"]
+    assert not tilewright(*words, *change).data["layers"][0]["search"]["cached"]
+    assert tilewright(*words).data["layers"][0]["search"]["cached"]
+
+
+def test_nothing_is_kept_without_the_cache(tilewright: Command) -> None:
+    tilewright(*WORDS, "--no-cache")
+    assert entries() == []
+
+
+def test_another_architecture_of_the_same_name_is_another(tilewright: Command, tmp_path: Path) -> None:
+    text = "name: a\nclusters:\n- {name: D, memories: [{name: D, read_energy_pj: %s, write_energy_pj: 1}]}\ncompute: {energy_per_operation_pj: 1}\n"
+    path = tmp_path / "a.yaml"
+    found = []
+    for energy in (1, 2):
+        path.write_text(text % energy)
+        found.append(tilewright("map", "nk,km->nm; n=4 k=4 m=2", "--arch", path, "--json").data["layers"][0])
+    assert not found[1]["search"]["cached"]
+    assert found[0]["best"]["energy_pj"] < found[1]["best"]["energy_pj"]
+
+
+def _empty(text: str) -> str:
+    return ""
+
+
+def _cut(text: str) -> str:
+    return text[: len(text) // 2]
+
+
+def _cheaper(text: str) -> str:
+    entry = json.loads(text)
+    return json.dumps({**entry, "value": entry["value"] / 2})
+
+
+def _smaller(text: str) -> str:
+    entry = json.loads(text)
+    first = entry["best"]["entries"][0]
+    first["temporal_tile_sizes"] = dict.fromkeys(first["temporal_tile_sizes"], 1)
+    return json.dumps(entry)
+
+
+def _foreign(text: str) -> str:
+    return json.dumps({**json.loads(text), "key": "0" * 64})
+
+
+@pytest.mark.parametrize("damage", [_empty, _cut, _cheaper, _smaller, _foreign])
+def test_a_damaged_entry_is_ignored_with_a_warning_and_made_anew(tilewright: Command, damage: Any) -> None:
+    words = ("map", "quickflow_convs/XII", "--arch", "eyeriss", "--evaluations", 800, "--json")
+    first = tilewright(*words)
+    (entry,) = entries()
+    good = entry.read_text()
+    entry.write_text(damage(good))
+    again = tilewright(*words)
+    assert again.code == 0 and "warning: cache entry ignored and made anew" in again.err
+    assert "Traceback" not in again.err
+    assert not again.data["layers"][0]["search"]["cached"]
+    assert figures(again.data)["layers"] == figures(first.data)["layers"]
+    kept, before = json.loads(entry.read_text()), json.loads(good)
+    assert (kept["best"], kept["value"]) == (before["best"], before["value"])
+    third = tilewright(*words)
+    assert third.data["layers"][0]["search"]["cached"] and not third.err
+
+
+def test_a_cache_that_cannot_be_written_is_a_warning(
+    tilewright: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path / "file"))
+    ran = tilewright("map", "quickflow_convs/XII", "--arch", "eyeriss", "--evaluations", 200)
+    assert ran.code == 0 and "warning: result not kept" in ran.err and "total" in ran.out
+
+
+def test_interrupting_several_processes_keeps_what_is_done_and_under_way(tmp_path: Path) -> None:
+    """Nothing that was interrupted goes into the cache."""
+    folder, cache = tmp_path / "out", tmp_path / "cache"
+    words = ["map", "resnet50", "--arch", "eyeriss", "--seconds", "60", "--jobs", "2", "-o", str(folder), "--json"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from tilewright.cli import main; main()", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TILEWRIGHT_CACHE": str(cache), "TMPDIR": str(tmp_path)},
+    )
+    deadline = time.monotonic() + 120
+    while not list(tmp_path.glob("tilewright-*/*.progress")) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    time.sleep(1)  # both processes search
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 1, err
+    assert "interrupted" in err and "Traceback" not in err
+    data = json.loads(out)
+    assert 1 <= len(data["layers"]) <= 2
+    for layer in data["layers"]:
+        assert layer["search"]["stop"] == "cancelled" and layer["best"]["valid"]
+        assert (folder / layer["best"]["mapping_file"]).exists()
+    assert not list(cache.rglob("*.json"))
