@@ -256,6 +256,16 @@ class MapSpace:
             rows = self._factoring.unrank(start, min(start + chunk, self.factorizations))
             yield from self._arrangements(rows, chunk)
 
+    def factorings(self, chunk: int = 32768) -> Iterator[Ints]:
+        """Every factorisation exactly once, as trip counts [n, slot, dimension], in arrays of at most `chunk`."""
+        for start in range(0, self.factorizations, chunk):
+            rows = self._factoring.unrank(start, min(start + chunk, self.factorizations))
+            temporal, spatial = self._factoring.tiles(rows)
+            shape = (len(temporal), len(self.skeleton))
+            order = np.broadcast_to(self._plain_order, (*shape, self._plain_order.shape[1]))
+            keep = np.broadcast_to(self.keeps[0], (*shape, self.keeps[0].shape[1]))
+            yield self.trips(MappingBatch(self.problem, self.skeleton, temporal, spatial, order, keep))
+
     def _arrangements(self, rows: list[Ints], chunk: int) -> Iterator[MappingBatch]:
         """All orders and keeps of some factorisations."""
         temporal, spatial = self._factoring.tiles(rows)

@@ -54,6 +54,32 @@ def maximal(
     return result
 
 
+def leaves(
+    space: MapSpace,
+    rows: Ints,
+    source: int,
+    slot: int,
+    dims: Sequence[int],
+    keep: Bools | None = None,
+    most: int = 100_000,
+) -> Ints:
+    """The maximal tiles of each row's tree, without growing all of it.
+
+    A dimension is not left small where it could be raised with all dimensions to come at their largest. Of more than
+    `most` rows on the way, as many are taken at even distances.
+    """
+    dims = [dim for dim in dims if space.slots[slot].highest[dim] > 1 and (rows[:, source, dim] > 1).any()]
+    for number, dim in enumerate(dims):
+        rows = tile_tree(space, rows, source, slot, [dim], keep)
+        full = rows
+        for later in dims[number + 1 :]:
+            full = _filled(space, full, source, slot, later)
+        rows = rows[maximal(space, full, source, slot, [dim], keep) | ~fitting(space, full, keep)]
+        if len(rows) > most:
+            rows = rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]
+    return rows[maximal(space, rows, source, slot, dims, keep)]
+
+
 def fitting(space: MapSpace, rows: Ints, keep: Bools | None = None) -> Bools:
     """Whether the tiles of rows fit the memories, bool [n]."""
     if not len(rows):
@@ -66,7 +92,19 @@ def _grown(space: MapSpace, rows: Ints, source: int, slot: int, dim: int, factor
     after = rows[rows[:, source, dim] % factor == 0]
     after[:, source, dim] //= factor
     after[:, slot, dim] *= factor
-    return after[space.allowed(after, source, dim) & space.allowed(after, slot, dim)]
+    good: Bools = space.allowed(after, source, dim) & space.allowed(after, slot, dim)
+    return np.asarray(after[good])
+
+
+def _filled(space: MapSpace, rows: Ints, source: int, slot: int, dim: int) -> Ints:
+    """As much of a dimension moved as the slot may take of it, whatever fits."""
+    after = rows.copy()
+    whole = rows[:, source, dim] * rows[:, slot, dim]
+    for product in np.unique(whole).tolist():
+        largest = max(factor for factor in divisors(product) if factor <= space.slots[slot].highest[dim])
+        same = whole == product
+        after[same, slot, dim], after[same, source, dim] = largest, product // largest
+    return after
 
 
 def _raised(space: MapSpace, rows: Ints, source: int, slot: int, dim: int) -> Iterator[tuple[Ints, int]]:

@@ -12,7 +12,7 @@ from tilewright.architecture import Architecture
 from tilewright.looporders import distinct_reuse_orders, ordering_trie, promising
 from tilewright.mapspace import MapSpace
 from tilewright.problem import Problem
-from tilewright.tiling import fitting, maximal, tile_tree
+from tilewright.tiling import fitting, leaves, maximal, tile_tree
 
 PLAIN = {"read_energy_pj": 1.0, "write_energy_pj": 1.0}
 
@@ -137,3 +137,7 @@ def test_a_tree_has_every_tile_that_fits_and_its_leaves_have_no_fitting_child(si
         ]
         assert is_leaf == (not larger)
     assert fitting(space, tiles).all()
+    start = np.ones((1, len(space.slots), 4), dtype=np.int64)
+    start[0, 0] = kernel.sizes
+    grown = {tuple(row[1].tolist()) for row in leaves(space, start, 0, 1, range(4))}
+    assert grown == {tuple(row[1].tolist()) for row in tiles[leaf]}

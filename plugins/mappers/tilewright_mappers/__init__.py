@@ -119,6 +119,25 @@ class FactorFlowOptions(BaseModel):
     unrollings: int = Field(default=4, ge=0, description="starts with a full array, beside that with all outside")
 
 
+class SunstoneOptions(BaseModel):
+    """Options of `sunstone`; inter and intra are the orders of its Table VI."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    principles: Literal["sound", "paper"] = Field(
+        default="sound", description="paper: the published rules and nothing else, with what they lose"
+    )
+    inter: Literal["bottom_up", "top_down"] | None = Field(
+        default=None, description="which levels are decided first; sound without a word: both ways"
+    )
+    intra: Literal["unrolling_tiling_ordering", "tiling_unrolling_ordering", "ordering_tiling_unrolling"] | None = (
+        Field(default=None, description="what of a level is decided first; sound without a word: several ways")
+    )
+    width: int = Field(default=100, ge=1, le=100_000, description="candidates that go on from one step to the next")
+    tries: int = Field(default=1000, ge=1, le=1_000_000, description="candidates made at one step")
+    whole: int = Field(default=500_000, ge=0, description="spaces of so many factorisations are searched whole, too")
+
+
 class ExhaustiveOptions(BaseModel):
     """Options of `exhaustive`."""
 
@@ -200,6 +219,12 @@ def _factorflow(options: FactorFlowOptions) -> Mapper:
     return FactorFlowMapper(options.guide, options.rounds, options.ahead, options.unrollings)
 
 
+def _sunstone(options: SunstoneOptions) -> Mapper:
+    from tilewright_mappers.sunstone.mapper import SunstoneMapper
+
+    return SunstoneMapper(options.principles, options.inter, options.intra, options.width, options.tries, options.whole)
+
+
 @hookimpl
 def tilewright_plugins() -> list[MapperSpec]:
     """The built-in mappers."""
@@ -275,5 +300,11 @@ def tilewright_plugins() -> list[MapperSpec]:
             summary="One greedy pass: most parallel, memories filled from inside; no search.",
             factory=_local,
             options=LocalOptions,
+        ),
+        MapperSpec(
+            name="sunstone",
+            summary="Orders by reuse, tiles that fill memories, splits that fill arrays; then repair.",
+            factory=_sunstone,
+            options=SunstoneOptions,
         ),
     ]

@@ -1,0 +1,75 @@
+"""Levels: a memory's loops and the splits around them, and in which order they are decided (Sunstone, Table VI)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tilewright.mapspace import MapSpace
+
+Inter = Literal["bottom_up", "top_down"]
+Intra = Literal["unrolling_tiling_ordering", "tiling_unrolling_ordering", "ordering_tiling_unrolling"]
+
+
+@dataclass(frozen=True)
+class Level:
+    """Slots of one memory: `loops` inside it (None: its fanout stands right inside), whose trips are its tile, and
+    `splits` outside of it, innermost first, up to the next loops."""
+
+    loops: int | None
+    splits: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Step:
+    """Decide one slot by moving factors there from the loops of slot `source` (None: the outermost, home)."""
+
+    slot: int
+    source: int | None = None
+
+
+def levels_of(space: MapSpace) -> list[Level]:
+    """Innermost first; the last one's loops are the outermost and take what is left."""
+    found: list[Level] = []
+    loops: int | None = None
+    splits: list[int] = []
+    for index in range(len(space.slots) - 1, -1, -1):
+        slot = space.slots[index]
+        if slot.spatial:
+            if (slot.most or 1) > 1:
+                splits.append(index)
+            continue
+        if loops is not None or splits:
+            found.append(Level(loops, tuple(splits)))
+        loops, splits = index, []
+    found.append(Level(loops, tuple(splits)))
+    return found
+
+
+def steps(space: MapSpace, inter: Inter, intra: Intra) -> list[Step]:
+    """The slots in the order in which they are decided.
+
+    Bottom-up every level takes its factors from the outermost loops; top-down from the loops around it, which then hold
+    the tile of the memory around it.
+    """
+    levels = levels_of(space)
+    if inter == "bottom_up":
+        return [Step(slot) for level in levels for slot in _within(level, intra)]
+    around = [level.loops for level in levels[1:]] + [None]
+    return [
+        Step(slot, source)
+        for level, source in reversed(list(zip(levels, around, strict=True)))
+        for slot in _within(level, intra)
+    ]
+
+
+def _within(level: Level, intra: Intra) -> list[int]:
+    tile = [] if level.loops is None else [level.loops]
+    return [*level.splits, *tile] if intra == "unrolling_tiling_ordering" else [*tile, *level.splits]
+
+
+def array_first(space: MapSpace) -> list[Step]:
+    """All splits before all tiles, each from inside: for sizes whose few factors the array needs most."""
+    levels = levels_of(space)
+    splits = [Step(slot) for level in levels for slot in level.splits]
+    return splits + [Step(level.loops) for level in levels if level.loops is not None]

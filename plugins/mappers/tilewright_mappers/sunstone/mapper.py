@@ -1,0 +1,61 @@
+"""`sunstone`: promising orders, maximal tiles and full unrollings level by level."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from tilewright.mapper import Proposals, Run, Task
+from tilewright.mapspace import MapSpace
+from tilewright.spreading import keep_choices
+from tilewright_mappers.sunstone.guided import Guided
+from tilewright_mappers.sunstone.levels import Inter, Intra, Step, array_first, steps
+from tilewright_mappers.sunstone.moves import choices_of_order
+from tilewright_mappers.sunstone.published import Published
+from tilewright_mappers.sunstone.whole import whole
+
+
+@dataclass(frozen=True)
+class SunstoneMapper:
+    """The manual's page `sunstone` says what `sound` and `paper` keep and drop.
+
+    Attributes:
+        principles: `paper`: the published rules and nothing else.
+        inter, intra: in which order levels, and what belongs to one level, are decided (Table VI); None: `sound` takes
+            several ways, `paper` that of the authors' program.
+        width: candidates that go on from one step to the next.
+        tries: candidates made at one step.
+        whole: spaces of at most so many factorisations are searched whole in the end.
+    """
+
+    principles: Literal["sound", "paper"] = "sound"
+    inter: Inter | None = None
+    intra: Intra | None = None
+    width: int = 100
+    tries: int = 1000
+    whole: int = 500_000
+
+    def search(self, task: Task, run: Run) -> Proposals:
+        orders = choices_of_order(task.space)
+        if self.principles == "paper":
+            inter, intra = self.inter or "bottom_up", self.intra or "unrolling_tiling_ordering"
+            for keep in keep_choices(task.space):
+                yield from Published(task, run, orders, intra, inter).search(keep)
+            return
+        guided = Guided(task, run, orders, self.width, self.tries)
+        for keep in keep_choices(task.space):
+            for plan in self._plans(task.space):
+                yield from guided.construct(plan, keep)
+        yield from guided.repair()
+        if task.space.factorizations <= self.whole:
+            yield from whole(task, run, orders)
+
+    def _plans(self, space: MapSpace) -> Iterator[list[Step]]:
+        if self.inter or self.intra:
+            yield steps(space, self.inter or "bottom_up", self.intra or "unrolling_tiling_ordering")
+            return
+        yield steps(space, "bottom_up", "unrolling_tiling_ordering")
+        yield steps(space, "bottom_up", "tiling_unrolling_ordering")
+        yield array_first(space)
+        yield steps(space, "top_down", "unrolling_tiling_ordering")
