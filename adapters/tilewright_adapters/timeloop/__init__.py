@@ -15,7 +15,7 @@ from tilewright.problem import Problem
 from tilewright_adapters.timeloop import keepsake
 from tilewright_adapters.timeloop.directives import Directives, listed, read_directives
 from tilewright_adapters.timeloop.directives import build as build_mapping
-from tilewright_adapters.timeloop.energies import read_energies
+from tilewright_adapters.timeloop.energies import leaking, read_energies
 from tilewright_adapters.timeloop.files import read_file
 from tilewright_adapters.timeloop.levels import build, estimated, read_levels
 from tilewright_adapters.timeloop.limits import limits
@@ -152,6 +152,10 @@ def _tree(sections: Sections) -> Nodes | None:
 
 def _architecture(tree: Nodes, sections: Sections, directives: Directives | None, warnings: list[str]) -> Architecture:
     energies = read_energies(sections.found["ERT"]) if "ERT" in sections.found else None
+    names = [*tree.levels.names, tree.levels.compute.name]
+    leaks = [name for name in leaking(energies or {}) if name in names]
+    if leaks:
+        warnings.append(f"leakage of {', '.join(leaks)} is not counted: Timeloop v4 adds it per cycle and instance")
     guessed = estimated(tree.levels) if energies is None else ()
     if guessed:
         warnings.append(

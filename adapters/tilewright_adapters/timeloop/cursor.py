@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from pydantic import ValidationError
 
 from tilewright.document import Document, suggestion
 from tilewright.errors import InputError
+from tilewright_adapters.timeloop.expressions import KNOWN
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,11 @@ class Cursor:
             data = data[step]
         return data
 
+    @property
+    def shown(self) -> str:
+        """The value for messages, cut short."""
+        return reprlib.repr(self.value)
+
     def child(self, step: str | int) -> Cursor:
         return Cursor(self.document, (*self.path, step), (self.instead[0][step],) if self.instead else ())
 
@@ -49,7 +56,7 @@ class Cursor:
     def fields(self, what: str) -> dict[str, Cursor]:
         """The entries of a mapping; keys in one spelling, `word-bits` as `word_bits`. Raises InputError."""
         if not isinstance(self.value, dict):
-            raise self.error(f"{what} must be a mapping of names to values (found {self.value!r})")
+            raise self.error(f"{what} must be a mapping of names to values (found {self.shown})")
         result: dict[str, Cursor] = {}
         for key in self.value:
             name = key.replace("-", "_")
@@ -61,13 +68,13 @@ class Cursor:
     def items(self, what: str) -> list[Cursor]:
         """The elements of a list. Raises InputError."""
         if not isinstance(self.value, list):
-            raise self.error(f"{what} must be a list (found {self.value!r})")
+            raise self.error(f"{what} must be a list (found {self.shown})")
         return [self.child(index) for index in range(len(self.value))]
 
     def text(self, what: str) -> str:
         """A word. Raises InputError."""
         if not isinstance(self.value, str) or not self.value.strip():
-            raise self.error(f"{what} must be a word (found {self.value!r})")
+            raise self.error(f"{what} must be a word (found {self.shown})")
         return self.value.strip()
 
     def names(self, what: str, known: Iterable[str]) -> tuple[str, ...]:
@@ -90,14 +97,14 @@ class Cursor:
         """An integer, at least `least`. Raises InputError."""
         value = self.value
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise self.error(f"{what} must be a whole number, at least {least} (found {value!r})")
+            raise self.error(f"{what} must be a whole number, at least {least} (found {value!r})", _arithmetic(value))
         return value
 
     def number(self, what: str, least: float = 0.0) -> float:
         """A finite number, at least `least`. Raises InputError."""
         value = self.value
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < least:
-            raise self.error(f"{what} must be a number, at least {least:g} (found {value!r})")
+            raise self.error(f"{what} must be a number, at least {least:g} (found {value!r})", _arithmetic(value))
         return float(value)
 
     @contextmanager
@@ -120,6 +127,13 @@ def refuse_unknown(fields: dict[str, Cursor], known: Iterable[str], what: str) -
             raise cursor.error(
                 f"{what} has no '{name}'{suggestion(name, options)}", hint=f"known: {', '.join(options)}"
             )
+
+
+def _arithmetic(value: object) -> str | None:
+    """A hint where the value looks like arithmetic that did not work out."""
+    if not isinstance(value, str) or not any(sign in value for sign in "+-*/(%"):
+        return None
+    return f"expressions may use variables, attributes of the same component, and {KNOWN}"
 
 
 def _merged(value: Any) -> Any:

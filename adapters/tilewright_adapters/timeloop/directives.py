@@ -91,6 +91,11 @@ def listed(
     section: Cursor, levels: Levels, split_at: MappingOf[str, str], kinds: MappingOf[str, str] = KINDS
 ) -> Iterator[Said]:
     """The directives of a list; `split_at`: names that stand for another level in spatial ones. Raises InputError."""
+    if isinstance(section.value, dict) and "type" in section.value:
+        raise section.error(
+            f"a mapping of type {section.value['type']} cannot be read",
+            hint="give a list of directives for one problem",
+        )
     seen: set[tuple[str, str]] = set()
     for directive in section.items("mapping"):
         fields = directive.fields("a directive")

@@ -65,6 +65,11 @@ def _actions_by_name(component: Cursor) -> Iterator[tuple[str, float]]:
                 yield action, fields["energy"].number("energy")
 
 
+def leaking(energies: Energies) -> tuple[str, ...]:
+    """Components that cost energy by standing there, which v4 charges per cycle and instance."""
+    return tuple(name for name, actions in energies.items() if actions.get("leak"))
+
+
 def pick(energies: dict[str, float], actions: tuple[str, ...]) -> float | None:
     """The energy of the first action that the table has."""
     return next((energies[action] for action in actions if action in energies), None)

@@ -133,7 +133,8 @@ class Levels:
             if many % few:
                 raise inner.where.error(
                     f"{many} {inner.name} along {axis} cannot be shared out evenly to {few} {outer.name}",
-                    hint=f"make mesh{axis} of {inner.name} a multiple of mesh{axis} of {outer.name}",
+                    hint=f"make mesh{axis} of {inner.name} a multiple of mesh{axis} of {outer.name}, "
+                    "and let components stand outermost first",
                 )
             sizes.append(many // few)
         return sizes[0], sizes[1]
@@ -155,7 +156,7 @@ def levels_of(name: str, section: Cursor, components: list[Level]) -> Levels:
     if len(compute) != 1:
         names = ", ".join(level.name for level in compute) or "none"
         raise section.error(f"exactly one arithmetic level is expected, found {names}")
-    warnings = list(_warnings(components))
+    warnings = list(dict.fromkeys(_warnings(components)))
     return Levels(name, section, storage, _beside(compute[0], storage[-1], warnings), tuple(warnings))
 
 
@@ -285,7 +286,7 @@ def _check_attributes(level: Level, read: set[str]) -> Iterator[str]:
             if cursor.value not in _NEUTRAL[name]:
                 raise cursor.error(f"{name} = {cursor.value!r} of {level.name} cannot be read: it would change figures")
         elif name not in read | _HARMLESS | _NEUTRAL.keys() and not level.is_dummy:
-            yield f"{cursor.document.locate(cursor.path)}: attribute {name} of {level.name} is not known: ignored"
+            yield f"{cursor.document.locate(cursor.path)}: attribute {name} is not known: ignored"
 
 
 def build(levels: Levels, energies: Energies | None, splits: Mapping[str, frozenset[str]]) -> Architecture:
@@ -403,7 +404,7 @@ def _capacity(level: Level, word_bits: int, block: int) -> int | None:
     given = [name for name in ("entries", *_DEPTH, "sizeKB") if name in level.fields]
     if len(given) > 1:
         raise level.where.error(f"{level.name}: {' and '.join(given)} both give the size; keep one")
-    if not given:
+    if not given or str(level.fields[given[0]].value).lower() == "inf":
         return None
     number = level.whole((given[0],), 0, least=0)
     if given[0] == "sizeKB":

@@ -59,7 +59,7 @@ class Sections:
 
     def _add(self, key: str, cursor: Cursor) -> None:
         place = cursor.document.locate(cursor.path)
-        if key in _SILENT:
+        if key in _SILENT or key.endswith("ignore"):
             return
         if key in _UNUSED:
             self.warnings.append(f"{place}: {key} ({_UNUSED[key]}) is not read")

@@ -76,7 +76,7 @@ def read_problem(section: Cursor, apart: Cursor | None, warnings: list[str]) -> 
         where = fields.get("instance", section)
         raise where.error(f"dimension {missing[0]} has no size", hint=f"add '{missing[0]}: <size>' to the instance")
     return Problem(
-        name=parts["name"].text("the shape's name") if "name" in parts else "problem",
+        name=parts["name"].text("the shape's name") if "name" in parts and parts["name"].value != "" else "problem",
         dimensions=FrozenDict({name: sizes[name].whole(f"dimension {name}") for name in dimensions}),
         tensors=_tensors(parts["data_spaces"], dimensions, coefficients),
     )
