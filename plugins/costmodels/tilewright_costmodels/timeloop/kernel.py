@@ -274,10 +274,13 @@ def _fits_memories(work: Work, plan: Plan, temporal: Ints, keep: Bools, n: int, 
     for level in range(len(plan.start)):
         e = plan.start[level]
         for tensor in range(len(work.words)):
+            kept = keep[n, e, tensor]
+            if not (kept or work.sliding[tensor] or work.is_output[tensor]):
+                continue  # nobody will ask
             words = _words(work, tensor, temporal, n, e)
             s.tile_words[level, tensor] = words
             memory = plan.memory[level, tensor]
-            if memory >= 0 and keep[n, e, tensor]:
+            if memory >= 0 and kept:
                 s.need[memory] += words
                 if s.need[memory] > plan.usable[memory]:
                     return False
@@ -366,7 +369,7 @@ def _account(
         output = work.is_output[tensor]
         if output and not _partitions(work, plan, temporal, tensor, n, s):
             return OPEN
-        _flows(work, plan, link_transfers, temporal, unicast, tensor, n, s)
+        _flows(work, plan, link_transfers, temporal, keep, unicast, tensor, n, s)
         for level in range(levels - 1, 0, -1):  # fold bypassed levels outward
             if not keep[n, plan.start[level], tensor]:
                 s.content[level - 1] *= s.content[level] * s.children[level - 1] / s.served[level - 1]
@@ -435,11 +438,20 @@ def _partitions(work: Work, plan: Plan, temporal: Ints, tensor: int, n: int, s: 
 
 @_inlined
 def _flows(
-    work: Work, plan: Plan, link_transfers: bool, temporal: Ints, unicast: Bools, tensor: int, n: int, s: Scratch
+    work: Work,
+    plan: Plan,
+    link_transfers: bool,
+    temporal: Ints,
+    keep: Bools,
+    unicast: Bools,
+    tensor: int,
+    n: int,
+    s: Scratch,
 ) -> None:
     """Movement of a tensor between every level and the next, before bypassing (see `nest.traffic`)."""
     innermost = len(plan.start) - 1
     c, loop = -1, 0  # the innermost loop so far that moves the tensor
+    turned, still, credited = -1, 0.0, 0.0
     s.peer[0] = 0.0
     for level in range(innermost + 1):
         children, end = s.children[level], s.loops[level]
@@ -452,107 +464,116 @@ def _flows(
             s.content[level] = s.outside[end] * deliveries
             s.served[level] = s.outside[end] * children
             return
-        links = 0.0
-        if c >= 0 and work.sliding[tensor] and not work.alone[tensor, s.loop_dim[c]]:
-            links = _slide(work, plan, link_transfers, temporal, unicast, tensor, level, c, deliveries, n, s)
-        else:  # every step of loop c, and every restart of it, moves a whole tile, to where no child lies
+        words = 1.0  # below a level that bypasses the tensor only the ratio of the two counts
+        if work.sliding[tensor] or keep[n, plan.start[level + 1], tensor]:
+            # every step of loop c, and every restart of it, moves a whole tile
             words = s.tile_words[level + 1, tensor] * s.outside[c + 1]
-            s.content[level] = words * deliveries
-            s.served[level] = words * children
+        links = overlap = 0.0
+        slides = c >= 0 and work.sliding[tensor] and not work.alone[tensor, s.loop_dim[c]]
+        if slides:
+            if turned != c:
+                turned = c
+                still, credited = _turns(c, s)
+            overlap = _overlap(work, plan, temporal, tensor, level, c, n, s)
+            words -= s.tile_words[level + 1, tensor] * still + overlap * credited
+        s.content[level] = words * deliveries
+        s.served[level] = words * children
+        if slides and link_transfers and children > 1.0 and c == end - 1 and _reach(work, tensor, level, s):
+            links = _pass_on(work, plan, unicast, tensor, level, c, overlap, deliveries, n, s)
         s.share[level + 1] = s.served[level] / children
         s.peer[level + 1] = links / s.utilized[level + 1]
 
 
 @_inlined
-def _slide(
+def _turns(c: int, s: Scratch) -> tuple[float, float]:
+    """How often, `c` being the innermost loop that moves the tensor at hand, its tile stays where it is, and how often
+    its overlap with the tile before is credited: at every step of c, and when an outer loop shifts it by the same."""
+    still, credited = 0.0, (s.loop_trips[c] - 1.0) * s.outside[c]
+    inner = s.step[c]  # the steps of all loops inside p, undone when p advances
+    for p in range(c - 1, -1, -1):
+        times = (s.loop_trips[p] - 1.0) * s.outside[p]
+        if s.step[p] == inner:
+            still += times
+        elif s.step[p] - inner == s.step[c]:
+            credited += times
+        inner += s.step[p]
+    return still, credited
+
+
+@_inlined
+def _pass_on(
     work: Work,
     plan: Plan,
-    link_transfers: bool,
-    temporal: Ints,
     unicast: Bools,
     tensor: int,
     level: int,
     c: int,
+    overlap: float,
     deliveries: float,
     n: int,
     s: Scratch,
 ) -> float:
-    """Movement of a tensor whose tiles may overlap; `c` is the innermost loop that moves them (see `nest.shifts`).
-
-    Returns the words that neighbours pass on.
-    """
-    ranks = work.coefficients.shape[1]
-    end, children = s.loops[level], s.children[level]
-    volume = s.tile_words[level + 1, tensor]
-    overlap = _overlap(work, temporal, tensor, n, plan.start[level + 1], s.loop_dim[c], s.loop_step[c], volume)
-    fresh = volume - overlap
+    """Take off what neighbours pass on, `c` being the innermost loop of all (see `nest.shifts`); returns the words."""
+    fresh = s.tile_words[level + 1, tensor] - overlap
     again = s.loop_trips[c] - 1.0
-    near = link_transfers and children > 1.0 and c == end - 1 and _reach(work, tensor, level, s)
-    if near:
-        s.enumerated[0] = False
-        for rank in range(ranks):
-            s.inner[rank] = work.coefficients[tensor, rank, s.loop_dim[c]] * s.loop_step[c]
-    words = volume  # that no neighbour has
-    passed = 0.0  # words that arrive by a step of c and that a neighbour may have
-    content = served = links = 0.0
-    still = s.outside[c] - 1.0
-    inner = s.step[c]  # the steps of all loops inside p, undone when p advances
-    for p in range(c - 1, -1, -1):
+    passed = again * fresh if overlap == 0.0 else 0.0  # words that arrive by a step of c
+    links = 0.0
+    s.enumerated[0] = False
+    s.inner[:] = 0
+    inner = 0  # the steps of all loops inside p, undone when p advances
+    for p in range(c, -1, -1):
         shift = s.step[p] - inner
         inner += s.step[p]
-        if near:
-            for rank in range(ranks):
-                step = work.coefficients[tensor, rank, s.loop_dim[p]] * s.loop_step[p]
-                s.shift[rank] = step - s.inner[rank]
-                s.inner[rank] += step
-        if shift == 0:
-            continue
-        times = (s.loop_trips[p] - 1.0) * s.outside[p]
-        still -= times
-        new = times * (fresh if shift == s.step[c] else volume)
-        if near and (shift == s.step[c] or overlap == 0.0):
+        for rank in range(len(s.inner)):
+            step = work.coefficients[tensor, rank, s.loop_dim[p]] * s.loop_step[p]
+            s.shift[rank] = step - s.inner[rank]
+            s.inner[rank] += step
+        credited = shift == s.step[c]
+        if p < c and shift != 0 and (credited or overlap == 0.0):
+            times = (s.loop_trips[p] - 1.0) * s.outside[p]
             passed += times * again * fresh
-            if new > 0.0 and _within(s):
-                lent, linked = _linked(work, plan, unicast, tensor, level, shift, n, s)
-                if lent < deliveries:
-                    content += new * lent
-                    served += new * (children - linked)
-                    links += new * linked
-                    continue
-            words += new
-        else:
-            words += new + times * again * fresh
-    if near and overlap == 0.0:
-        passed += again * fresh
-    else:
-        words += again * fresh
-    words += still * again * fresh
-    if passed > 0.0:
-        for rank in range(ranks):
-            s.shift[rank] = work.coefficients[tensor, rank, s.loop_dim[c]] * s.loop_step[c]
-        lent, linked = deliveries, 0.0
-        if _within(s):
-            lent, linked = _linked(work, plan, unicast, tensor, level, s.step[c], n, s)
-            if lent >= deliveries:
-                lent, linked = deliveries, 0.0
-        content += passed * lent
-        served += passed * (children - linked)
-        links += passed * linked
-    s.content[level] = content + words * deliveries
-    s.served[level] = served + words * children
-    return links
+            words = times * (fresh if credited else s.tile_words[level + 1, tensor])
+            links += _pass_words(work, plan, unicast, tensor, level, words, shift, deliveries, n, s)
+    for rank in range(len(s.shift)):
+        s.shift[rank] = work.coefficients[tensor, rank, s.loop_dim[c]] * s.loop_step[c]
+    return links + _pass_words(work, plan, unicast, tensor, level, passed, s.step[c], deliveries, n, s)
 
 
 @_inlined
-def _overlap(work: Work, temporal: Ints, tensor: int, n: int, e: int, dim: int, step: int, volume: float) -> float:
-    """Words that a tile shares with itself one step along a dimension further."""
-    overlap = volume
+def _pass_words(
+    work: Work,
+    plan: Plan,
+    unicast: Bools,
+    tensor: int,
+    level: int,
+    words: float,
+    shift: int,
+    deliveries: float,
+    n: int,
+    s: Scratch,
+) -> float:
+    """The same for words that arrive by one shift."""
+    if words == 0.0 or not _within(s):
+        return 0.0
+    left, linked = _linked(work, plan, unicast, tensor, level, shift, n, s)
+    if left >= deliveries:
+        return 0.0
+    s.content[level] -= words * (deliveries - left)
+    s.served[level] -= words * linked
+    return words * linked
+
+
+@_inlined
+def _overlap(work: Work, plan: Plan, temporal: Ints, tensor: int, level: int, c: int, n: int, s: Scratch) -> float:
+    """Words that the next level's tile shares with itself one step of loop `c` further."""
+    overlap = s.tile_words[level + 1, tensor]
     for rank in range(work.ranks.shape[1] - 1):
-        move = work.coefficients[tensor, rank, dim] * step
+        move = work.coefficients[tensor, rank, s.loop_dim[c]] * s.loop_step[c]
         if move:
             side = 1
             for term in range(work.ranks[tensor, rank], work.ranks[tensor, rank + 1]):
-                side += work.term_coefficients[term] * (temporal[n, e, work.term_dims[term]] - 1)
+                extent = temporal[n, plan.start[level + 1], work.term_dims[term]]
+                side += work.term_coefficients[term] * (extent - 1)
             if move >= side:
                 return 0.0
             overlap = overlap / side * (side - move)
@@ -564,16 +585,17 @@ def _overlap(work: Work, temporal: Ints, tensor: int, n: int, e: int, dim: int, 
 
 @_inlined
 def _reach(work: Work, tensor: int, level: int, s: Scratch) -> bool:
-    """The farthest that two children's tiles lie apart, per rank; False: they do not."""
-    apart = False
-    for rank in range(work.coefficients.shape[1]):
-        reach = 0
-        for split in range(s.splits[level], s.splits[level + 1]):
-            c = work.coefficients[tensor, rank, s.split_dim[split]]
-            reach += c * (s.split_trips[split] - 1) * s.split_step[split]
-        s.reach[rank] = reach
-        apart |= reach > 0
-    return apart
+    """The farthest that two children's tiles lie apart, per rank. False: no step in time leads from one to another,
+    for along a coordinate of one dimension every step in time is longer than all children side by side."""
+    s.reach[:] = 0
+    sliding = False
+    for split in range(s.splits[level], s.splits[level + 1]):
+        dim = s.split_dim[split]
+        sliding |= work.relevant[tensor, dim] and not (work.alone[tensor, dim] and work.separable[tensor])
+        for rank in range(work.coefficients.shape[1]):
+            c = work.coefficients[tensor, rank, dim]
+            s.reach[rank] += c * (s.split_trips[split] - 1) * s.split_step[split]
+    return sliding
 
 
 @_inlined
