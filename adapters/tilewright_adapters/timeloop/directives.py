@@ -138,7 +138,11 @@ Parallel = Sequence[Sequence[tuple[tuple[str, ...], frozenset[str]]]]
 
 def checked(directive: Said) -> Said:
     """Without the fields that say nothing. Raises InputError for those that cannot be read."""
-    fields = {name: cursor for name, cursor in directive.fields.items() if cursor.value not in ([], None, "")}
+    fields = {
+        name: cursor
+        for name, cursor in directive.fields.items()
+        if cursor.value not in ([], None, "") or (name == "factors_only" and cursor.value is not None)
+    }
     for name, what in _UNREAD.items():
         cursor = fields.pop(name, None)
         if cursor is not None and cursor.value:

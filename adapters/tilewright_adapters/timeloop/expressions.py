@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import operator
+import warnings
 from collections.abc import Callable, Mapping
 
 Number = int | float
@@ -52,7 +53,8 @@ def evaluate(text: str, values: Values) -> Number:
     if len(text) > _MOST_CHARACTERS:
         raise CannotSay(f"longer than {_MOST_CHARACTERS} characters")
     try:
-        tree = ast.parse(text.strip(), mode="eval")
+        with warnings.catch_warnings(action="ignore"):  # about odd literals
+            tree = ast.parse(text.strip(), mode="eval")
         return _value(tree.body, values)
     except (SyntaxError, ArithmeticError, TypeError, ValueError, RecursionError, MemoryError) as error:
         raise CannotSay(str(error)) from None

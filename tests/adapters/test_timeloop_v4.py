@@ -1,0 +1,288 @@
+"""Reading Timeloop v4: nodes, variables, parallel branches, and rules that stand at the nodes."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tilewright.adapter import InputSet
+from tilewright.document import parse_document
+from tilewright.errors import InputError
+from tilewright.legality import legality
+from tilewright_adapters.timeloop import TimeloopAdapter
+from tilewright_adapters.timeloop.expressions import CannotSay, evaluate
+from tilewright_costmodels.timeloop.model import TimeloopModel
+
+PROBLEM = """
+problem:
+  version: 0.4
+  shape:
+    name: Conv1D_OC
+    dimensions: [C, K, R, P]
+    data_spaces:
+    - {name: Weights, projection: [[[C]], [[K]], [[R]]]}
+    - {name: Inputs, projection: [[[C]], [[R], [P]]]}
+    - {name: Outputs, projection: [[[K]], [[P]]], read_write: true}
+  instance: {C: 32, K: 32, R: 3, P: 16}
+"""
+ARCHITECTURE = """
+architecture:
+  version: 0.4
+  nodes:
+  - !Container {name: System, attributes: {technology: "40nm", global_cycle_seconds: 1e-9}}
+  - !Component {name: MainMemory, class: DRAM, attributes: {width: 256, datawidth: 8}}
+  - !Container {name: PE, spatial: {meshX: 16}}
+  - !Component {name: GlobalBuffer, class: SRAM, attributes: {depth: 32768, width: 64, datawidth: 8}}
+  - !Component {name: RegisterFile, class: regfile, attributes: {depth: 64, width: 8, datawidth: 8}}
+  - !Component {name: MACC, class: intmac, attributes: {datawidth: 8}}
+"""
+ENERGIES = """
+ERT:
+  version: 0.4
+  tables:
+  - name: System_top_level.MainMemory[1..1]
+    actions: [{name: read, energy: 2048}, {name: write, energy: 2048}, {name: update, energy: 2048}]
+  - name: System_top_level.GlobalBuffer[1..16]
+    actions: [{name: read, energy: 43.353054}, {name: write, energy: 30.878292}, {name: update, energy: 30.878292}]
+  - name: System_top_level.RegisterFile[1..16]
+    actions: [{name: read, energy: 0.42564}, {name: write, energy: 0.42564}, {name: update, energy: 0.42564}]
+  - {name: "System_top_level.MACC[1..16]", actions: [{name: compute, energy: 0.845}]}
+"""
+MAPPING = """
+mapping:
+- {target: MainMemory, type: temporal, factors: [R=1, P=1, K=1, C=1], permutation: [P, R, K, C]}
+- {target: PE, type: spatial, factors: [R=1, P=1, K=16, C=1], permutation: [P, R, K, C]}
+- {target: GlobalBuffer, type: temporal, factors: [R=3, P=1, K=2, C=32], permutation: [P, R, K, C]}
+- {target: RegisterFile, type: temporal, factors: [R=1, P=16, K=1, C=1], permutation: [R, P, K, C]}
+"""
+MEASURED = {
+    "MainMemory": {"Weights": (3072, 0, 0), "Inputs": (576, 0, 0), "Outputs": (0, 0, 512)},
+    "GlobalBuffer": {"Weights": (192, 192, 0), "Inputs": (1152, 576, 0), "Outputs": (992, 0, 1024)},
+    "RegisterFile": {"Weights": (3072, 192, 0), "Inputs": (3072, 1152, 0), "Outputs": (3040, 992, 3072)},
+}
+"""Reads, fills, updates that Timeloop v4 printed for this exercise of the Timeloop tutorial."""
+MEASURED_PJ = {
+    "MainMemory": 196608 + 36864 + 32768,
+    "GlobalBuffer": 28504.84 + 135457.23 + 149251.20,
+    "RegisterFile": 22228.62 + 28766.45 + 48379.94,
+}
+
+EYERISS = """
+variables: {columns: 14, rows: columns - 2}
+architecture:
+  version: 0.4
+  nodes:
+  - !Container {name: system}
+  - !Component {name: DRAM, class: DRAM, attributes: {type: LPDDR4, width: 64, datawidth: 8}}
+  - !Component
+    name: glb
+    class: smartbuffer_SRAM
+    attributes: {depth: 2 ** 14, width: datawidth * 8, n_banks: 32, datawidth: 8, read_bandwidth: 16}
+    constraints: {dataspace: {keep: [Inputs, Outputs], bypass: [Weights]}}
+  - !Container
+    name: column
+    spatial: {meshX: columns}
+    constraints: {spatial: {permutation: [C, R, P, K], factors: [C=1, R=1], split: 4}}
+  - !Container {name: PE, spatial: {meshY: rows}}
+  - !Parallel
+    nodes:
+    - !Component {name: ifmap, class: regfile, attributes: {depth: 12, width: 8, datawidth: 8},
+                  constraints: {dataspace: {keep: [Inputs]}, temporal: {factors_only: []}}}
+    - !Component {name: filter, class: regfile, attributes: {depth: 192, width: 8, datawidth: 8},
+                  constraints: {dataspace: {keep_only: [Weights]}, temporal: {factors: [K=1, P<=4], permutation: [R, C]}}}
+    - !Nothing {constraints: {dataspace: {keep: [Outputs]}}}
+  - !Component {name: mac, class: intmac, attributes: {multiplier_width: 8}}
+"""
+
+
+def read(*texts: str) -> InputSet:
+    return TimeloopAdapter().read([parse_document(text, source=f"{n}.yaml") for n, text in enumerate(texts)])
+
+
+def complaint(*texts: str) -> str:
+    with pytest.raises(InputError) as caught:
+        read(*texts)
+    return str(caught.value)
+
+
+def test_what_timeloop_v4_printed() -> None:
+    found = read(ARCHITECTURE, ENERGIES, PROBLEM, MAPPING)
+    assert found.warnings == ()
+    assert found.problem and found.architecture and found.mapping
+    report = TimeloopModel().bind(found.problem, found.architecture).explain(found.mapping)
+    assert report.valid and report.cycles == 3072
+    assert report.compute_energy_pj == pytest.approx(41533.44)
+    counts = {
+        level.name: {name: (c.reads, c.fills, c.updates) for name, c in level.tensors.items()}
+        for level in report.levels
+        if level.tensors
+    }
+    assert counts == MEASURED
+    for level in report.levels:
+        assert level.energy_pj == pytest.approx(MEASURED_PJ.get(level.name, 0.0), abs=0.02)
+
+
+def test_a_fanout_is_a_level_of_its_own() -> None:
+    found = read(ARCHITECTURE, ENERGIES, PROBLEM, MAPPING)
+    assert found.architecture and found.mapping
+    assert [(c.name, c.fanout.size) for c in found.architecture.clusters] == [
+        ("MainMemory", 1),
+        ("inter_PE_spatial", 16),
+        ("GlobalBuffer", 1),
+        ("RegisterFile", 1),
+    ]
+    keeps = [(entry.target, entry.keep) for entry in found.mapping.entries if entry.keep is not None]
+    assert keeps[1] == ("inter_PE_spatial", ())
+    dummy = found.architecture.memories[1]
+    assert dummy.holds == () and dummy.read_energy_pj == 0
+
+
+def test_variables_inheritance_and_parallel_branches() -> None:
+    found = read(EYERISS, PROBLEM)
+    assert found.architecture and found.constraints and found.problem
+    sizes = {cluster.name: (cluster.fanout.axis, cluster.fanout.size) for cluster in found.architecture.clusters}
+    assert sizes["inter_column_spatial"] == ("X", 14) and sizes["inter_PE_spatial"] == ("Y", 12)
+    memories = {memory.name: memory for memory in found.architecture.memories}
+    assert memories["glb"].capacity_words == 2**14 * 8 and memories["glb"].block_words == 8
+    assert memories["filter"].capacity_words == 192
+    (variant,) = found.constraints.variants
+    keep = {rule.memory: (rule.keep, rule.bypass, rule.free) for rule in variant.keep}
+    assert keep["glb"] == (("Inputs", "Outputs"), ("Weights",), ())
+    assert keep["ifmap"] == (("Inputs",), ("Weights", "Outputs"), ())
+    assert keep["filter"] == (("Weights",), ("Inputs", "Outputs"), ())
+    temporal = {rule.memory: rule for rule in variant.temporal}
+    assert temporal["ifmap"].only == ()
+    assert temporal["filter"].only == ("C", "R", "P")
+    assert temporal["filter"].factors["P"].max == 4
+    spatial = {rule.cluster: rule for rule in variant.spatial}
+    assert spatial["inter_column_spatial"].only == ("K", "P")
+    assert any("P may turn inside" in warning for warning in found.warnings)
+
+
+def test_rules_at_the_nodes_are_part_of_a_mapping() -> None:
+    mapping = """
+mapping:
+- {target: DRAM, type: temporal, factors: [C=32, K=2, P=8, R=1], permutation: [R, C, K, P]}
+- {target: column, type: spatial, factors: [K=8]}
+- {target: PE, type: spatial, factors: [P=2], split: 0}
+- {target: filter, type: temporal, factors: [R=3]}
+- {target: glb, type: temporal, factors: [K=2], permutation: [K, C, R, P]}
+"""
+    found = read(EYERISS, PROBLEM, mapping)
+    assert found.problem and found.architecture and found.mapping
+    assert legality(found.problem, found.architecture, found.mapping)
+    keeps = {entry.target: entry.keep for entry in found.mapping.entries if entry.keep is not None}
+    assert keeps["glb"] == ("Inputs", "Outputs")
+    assert keeps["ifmap"] == ("Inputs",) and keeps["filter"] == ("Weights",)
+    assert keeps["inter_PE_spatial"] == ()
+    assert "with another factor of C" in complaint(EYERISS, PROBLEM, mapping.replace("[K=8]", "[K=4, C=2]"))
+
+
+def test_merge_keys_are_followed() -> None:
+    text = ARCHITECTURE.replace(
+        "architecture:\n", "shared_ignore: &wide {width: 64, datawidth: 8}\narchitecture:\n"
+    ).replace("{depth: 32768, width: 64, datawidth: 8}", "{<<: *wide, depth: 32768}")
+    assert read(text, ENERGIES, PROBLEM, MAPPING) == read(ARCHITECTURE, ENERGIES, PROBLEM, MAPPING)
+    deep = text.replace("{<<: *wide, depth: 32768}", "{<<<: *wide, depth: 32768}")
+    assert read(deep, ENERGIES, PROBLEM, MAPPING) == read(ARCHITECTURE, ENERGIES, PROBLEM, MAPPING)
+
+
+def test_leakage_is_named() -> None:
+    leaky = ENERGIES.replace("[{name: read, energy: 43", "[{name: leak, energy: 0.01}, {name: read, energy: 43")
+    (warning,) = read(ARCHITECTURE, leaky, PROBLEM, MAPPING).warnings
+    assert "leakage of GlobalBuffer" in warning
+
+
+def test_without_energies_timeloop_estimates() -> None:
+    found = read(ARCHITECTURE, PROBLEM, MAPPING)
+    assert found.architecture
+    assert "MainMemory, GlobalBuffer, RegisterFile, MACC" in found.warnings[0]
+    dram, _, glb, rf = found.architecture.memories
+    assert dram.read_energy_pj == 200 * 256 / 16
+    assert glb.read_energy_pj == pytest.approx((1 + 5 / 99.5 * (256 - 0.5)) * 4)
+    assert rf.read_energy_pj == pytest.approx((1 + 5 / 99.5 * (0.0625 - 0.5)) / 2)
+    assert found.architecture.compute.energy_per_operation_pj == 0.25
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("!Component {name: GlobalBuffer", "{name: GlobalBuffer", ("marked !Container", "nothing")),
+        ("!Component {name: GlobalBuffer", "!Compnent {name: GlobalBuffer", ("did you mean 'Component'",)),
+        ("!Container {name: PE", "!Pipelined {name: PE", ("!Pipelined",)),
+        ("meshX: 16", "meshX: lanes * 2", ("meshX of PE", "'lanes * 2'", "hint: expressions")),
+        ("meshX: 16", "meshX: 0", ("meshX of PE", "at least 1")),
+        ("meshX: 16", "meshZ: 16", ("meshZ",)),
+        ("depth: 32768", "depth: exit()", ("depth of GlobalBuffer", "'exit()'")),
+        ("depth: 32768", "depth: 32768, shared_bandwidth: 4", ("shared_bandwidth",)),
+        ("class: SRAM,", "class: SRAM, sparse_optimizations: {x: 1},", ("sparse_optimizations",)),
+        ("class: SRAM,", "class: SRAM, energy_scale: 2,", ("energy_scale",)),
+        ("class: SRAM, ", "", ("no 'class'",)),
+        ("name: PE, ", "", ("no 'name'",)),
+        ("target: PE,", "target: PEs,", ("no storage level 'PEs'",)),
+        ("target: PE, type: spatial", "target: PE, type: temporal", ("no storage level 'PE'",)),
+        ("factors: [R=3, P=1, K=2, C=32]", "factors: [R=3, P=1, K=2, C=32], no_reuse: [Inputs]", ("no_reuse in time",)),
+        ("mapping:\n", "mapping: {type: fused}\nunread_ignore:\n", ("type fused",)),
+    ],
+)
+def test_faults_are_named_with_their_place(old: str, new: str, words: tuple[str, ...]) -> None:
+    whole = ARCHITECTURE + ENERGIES + PROBLEM + MAPPING
+    assert old in whole
+    message = complaint(whole.replace(old, new, 1))
+    assert message.startswith("0.yaml:")
+    for word in words:
+        assert word in message
+
+
+def test_nothing_kept_in_a_parallel_branch() -> None:
+    message = complaint(EYERISS.replace("dataspace: {keep: [Outputs]}", "dataspace: {}"), PROBLEM)
+    assert "Outputs: kept in no branch" in message
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("3 * kb + 1", 7),
+        ("-kb", -2),
+        ("ceil(log2(1000))", 10),
+        ("max(kb, 5) // 2", 2),
+        ("7 / 2", 3.5),
+        ("2 ** 10", 1024),
+    ],
+)
+def test_arithmetic(text: str, value: float) -> None:
+    assert evaluate(text, {"kb": 2}) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("__import__('os')", "kb.bit_length()", "open('x')", "[1, 2]", "lambda: 1", "kb if kb else 1", "'a' * 9"),
+        *("9 ** 9 ** 9", "10 ** 80", "1 / 0", "x", "kb(", "1e400", "True", "max()", "log2(0)", "(" * 200, "1 << 3"),
+        *("sum(i for i in kb)", "kb := 3", "max(*kb)", "round(kb, ndigits=1)", "0x" + "f" * 400),
+    ],
+)
+def test_anything_but_arithmetic_is_refused(text: str) -> None:
+    with pytest.raises(CannotSay):
+        evaluate(text, {"kb": 2})
+
+
+@given(st.text(max_size=40))
+def test_whatever_stands_there_evaluates_to_a_number_or_is_refused(text: str) -> None:
+    try:
+        assert isinstance(evaluate(text, {"a": 3, "b": 0}), int | float)
+    except CannotSay:
+        pass
+
+
+def test_templates_and_includes_are_told_what_to_do(tmp_path: Path) -> None:
+    for text, words in (
+        ("{% if x %}\narch: {{ x }}", "jinja template"),
+        ("!include a.yaml\n!include b.yaml\n", "includes"),
+    ):
+        path = tmp_path / "top.yaml"
+        path.write_text(text)
+        with pytest.raises(InputError) as caught:
+            TimeloopAdapter().parse([path])
+        assert words in str(caught.value) and "top.yaml:" in str(caught.value)
