@@ -37,6 +37,12 @@ def _native(options: BaseModel) -> Adapter:
     return NativeAdapter()
 
 
+def _loopnest(options: BaseModel) -> Adapter:
+    from tilewright_adapters.loopnest import LoopNestAdapter
+
+    return LoopNestAdapter()
+
+
 @hookimpl
 def tilewright_plugins() -> list[AdapterSpec]:
     """The built-in adapters."""
@@ -47,4 +53,5 @@ def tilewright_plugins() -> list[AdapterSpec]:
             name="timeloop_v4", summary="Timeloop's input files; those it writes are v4.", factory=_timeloop_v4
         ),
         AdapterSpec(name="maestro", summary="MAESTRO mapping and hardware files (reading).", factory=_maestro),
+        AdapterSpec(name="loopnest", summary="Readable loop nests, with the memories beside.", factory=_loopnest),
     ]
