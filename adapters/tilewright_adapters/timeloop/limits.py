@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tilewright.adapter import InputSet
-from tilewright.architecture import Architecture
+from tilewright.architecture import Architecture, Memory
 from tilewright.constraints import KeepRule, SpatialRule, TemporalRule, TripRange, Variant
 from tilewright.errors import InputError
-from tilewright.problem import Problem
+from tilewright.problem import Problem, Tensor
 from tilewright_adapters.timeloop.outline import Outline
 
 _ONE = TripRange(min=1, max=1)
@@ -149,25 +149,22 @@ def _split(level: int, by_axis: dict[str, SpatialRule], problem: Problem, plan: 
 
 
 def _keeps(rules: Variant, problem: Problem, plan: Outline) -> list[Limit]:
-    """For every memory but the outermost: without a rule it keeps what it may, while Timeloop would try both ways."""
-    by_memory: dict[str, KeepRule] = {rule.memory: rule for rule in rules.keep}
-
-    def expanded(words: tuple[str, ...]) -> set[str]:
-        return {tensor.name for tensor in problem.tensors if tensor.name in words or tensor.role in words}
-
+    """For every memory but the outermost: Timeloop would try both ways where nothing is said, and ours keep."""
     result = []
     for level, storage in enumerate(plan.storage[1:], start=1):
-        rule = by_memory.get(storage.memory.name, KeepRule(memory=storage.memory.name))
-        able = {tensor.name for tensor in problem.tensors if storage.memory.may_hold(tensor)}
-        free = expanded(rule.free) & able
-        bypass = (set(problem.tensor_names) - able) | (expanded(rule.bypass) - free)
-        keep = able - free - bypass
-        result.append(
-            Limit(
-                level,
-                "bypass",
-                keep=tuple(name for name in problem.tensor_names if name in keep),
-                bypass=tuple(name for name in problem.tensor_names if name in bypass),
-            )
-        )
+        rule = next((each for each in rules.keep if each.memory == storage.memory.name), None)
+        choices = {tensor.name: _kept(tensor, storage.memory, rule, problem) for tensor in problem.tensors}
+        keep, bypass = (tuple(name for name, said in choices.items() if said == word) for word in ("keep", "bypass"))
+        result.append(Limit(level, "bypass", keep=keep, bypass=bypass))
     return result
+
+
+def _kept(tensor: Tensor, memory: Memory, rule: KeepRule | None, problem: Problem) -> str:
+    """As the map space has it: keep, bypass or free; a memory too small for a word of each may bypass any of them."""
+    if not memory.may_hold(tensor):
+        return "bypass"
+    for choice, words in (("keep", rule.keep), ("bypass", rule.bypass), ("free", rule.free)) if rule else ():
+        if tensor.name in words or tensor.role in words:
+            return choice
+    wanted = sum(memory.may_hold(each) for each in problem.tensors)
+    return "keep" if memory.usable_words is None or wanted <= memory.usable_words else "free"
