@@ -88,7 +88,7 @@ def outline(inputs: InputSet) -> Outline:
     result = Outline(problem=inputs.problem)
     if inputs.directives is not None:
         result.refuse("directives", "", "data-centric directives have no place in Timeloop's files")
-    if not (inputs.problem or inputs.architecture or inputs.mapping):
+    elif not (inputs.problem or inputs.architecture or inputs.mapping):
         result.refuse("empty", "", "there is no problem, architecture or mapping to write")
     if inputs.mapping is not None and (inputs.problem is None or inputs.architecture is None):
         missing = "problem" if inputs.problem is None else "architecture"
