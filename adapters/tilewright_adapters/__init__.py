@@ -43,6 +43,12 @@ def _loopnest(options: BaseModel) -> Adapter:
     return LoopNestAdapter()
 
 
+def _union(options: BaseModel) -> Adapter:
+    from tilewright_adapters.union import UnionAdapter
+
+    return UnionAdapter()
+
+
 @hookimpl
 def tilewright_plugins() -> list[AdapterSpec]:
     """The built-in adapters."""
@@ -54,4 +60,5 @@ def tilewright_plugins() -> list[AdapterSpec]:
         ),
         AdapterSpec(name="maestro", summary="MAESTRO mapping and hardware files (reading).", factory=_maestro),
         AdapterSpec(name="loopnest", summary="Readable loop nests, with the memories beside.", factory=_loopnest),
+        AdapterSpec(name="union", summary="Union's abstractions, laid out as in the paper's figures.", factory=_union),
     ]

@@ -18,7 +18,7 @@ from tilewright_adapters.loopnest.write import completed
 
 KEYWORDS = (
     "problem", "dimensions", "tensor", "architecture", "cluster", "memory", "fanout", "compute", "include",
-    "nest", "for", "at", "spatial",
+    "nest", "order", "for", "at", "spatial",
 )  # fmt: skip
 _CLAUSES = ("hold", "unicast", "order", "spatial_order")
 _TENSOR = re.compile(r"(\S+)\s+(\S+)\s*\[(.*)\]\s*")
@@ -204,7 +204,7 @@ class _NestDraft(_Draft):
         if not sizes or any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in sizes.values()):
             self.line.fail("a nest begins with its dimensions and their sizes", hint="nest M=64 N=64 K=64")
         self.sizes: dict[str, int] = sizes
-        self.dimensions = tuple(sizes)
+        self.dimensions = self.order = tuple(sizes)
         self.data = {"entries": []}
         self.pending = _Loops("for")
         self.splits = _Loops("spatial for")
@@ -227,6 +227,10 @@ class _NestDraft(_Draft):
                 self.splits.take(line, loop.strip(), self.data["entries"][-1]["temporal_tile_sizes"])
             case "spatial":
                 line.fail("a spatial loop follows the place whose sub-clusters it spreads over", hint="at CLUSTER")
+            case "order" if not self.data["entries"] and not self.pending.tiles:
+                self.order = tuple(name.strip() for name in line.rest.split(","))
+                if sorted(self.order) != sorted(self.dimensions):
+                    line.fail(f"an order names every dimension once: {', '.join(self.dimensions)}")
             case "compute":
                 pass
             case _:
@@ -274,7 +278,7 @@ class _NestDraft(_Draft):
         """The order a clause gives, or that of the loops; the two may not contradict each other."""
         given = clauses.get(clause)
         if given is None:
-            return completed(tuple(loops.tiles), self.dimensions)
+            return completed(tuple(loops.tiles), self.order)
         if [name for name in given if name in loops.tiles] != list(loops.tiles):
             line.fail(f"the loops are {', '.join(loops.tiles)}, outermost first; '{clause}' says {', '.join(given)}")
         return tuple(given)

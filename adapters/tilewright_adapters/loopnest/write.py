@@ -54,6 +54,7 @@ class _Nest:
 
     def __init__(self, problem: Problem | None, architecture: Architecture | None, mapping: Mapping) -> None:
         self.problem, self.architecture, self.mapping = problem, architecture, mapping
+        self.order = mapping.entries[0].temporal_order
         self.homes: dict[str, str] = {}
 
     def lines(self) -> Iterator[str]:
@@ -66,6 +67,8 @@ class _Nest:
         """Text and comment of every line."""
         incoming = self.mapping.entries[0].temporal_tile_sizes
         yield f"nest {_sizes(incoming)}", ""
+        if self.order != self.mapping.dimension_names:
+            yield f"order {', '.join(self.order)}", ""
         depth = 0
         for entry in self.mapping.entries:
             temporal, spatial = entry.temporal_tile_sizes, entry.spatial_tile_sizes
@@ -91,7 +94,7 @@ class _Nest:
             clauses.append(f"hold {', '.join(entry.keep) or '-'}")
         if entry.unicast:
             clauses.append(f"unicast {', '.join(entry.unicast)}")
-        if entry.temporal_order != completed(stepping, self.mapping.dimension_names):
+        if entry.temporal_order != completed(stepping, self.order):
             clauses.append(f"order {', '.join(entry.temporal_order)}")
         if entry.spatial_order is not None:
             clauses.append(f"spatial_order {', '.join(entry.spatial_order)}")
@@ -132,12 +135,12 @@ class _Nest:
         return f"along {fanout.axis}, {fanout.size} there"
 
 
-def completed(stepping: Sequence[str], dimensions: Sequence[str]) -> tuple[str, ...]:
+def completed(stepping: Sequence[str], order: Sequence[str]) -> tuple[str, ...]:
     """The order meant where only the dimensions that step are named: the nest's own if it agrees, else the others
     follow inside."""
-    if list(stepping) == [name for name in dimensions if name in stepping]:
-        return tuple(dimensions)
-    return (*stepping, *(name for name in dimensions if name not in stepping))
+    if list(stepping) == [name for name in order if name in stepping]:
+        return tuple(order)
+    return (*stepping, *(name for name in order if name not in stepping))
 
 
 def _loop(name: str, whole: Sizes, tile: Sizes) -> str:

@@ -1,0 +1,84 @@
+"""Union's abstractions in YAML, laid out as in the paper's Figures 5, 7 and 9.
+
+Union's own files were never published; what the figures do not show is ours (see docs/adapters.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tilewright.adapter import InputSet
+from tilewright.conformability import Reason, Verdict
+from tilewright.document import dump_yaml
+from tilewright.errors import NotConformableError
+from tilewright.legality import legality
+from tilewright_adapters.union.layout import OPERATIONS
+from tilewright_adapters.union.read import read_files
+from tilewright_adapters.union.write import architecture_text, mapping_text, problem_text
+
+PARTS = ("problem", "architecture", "mapping", "constraints")
+
+
+class UnionAdapter:
+    """Reads and writes problem, architecture, mapping and constraints, in one file or several."""
+
+    def parse(self, files: Sequence[Path]) -> InputSet:
+        """One input set of all files together. Convolutions may count the input's rows and columns, Y and X.
+
+        Raises:
+            InputError: with file and line.
+        """
+        return read_files(files)
+
+    def expressible(self, inputs: InputSet) -> Verdict:
+        """All but programs of directives, options of models and a few ambiguities, each with its reason."""
+        return Verdict(reasons=tuple(_reasons(inputs)))
+
+    def render(self, inputs: InputSet) -> dict[str, str]:
+        """A file for each part."""
+        verdict = self.expressible(inputs)
+        if not verdict:
+            raise NotConformableError("adapter union", verdict.reasons)
+        problem, architecture, mapping = inputs.problem, inputs.architecture, inputs.mapping
+        files = {}
+        if problem is not None:
+            files["problem.yaml"] = problem_text(problem)
+        if architecture is not None:
+            files["architecture.yaml"] = architecture_text(architecture)
+        if mapping is not None and problem is not None and architecture is not None:
+            files["mapping.yaml"] = mapping_text(problem, architecture, mapping)
+        if inputs.constraints is not None:
+            files["constraints.yaml"] = dump_yaml({"constraints": inputs.constraints.to_data()})
+        return files
+
+
+def _reasons(inputs: InputSet) -> Iterator[Reason]:
+    problem, architecture, mapping = inputs.problem, inputs.architecture, inputs.mapping
+    if all(getattr(inputs, part) is None for part in PARTS):
+        yield Reason(code="nothing", where="the input set", message="there is nothing to write")
+    if inputs.directives is not None:
+        message = "tiles of directives may overlap; those of loops do not"
+        yield Reason(code="directives", where=f"program {inputs.directives.name}", message=message)
+    if inputs.model_options:
+        message = f"no place for options of models: {', '.join(inputs.model_options)}"
+        yield Reason(code="model_options", where="the input set", message=message)
+    if problem is not None and problem.operation in OPERATIONS:
+        message = f"'{problem.operation}' would be read as '{OPERATIONS[problem.operation]}'"
+        yield Reason(code="operation", where=f"problem {problem.name}", message=message)
+    if mapping is None:
+        return
+    if problem is None or architecture is None:
+        missing = "problem" if problem is None else "architecture"
+        message = f"tile sizes and keeps have no meaning without the {missing}"
+        yield Reason(code="incomplete", where="mapping", message=message)
+        return
+    for reason in legality(problem, architecture, mapping).reasons:
+        if reason.code in ("dimension", "target", "tensor"):
+            yield reason
+    if mapping.dimension_names != problem.dimension_names and any(
+        entry.spatial_order is None and sum(trips > 1 for trips in spatial.values()) > 1
+        for entry, (_, spatial) in zip(mapping.entries, mapping.factors(), strict=True)
+    ):
+        message = "several dimensions are split in an order of their own; tile sizes stand in the problem's order"
+        yield Reason(code="dimension_order", where="mapping", message=message)

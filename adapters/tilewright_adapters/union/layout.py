@@ -1,0 +1,176 @@
+"""How Union's problem, architecture and mapping stand in a YAML file (Union, Figures 5, 7 and 9).
+
+What the paper's text leaves open (energies, bandwidths, which tensors a cluster keeps) has keys of our own, all optional.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from tilewright.architecture import Compute, Count, Fanout, Memory, Network
+from tilewright.constraints import Constraints
+from tilewright.document import Document, Model
+from tilewright.errors import InputError
+from tilewright.frozen import FrozenDict
+from tilewright.problem import DimensionName, Name, Role, Size
+
+OPERATIONS = {"CONV2D": "conv2d", "GEMM": "gemm", "TC": "contraction", "MTTKRP": "mttkrp", "DWCONV": "depthwise_conv2d"}
+"""Union's words for operations -> ours."""
+
+
+def _words(value: Any) -> Any:
+    """`E, C, A` as a list; a word without commas stays one until the dimensions are known."""
+    return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+
+
+def _letters(value: Any) -> Any:
+    """`N, K, C` and `NKC` as a list."""
+    return list(value) if isinstance(value, str) and "," not in value else _words(value)
+
+
+def _numbers(value: Any) -> Any:
+    """`16, 1, 16` as a list of numbers."""
+    if isinstance(value, str):
+        parts = [part.strip() for part in value.split(",")]
+        return [int(part) if part.isdecimal() else part for part in parts]
+    return [value] if isinstance(value, int) else value
+
+
+def _coordinate(value: Any) -> Any:
+    """A coordinate as text: `P + R` as it is, Timeloop's `[[P, 2], [R]]` as `2*P + R`."""
+    if not isinstance(value, list):
+        return value
+    terms = []
+    for term in value:
+        parts = term if isinstance(term, list) else [term]
+        if not 1 <= len(parts) <= 2:
+            raise ValueError(f"a term is [DIMENSION] or [DIMENSION, COEFFICIENT], not {term}")
+        terms.append(str(parts[0]) if len(parts) == 1 else f"{parts[1]}*{parts[0]}")
+    return " + ".join(terms)
+
+
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, dict) else value
+
+
+Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
+Letters = Annotated[tuple[str, ...], BeforeValidator(_letters)]
+Numbers = Annotated[tuple[Annotated[int, Field(ge=1, strict=True)], ...], BeforeValidator(_numbers)]
+
+
+class DataSpace(Model):
+    """A tensor. Without `role` it is the output if `read_write`, else the first is the input, the others weights."""
+
+    name: Name
+    role: Role | None = None
+    projection: tuple[Annotated[str, BeforeValidator(_coordinate)], ...]
+    read_write: bool = False
+
+
+class UnionProblem(Model):
+    """Figure 5(a): dimensions in the order of all tile sizes, data-space with projections, instance."""
+
+    name: str = Field(default="union", min_length=1)
+    source: str | None = None
+    operation: str | None = None
+    unit_operation: str = "mac"
+    dimensions: Letters
+    data_space: tuple[DataSpace, ...]
+    instance: FrozenDict[DimensionName, Size]
+
+
+class UnionCluster(Model):
+    """Figure 5(b): a cluster with its memory (none: virtual) and its sub-clusters along one dimension of space."""
+
+    cluster: Name
+    virtual: bool = False
+    memory: Annotated[tuple[Memory, ...], BeforeValidator(_listed)] = ()
+    sub_clusters: Count = 1
+    dimension: str = "X"
+    multicast: bool = True
+    reduction: bool = True
+    network: Network = Network()
+
+    @model_validator(mode="after")
+    def _virtual_or_not(self) -> Self:
+        if self.virtual and self.memory:
+            raise ValueError(f"cluster {self.cluster} is virtual; it cannot have a memory")
+        if not self.virtual and not self.memory:
+            raise ValueError(f"cluster {self.cluster} has no memory; say 'virtual: true' if that is meant")
+        return self
+
+    @property
+    def fanout(self) -> Fanout:
+        return Fanout(
+            size=self.sub_clusters,
+            axis=self.dimension,
+            multicast=self.multicast,
+            reduction=self.reduction,
+            network=self.network,
+        )
+
+
+class UnionArchitecture(Model):
+    """Clusters, outermost first, and what computes inside the last."""
+
+    name: Name = "union"
+    source: str | None = None
+    clock_ghz: float | None = None
+    clusters: tuple[UnionCluster, ...] = Field(min_length=1)
+    compute: Compute
+
+
+class UnionEntry(Model):
+    """Figures 5(d), 7 and 9. `keep`, `unicast` and `spatial_order` are ours."""
+
+    target_cluster: Name
+    temporal_order: Words
+    temporal_tile_sizes: Numbers
+    spatial_tile_sizes: Numbers
+    keep: tuple[Name, ...] | None = None
+    unicast: tuple[Name, ...] = ()
+    spatial_order: Words | None = None
+
+
+class UnionFile(Model):
+    """Any of the parts; those of several files are read together."""
+
+    schema_version: Literal[1] = 1
+    problem: UnionProblem | None = None
+    architecture: UnionArchitecture | None = None
+    mapping: Annotated[tuple[UnionEntry, ...] | None, Field(min_length=1)] = None
+    constraints: Constraints | None = None
+
+
+def one_spelling(document: Document) -> Document:
+    """Keys with underscores: `target cluster` and `data-space` too. Constraints are ours and stay as they are.
+
+    Raises:
+        InputError: a key stands twice, in two spellings.
+    """
+
+    def plain(data: Any, path: tuple[str | int, ...]) -> Any:
+        if isinstance(data, list):
+            return [plain(item, (*path, index)) for index, item in enumerate(data)]
+        if not isinstance(data, dict) or path[:1] == ("constraints",):
+            return data
+        found: dict[str, Any] = {}
+        for key, value in data.items():
+            if _key(key) in found:
+                raise InputError(f"'{_key(key)}' stands twice", location=document.locate((*path, key)))
+            found[_key(key)] = plain(value, (*path, key))
+        return found
+
+    def spelt(path: tuple[str | int, ...]) -> tuple[str | int, ...]:
+        if path[:1] == ("constraints",):
+            return path
+        return tuple(_key(step) if isinstance(step, str) else step for step in path)
+
+    marks = {spelt(path): place for path, place in document.marks.items()}
+    return Document(plain(document.data, ()), document.source, marks)
+
+
+def _key(word: str) -> str:
+    return word.replace("-", "_").replace(" ", "_")

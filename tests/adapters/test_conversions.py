@@ -1,0 +1,85 @@
+"""The law over every pair of notations: a mapping that goes through both comes back equal and costs the same, or is
+refused with a reason that names what cannot be said."""
+
+import os
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tilewright.adapter import Adapter, InputSet
+from tilewright.conversion import write_files
+from tilewright.errors import NotConformableError
+from tilewright.plugin import AdapterSpec
+from tilewright.registry import installed
+from tilewright.report import Report
+from tilewright.testing.strategies import architectures, mappings, problems
+from tilewright_costmodels.timeloop.model import TimeloopModel
+
+PER_PAIR = int(os.environ.get("TILEWRIGHT_CONVERSIONS", "20"))
+"""Random mappings per ordered pair of adapters."""
+PARTS = ("problem", "architecture", "mapping", "constraints")
+NOTATIONS = [
+    registration.spec.name
+    for registration in installed().of_kind(AdapterSpec)
+    if registration.distribution == "tilewright" and not registration.spec.missing()
+]
+PAIRS = list(permutations(NOTATIONS, 2))
+COMPLETE = {"tilewright", "loopnest", "union"}
+"""Notations that refuse no lawful mapping."""
+
+
+@st.composite
+def inputs(draw: st.DrawFn) -> InputSet:
+    """A mapping with its problem and architecture; cramped memories and odd orders included."""
+    problem = draw(problems(max_dimensions=5, max_macs=400, max_operands=3))
+    architecture = draw(architectures(roomy=draw(st.booleans())))
+    return InputSet(problem, architecture, draw(mappings(problem, architecture)))
+
+
+def through(adapter: Adapter, given_: InputSet, folder: Path) -> InputSet | None:
+    """Written and read again; None where it is refused, as it must be: with reasons, twice the same."""
+    verdict = adapter.expressible(given_)
+    if verdict:
+        return adapter.parse(write_files(folder, adapter.render(given_)))
+    assert all(reason.code and reason.message for reason in verdict.reasons)
+    with pytest.raises(NotConformableError) as caught:
+        adapter.render(given_)
+    assert caught.value.reasons == verdict.reasons
+    return None
+
+
+def price(found: InputSet) -> Report:
+    assert found.problem and found.architecture and found.mapping
+    return TimeloopModel().bind(found.problem, found.architecture).explain(found.mapping)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("conversions")
+
+
+@pytest.mark.parametrize(("first", "second"), PAIRS, ids=[f"{a}-{b}" for a, b in PAIRS])
+@settings(max_examples=PER_PAIR, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_two_notations_agree(first: str, second: str, folder: Path, data: st.DataObject) -> None:
+    original = data.draw(inputs())
+    here = through(installed().make(AdapterSpec, first), original, folder / first)
+    if here is None:
+        assert first not in COMPLETE
+        return
+    there = through(
+        installed().make(AdapterSpec, second), InputSet(*(getattr(here, part) for part in PARTS)), folder / second
+    )
+    if there is None:
+        assert second not in COMPLETE
+        return
+    assert all(getattr(there, part) == getattr(original, part) for part in PARTS)
+    assert price(there) == price(original)
+
+
+@pytest.mark.parametrize("notation", NOTATIONS)
+def test_every_notation_refuses_nothing_at_all(notation: str) -> None:
+    assert through(installed().make(AdapterSpec, notation), InputSet(), Path("nowhere")) is None
