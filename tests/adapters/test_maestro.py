@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from maestro_cases import differences, hardware_of, layer_of, load
 
-from tilewright.directives import DirectiveProgram
+from tilewright.directives import DirectiveHardware, DirectiveProgram
 from tilewright.errors import InputError
 from tilewright_adapters.maestro import MaestroAdapter
 from tilewright_costmodels.maestro.model import MaestroModel
@@ -125,6 +125,13 @@ GEMM = "Network n {\n Layer A {\n Type: GEMM\n Dimensions { M: 4, N: 6, K: 8 }\n
         (GEMM.replace("Dimensions { M: 4, N: 6, K: 8 }", "") + "\n}", 5, "Dimensions must come before Dataflow"),
         (GEMM.replace("M: 4", "M: 4, M: 5") + "\n}", 4, "given twice"),
         (GEMM + "\n} more", 7, "nothing may follow"),
+        (GEMM.replace("(1,1)", "(MTile,1)") + "\n}", 5, "'MTile' is no constant"),
+        ("Constant MTile 2\n" + GEMM.replace("(1,1)", "(MTle,1)") + "\n}", 6, "did you mean 'MTile'"),
+        (GEMM.replace("(1,1)", "(Sz(Q),1)") + "\n}", 5, "'Q' is no dimension of this layer"),
+        (GEMM.replace("GEMM", "BMM") + "\n}", 3, "no batched matrix product"),
+        (GEMM.replace("Dataflow { SpatialMap(1,1) M; }", "") + "\n}", 6, "no layer before to copy it from"),
+        (GEMM.replace("M: 4, ", "") + "\n}", 5, "has no dimension M"),
+        (GEMM.replace("N: 6, ", "") + "\n}", 6, "GEMM needs dimension N"),
     ],
 )
 def test_faults_are_named_with_their_line(text: str, line: int | None, message: str, tmp_path: Path) -> None:
@@ -134,6 +141,34 @@ def test_faults_are_named_with_their_line(text: str, line: int | None, message: 
         MaestroAdapter().parse([path])
     assert message in str(caught.value)
     assert line is None or (caught.value.location is not None and caught.value.location.line == line)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("num_pes: 4\nnoc_bw: 3", 2, "did you mean 'noc_bw_cstr'"),
+        ("num_pes: 4\nNumPEs: 4", 2, "given twice"),
+        ("num_pes: 0", 1, "from 1 to 2^40"),
+        ("num_pes:", 1, "found the end of the file"),
+    ],
+)
+def test_faults_of_hardware_files_too(text: str, line: int, message: str, tmp_path: Path) -> None:
+    mapping, hardware = tmp_path / "case.m", tmp_path / "hardware.m"
+    mapping.write_text(GEMM + "\n}")
+    hardware.write_text(text)
+    with pytest.raises(InputError) as caught:
+        MaestroAdapter().parse([mapping, hardware])
+    assert message in str(caught.value)
+    assert caught.value.location is not None and caught.value.location.line == line
+
+
+def test_words_of_older_hardware_files(tmp_path: Path) -> None:
+    mapping, hardware = tmp_path / "case.m", tmp_path / "hardware.m"
+    mapping.write_text(GEMM.replace("M: 4", "M: 4, M: 4") + "\n}")  # a shipped file repeats a size
+    hardware.write_text("NumPEs: 256\nL1Size: 256\nL2Size: 4096\nNoC_BW: 64\nNoC_NumHops: 1\n")
+    program = MaestroAdapter().parse([mapping, hardware]).directives
+    assert program is not None
+    assert program.hardware == DirectiveHardware(num_pes=256, l1_size=256, l2_size=4096, noc_bandwidth=64)
 
 
 def test_sizes_by_name_constants_comments_and_copied_dataflows(tmp_path: Path) -> None:

@@ -14,13 +14,16 @@ KEYS = {
     "offchip_bw_cstr": "offchip_bandwidth",
 }
 """MAESTRO's word -> ours. In a file the latency is the number of hops."""
+OLDER = {"NumPEs": "num_pes", "L1Size": "l1_size_cstr", "L2Size": "l2_size_cstr", "NoC_BW": "noc_bw_cstr"}
+"""Words of older files."""
 
 
 def read_hardware(words: Words) -> DirectiveHardware:
     """Raises InputError with the line."""
     found: dict[str, int] = {}
     while words.next:
-        key = words.one_of(KEYS, "key of a hardware file")
+        key = words.one_of((*KEYS, *OLDER), "key of a hardware file")
+        key = OLDER.get(key, key)
         if KEYS[key] in found:
             raise words.error(f"{key} is given twice")
         found[KEYS[key]] = words.number(key, least=0 if key == "NoC_NumHops" else 1)

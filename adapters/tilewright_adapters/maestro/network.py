@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import ValidationError
 
 from tilewright.directives import DirectiveLayer, Map
+from tilewright.document import suggestion
 from tilewright_adapters.maestro.words import Words
 
 TYPES = ("CONV", "DSCONV", "NGCONV", "TRCONV", "GEMM")
@@ -89,6 +90,8 @@ class NetworkReader:
         if self.words.next in NO_LAYERS:
             message = f"MAESTRO knows the word {self.words.next} but makes no layer of it"
             raise self.words.error(message, hint="write FC as GEMM or as CONV over 1 x 1")
+        if self.words.next == "BMM":
+            raise self.words.error("MAESTRO has no batched matrix product", hint="write one GEMM and count it B times")
         return self.words.one_of(TYPES, "layer type")
 
     def _sizes(self, what: str, known: tuple[str, ...]) -> dict[str, int]:
@@ -96,9 +99,10 @@ class NetworkReader:
         sizes: dict[str, int] = {}
         while self.words.next != "}":
             name = self.words.one_of(known, "dimension")
-            if name in sizes:
-                raise self.words.error(f"{what} {name} is given twice")
-            sizes[name] = self._number(f"{what} {name}", sizes)
+            size = self._number(f"{what} {name}", sizes)
+            if sizes.setdefault(name, size) != size:  # a shipped file repeats one
+                self.words.position -= 1
+                raise self.words.error(f"{what} {name} is given twice, as {sizes[name]} and as {size}")
         self.words.expect("}")
         return sizes
 
@@ -122,9 +126,15 @@ class NetworkReader:
         if words.next in self.constants:
             return self.constants[words.take()]
         if words.next != "Sz":
+            if words.next[:1].isalpha():
+                known = ", ".join(self.constants) or "none is defined"
+                raise words.error(
+                    f"{what}: '{words.next}' is no constant{suggestion(words.next, self.constants)}",
+                    hint=f"constants: {known}; a size of the layer is written Sz(R)",
+                )
             return words.number(what)
         words.take()
-        return sizes[words.one_of(sizes, "dimension of this layer")]
+        return sizes[words.one_of(sizes, "dimension of this layer with a size before this")]
 
     def _dataflow(self, draft: _Draft) -> tuple[Levels, tuple[int, ...]]:
         words = self.words

@@ -12,6 +12,8 @@ from tilewright.errors import InputError, Location
 _WORD = re.compile(r"[^\s,:;()\->]+")
 """Blanks, commas, colons, semicolons, parentheses, minus and greater-than only separate."""
 
+LARGEST = 2**40
+
 
 class Words:
     """A file word by word. Braces are words only where blanks separate them, as in MAESTRO; `//` starts a comment."""
@@ -49,8 +51,8 @@ class Words:
 
     def number(self, what: str, least: int = 1) -> int:
         """A whole number."""
-        if not re.fullmatch(r"[0-9]{1,12}", self.next) or int(self.next) < least:
-            raise self.error(f"{what} must be a whole number from {least} to 10^12, found {self._found()}")
+        if not re.fullmatch(r"[0-9]{1,13}", self.next) or not least <= int(self.next) <= LARGEST:
+            raise self.error(f"{what} must be a whole number from {least} to 2^40, found {self._found()}")
         return int(self.take())
 
     def error(self, message: str, *, hint: str | None = None) -> InputError:
