@@ -7,15 +7,15 @@ import pytest
 from maestro_cases import load
 
 from tilewright.architecture import Architecture
+from tilewright.directives.plan import plan_of
+from tilewright.directives.roles import roles_of
+from tilewright.directives.translation import directives_of
 from tilewright.errors import NotConformableError
 from tilewright.mapping import Mapping
 from tilewright.mapspace import MapSpace
 from tilewright.problem import Problem
 from tilewright.report import Report
-from tilewright_costmodels.maestro.hardware import plan_of
 from tilewright_costmodels.maestro.model import MaestroModel
-from tilewright_costmodels.maestro.roles import roles_of
-from tilewright_costmodels.maestro.translation import directives_of
 
 ARRAY = """
 name: array

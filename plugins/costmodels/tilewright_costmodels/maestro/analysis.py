@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 from tilewright.conformability import Reason
 from tilewright.directives import DirectiveHardware, DirectiveLayer
+from tilewright.directives.roles import FILTER, INPUT, OUTPUT
 from tilewright.errors import NotConformableError
 from tilewright_costmodels.maestro.levels import Level
-from tilewright_costmodels.maestro.operation import FILTER, INPUT, OUTPUT, tensors
+from tilewright_costmodels.maestro.operation import tensors
 from tilewright_costmodels.maestro.phases import Phase, phases_of
 from tilewright_costmodels.maestro.traffic import PhaseTraffic
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tilewright.conformability import Reason
+from tilewright.directives.roles import OUTPUT
 from tilewright_costmodels.maestro.figures import Figures
-from tilewright_costmodels.maestro.operation import OUTPUT, words_needed
+from tilewright_costmodels.maestro.operation import words_needed
 
 
 def doubts(figures: Figures) -> Iterator[str]:

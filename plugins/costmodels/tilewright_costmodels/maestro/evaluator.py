@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from tilewright.architecture import Architecture, Cluster, Memory
 from tilewright.conformability import Reason
 from tilewright.costmodel import ScalarEvaluator
+from tilewright.directives.plan import plan_of
+from tilewright.directives.roles import roles_of
+from tilewright.directives.translation import directives_of
 from tilewright.errors import NotConformableError
 from tilewright.frozen import FrozenDict
 from tilewright.legality import legality
@@ -15,10 +18,7 @@ from tilewright.problem import Problem, Tensor
 from tilewright.report import LevelReport, Report, TensorCounts
 from tilewright_costmodels.maestro.doubts import doubts, shortages
 from tilewright_costmodels.maestro.figures import Figures, figures_of
-from tilewright_costmodels.maestro.hardware import plan_of
 from tilewright_costmodels.maestro.report import MaestroReport, levels_of
-from tilewright_costmodels.maestro.roles import roles_of
-from tilewright_costmodels.maestro.translation import directives_of
 
 NO_DRAM = "MAESTRO has no DRAM energy: the energy is that of L2, L1 and compute"
 

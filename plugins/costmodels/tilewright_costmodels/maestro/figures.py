@@ -8,10 +8,11 @@ from typing import Any
 
 from tilewright.conformability import Reason
 from tilewright.directives import WINDOWS, DirectiveHardware, DirectiveLayer
+from tilewright.directives.roles import FILTER, INPUT, OUTPUT
 from tilewright.errors import NotConformableError
 from tilewright_costmodels.maestro.analysis import Analysis, Analyst, Step
 from tilewright_costmodels.maestro.levels import Level, complete
-from tilewright_costmodels.maestro.operation import FILTER, INPUT, OUTPUT, tensors
+from tilewright_costmodels.maestro.operation import tensors
 
 L1_ENERGY, L2_ENERGY = 1.68, 18.61
 """Energy of one access, in units of one MAC."""

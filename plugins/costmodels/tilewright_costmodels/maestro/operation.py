@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 from tilewright.directives import WINDOWS, DirectiveLayer
-
-INPUT, FILTER, OUTPUT = "input", "filter", "output"
+from tilewright.directives.roles import FILTER, INPUT, OUTPUT
 
 _TENSORS = {
     "CONV": {INPUT: "CYX", FILTER: "KCRS", OUTPUT: "KYX"},

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from tilewright.directives.roles import OUTPUT
 from tilewright.frozen import FrozenDict
 from tilewright.report import LevelReport, Report, TensorCounts
 from tilewright_costmodels.maestro.doubts import doubts, overflows, shortages
 from tilewright_costmodels.maestro.figures import L1_ENERGY, L2_ENERGY, NJ_PER_MAC, Figures
-from tilewright_costmodels.maestro.operation import OUTPUT
 
 PJ_PER_MAC = NJ_PER_MAC * 1000
 

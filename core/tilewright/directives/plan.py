@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from tilewright.architecture import Architecture, Cluster, Memory
-from tilewright_costmodels.maestro.roles import refusal
+from tilewright.directives.roles import refusal
 
 UNLIMITED = 2**31 - 1
 

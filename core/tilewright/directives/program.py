@@ -1,8 +1,4 @@
-"""Directives: the data-centric notation of mappings (MAESTRO, Kwon et al., MICRO 2019), with its layers and hardware.
-
-It can say what tiles of a loop nest cannot (windows that overlap, diagonals), so it stands beside `Mapping` here in
-core: adapters read and write it, and a cost model that understands it takes it as it is.
-"""
+"""Programs of directives: layers, each with its dataflow, and the hardware they run on."""
 
 from __future__ import annotations
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tilewright.conformability import Reason
-from tilewright.directives import WINDOWS, LayerType
+from tilewright.directives.program import WINDOWS, LayerType
 from tilewright.errors import NotConformableError
 from tilewright.frozen import FrozenDict
 from tilewright.problem import Problem, Tensor
 from tilewright.structure import Structure, recognise
-from tilewright_costmodels.maestro.operation import FILTER, INPUT, OUTPUT
 
+INPUT, FILTER, OUTPUT = "input", "filter", "output"
+"""MAESTRO's tensors."""
 _GEMM = {"N": "M", "K": "K", "M": "N"}
 """MAESTRO multiplies input (M, K) by filter (K, N)."""
 _CONV = {"N": "N", "K": "K", "C": "C", "P": "Y", "Q": "X", "R": "R", "S": "S"}
@@ -37,6 +38,10 @@ class Roles:
         if self.type != "GEMM":
             sizes |= {name: self.inputs(name, sizes[name], sizes[window]) for name, window in WINDOWS.items()}
         return sizes
+
+    def dimension(self, letter: str) -> str:
+        """The problem's dimension that plays a letter."""
+        return next((name for name, plays in self.letters.items() if plays == letter), letter)
 
     def inputs(self, letter: str, outputs: int, window: int) -> int:
         """Input rows or columns that so many outputs need."""
@@ -91,4 +96,4 @@ def _strides(problem: Problem, data: Tensor, letters: FrozenDict[str, str]) -> F
 
 
 def refusal(code: str, where: str, message: str) -> NotConformableError:
-    return NotConformableError("cost model maestro", [Reason(code=code, where=where, message=message)])
+    return NotConformableError("MAESTRO", [Reason(code=code, where=where, message=message)])
