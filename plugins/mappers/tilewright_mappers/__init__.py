@@ -62,8 +62,10 @@ class MarvelOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    array: float = Field(default=0.8, ge=0, le=1, description="least share of the compute units, halved if in vain")
-    memory: float = Field(default=0.8, ge=0, le=1, description="least share of the memories, halved if in vain")
+    array: float = Field(
+        default=0.8, ge=0, le=1, description="least share of the compute units that can be used at all"
+    )
+    memory: float = Field(default=0.8, ge=0, le=1, description="least share of the memories, halved once all is seen")
     width: int = Field(default=256, ge=1, le=100_000, description="tilings followed at once from level to level")
 
 

@@ -19,22 +19,27 @@ from tilewright.spreading import (
 )
 
 PASSES = 8
-"""So many passes in a row without a candidate, and the thresholds are halved."""
+"""So many passes in a row without a candidate, and the threshold is halved."""
+TILES = 20_000
+"""Of more tiles for the chip so many are drawn."""
 LOWEST = 0.02
-"""Thresholds below this are none."""
+"""A threshold below this is none."""
 
 
 @dataclass(frozen=True)
 class MarvelMapper:
-    """Off-chip first, on-chip second. `array`, `memory`: the least shares of the compute units and of the memories to
-    use, halved where nothing reaches them; `width`: how many tilings are followed at once."""
+    """Off-chip first, on-chip second.
+
+    `array`: the least share of the compute units that can be used at all; `memory`: the least share of the memories,
+    halved once all above it has been seen; `width`: how many tilings are followed at once.
+    """
 
     array: float
     memory: float
     width: int
 
     def search(self, task: Task, run: Run) -> Proposals:
-        open_ones = [_Chip(self, run, each) for each in Spreading.each(task.space, run.rng, most=4 * self.width)]
+        open_ones = [_Chip(self, run, each) for each in Spreading.each(task.space, run.rng, most=TILES)]
         while open_ones:
             for chip in open_ones:
                 yield from chip.some()
@@ -52,28 +57,27 @@ class _Chip:
         self.array, self.memory = options.array, options.memory
         self.loops = temporal_slots(space)
         start, order = least_traffic(outside, options.memory)
-        self.spreading = replace(outside, start=start, home=np.full_like(outside.home, (*self.loops, -1, -1)[1]))
+        chip = np.full_like(outside.home, (*self.loops, -1, -1)[1])
+        self.spreading = replace(outside, start=start, home=chip, most=4 * options.width)
         self.orders = [order[None], *[reuse_orders(space.problem)] * (len(self.loops) - 1)]
         self.done, self.empty = False, 0
 
     def some(self) -> Proposals:
-        """One pass: mappings above the thresholds; lower thresholds after too many passes in vain."""
+        """One pass over mappings above the thresholds; the next has a lower one if this saw all, or many saw none."""
         self.spreading.thinned = False
         rows = self._candidates()
         self.empty = 0 if len(rows) else self.empty + 1
-        if len(rows):
-            self.done = not self.spreading.thinned
-            for part in np.array_split(rows, 1 + len(rows) // 32):
-                trips, order = with_orders(self.space, part, self.orders[: len(self.loops)])
-                yield self.spreading.batch(trips, order)
-        elif self.empty >= PASSES or not self.spreading.thinned:
-            self.done = self.array == self.memory == 0
-            self.array, self.memory, self.empty = _halved(self.array), _halved(self.memory), 0
+        if not self.spreading.thinned or self.empty >= PASSES:
+            self.done = self.memory == 0
+            self.memory, self.empty = _halved(self.memory), 0
+        for part in np.array_split(rows, 1 + len(rows) // 32) if len(rows) else ():
+            trips, order = with_orders(self.space, part, self.orders[: len(self.loops)])
+            yield self.spreading.batch(trips, order)
 
     def _candidates(self) -> Ints:
-        units = self.space.architecture.compute_instances
         rows = self.spreading.unroll(self.spreading.start)
-        rows = self.spreading.thin(rows[used(self.space, rows) >= self.array * units], self.width)
+        units = used(self.space, rows)
+        rows = self.spreading.thin(rows[units >= self.array * units.max()], self.width)
         for slots in slots_by_cluster(self.space, self.loops[2:]):
             for slot in slots:
                 rows = self.spreading.into(slot, rows) if len(rows) and not self.run.exhausted else rows[:0]
