@@ -138,6 +138,22 @@ def test_a_fanout_is_a_level_of_its_own() -> None:
     assert dummy.holds == () and dummy.read_energy_pj == 0
 
 
+def test_its_own_files_are_written_as_they_were() -> None:
+    adapter = TimeloopAdapter("v4")
+    found = read(ARCHITECTURE, ENERGIES, PROBLEM, MAPPING)
+    files = adapter.render(found)
+    assert "architecture:" not in files.get("tilewright.yaml", "") and "inter_PE" not in files["arch.yaml"]
+    assert adapter.read([parse_document(text, source=name) for name, text in files.items()]) == found
+    seen = [parse_document(text, source=name) for name, text in files.items() if name != "tilewright.yaml"]
+    assert adapter.read(seen).architecture == found.architecture
+    rules = read(EYERISS.replace("permutation: [R, C]}", "permutation: [R, C, P]}"), PROBLEM)
+    files = adapter.render(rules)
+    assert (
+        adapter.read([parse_document(text, source=name) for name, text in files.items()]).constraints
+        == rules.constraints
+    )
+
+
 def test_variables_inheritance_and_parallel_branches() -> None:
     found = read(EYERISS, PROBLEM)
     assert found.architecture and found.constraints and found.problem

@@ -21,6 +21,7 @@ from tilewright_adapters.timeloop.energies import (
     sram_pj,
 )
 from tilewright_adapters.timeloop.expressions import resolved
+from tilewright_adapters.timeloop.outline import dummy
 
 Technology = Literal["dram", "sram", "register"]
 
@@ -338,7 +339,7 @@ def _network(level: Level) -> Network:
 
 def _memory(level: Level, energies: Energies | None) -> Memory:
     if level.is_dummy:
-        return Memory(name=level.name, holds=(), read_energy_pj=0.0, write_energy_pj=0.0)
+        return dummy(level.name)
     word_bits = level.whole(_WORD_BITS, 16)
     block, cluster = _blocks(level, word_bits)
     capacity = _capacity(level, word_bits, block)

@@ -48,6 +48,11 @@ class Nest:
     unicast: tuple[str, ...] = ()
 
 
+def dummy(name: str) -> Memory:
+    """The memory of a level that only splits."""
+    return Memory(name=name, holds=(), read_energy_pj=0.0, write_energy_pj=0.0)
+
+
 @dataclass(frozen=True)
 class Storage:
     """One storage level; `mesh`: how many exist along X and along Y. `cluster` is where it stands in our chain."""
@@ -57,6 +62,11 @@ class Storage:
     network: Network
     mesh: tuple[int, int]
     cluster: int
+
+    @property
+    def is_dummy(self) -> bool:
+        """Whether it only splits: it holds nothing and costs nothing."""
+        return self.memory == dummy(self.memory.name)
 
 
 @dataclass

@@ -59,7 +59,12 @@ def _component(storage: Storage) -> dict[str, Any]:
     ):
         if energy:
             attributes[name] = energy
-    return {"name": storage.name, "class": CLASSES[storage.memory.technology], "attributes": attributes}
+    return {"name": storage.name, "class": class_of(storage), "attributes": attributes}
+
+
+def class_of(storage: Storage) -> str:
+    """The class of a component."""
+    return "dummy_storage" if storage.is_dummy else CLASSES[storage.memory.technology]
 
 
 def memory_attributes(memory: Memory, hyphen: str) -> dict[str, Any]:

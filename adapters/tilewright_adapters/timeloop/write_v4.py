@@ -11,8 +11,8 @@ from tilewright.document import dump_yaml
 from tilewright_adapters.timeloop.limits import Limit
 from tilewright_adapters.timeloop.outline import Outline, Storage
 from tilewright_adapters.timeloop.write import (
-    CLASSES,
     areas,
+    class_of,
     compute_name,
     energies,
     factors,
@@ -21,6 +21,7 @@ from tilewright_adapters.timeloop.write import (
 )
 
 VERSION = 0.4
+_BEFORE, _AFTER = "inter_", "_spatial"
 
 
 def refuse_v4(plan: Outline, rules: list[Limit]) -> None:
@@ -42,8 +43,9 @@ def write_v4(plan: Outline, rules: list[Limit]) -> dict[str, str]:
     if plan.storage:
         top = f"{plan.name}_top_level"
         files["arch.yaml"] = f"architecture:\n  version: {VERSION}\n  nodes:\n" + "".join(_nodes(plan))
-        files["ERT.yaml"] = dump_yaml({"ERT": {"version": VERSION, "tables": energies(plan, top, "compute")}})
-        files["ART.yaml"] = dump_yaml({"ART": {"version": VERSION, "tables": areas(plan, top)}})
+        for name, tables in (("ERT", energies(plan, top, "compute")), ("ART", areas(plan, top))):
+            rows = [row for row in tables if row["name"] not in {f"{top}.{fanout}" for fanout in _fanouts(plan)}]
+            files[f"{name}.yaml"] = dump_yaml({name: {"version": VERSION, "tables": rows}})
     if plan.problem is not None:
         problem = {"version": VERSION} | problem_data(plan.problem, plan, "_")
         files["problem.yaml"] = dump_yaml({"problem": problem})
@@ -60,7 +62,8 @@ def _nodes(plan: Outline) -> Iterator[str]:
     assert plan.compute is not None
     yield _node("Container", {"name": plan.name})
     for index, storage in enumerate(plan.storage):
-        yield _node("Component", _component(storage))
+        if not _is_fanout(plan, index):
+            yield _node("Component", _component(storage))
         x, y = plan.fanout(index)
         if (x, y) != (1, 1):
             yield _node("Container", {"name": container(plan, index), "spatial": {"meshX": x, "meshY": y}})
@@ -73,8 +76,31 @@ def _node(kind: str, fields: dict[str, Any]) -> str:
     return f"  - !{kind}\n{body}"
 
 
+def _is_fanout(plan: Outline, index: int) -> bool:
+    """Whether a level is what Timeloop's front end makes of a container that fans out: then it is not written itself."""
+    storage = plan.storage[index]
+    steps = plan.nests is not None and bool(plan.nests[index].temporal)
+    inner = storage.name.removeprefix(_BEFORE).removesuffix(_AFTER)
+    taken = {other.name for other in plan.storage} | {compute_name(plan), plan.name}
+    return (
+        storage.is_dummy
+        and storage.name == f"{_BEFORE}{inner}{_AFTER}"
+        and bool(inner)
+        and inner not in taken
+        and plan.fanout(index) != (1, 1)
+        and not steps
+    )
+
+
+def _fanouts(plan: Outline) -> set[str]:
+    """The levels that are not written themselves."""
+    return {storage.name for index, storage in enumerate(plan.storage) if _is_fanout(plan, index)}
+
+
 def container(plan: Outline, index: int) -> str:
     """The container of what stands below level `index`."""
+    if _is_fanout(plan, index):
+        return plan.storage[index].name.removeprefix(_BEFORE).removesuffix(_AFTER)
     taken = {storage.name for storage in plan.storage} | {compute_name(plan), plan.name}
     name = f"below_{plan.storage[index].name}"
     while name in taken:
@@ -85,20 +111,21 @@ def container(plan: Outline, index: int) -> str:
 def _component(storage: Storage) -> dict[str, Any]:
     attributes = memory_attributes(storage.memory, "_")
     attributes["datawidth"] = attributes.pop("word_bits")
-    return {"name": storage.name, "class": CLASSES[storage.memory.technology], "attributes": attributes}
+    return {"name": storage.name, "class": class_of(storage), "attributes": attributes}
 
 
 def _directives(plan: Outline) -> Iterator[dict[str, Any]]:
     assert plan.problem is not None and plan.nests is not None
     for index, (storage, nest) in enumerate(zip(plan.storage, plan.nests, strict=True)):
         bypass = [name for name in plan.problem.tensor_names if name not in nest.keep]
-        yield {"target": storage.name, "type": "dataspace", "keep": list(nest.keep), "bypass": bypass}
-        yield {
-            "target": storage.name,
-            "type": "temporal",
-            "factors": factors(nest.temporal, plan),
-            "permutation": [plan.letters[name] for name in nest.temporal_permutation],
-        }
+        if not _is_fanout(plan, index):
+            yield {"target": storage.name, "type": "dataspace", "keep": list(nest.keep), "bypass": bypass}
+            yield {
+                "target": storage.name,
+                "type": "temporal",
+                "factors": factors(nest.temporal, plan),
+                "permutation": [plan.letters[name] for name in nest.temporal_permutation],
+            }
         if plan.fanout(index) != (1, 1):
             spatial: dict[str, Any] = {
                 "target": container(plan, index),
@@ -112,6 +139,8 @@ def _directives(plan: Outline) -> Iterator[dict[str, Any]]:
 
 def _targets(plan: Outline, rules: list[Limit]) -> Iterator[dict[str, Any]]:
     for rule in rules:
+        if rule.kind != "spatial" and _is_fanout(plan, rule.level):
+            continue  # nothing turns there and nothing is kept
         name = container(plan, rule.level) if rule.kind == "spatial" else plan.storage[rule.level].name
         if rule.kind == "bypass":
             yield {"target": name, "type": "dataspace", "keep": list(rule.keep), "bypass": list(rule.bypass)}
