@@ -12,6 +12,13 @@ from typing import Any
 import pytest
 from command import Command
 
+from tilewright import library
+from tilewright.cli.mapping import ObjectiveName, _method
+from tilewright.mapper import Budget
+from tilewright.network import map_workload
+from tilewright.search import Progress
+from tilewright.workload import DistinctProblem
+
 WORDS = ("map", "union_dnn_layers", "--arch", "eyeriss", "--evaluations", 800, "--json")
 
 
@@ -35,6 +42,25 @@ def test_processes_find_what_one_finds_in_the_same_order(tilewright: Command, tm
     files = [sorted(path.name for path in (tmp_path / name).glob("*.yaml")) for name in ("one", "two")]
     assert files[0] == files[1]
     assert all((tmp_path / "one" / name).read_text() == (tmp_path / "two" / name).read_text() for name in files[0])
+
+
+def test_processes_tell_how_far_they_are() -> None:
+    """The watcher hears of layers while they are searched, and never less than before."""
+    method = _method(
+        "eyeriss", None, "random", None, "timeloop", None, ObjectiveName.edp, Budget(seconds=1.0, evaluations=10**7), 0
+    )
+    seen: dict[str, list[int]] = {}
+
+    def watch(distinct: DistinctProblem, progress: Progress) -> None:
+        assert progress.budget == method.budget
+        seen.setdefault(distinct.problem.name, []).append(progress.evaluated)
+
+    layers = list(map_workload(library.workload("union_dnn_layers"), method, watch, jobs=2))
+    assert len(seen) >= len(layers) / 2
+    for layer in layers:
+        told = seen.get(layer.name, [])
+        assert layer.result is not None and told == sorted(told)
+        assert all(count <= layer.result.evaluated for count in told)
 
 
 def test_an_error_in_a_process_is_that_of_the_layer(tilewright: Command) -> None:
