@@ -18,7 +18,7 @@ from tilewright.spreading import (
     with_orders,
 )
 
-PASSES = 8
+PASSES = 2
 """So many passes in a row without a candidate, and the threshold is halved."""
 TILES = 20_000
 """Of more tiles for the chip so many are drawn."""
