@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tilewright.architecture import Architecture, Cluster, Memory
+from tilewright.batch import MappingBatch
 from tilewright.conformability import Reason
-from tilewright.costmodel import ScalarEvaluator
+from tilewright.costmodel import BatchEvaluator, Costs
 from tilewright.directives.plan import plan_of
 from tilewright.directives.roles import roles_of
 from tilewright.directives.translation import directives_of
@@ -16,6 +17,7 @@ from tilewright.legality import legality
 from tilewright.mapping import Mapping
 from tilewright.problem import Problem, Tensor
 from tilewright.report import LevelReport, Report, TensorCounts
+from tilewright_costmodels.maestro.arrays import ArrayPricer, largest_count
 from tilewright_costmodels.maestro.doubts import doubts, shortages
 from tilewright_costmodels.maestro.figures import Figures, figures_of
 from tilewright_costmodels.maestro.report import MaestroReport, levels_of
@@ -23,7 +25,7 @@ from tilewright_costmodels.maestro.report import MaestroReport, levels_of
 NO_DRAM = "MAESTRO has no DRAM energy: the energy is that of L2, L1 and compute"
 
 
-class MaestroEvaluator(ScalarEvaluator):
+class MaestroEvaluator(BatchEvaluator):
     """Prices mappings by translating them to directives. Energies are those of the architecture."""
 
     def __init__(self, problem: Problem, architecture: Architecture, faithful: bool) -> None:
@@ -33,6 +35,13 @@ class MaestroEvaluator(ScalarEvaluator):
         self.faithful = faithful
         self.roles = roles_of(problem)
         self.plan = plan_of(architecture)
+        self.pricer = ArrayPricer(problem, architecture, self.roles, self.plan, faithful)
+
+    def evaluate_batch(self, batch: MappingBatch) -> Costs:
+        """The prices of a batch; one at a time where counts could pass 64 bits."""
+        if largest_count(self.pricer.layer, self.pricer.wires) >= 2**63:
+            return Costs.gather([self.explain(mapping) for mapping in batch])
+        return self.pricer.price(batch)
 
     def explain(self, mapping: Mapping) -> Report:
         """The full account; `valid` false and every reason for a mapping that is illegal or has no directives."""

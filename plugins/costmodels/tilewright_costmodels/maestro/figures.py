@@ -179,10 +179,7 @@ def figures_of(layer: DirectiveLayer, hardware: DirectiveHardware) -> Figures:
 def _tensor_figures(layer: DirectiveLayer, levels: tuple[Level, ...], analysis: Analysis) -> dict[str, TensorFigures]:
     result = {}
     for name, dimensions in tensors(layer).items():
-        sizes = [layer.dimensions[d] for d in dimensions]
-        if name == OUTPUT:
-            sizes = [_unstrided_outputs(layer, d) for d in dimensions]
-        words = math.prod(sizes)
+        words = words_held(layer, name)
         result[name] = TensorFigures(
             l1_read=analysis.counted_macs if name == OUTPUT else analysis.macs,
             l1_write=analysis.counted_macs if name == OUTPUT else analysis.ingress[name],
@@ -192,6 +189,14 @@ def _tensor_figures(layer: DirectiveLayer, levels: tuple[Level, ...], analysis: 
             l2_size_req=analysis.required[name],
         )
     return result
+
+
+def words_held(layer: DirectiveLayer, tensor: str) -> int:
+    """Elements of a whole tensor as MAESTRO counts them: outputs regardless of strides."""
+    dimensions = tensors(layer)[tensor]
+    if tensor == OUTPUT:
+        return math.prod(_unstrided_outputs(layer, d) for d in dimensions)
+    return math.prod(layer.dimensions[d] for d in dimensions)
 
 
 def _unstrided_outputs(layer: DirectiveLayer, dimension: str) -> int:

@@ -110,7 +110,7 @@ def complete(layer: DirectiveLayer, hardware: DirectiveHardware) -> tuple[Level,
     outer: tuple[Map, ...] = ()
     levels: list[Level] = []
     for given, count in zip(layer.levels, counts, strict=True):
-        maps = _strided(_filled(_inherited(_input_centric(given), outer), layer, sizes), layer, inner=bool(levels))
+        maps = _strided(filled(inherited(_input_centric(given), outer), layer, sizes), layer, inner=bool(levels))
         sizes = {each.dimension: sizes[each.dimension] for each in maps}
         levels.append(Level(maps, sizes, count))
         sizes = {each.dimension: min(each.size, sizes[each.dimension]) for each in maps}
@@ -178,14 +178,14 @@ def _input_centric(maps: tuple[Map, ...]) -> tuple[Map, ...]:
     return tuple(result)
 
 
-def _inherited(maps: tuple[Map, ...], outer: tuple[Map, ...]) -> tuple[Map, ...]:
+def inherited(maps: tuple[Map, ...], outer: tuple[Map, ...]) -> tuple[Map, ...]:
     """What the outer level has and this one does not goes in front, last first, in time."""
     own = {each.dimension for each in maps}
     missing = [each.model_copy(update={"spatial": False}) for each in outer if each.dimension not in own]
     return (*reversed(missing), *maps)
 
 
-def _filled(maps: tuple[Map, ...], layer: DirectiveLayer, sizes: dict[str, int]) -> tuple[Map, ...]:
+def filled(maps: tuple[Map, ...], layer: DirectiveLayer, sizes: dict[str, int]) -> tuple[Map, ...]:
     """What no level names is taken whole, innermost."""
     table = tensors(layer)
     missing = sorted(set(table[INPUT] + table[FILTER]) - {each.dimension for each in maps})
