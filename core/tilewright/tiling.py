@@ -6,7 +6,7 @@ of one slot, `source`, into those of a slot further in; nothing else changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -25,14 +25,10 @@ def tile_tree(
     """
     rows = rows[fitting(space, rows, keep)]
     for dim in dims:
-        parts = [rows]
-        for factor in divisors(space.problem.sizes[dim])[1:]:
-            if factor > space.slots[slot].highest[dim]:
-                break
-            grown = _grown(space, rows, source, slot, dim, factor)
-            grown = grown[fitting(space, grown, keep)]
-            parts.append(grown)
-        rows = np.concatenate(parts)
+        able = [factor for factor in divisors(space.problem.sizes[dim])[1:] if factor <= space.slots[slot].highest[dim]]
+        grown = [_grown(space, rows, source, slot, dim, factor) for factor in able]
+        larger = np.concatenate([rows[:0], *grown])
+        rows = np.concatenate([rows, larger[fitting(space, larger, keep)]])
     return rows
 
 
@@ -43,14 +39,14 @@ def maximal(
     the Tiling Principle keeps."""
     result = np.ones(len(rows), dtype=np.bool_)
     for dim in dims:
-        for index, raised in _raised(space, rows, source, slot, dim):
-            index = index[result[index]]
-            after = rows[index]
-            whole = after[:, source, dim] * after[:, slot, dim]
-            after[:, slot, dim], after[:, source, dim] = raised, whole // raised
-            good = space.allowed(after, source, dim) & space.allowed(after, slot, dim)
-            good[good] = fitting(space, after[good], keep)
-            result[index[good]] = False
+        raised = _next(rows[:, source, dim] * rows[:, slot, dim], rows[:, slot, dim])
+        index = np.flatnonzero(result & (raised > 0))
+        after = rows[index]
+        after[:, source, dim] = after[:, source, dim] * after[:, slot, dim] // raised[index]
+        after[:, slot, dim] = raised[index]
+        good = space.allowed(after, source, dim) & space.allowed(after, slot, dim)
+        good[good] = fitting(space, after[good], keep)
+        result[index[good]] = False
     return result
 
 
@@ -107,10 +103,13 @@ def _filled(space: MapSpace, rows: Ints, source: int, slot: int, dim: int) -> In
     return after
 
 
-def _raised(space: MapSpace, rows: Ints, source: int, slot: int, dim: int) -> Iterator[tuple[Ints, int]]:
-    """(row numbers, next larger factor of what the two slots share) for every pair of trips that occurs."""
-    pairs = rows[:, [source, slot], dim]
-    for outer, inner in np.unique(pairs, axis=0).tolist():
-        larger = [factor for factor in divisors(outer * inner) if factor > inner]
-        if larger:
-            yield np.flatnonzero((pairs == (outer, inner)).all(axis=1)), larger[0]
+def _next(whole: Ints, inner: Ints) -> Ints:
+    """The smallest factor of `whole` above `inner`, [n]; 0 where there is none."""
+    products, a = np.unique(whole, return_inverse=True)
+    lows, b = np.unique(inner, return_inverse=True)
+    pairs, which = np.unique(a * len(lows) + b, return_inverse=True)
+    found = [
+        next((factor for factor in divisors(int(products[pair // len(lows)])) if factor > lows[pair % len(lows)]), 0)
+        for pair in pairs
+    ]
+    return np.array(found, dtype=np.int64)[which]

@@ -135,8 +135,9 @@ class SunstoneOptions(BaseModel):
     intra: Literal["unrolling_tiling_ordering", "tiling_unrolling_ordering", "ordering_tiling_unrolling"] | None = (
         Field(default=None, description="what of a level is decided first; sound without a word: several ways")
     )
-    width: int = Field(default=100, ge=1, le=100_000, description="candidates that go on from one step to the next")
-    tries: int = Field(default=1000, ge=1, le=1_000_000, description="candidates made at one step")
+    width: int = Field(default=50, ge=1, le=100_000, description="candidates that go on from one step to the next")
+    tries: int = Field(default=500, ge=1, le=1_000_000, description="candidates made at one step")
+    rounds: int = Field(default=2, ge=1, le=10, description="rounds, each with twice as many candidates as before")
     whole: int = Field(default=500_000, ge=0, description="spaces of so many factorisations are searched whole, too")
 
 
@@ -224,7 +225,7 @@ def _factorflow(options: FactorFlowOptions) -> Mapper:
 def _sunstone(options: SunstoneOptions) -> Mapper:
     from tilewright_mappers.sunstone.mapper import SunstoneMapper
 
-    return SunstoneMapper(options.principles, options.inter, options.intra, options.width, options.tries, options.whole)
+    return SunstoneMapper(**dict(options))
 
 
 @hookimpl

@@ -16,12 +16,12 @@ from tilewright_mappers.sunstone.moves import exchanged, rekept, reordered, shif
 from tilewright_mappers.sunstone.points import Points, Pool, priced
 
 Steps = Generator[MappingBatch, Costs, None]
-PARENTS = 8
+PARENTS = 32
 """Candidates whose trees are grown at once."""
 
 
 class Guided:
-    """One task's search; `pool` has the best points so far.
+    """One way through the slots, and the repair of what it finds; `pool` has the best points.
 
     A partial mapping is priced by completing it: what is not decided stays in the outermost loops, and all blocks get
     the same promising order, each in turn.
@@ -30,7 +30,7 @@ class Guided:
     def __init__(self, task: Task, run: Run, orders: Sequence[Positions], width: int, tries: int) -> None:
         self.task, self.run, self.space = task, run, task.space
         self.orders, self.width, self.tries = orders, width, tries
-        self.pool = Pool(width)
+        self.pool = Pool(max(8, width // 2))
 
     def construct(self, steps: Sequence[Step], keep: Bools) -> Steps:
         """Decide slot after slot: leaves of the tiling trees of the best `width` candidates of the slot before."""
@@ -73,7 +73,7 @@ class Guided:
         self.pool.add(points, values)
         return np.asarray(values.reshape(len(whole), len(rows)).min(axis=0))
 
-    def repair(self, most: int = 4) -> Steps:
+    def repair(self, most: int = 8) -> Steps:
         """Visit the neighbours of the best points, `most` at once, until none of the pool has unseen ones."""
         space, pool = self.space, self.pool
         while pool.open.any() and not self.run.exhausted:

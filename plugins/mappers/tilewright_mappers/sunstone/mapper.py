@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -26,14 +27,16 @@ class SunstoneMapper:
             several ways, `paper` that of the authors' program.
         width: candidates that go on from one step to the next.
         tries: candidates made at one step.
+        rounds: how often all ways are gone, each time with twice as many candidates.
         whole: spaces of at most so many factorisations are searched whole in the end.
     """
 
     principles: Literal["sound", "paper"] = "sound"
     inter: Inter | None = None
     intra: Intra | None = None
-    width: int = 100
-    tries: int = 1000
+    width: int = 50
+    tries: int = 500
+    rounds: int = 2
     whole: int = 500_000
 
     def search(self, task: Task, run: Run) -> Proposals:
@@ -43,11 +46,11 @@ class SunstoneMapper:
             for keep in keep_choices(task.space):
                 yield from Published(task, run, orders, intra, inter).search(keep)
             return
-        guided = Guided(task, run, orders, self.width, self.tries)
-        for keep in keep_choices(task.space):
-            for plan in self._plans(task.space):
+        for round_number in range(self.rounds):
+            for keep, plan in itertools.product(keep_choices(task.space), self._plans(task.space)):
+                guided = Guided(task, run, orders, self.width << round_number, self.tries << round_number)
                 yield from guided.construct(plan, keep)
-        yield from guided.repair()
+                yield from guided.repair()
         if task.space.factorizations <= self.whole:
             yield from whole(task, run, orders)
 
@@ -55,7 +58,7 @@ class SunstoneMapper:
         if self.inter or self.intra:
             yield steps(space, self.inter or "bottom_up", self.intra or "unrolling_tiling_ordering")
             return
-        yield steps(space, "bottom_up", "unrolling_tiling_ordering")
         yield steps(space, "bottom_up", "tiling_unrolling_ordering")
         yield array_first(space)
+        yield steps(space, "bottom_up", "unrolling_tiling_ordering")
         yield steps(space, "top_down", "unrolling_tiling_ordering")
