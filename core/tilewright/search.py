@@ -18,7 +18,7 @@ from tilewright.mapping import Mapping
 
 PIECE_SECONDS = 0.1
 """Batches are priced in pieces that take about so long."""
-FIRST_PIECE = 8
+FIRST_PIECE = 10
 """Mappings of the first piece, when the model's speed is not known."""
 
 Stop = Literal["finished", "deadline", "evaluations", "patience", "cancelled", "failed"]
