@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from tilewright.architecture import Architecture
 from tilewright.cache import ResultCache, digest
+from tilewright.conformability import Capabilities
 from tilewright.constraints import Constraints, Variant
 from tilewright.costmodel import CostModel, Evaluator, Objective
-from tilewright.errors import PluginError, TilewrightError
+from tilewright.errors import NotConformableError, PluginError, TilewrightError
 from tilewright.jobs import in_processes
 from tilewright.legality import legality
 from tilewright.mapped import Figures, MappedProblem, PluginRecord, Provenance
@@ -28,7 +29,8 @@ Watch = Callable[[DistinctProblem, Progress], None]
 
 @dataclass(frozen=True)
 class Method:
-    """How to map: where, with what, for how long. The records say which plugins these are."""
+    """How to map: where, with what, for how long. The records say which plugins these are; `accepts` is what the model
+    declares."""
 
     architecture: Architecture
     constraints: Constraints
@@ -39,6 +41,7 @@ class Method:
     objective: Objective
     budget: Budget
     seed: int
+    accepts: Capabilities = Capabilities()
 
 
 @dataclass(frozen=True)
@@ -136,6 +139,9 @@ def map_problem(distinct: DistinctProblem, method: Method, watch: Watch | None =
 def _bound(distinct: DistinctProblem, method: Method) -> tuple[MapSpace, bool, Evaluator]:
     """(space, whether constraints speak of it, evaluator). Raises TilewrightError."""
     architecture, rules = _place(distinct, method)
+    verdict = method.accepts.judge(distinct.problem, architecture)
+    if not verdict:
+        raise NotConformableError(f"cost model {method.model_record.name}", verdict.reasons)
     space = MapSpace.of(distinct.problem, architecture, rules)
     evaluator = method.model.bind(distinct.problem, architecture)
     return space, rules is not None or not method.constraints.variants, evaluator

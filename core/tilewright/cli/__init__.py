@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import typer
 
-from tilewright.cli import convert, evaluate, library, mapping, plugins, schema, verify
+from tilewright.cli import compare, convert, evaluate, library, mapping, plugins, schema, verify
 
 app = typer.Typer(
     name="tilewright",
@@ -19,6 +19,7 @@ app = typer.Typer(
 )
 app.command("map")(mapping.map_command)
 app.command("evaluate")(evaluate.evaluate_command)
+app.command("compare")(compare.compare_command)
 app.command("convert")(convert.convert_command)
 app.command("verify")(verify.verify_command)
 app.command("plugins")(plugins.plugins_command)

@@ -78,7 +78,7 @@ def map_command(
     if seconds is None and evaluations is None and mapper != "exhaustive":
         evaluations = DEFAULT_EVALUATIONS
     budget = Budget(evaluations, seconds, patience)
-    method = _method(arch, constraints, mapper, mapper_option, model, model_option, objective, budget, seed)
+    method = method_of(arch, constraints, mapper, mapper_option, model, model_option, objective, budget, seed)
     frontend_options: dict[str, object] = {} if batch is None else {"batch": batch}
     if size:
         frontend_options["sizes"] = key_values(size, "--size")
@@ -101,7 +101,7 @@ def map_command(
     raise typer.Exit(outcome.exit_code)
 
 
-def _method(
+def method_of(
     arch: str,
     constraints: str | None,
     mapper: str,
@@ -132,4 +132,5 @@ def _method(
         objective=objective.value,
         budget=budget,
         seed=seed,
+        accepts=registry.find(CostModelSpec, model).spec.capabilities,
     )

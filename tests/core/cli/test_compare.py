@@ -1,0 +1,194 @@
+"""`tilewright compare`: every mapper by every model; whatever fails is a row with a reason."""
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import Command
+
+from tilewright.costmodel import ScalarEvaluator
+from tilewright.mapper import Run, Task
+from tilewright.mapping import Mapping
+from tilewright.plugin import CostModelSpec, MapperSpec
+from tilewright.registry import Registry, installed
+from tilewright.report import Report
+
+LAYERS = """
+kind: workload
+name: two
+layers:
+  - problem: &gemm
+      name: first
+      operation: gemm
+      dimensions: {M: 4, N: 2, K: 4}
+      tensors:
+        - {name: A, role: input, projection: [M, K]}
+        - {name: B, role: weight, projection: [K, N]}
+        - {name: Z, role: output, projection: [M, N]}
+  - problem:
+      name: second
+      operation: contraction
+      dimensions: {M: 2, N: 2, K: 2}
+      tensors:
+        - {name: A, role: input, projection: [M, K]}
+        - {name: B, role: weight, projection: [K, N]}
+        - {name: Z, role: output, projection: [M, N]}
+"""
+
+
+@pytest.fixture
+def layers(tmp_path: Path) -> Path:
+    path = tmp_path / "layers.yaml"
+    path.write_text(LAYERS)
+    return path
+
+
+class Interrupting:
+    """Proposes one good batch, then somebody presses Ctrl-C."""
+
+    def search(self, task: Task, run: Run) -> Iterator[Any]:
+        yield task.space.sample(run.rng, 50)
+        raise KeyboardInterrupt
+
+
+class Crashing:
+    def search(self, task: Task, run: Run) -> Iterator[Any]:
+        raise RuntimeError("boom")
+        yield
+
+
+class Unwilling(ScalarEvaluator):
+    """A model that guides, and crashes on every explanation of another's mapping."""
+
+    def bind(self, problem: object, architecture: object) -> "Unwilling":
+        return self
+
+    def explain(self, mapping: Mapping) -> Report:
+        raise RuntimeError("splash")
+
+
+@pytest.fixture
+def strangers() -> Iterator[Registry]:
+    registry = installed()
+    before = list(registry.registrations)
+    for spec in (
+        MapperSpec(name="interrupting", summary="", factory=lambda options: Interrupting()),
+        MapperSpec(name="crashing", summary="", factory=lambda options: Crashing()),
+        MapperSpec(name="needy", summary="", factory=lambda options: Crashing(), needs=("no_such_module",), hint="no"),
+        CostModelSpec(name="unwilling", summary="", factory=lambda options: Unwilling()),
+        CostModelSpec(name="absent", summary="", factory=lambda options: Unwilling(), needs=("no_such_module",)),
+    ):
+        registry.add(spec, "stranger")
+    yield registry
+    registry.registrations = before
+
+
+def rows(ran: Any) -> dict[tuple[str, str, str], Any]:
+    return {(row["layer"], row["mapper"], row["guide"]): row for row in ran.data["rows"]}
+
+
+WORDS = ("--arch", "union_edge", "--evaluations", "300", "--no-cache")
+
+
+def test_every_mapper_by_every_model_priced_by_all(tilewright: Command, layers: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    ran = tilewright(
+        "compare", layers, *WORDS, "--mappers", "random,local", "--models", "timeloop,oracle", "-o", folder, "--json"
+    )  # fmt: skip
+    assert ran.code == 0, ran.err
+    found = rows(ran)
+    assert set(found) == {
+        (layer, mapper, guide)
+        for layer in ("first", "second")
+        for mapper in ("random", "local")
+        for guide in ("timeloop", "oracle")
+    }
+    for row in found.values():
+        assert row["valid"] and [price["model"] for price in row["prices"]] == ["timeloop", "oracle"]
+        again = tilewright("evaluate", "--mapping", folder / row["mapping_file"], "--model", "oracle", "--json")
+        assert again.data["results"][0]["edp"] == row["prices"][1]["edp"]
+    for layer in ("first", "second"):  # the same samples: no guide beats another by its own measure
+        for number, model in enumerate(("timeloop", "oracle")):
+            own = found[layer, "random", model]["prices"][number]["edp"]
+            assert own <= min(
+                found[layer, "random", guide]["prices"][number]["edp"] for guide in ("timeloop", "oracle")
+            )
+    assert json.loads((folder / "compare.json").read_text()) == ran.data
+    with (folder / "compare.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert len(lines) == 16 and all(line["valid"] == "True" and float(line["edp"]) > 0 for line in lines)
+
+
+def test_refusals_are_rows_with_reasons(tilewright: Command, layers: Path) -> None:
+    ran = tilewright("compare", layers, *WORDS, "--mappers", "local", "--models", "timeloop,maestro", "--json")
+    assert ran.code == 0, ran.err
+    second = rows(ran)["second", "local", "timeloop"]
+    assert second["valid"] and not second["prices"][1]["valid"]
+    assert second["prices"][1]["reasons"][0]["code"] == "operation"
+    assert rows(ran)["second", "local", "maestro"]["reasons"]
+
+
+def test_the_table_names_the_best(tilewright: Command, layers: Path) -> None:
+    ran = tilewright("compare", layers, *WORDS, "--mappers", "random,local", "--models", "timeloop")
+    assert ran.code == 0 and "(1.00)" in ran.out and "by timeloop" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("mapper", "said"), [("crashing", "boom"), ("needy", "needs no_such_module, which is not installed")]
+)
+def test_broken_mappers_are_rows(
+    tilewright: Command, layers: Path, strangers: Registry, mapper: str, said: str
+) -> None:
+    ran = tilewright("compare", layers, *WORDS, "--mappers", f"{mapper},local", "--models", "timeloop", "--json")
+    assert ran.code == 0, ran.err
+    row = rows(ran)["first", mapper, "timeloop"]
+    assert not row["valid"] and said in row["reasons"][0]["message"]
+    assert rows(ran)["first", "local", "timeloop"]["valid"]
+
+
+@pytest.mark.parametrize(("model", "said"), [("unwilling", "splash"), ("absent", "no_such_module")])
+def test_broken_models_are_rows(
+    tilewright: Command, layers: Path, strangers: Registry, tmp_path: Path, model: str, said: str
+) -> None:
+    ran = tilewright(
+        "compare", layers, *WORDS, "--mappers", "local", "--models", f"timeloop,{model}", "--json", "-o", tmp_path / "o"
+    )  # fmt: skip
+    assert ran.code == 0, ran.err
+    own, priced = rows(ran)["first", "local", model], rows(ran)["first", "local", "timeloop"]
+    assert not own["valid"] and said in own["reasons"][0]["message"]
+    assert priced["prices"][0]["valid"] and said in priced["prices"][1]["reasons"][0]["message"]
+    assert said in (tmp_path / "o" / "compare.csv").read_text()
+
+
+def test_an_interruption_keeps_what_is_done(
+    tilewright: Command, layers: Path, strangers: Registry, tmp_path: Path
+) -> None:
+    ran = tilewright(
+        "compare", layers, *WORDS, "--mappers", "local,interrupting,random", "--models", "timeloop", "--json", "-o", tmp_path
+    )  # fmt: skip
+    assert ran.code == 1 and "interrupted: 3 of 6 searches were not made" in ran.err
+    assert not ran.data["complete"]
+    assert list(rows(ran)) == [
+        ("first", "local", "timeloop"),
+        ("second", "local", "timeloop"),
+        ("first", "interrupting", "timeloop"),
+    ]
+    assert rows(ran)["first", "interrupting", "timeloop"]["valid"]
+    assert len(list(tmp_path.glob("*_timeloop.yaml"))) == 3 and (tmp_path / "compare.csv").is_file()
+
+
+@pytest.mark.parametrize(
+    ("mappers", "models", "said"),
+    [
+        ("randm", "timeloop", "did you mean 'random'"),
+        ("random", "timelop", "did you mean 'timeloop'"),
+        ("random,random", "timeloop", "each once"),
+        (",", "timeloop", "names with commas"),
+    ],
+)
+def test_wrong_calls_say_what_is_wrong(tilewright: Command, layers: Path, mappers: str, models: str, said: str) -> None:
+    ran = tilewright("compare", layers, *WORDS, "--mappers", mappers, "--models", models)
+    assert ran.code == 2 and said in ran.err and "Traceback" not in ran.err
