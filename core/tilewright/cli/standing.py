@@ -104,10 +104,16 @@ class Standing:
         return found
 
     def _warnings(self) -> list[tuple[str, str]]:
-        """Each warning once: (model or mapper, text)."""
+        """(model or mapper, text), once for all that differ in numbers only."""
         said = [(cell.contender.mapper, text) for cell in self.cells for text in cell.layer.warnings]
         said += [(price.model, text) for cell in self.cells for price in cell.prices for text in price.warnings]
-        return list(dict.fromkeys(said))
+        alike: dict[tuple[str, str], dict[str, None]] = {}
+        for name, text in said:
+            alike.setdefault((name, re.sub(r"[\d,.]+", "#", text)), {})[text] = None
+        return [
+            (name, next(iter(texts)) + (f" (and {len(texts) - 1} like it)" if len(texts) > 1 else ""))
+            for (name, _), texts in alike.items()
+        ]
 
     def data(self) -> dict[str, Any]:
         """The JSON document of `compare --json` and `compare.json`."""
