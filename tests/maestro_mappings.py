@@ -96,9 +96,9 @@ def tilings(draw: st.DrawFn, problem: Problem, architecture: Architecture, perfe
                 name: -(-size // spatial[name]) if spatial[name] < size else 1 for name, size in temporal.items()
             }
             spatial = dict.fromkeys(tile, 1)
-        order = draw(st.permutations(list(tile)))
+        order, alone = draw(st.permutations(list(tile))), everything[:1] if draw(st.integers(0, 39)) == 0 else []
         entries.append({"target": target, "keep": keep, "temporal_order": order, "temporal_tile_sizes": temporal,
-                        "spatial_tile_sizes": spatial})  # fmt: skip
+                        "spatial_tile_sizes": spatial, "unicast": alone})  # fmt: skip
         tile = spatial
     return Mapping.model_validate({"entries": entries})
 

@@ -58,7 +58,7 @@ def tilewright_plugins() -> list[AdapterSpec]:
         AdapterSpec(
             name="timeloop_v4", summary="Timeloop's input files; those it writes are v4.", factory=_timeloop_v4
         ),
-        AdapterSpec(name="maestro", summary="MAESTRO mapping and hardware files (reading).", factory=_maestro),
+        AdapterSpec(name="maestro", summary="MAESTRO's mapping and hardware files.", factory=_maestro),
         AdapterSpec(name="loopnest", summary="Readable loop nests, with the memories beside.", factory=_loopnest),
         AdapterSpec(name="union", summary="Union's abstractions, laid out as in the paper's figures.", factory=_union),
     ]

@@ -15,8 +15,6 @@ from tilewright.testing import Case, parametrize_conformance
     },
     options={"timeloop_binary": {"path": fake_timeloop.program("cheap")}},
     expected_failures={
-        "maestro:check_adapter_round_trip": "it reads MAESTRO's files and does not write them yet",
-        "maestro:check_adapter_renders_the_same_twice": "it reads MAESTRO's files and does not write them yet",
         "maestro:check_costmodel_prices_are_sound": "it wants whole filters in L1, twice: 36 words where there are 24",
     },
 )

@@ -1,22 +1,32 @@
-"""The notation of MAESTRO: a mapping file (network, layers, dataflow) and a hardware file."""
+"""The notation of MAESTRO: a mapping file (network, layers, dataflow) and a hardware file, read and written."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tilewright.adapter import InputSet
 from tilewright.conformability import Reason, Verdict
 from tilewright.directives import DirectiveHardware, DirectiveProgram
+from tilewright.directives.plan import plan_of
+from tilewright.directives.roles import roles_of
+from tilewright.directives.translation import MAX_LEVELS, directives_of
 from tilewright.errors import InputError, NotConformableError
+from tilewright.legality import legality
+from tilewright_adapters.maestro import keepsake
 from tilewright_adapters.maestro.hardware import read_hardware
 from tilewright_adapters.maestro.network import NetworkReader, kind_of
 from tilewright_adapters.maestro.words import Words, read_words
+from tilewright_adapters.maestro.write import faults, plain_name, write_program
 
 
 class MaestroAdapter:
-    """Reads MAESTRO's input files. What they say stays in directives: overlapping tiles and diagonals have no form
-    among tile sizes."""
+    """Reads and writes MAESTRO's input files.
+
+    What they say stays in directives: overlapping tiles and diagonals have no form among tile sizes. A mapping of ours
+    is written as the directives it stands for, and comes back from a file beside them.
+    """
 
     def parse(self, files: Sequence[Path]) -> InputSet:
         """One mapping file, and one hardware file or none (then MAESTRO's defaults: 1 PE, 1 hop, no limits).
@@ -24,26 +34,98 @@ class MaestroAdapter:
         Raises:
             InputError: with file and line.
         """
-        found: dict[str, Words] = {}
-        for path in files:
-            words = read_words(path)
-            if not words.next:
-                raise InputError(f"{path} is empty", hint="MAESTRO reads a mapping file and a hardware file")
-            kind = kind_of(words)
-            if kind in found:
-                raise words.error(f"a second {kind} file; the first is {found[kind].source}")
-            found[kind] = words
-        if "mapping" not in found:
-            raise InputError("no mapping file among these files", hint="it begins with the word Network")
-        hardware = read_hardware(found["hardware"]) if "hardware" in found else DirectiveHardware()
-        name, layers = NetworkReader(found["mapping"]).read()
-        warnings = () if "hardware" in found else ("no hardware file: one PE, one hop, everything else without limit",)
-        program = DirectiveProgram(name=name, layers=layers, hardware=hardware)
-        return InputSet(directives=program, warnings=warnings)
+        beside = [path for path in files if keepsake.is_keepsake(path)]
+        program, warnings = _read([path for path in files if path not in beside])
+        if not beside:
+            return InputSet(directives=program, warnings=warnings)
+        inputs, document = keepsake.read(beside[0])
+        written, reasons = _program(inputs)
+        if len(beside) > 1 or reasons or written != program:
+            raise InputError(
+                "this file was written beside other MAESTRO files than these",
+                location=document.locate(("maestro",)),
+                hint="leave the file out to read what MAESTRO's files say by themselves",
+            )
+        return replace(inputs, warnings=warnings)
 
     def expressible(self, inputs: InputSet) -> Verdict:
-        reason = Reason(code="not_built", where="", message="writing MAESTRO files is not built yet")
-        return Verdict(reasons=(reason,))
+        """Whether directives can say it, and MAESTRO's files those directives; every reason against it."""
+        return Verdict(reasons=_program(inputs)[1])
 
     def render(self, inputs: InputSet) -> dict[str, str]:
-        raise NotConformableError("adapter maestro", self.expressible(inputs).reasons)
+        """The two files, and `tilewright.yaml` beside where they come from a mapping of ours."""
+        program, reasons = _program(inputs)
+        if program is None or reasons:
+            raise NotConformableError("adapter maestro", reasons)
+        files = write_program(program, plain_name(program.name))
+        return files if inputs.directives is not None else files | keepsake.write(inputs)
+
+
+def _read(files: Sequence[Path]) -> tuple[DirectiveProgram, tuple[str, ...]]:
+    found: dict[str, Words] = {}
+    for path in files:
+        words = read_words(path)
+        if not words.next:
+            raise InputError(f"{path} is empty", hint="MAESTRO reads a mapping file and a hardware file")
+        kind = kind_of(words)
+        if kind in found:
+            raise words.error(f"a second {kind} file; the first is {found[kind].source}")
+        found[kind] = words
+    if "mapping" not in found:
+        raise InputError("no mapping file among these files", hint="it begins with the word Network")
+    hardware = read_hardware(found["hardware"]) if "hardware" in found else DirectiveHardware()
+    name, layers = NetworkReader(found["mapping"]).read()
+    warnings = () if "hardware" in found else ("no hardware file: one PE, one hop, everything else without limit",)
+    return DirectiveProgram(name=name, layers=layers, hardware=hardware), warnings
+
+
+def _program(inputs: InputSet) -> tuple[DirectiveProgram | None, tuple[Reason, ...]]:
+    """The directives that the inputs are or stand for, and why MAESTRO's files cannot say them."""
+    reasons = list(_strangers(inputs))
+    program = inputs.directives
+    if program is None and not reasons:
+        try:
+            program = _translated(inputs)
+        except NotConformableError as error:
+            reasons += error.reasons
+    if program is not None:
+        reasons += faults(program)
+    return program, tuple(reasons)
+
+
+def _strangers(inputs: InputSet) -> Iterator[Reason]:
+    if inputs.constraints is not None:
+        message = "MAESTRO's files say one mapping; constraints have no place in them"
+        yield Reason(code="constraints", where=f"constraints {inputs.constraints.name}", message=message)
+    if inputs.model_options:
+        message = f"options of models have no place in MAESTRO's files: {', '.join(inputs.model_options)}"
+        yield Reason(code="model_options", where="", message=message)
+    given = [name for name in keepsake.PARTS if getattr(inputs, name) is not None]
+    if inputs.directives is not None and given:
+        message = f"given beside {', '.join(given)}; MAESTRO's files say one of both"
+        yield Reason(code="directives", where=f"program {inputs.directives.name}", message=message)
+    missing = [name for name in keepsake.PARTS if name not in given]
+    if inputs.directives is None and missing:
+        message = f"no {' and no '.join(missing)}; a layer of MAESTRO's names its sizes, its dataflow and its array"
+        yield Reason(code="missing", where="the input set", message=message)
+
+
+def _translated(inputs: InputSet) -> DirectiveProgram:
+    """Raises NotConformableError: the mapping is illegal, or directives cannot say it."""
+    problem, architecture, mapping = inputs.problem, inputs.architecture, inputs.mapping
+    assert problem is not None and architecture is not None and mapping is not None
+    roles, plan = roles_of(problem), plan_of(architecture)
+    verdict = legality(problem, architecture, mapping)
+    if not verdict:
+        raise NotConformableError("adapter maestro", verdict.reasons)
+    layer, hardware = directives_of(problem, mapping, roles, plan)
+    if len(layer.levels) > MAX_LEVELS:
+        message = f"{len(layer.levels)} levels of clusters; MAESTRO has at most {MAX_LEVELS}"
+        raise NotConformableError("adapter maestro", [Reason(code="levels", where="mapping", message=message)])
+    name = plain_name(problem.name)
+    sizes = {"l1_size": plan.l1_words, "l2_size": plan.l2_words}
+    return DirectiveProgram(
+        name=name,
+        layers=(layer.model_copy(update={"name": name}),),
+        hardware=DirectiveHardware.model_validate(hardware.model_dump() | sizes),
+    )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from tilewright.document import MAX_BYTES, suggestion
+from tilewright.document import read_text, suggestion
 from tilewright.errors import InputError, Location
 
 _WORD = re.compile(r"[^\s,:;()\->]+")
@@ -69,13 +69,11 @@ class Words:
         return "braces must be separated by blanks" if apart else None
 
 
+def is_word(text: str) -> bool:
+    """Whether the text stands in a file as one word."""
+    return bool(_WORD.fullmatch(text)) and "//" not in text and "{" not in text and "}" not in text
+
+
 def read_words(path: Path) -> Words:
     """Raises InputError: no such file, too large, not text."""
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise InputError(f"{path} has {path.stat().st_size} bytes; at most {MAX_BYTES} are read")
-        return Words(path.read_text(encoding="utf-8"), str(path))
-    except FileNotFoundError:
-        raise InputError(f"there is no file {path}", hint="check the path") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read {path}: {error}") from None
+    return Words(read_text(path), str(path))

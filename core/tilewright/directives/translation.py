@@ -13,8 +13,12 @@ from tilewright.directives.plan import Plan
 from tilewright.directives.program import WINDOWS, DirectiveHardware, DirectiveLayer, Map
 from tilewright.directives.roles import Roles, refusal
 from tilewright.directives.shape import LevelShape, NestLoop, shape_of
+from tilewright.legality import place
 from tilewright.mapping import Loop, Mapping
 from tilewright.problem import Problem
+
+MAX_LEVELS = 4
+"""MAESTRO knows three Cluster directives."""
 
 
 def directives_of(
@@ -23,9 +27,10 @@ def directives_of(
     """The layer and the part of the hardware that the mapping uses. The mapping is legal.
 
     Raises:
-        NotConformableError: bypassed or unevenly held tensors, a filter cut outside L1, a dimension that would need
+        NotConformableError: tensors sent separately, bypassed or unevenly held, a filter cut outside L1, a dimension that would need
             two loops in one level, a fold that is not full.
     """
+    _check_unicast(mapping)
     outside, lanes = _outside(problem, mapping, plan)
     shapes = shape_of([NestLoop(roles.letters[loop.dimension], loop.spatial) for loop in outside], roles)
     whole, sizes = roles.sizes(problem), {roles.letters[name]: size for name, size in problem.dimensions.items()}
@@ -54,6 +59,13 @@ def directives_of(
         simd_lanes=lanes,
     )
     return layer, hardware
+
+
+def _check_unicast(mapping: Mapping) -> None:
+    for index, (entry, (_, spatial)) in enumerate(zip(mapping.entries, mapping.factors(), strict=True)):
+        if entry.unicast and math.prod(spatial.values()) > 1:
+            message = f"sends {', '.join(entry.unicast)} to each sub-cluster separately; MAESTRO always multicasts"
+            raise refusal("unicast", place(mapping, index), message)
 
 
 def _outside(problem: Problem, mapping: Mapping, plan: Plan) -> tuple[list[Loop], int]:

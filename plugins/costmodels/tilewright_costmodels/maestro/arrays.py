@@ -63,6 +63,9 @@ class ArrayPricer:
         for cluster in (self.plan.l2, self.plan.l1):
             entries = [i for i, entry in enumerate(batch.skeleton.entries) if entry.target == cluster.name]
             good &= np.logical_or.reduce(batch.keep[:, entries], axis=1).all(axis=1)
+        if batch.unicast is not None and batch.unicast.any():
+            split = np.logical_or.reduce(batch.spatial < batch.temporal, axis=2)
+            good &= ~(split & np.logical_or.reduce(batch.unicast, axis=2)).any(axis=1)
         return good
 
     def _alike(self, batch: MappingBatch, temporal: Ints, spatial: Ints) -> Iterator[tuple[Ints, list[Nest], Ints]]:

@@ -9,10 +9,9 @@ from functools import cached_property
 from tilewright.conformability import Reason
 from tilewright.directives import WINDOWS, DirectiveHardware, DirectiveLayer, Map
 from tilewright.directives.roles import FILTER, INPUT
+from tilewright.directives.translation import MAX_LEVELS
 from tilewright.errors import NotConformableError
 from tilewright_costmodels.maestro.operation import tensors
-
-MAX_LEVELS = 4
 
 
 @dataclass(frozen=True)

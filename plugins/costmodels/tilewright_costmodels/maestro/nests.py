@@ -13,8 +13,9 @@ from tilewright.directives import DirectiveLayer, Map
 from tilewright.directives.plan import Plan
 from tilewright.directives.roles import Roles
 from tilewright.directives.shape import LevelShape, NestLoop, shape_of
+from tilewright.directives.translation import MAX_LEVELS
 from tilewright.errors import NotConformableError
-from tilewright_costmodels.maestro.levels import MAX_LEVELS, filled, inherited
+from tilewright_costmodels.maestro.levels import filled, inherited
 
 NOWHERE = -1
 

@@ -1,0 +1,91 @@
+"""MAESTRO's files, written: what a program of directives says, in the words of the tool."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tilewright.conformability import Reason
+from tilewright.directives import WINDOWS, DirectiveHardware, DirectiveLayer, DirectiveProgram, Map
+from tilewright_adapters.maestro.hardware import KEYS
+from tilewright_adapters.maestro.network import DIMENSIONS
+from tilewright_adapters.maestro.words import is_word
+
+
+def plain_name(name: str) -> str:
+    """The name as one word of MAESTRO's files, and as the name of a file: MAESTRO cuts that at the first dot."""
+    return re.sub(r"[^A-Za-z0-9_]", "_", name) or "_"
+
+
+def faults(program: DirectiveProgram) -> Iterator[Reason]:
+    """What MAESTRO's files cannot say."""
+    if not is_word(program.name):
+        yield _reason("name", f"network {program.name}", "its name is no single word")
+    if program.hardware.simd_lanes != 1:
+        message = f"{program.hardware.simd_lanes} MACs per PE and cycle; that is a word of MAESTRO's command line only"
+        yield _reason("lanes", "hardware", message)
+    for layer in program.layers:
+        yield from _layer_faults(layer)
+
+
+def _layer_faults(layer: DirectiveLayer) -> Iterator[Reason]:
+    where = f"layer {layer.name}"
+    if not is_word(layer.name):
+        yield _reason("name", where, "its name is no single word")
+    if len(layer.cluster_sizes) != len(layer.levels) - 1:
+        yield _reason("levels", where, "one Cluster stands between any two levels, and nowhere else")
+    sizes = set(DIMENSIONS) - {f"{name}'" for name in WINDOWS}
+    for name in sorted(set(layer.dimensions) - sizes):
+        yield _reason("dimension", where, f"{name} is no dimension of MAESTRO's; it has {' '.join(sorted(sizes))}")
+    for name in sorted(set(layer.strides) - set(WINDOWS)):
+        yield _reason("stride", where, f"a stride of {name}; only Y and X have one")
+    for each in (each for level in layer.levels for each in level):
+        if each.dimension not in DIMENSIONS or each.dimension.rstrip("'") not in layer.dimensions:
+            yield _reason("dimension", where, f"{each}: the layer has no dimension {each.dimension}")
+
+
+def _reason(code: str, where: str, message: str) -> Reason:
+    return Reason(code=code, where=where, message=message)
+
+
+def write_program(program: DirectiveProgram, file: str) -> dict[str, str]:
+    """The mapping file and the hardware file, where MAESTRO's own checkout keeps them. Nothing is left to defaults that
+    differ between its versions."""
+    return {
+        f"data/mapping/{file}.m": "\n".join(_network(program)) + "\n",
+        f"data/hw/{file}.m": "\n".join(_hardware(program.hardware)) + "\n",
+    }
+
+
+def _network(program: DirectiveProgram) -> Iterator[str]:
+    yield f"Network {program.name} {{"
+    for layer in program.layers:
+        yield from _layer(layer)
+    yield "}"
+
+
+def _layer(layer: DirectiveLayer) -> Iterator[str]:
+    yield f" Layer {layer.name} {{"
+    yield f"  Type: {layer.type}"
+    for title, sizes in (("Stride", layer.strides), ("Dimensions", layer.dimensions)):
+        if sizes:
+            yield f"  {title} {{ {', '.join(f'{name}: {size}' for name, size in sizes.items())} }}"
+    yield "  Dataflow {"
+    for number, level in enumerate(layer.levels):
+        if number:
+            yield f"   Cluster({layer.cluster_sizes[number - 1]}, P);"
+        yield from (f"   {_directive(each)};" for each in level)
+    yield "  }"
+    yield " }"
+
+
+def _directive(each: Map) -> str:
+    return f"{'SpatialMap' if each.spatial else 'TemporalMap'}({each.size},{each.offset}) {each.dimension}"
+
+
+def _hardware(hardware: DirectiveHardware) -> Iterator[str]:
+    plain = DirectiveHardware()
+    for word, field in KEYS.items():
+        value = getattr(hardware, field)
+        if field in ("num_pes", "noc_latency") or value != getattr(plain, field):
+            yield f"{word}: {value}"
