@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -82,6 +83,7 @@ def search(
     The loop acts between batches, and between the pieces in which large ones are priced. Ctrl-C ends the search, not
     the program (`cancelled`); a mapper or a model that crashes ends it with `failed` and a PluginError in `error`.
     """
+    _warm_up(evaluator, task)
     bounder = evaluator if isinstance(evaluator, Bounder) else None
     loop = _Loop(task, evaluator, Run(np.random.default_rng(seed), budget, clock, bounder), watch)
     cpu = time.process_time()
@@ -99,6 +101,21 @@ def search(
         lower_bound=loop.run.lower_bound,
         error=error,
     )
+
+
+def _warm_up(evaluator: Evaluator, task: Task) -> None:
+    """Price nothing, for models that compile at first use: the search's time is not for that."""
+    shape = (0, len(task.space.skeleton), len(task.problem.sizes))
+    nothing = MappingBatch(
+        task.problem,
+        task.space.skeleton,
+        np.zeros(shape, dtype=np.int64),
+        np.zeros(shape, dtype=np.int64),
+        np.zeros(shape, dtype=np.int8),
+        np.zeros((*shape[:2], len(task.problem.tensors)), dtype=np.bool_),
+    )
+    with suppress(Exception):  # a model that breaks will break again where it is reported
+        evaluator.evaluate_batch(nothing)
 
 
 class _Loop:

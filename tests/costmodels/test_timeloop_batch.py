@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tilewright.architecture import Architecture
+from tilewright.architecture import Architecture, Network
 from tilewright.batch import MappingBatch
 from tilewright.errors import InputError, NotConformableError
 from tilewright.mapping import Mapping
@@ -40,6 +40,29 @@ def test_batch_equals_scalar(case: tuple[Problem, Architecture, list[Mapping]], 
         assert report.cycles == costs.cycles[index] or not report.valid
         if report.energy_pj is not None:
             np.testing.assert_allclose(costs.energy_pj[index], report.energy_pj, rtol=1e-12)
+
+
+@both_forms
+@settings(max_examples=100, deadline=None)
+@given(case=priced(), costs=st.lists(st.sampled_from([0.0, 0.25, 3.0]), min_size=12, max_size=12), links=st.booleans())
+def test_batch_equals_scalar_where_wires_cost_energy(
+    case: tuple[Problem, Architecture, list[Mapping]], costs: list[float], links: bool, arrays: Arrays
+) -> None:
+    problem, architecture, found = case
+    clusters = []
+    for index, cluster in enumerate(architecture.clusters):
+        hop, router, ingress = (costs[(3 * index + each) % len(costs)] for each in range(3))
+        network = Network(energy_per_hop_pj=hop, energy_per_router_pj=router, energy_per_ingress_pj=ingress)
+        fanout = cluster.fanout.model_copy(update={"network": network})
+        clusters.append(cluster.model_copy(update={"fanout": fanout}))
+    wired = architecture.model_copy(update={"clusters": tuple(clusters)})
+    evaluator = TimeloopModel(link_transfers=links, arrays=arrays).bind(problem, wired)
+    prices = evaluator.evaluate_batch(MappingBatch.pack(problem, found))
+    for index, mapping in enumerate(found):
+        report = evaluator.explain(mapping)
+        assert report.valid == prices.valid[index]
+        if report.energy_pj is not None:
+            np.testing.assert_allclose(prices.energy_pj[index], report.energy_pj, rtol=1e-12)
 
 
 @both_forms

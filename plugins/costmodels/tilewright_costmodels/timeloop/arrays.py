@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.architecture import Architecture, Memory
+from tilewright.architecture import Architecture, Cluster, Memory
 from tilewright.batch import Bools, Floats, MappingBatch
 from tilewright.costmodel import Costs
 from tilewright.problem import Problem
@@ -27,6 +27,12 @@ CHUNK = 4096
 """Mappings per pass: small enough for the working set to stay in cache."""
 
 
+def wires_cost(cluster: Cluster) -> bool:
+    """Whether the wires below a cluster take energy."""
+    wires = cluster.fanout.network
+    return any((wires.energy_per_hop_pj, wires.energy_per_router_pj, wires.energy_per_ingress_pj))
+
+
 class ArrayPricer:
     """Prices batches for one problem and architecture."""
 
@@ -35,12 +41,8 @@ class ArrayPricer:
         self.architecture = architecture
         self.link_transfers = link_transfers
         self.operands = [Operand(problem, tensor) for tensor in problem.tensors]
-        wires = [cluster.fanout.network for cluster in architecture.clusters]
-        wires_cost = any(
-            network.energy_per_hop_pj or network.energy_per_router_pj or network.energy_per_ingress_pj
-            for network in wires
-        )
-        self.singly = wires_cost or not all(operand.exact for operand in self.operands if operand.sliding)
+        self.wired = any(wires_cost(cluster) for cluster in architecture.clusters)
+        self.singly = self.wired or not all(operand.exact for operand in self.operands if operand.sliding)
         """Price one mapping at a time: groups' hops are needed, or shifts are too long for the arrays."""
         self.sharings: dict[tuple[int, int, bytes], tuple[int, int]] = {}
         """Memo of `Array.sharing`: (level, tensor, configuration) -> deliveries, linked children."""

@@ -17,14 +17,15 @@ from tilewright.costmodel import Costs
 from tilewright.problem import Problem
 from tilewright.skeleton import Skeleton
 from tilewright_costmodels.timeloop.account import account
-from tilewright_costmodels.timeloop.kernel import INVALID, OPEN, Plan, Scratch, Work, price_rows
+from tilewright_costmodels.timeloop.arrays import wires_cost
+from tilewright_costmodels.timeloop.kernel import GROUPS, INVALID, OPEN, Plan, Scratch, Wires, Work, price_rows
 from tilewright_costmodels.timeloop.operand import Operand, plan_levels
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 class CompiledPricer:
-    """Prices batches for one problem and architecture whose wires cost nothing."""
+    """Prices batches for one problem and architecture."""
 
     def __init__(self, problem: Problem, architecture: Architecture, link_transfers: bool) -> None:
         self.problem = problem
@@ -44,10 +45,12 @@ class CompiledPricer:
         if plan is not None:
             placed, unicast = batch.spatial_order, batch.unicast
             absent = (0, len(batch.skeleton))
+            scratch = _scratch(self.work, plan)
             price_rows(
                 self.work,
                 plan,
-                _scratch(self.work, plan),
+                scratch,
+                _wires(self.architecture, batch.skeleton, plan.most_children, len(scratch.table)),
                 self.link_transfers,
                 _frozen(batch.temporal),
                 _frozen(batch.spatial),
@@ -90,7 +93,7 @@ def _work(problem: Problem) -> Work:
         term_dims=np.ascontiguousarray(np.argwhere(used)[:, 2]),
         term_coefficients=coefficients[used],
         term_last=np.isin(np.arange(used.sum()), ends - 1),
-        radix=np.array([operand.radix for operand in operands]).astype(np.int64),
+        radix=np.array([operand.radix if operand.exact else 0 * operand.radix for operand in operands], dtype=np.int64),
         capacity=np.array([min(operand.capacity, 2**62) for operand in operands], dtype=np.int64),
         relevant=used.any(axis=1),
         sliding=np.array([operand.sliding for operand in operands]),
@@ -222,6 +225,7 @@ def _scratch(work: Work, plan: Plan) -> Scratch:
         np.zeros(levels),
         np.zeros(levels),
         np.zeros(levels),
+        np.zeros(levels),
         np.zeros(memories),
         np.zeros(memories),
         np.zeros((1, 1, dims), np.int64),
@@ -229,6 +233,7 @@ def _scratch(work: Work, plan: Plan) -> Scratch:
         np.zeros(ranks, np.int64),
         np.zeros(ranks, np.int64),
         np.zeros(ranks, np.int64),
+        np.zeros(1),
         np.zeros(1, np.bool_),
         np.zeros(1, np.int64),
         np.zeros(children, np.int64),
@@ -237,4 +242,32 @@ def _scratch(work: Work, plan: Plan) -> Scratch:
         np.zeros(places, np.int64),
         np.zeros(places, np.int64),
         np.zeros(1, np.int64),
+    )
+
+
+def _wires(architecture: Architecture, skeleton: Skeleton, most_children: int, places: int) -> Wires | None:
+    if not any(wires_cost(cluster) for cluster in architecture.clusters):
+        return None
+    clusters = [architecture.clusters[plan.cluster_index] for plan in plan_levels(skeleton, architecture)]
+    networks = [cluster.fanout.network for cluster in clusters]
+    levels = len(clusters)
+    return Wires(
+        np.array([network.energy_per_hop_pj for network in networks], dtype=np.float64),
+        np.array([network.energy_per_router_pj for network in networks], dtype=np.float64),
+        np.array([network.energy_per_ingress_pj for network in networks], dtype=np.float64),
+        np.array([any(m.technology == "dram" for m in cluster.memories) for cluster in clusters], dtype=np.bool_),
+        np.zeros(places, np.int64),
+        np.zeros(most_children, np.int64),
+        np.zeros(most_children, np.int64),
+        np.zeros(most_children),
+        np.zeros(most_children, np.int64),
+        np.zeros(most_children, np.int64),
+        np.zeros(most_children, np.int64),
+        np.zeros(most_children + 1, np.int64),
+        np.zeros(most_children + 1),
+        np.zeros(levels, np.int64),
+        np.zeros((levels, GROUPS), np.int64),
+        np.zeros((levels, GROUPS), np.int64),
+        np.zeros((levels, GROUPS)),
+        np.zeros((levels, GROUPS)),
     )

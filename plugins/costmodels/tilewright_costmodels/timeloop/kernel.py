@@ -17,7 +17,10 @@ from tilewright.batch import Bools, Floats, Ints, Positions
 Function = TypeVar("Function", bound=Callable[..., object])
 
 INVALID, PRICED, OPEN = 0, 1, 2
-"""What the kernel says of a mapping; OPEN: products that are not exact, for the scalar form to work out."""
+"""What the kernel says of a mapping; OPEN: products that are not exact, or deliveries in more sizes than there is room
+for, which the scalar form works out."""
+GROUPS = 64
+"""Sizes of deliveries that there is room for."""
 
 
 class Work(NamedTuple):
@@ -132,6 +135,8 @@ class Scratch(NamedTuple):
     peer: Floats
     part: Floats
     """[L] each."""
+    links: Floats
+    """[L]: words that neighbours pass on, per parent."""
     read_rate: Floats
     write_rate: Floats
     spread: Ints
@@ -140,6 +145,8 @@ class Scratch(NamedTuple):
     inner: Ints
     shift: Ints
     """[R] each, but `spread` [D]."""
+    apart: Floats
+    """[1]: words below the level at hand that no neighbour passes on."""
     enumerated: Bools
     """[1]: `offsets` and `sends` are those of the level and tensor at hand, `across` of which lie side by side."""
     across: Ints
@@ -153,11 +160,47 @@ class Scratch(NamedTuple):
     stamp: Ints
 
 
+class Wires(NamedTuple):
+    """Wires that cost energy: what they cost, and scratch space for who is sent what. None where they cost nothing."""
+
+    hop_energy: Floats
+    """[L]: pJ below a level, and so for routers and ingresses."""
+    router_energy: Floats
+    ingress_energy: Floats
+    in_dram: Bools
+    """[L]: the level is DRAM, which cannot add."""
+    group: Ints
+    """Of each place of the hash table, the number of the group whose sends it holds."""
+    member: Ints
+    """[C]: the child's group; -1: a neighbour serves it."""
+    group_size: Ints
+    """[C], as those that follow: children, hops, the farthest column, the lowest and the highest child in a column."""
+    group_hops: Floats
+    farthest: Ints
+    lowest: Ints
+    highest: Ints
+    size_scatter: Ints
+    """[C + 1]: groups of a size, and their hops."""
+    size_hops: Floats
+    rows: Ints
+    """[L]: rows in use of the tables that follow."""
+    multicast: Ints
+    """[L, G]: children per group; groups; words that the parent handles; hops."""
+    scatter: Ints
+    accesses: Floats
+    hops: Floats
+
+
 _OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "_nrt": False}
 
 
 def _compiled(function: Function) -> Function:
     return cast(Function, njit(nogil=True, **_OPTIONS)(function))
+
+
+def _called(function: Function) -> Function:
+    """For what is rare and long: inlined, it would be compiled many times over."""
+    return cast(Function, njit(**_OPTIONS)(function))
 
 
 def _inlined(function: Function) -> Function:
@@ -169,6 +212,7 @@ def price_rows(
     work: Work,
     plan: Plan,
     s: Scratch,
+    w: Wires | None,
     link_transfers: bool,
     temporal: Ints,
     spatial: Ints,
@@ -185,13 +229,13 @@ def price_rows(
         if (
             _tiles(work, plan, temporal, spatial, n, s)
             and _fits_mesh(plan, s)
-            and _fits_memories(work, plan, temporal, keep, n, s)
+            and _fits_memories(work, plan, w, temporal, keep, n, s)
             and _keeps(plan, keep, n)
             and _orders(order, n)
             and (len(placed) == 0 or _orders(placed, n))
         ):
             _nest(plan, temporal, spatial, order, placed, n, s)
-            verdict[n] = _account(work, plan, link_transfers, temporal, keep, unicast, n, s, energy, cycles)
+            verdict[n] = _account(work, plan, w, link_transfers, temporal, keep, unicast, n, s, energy, cycles)
 
 
 @_inlined
@@ -269,13 +313,13 @@ def _words(work: Work, tensor: int, tiles: Ints, n: int, e: int) -> float:
 
 
 @_inlined
-def _fits_memories(work: Work, plan: Plan, temporal: Ints, keep: Bools, n: int, s: Scratch) -> bool:
+def _fits_memories(work: Work, plan: Plan, w: Wires | None, temporal: Ints, keep: Bools, n: int, s: Scratch) -> bool:
     s.need[:] = 0.0
     for level in range(len(plan.start)):
         e = plan.start[level]
         for tensor in range(len(work.words)):
             kept = keep[n, e, tensor]
-            if not (kept or work.sliding[tensor] or work.is_output[tensor]):
+            if not (kept or work.sliding[tensor] or work.is_output[tensor] or w is not None):
                 continue  # nobody will ask
             words = _words(work, tensor, temporal, n, e)
             s.tile_words[level, tensor] = words
@@ -350,6 +394,7 @@ def _nest(plan: Plan, temporal: Ints, spatial: Ints, order: Positions, placed: P
 def _account(
     work: Work,
     plan: Plan,
+    w: Wires | None,
     link_transfers: bool,
     temporal: Ints,
     keep: Bools,
@@ -369,10 +414,20 @@ def _account(
         output = work.is_output[tensor]
         if output and not _partitions(work, plan, temporal, tensor, n, s):
             return OPEN
-        _flows(work, plan, link_transfers, temporal, keep, unicast, tensor, n, s)
+        if not _flows(work, plan, w, link_transfers, temporal, keep, unicast, tensor, n, s):
+            return OPEN
         for level in range(levels - 1, 0, -1):  # fold bypassed levels outward
             if not keep[n, plan.start[level], tensor]:
-                s.content[level - 1] *= s.content[level] * s.children[level - 1] / s.served[level - 1]
+                factor = s.content[level] * s.children[level - 1] / s.served[level - 1]
+                s.content[level - 1] *= factor
+                s.links[level - 1] = 0.0
+                if w is not None:
+                    for row in range(w.rows[level - 1]):
+                        w.accesses[level - 1, row] *= factor
+        if w is not None:
+            for level in range(levels):
+                kept = keep[n, plan.start[level], tensor]
+                total += _wire_energy(work, w, tensor, kept, level, s) * s.utilized[level]
         for level in range(levels):
             if not keep[n, plan.start[level], tensor]:
                 continue
@@ -440,6 +495,7 @@ def _partitions(work: Work, plan: Plan, temporal: Ints, tensor: int, n: int, s: 
 def _flows(
     work: Work,
     plan: Plan,
+    w: Wires | None,
     link_transfers: bool,
     temporal: Ints,
     keep: Bools,
@@ -447,25 +503,32 @@ def _flows(
     tensor: int,
     n: int,
     s: Scratch,
-) -> None:
-    """Movement of a tensor between every level and the next, before bypassing (see `nest.traffic`)."""
+) -> bool:
+    """Movement of a tensor between every level and the next, before bypassing (see `nest.traffic`); False: too many
+    sizes of deliveries."""
     innermost = len(plan.start) - 1
     c, loop = -1, 0  # the innermost loop so far that moves the tensor
     turned, still, credited = -1, 0.0, 0.0
     s.peer[0] = 0.0
     for level in range(innermost + 1):
         children, end = s.children[level], s.loops[level]
+        s.links[level] = 0.0
+        s.enumerated[0] = False
+        if w is not None:
+            w.rows[level] = 0
         while loop < end:
             s.step[loop] = work.radix[tensor, s.loop_dim[loop]] * s.loop_step[loop]
-            c = loop if s.step[loop] else c
+            c = loop if work.relevant[tensor, s.loop_dim[loop]] else c
             loop += 1
         deliveries = _deliveries(work, plan, unicast, tensor, level, n, s) if children > 1.0 else 1.0
         if level == innermost:  # compute has no register: every operation fetches its words
             s.content[level] = s.outside[end] * deliveries
             s.served[level] = s.outside[end] * children
-            return
+            if w is not None:
+                return _wire(work, plan, w, unicast, tensor, level, s.outside[end], n, s)
+            return True
         words = 1.0  # below a level that bypasses the tensor only the ratio of the two counts
-        if work.sliding[tensor] or keep[n, plan.start[level + 1], tensor]:
+        if work.sliding[tensor] or keep[n, plan.start[level + 1], tensor] or w is not None:
             # every step of loop c, and every restart of it, moves a whole tile
             words = s.tile_words[level + 1, tensor] * s.outside[c + 1]
         links = overlap = 0.0
@@ -478,10 +541,16 @@ def _flows(
             words -= s.tile_words[level + 1, tensor] * still + overlap * credited
         s.content[level] = words * deliveries
         s.served[level] = words * children
+        s.apart[0] = words
         if slides and link_transfers and children > 1.0 and c == end - 1 and _reach(work, tensor, level, s):
-            links = _pass_on(work, plan, unicast, tensor, level, c, overlap, deliveries, n, s)
+            links = _pass_on(work, plan, w, unicast, tensor, level, c, overlap, deliveries, n, s)
+        if w is not None:
+            if not _wire(work, plan, w, unicast, tensor, level, s.apart[0], n, s):
+                return False
+        s.links[level] = links
         s.share[level + 1] = s.served[level] / children
         s.peer[level + 1] = links / s.utilized[level + 1]
+    return True
 
 
 @_inlined
@@ -500,10 +569,11 @@ def _turns(c: int, s: Scratch) -> tuple[float, float]:
     return still, credited
 
 
-@_inlined
+@_called
 def _pass_on(
     work: Work,
     plan: Plan,
+    w: Wires | None,
     unicast: Bools,
     tensor: int,
     level: int,
@@ -518,7 +588,6 @@ def _pass_on(
     again = s.loop_trips[c] - 1.0
     passed = again * fresh if overlap == 0.0 else 0.0  # words that arrive by a step of c
     links = 0.0
-    s.enumerated[0] = False
     s.inner[:] = 0
     inner = 0  # the steps of all loops inside p, undone when p advances
     for p in range(c, -1, -1):
@@ -533,16 +602,17 @@ def _pass_on(
             times = (s.loop_trips[p] - 1.0) * s.outside[p]
             passed += times * again * fresh
             words = times * (fresh if credited else s.tile_words[level + 1, tensor])
-            links += _pass_words(work, plan, unicast, tensor, level, words, shift, deliveries, n, s)
+            links += _pass_words(work, plan, w, unicast, tensor, level, words, shift, deliveries, n, s)
     for rank in range(len(s.shift)):
         s.shift[rank] = work.coefficients[tensor, rank, s.loop_dim[c]] * s.loop_step[c]
-    return links + _pass_words(work, plan, unicast, tensor, level, passed, s.step[c], deliveries, n, s)
+    return links + _pass_words(work, plan, w, unicast, tensor, level, passed, s.step[c], deliveries, n, s)
 
 
 @_inlined
 def _pass_words(
     work: Work,
     plan: Plan,
+    w: Wires | None,
     unicast: Bools,
     tensor: int,
     level: int,
@@ -560,6 +630,10 @@ def _pass_words(
         return 0.0
     s.content[level] -= words * (deliveries - left)
     s.served[level] -= words * linked
+    s.apart[0] -= words
+    if w is not None:
+        if not _deliver(plan, w, level, words, s):
+            s.apart[0] = np.inf
     return words * linked
 
 
@@ -577,7 +651,7 @@ def _overlap(work: Work, plan: Plan, temporal: Ints, tensor: int, level: int, c:
             if move >= side:
                 return 0.0
             overlap = overlap / side * (side - move)
-    return overlap
+    return float(overlap)
 
 
 # -- sharing between children --------------------------------------------------------------------------------------
@@ -664,7 +738,7 @@ def _merged(work: Work, tensor: int, split: int, other: int, different: float, s
     return float(different / (m * k) * (m * k - collisions))
 
 
-@_inlined
+@_called
 def _enumerated(work: Work, plan: Plan, unicast: Bools, tensor: int, level: int, n: int, s: Scratch) -> float:
     """Deliveries to all children, one by one."""
     _children(work, plan, unicast, tensor, level, n, s)
@@ -677,9 +751,7 @@ def _linked(
     work: Work, plan: Plan, unicast: Bools, tensor: int, level: int, shift: int, n: int, s: Scratch
 ) -> tuple[float, float]:
     """(deliveries left, children that a 4-neighbour serves) when tiles move by `shift` (see `array.Array`)."""
-    if not s.enumerated[0]:
-        s.across[0] = _children(work, plan, unicast, tensor, level, n, s)
-        s.enumerated[0] = True
+    _children(work, plan, unicast, tensor, level, n, s)
     children = int(s.children[level])
     width = max(plan.width[level], s.across[0])
     linked = 0
@@ -706,21 +778,30 @@ def _distinct(children: int, s: Scratch) -> float:
     for child in range(children):
         if s.linked[child]:
             continue
-        send = s.sends[child]
-        place = (send * 0x9E3779B97F4A7C1) >> 20 & mask
-        while s.stamps[place] == s.stamp[0] and s.table[place] != send:
-            place = (place + 1) & mask
+        place = _place(s.sends[child], mask, s)
         if s.stamps[place] != s.stamp[0]:
             s.stamps[place] = s.stamp[0]
-            s.table[place] = send
+            s.table[place] = s.sends[child]
             distinct += 1.0
     return distinct
 
 
 @_inlined
-def _children(work: Work, plan: Plan, unicast: Bools, tensor: int, level: int, n: int, s: Scratch) -> int:
+def _place(send: int, mask: int, s: Scratch) -> int:
+    """Where the hash table has a number, or has room for it."""
+    place = (send * 0x9E3779B97F4A7C1) >> 20 & mask
+    while s.stamps[place] == s.stamp[0] and s.table[place] != send:
+        place = (place + 1) & mask
+    return place
+
+
+@_inlined
+def _children(work: Work, plan: Plan, unicast: Bools, tensor: int, level: int, n: int, s: Scratch) -> None:
     """Displacement of every child's tile, and a number equal for children that one delivery serves; row-major order,
-    loops along Y outside those along X. Returns how many children stand side by side."""
+    loops along Y outside those along X."""
+    if s.enumerated[0]:
+        return
+    s.enumerated[0] = True
     children = across = 1
     place = work.capacity[tensor]
     s.offsets[0] = s.sends[0] = 0
@@ -740,4 +821,115 @@ def _children(work: Work, plan: Plan, unicast: Bools, tensor: int, level: int, n
             children *= trips
             if not vertical:
                 across = children
-    return across
+    s.across[0] = across
+
+
+# -- wires that cost energy ----------------------------------------------------------------------------------------
+
+
+@_called
+def _wire(
+    work: Work, plan: Plan, w: Wires, unicast: Bools, tensor: int, level: int, words: float, n: int, s: Scratch
+) -> bool:
+    """Enter words that no neighbour passes on into the level's tables; False: they are full."""
+    if words == np.inf:
+        return False
+    if s.children[level] == 1.0:
+        return _enter(level, 1, 1, words, 0.0, w)
+    _children(work, plan, unicast, tensor, level, n, s)
+    s.linked[: int(s.children[level])] = False
+    return _deliver(plan, w, level, words, s)
+
+
+@_called
+def _deliver(plan: Plan, w: Wires, level: int, words: float, s: Scratch) -> bool:
+    """The same for words that go to the children that no neighbour serves, group by group (see `Array.sharing`)."""
+    children = int(s.children[level])
+    groups = _groups(children, w, s)
+    width = max(plan.width[level], s.across[0])
+    middle = (max(plan.height[level], children // s.across[0]) - 1) / 2
+    for x in range(min(width, children)):  # to the farthest column, and in every column from the middle to its ends
+        for child in range(x, children, width):
+            group = w.member[child]
+            if group >= 0:
+                w.lowest[group] = -1
+        for child in range(x, children, width):
+            group = w.member[child]
+            if group >= 0:
+                w.lowest[group] = child // width if w.lowest[group] < 0 else w.lowest[group]
+                w.highest[group] = child // width
+        for child in range(x, children, width):
+            group = w.member[child]
+            if group >= 0 and w.highest[group] == child // width:
+                rise = max(0.0, middle - w.lowest[group]) + max(0.0, w.highest[group] - middle)
+                w.farthest[group] = x
+                w.group_hops[group] += rise
+    for group in range(groups):
+        w.size_scatter[w.group_size[group]] += 1
+        w.size_hops[w.group_size[group]] += w.group_hops[group] + w.farthest[group]
+    fits = True
+    for group in range(groups):
+        size = w.group_size[group]
+        if w.size_scatter[size]:
+            fits &= _enter(level, size, w.size_scatter[size], words, w.size_hops[size], w)
+            w.size_scatter[size] = 0
+            w.size_hops[size] = 0.0
+    return fits
+
+
+@_inlined
+def _groups(children: int, w: Wires, s: Scratch) -> int:
+    """Number the groups of children that one delivery serves, and count their members."""
+    s.stamp[0] += 1
+    mask = len(s.table) - 1
+    groups = 0
+    for child in range(children):
+        w.member[child] = -1
+        if s.linked[child]:
+            continue
+        place = _place(s.sends[child], mask, s)
+        if s.stamps[place] != s.stamp[0]:
+            s.stamps[place] = s.stamp[0]
+            s.table[place] = s.sends[child]
+            w.group[place] = groups
+            w.group_size[groups] = 0
+            w.group_hops[groups] = 0.0
+            groups += 1
+        w.member[child] = w.group[place]
+        w.group_size[w.group[place]] += 1
+    return groups
+
+
+@_inlined
+def _enter(level: int, multicast: int, scatter: int, words: float, hops: float, w: Wires) -> bool:
+    """Add words to the row of the level's tables that has these sizes; False: there is no room for another row."""
+    if words == 0.0:
+        return True
+    row = 0
+    while row < w.rows[level] and (w.multicast[level, row] != multicast or w.scatter[level, row] != scatter):
+        row += 1
+    if row == GROUPS:
+        return False
+    if row == w.rows[level]:
+        w.rows[level] += 1
+        w.multicast[level, row] = multicast
+        w.scatter[level, row] = scatter
+        w.accesses[level, row] = w.hops[level, row] = 0.0
+    w.accesses[level, row] += words * scatter
+    w.hops[level, row] += words * hops
+    return True
+
+
+@_called
+def _wire_energy(work: Work, w: Wires, tensor: int, kept: bool, level: int, s: Scratch) -> float:
+    """pJ of the wires below one instance of a level, for one tensor (see `account`)."""
+    energy = s.links[level] * (w.hop_energy[level] + 2 * w.router_energy[level])
+    for row in range(w.rows[level]):
+        accesses = np.floor(w.accesses[level, row] + 0.5)
+        if work.is_output[tensor] and w.in_dram[level]:  # partial sums go down and come back
+            accesses = max(accesses, 2 * accesses - s.part[level]) if kept else 0.0
+        if accesses > 0.0:
+            hops = w.hops[level, row]
+            energy += hops * w.hop_energy[level] + accesses * w.ingress_energy[level]
+            energy += np.trunc((1 + hops // accesses) * accesses) * w.router_energy[level]
+    return float(energy)

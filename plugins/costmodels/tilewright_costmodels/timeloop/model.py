@@ -65,8 +65,11 @@ class TimeloopEvaluator(BatchEvaluator):
 
     @cached_property
     def _pricer(self) -> ArrayPricer | CompiledPricer:
-        if not self._compiled or self._arrays.singly:
-            return self._arrays
+        arrays = self._arrays
+        most = 2**62 // self.architecture.compute_instances
+        exact = all(o.exact and o.capacity < most for o in arrays.operands if o.sliding or arrays.wired)
+        if not self._compiled or not exact:
+            return arrays
         from tilewright_costmodels.timeloop.compiled import CompiledPricer  # numba takes half a second to import
 
         return CompiledPricer(self.problem, self.architecture, self.link_transfers)
