@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilewright.adapter import Adapter, InputSet, Translator
-from tilewright.errors import InputError, NotConformableError, PluginError, TilewrightError
+from tilewright.errors import InputError, NotConformableError, PluginError, TilewrightError, UnknownNameError
 from tilewright.losses import Loss, simplified
 from tilewright.plugin import AdapterSpec
 from tilewright.registry import Registry
@@ -57,7 +57,8 @@ def notations(registry: Registry) -> nx.DiGraph[str]:
         graph.add_edge(name, CORE, adapter=name)
         graph.add_edge(CORE, name, adapter=name)
         for other in spec.links:
-            graph.add_edge(name, registry.find(AdapterSpec, other).long_name, adapter=name)
+            with suppress(UnknownNameError):  # a link to what is not installed leads nowhere
+                graph.add_edge(name, registry.find(AdapterSpec, other).long_name, adapter=name)
     return graph
 
 

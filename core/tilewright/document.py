@@ -104,7 +104,11 @@ def read_text(path: str | Path) -> str:
 
 def parse_document(text: str, *, source: str = "<text>") -> Document:
     """Parse one YAML (or JSON) document from a text. Raises InputError."""
-    loader = _Loader(text)
+    try:
+        loader = _Loader(text)
+    except yaml.reader.ReaderError as error:
+        place = Location(source, text.count("\n", 0, error.position) + 1)
+        raise InputError(f"character {error.character:#x} may not stand in YAML", location=place) from None
     try:
         root = loader.get_single_node()
         if root is None:

@@ -55,6 +55,7 @@ def test_every_value_has_its_place() -> None:
         ("a: 1\n---\nb: 2", "f:2:1"),
         ("!!python/object/apply:os.system ['true']", "could not determine a constructor"),
         ("a: !!int word", "invalid literal"),
+        ("a: 1\nb: \0", "f:2: character 0x0 may not stand in YAML"),
     ],
 )
 def test_faults_are_told_with_line_and_column(text: str, message: str) -> None:

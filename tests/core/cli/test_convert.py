@@ -74,7 +74,7 @@ def registry() -> Registry:
         AdapterSpec(name="ours", summary="", factory=lambda options: NativeAdapter()),
         AdapterSpec(name="upper", summary="", factory=lambda options: Upper()),
         AdapterSpec(name="mirrored", summary="", factory=lambda options: Mirrored(), links=("upper",)),
-        AdapterSpec(name="boaster", summary="", factory=lambda options: Upper(), links=("upper",)),
+        AdapterSpec(name="boaster", summary="", factory=lambda options: Upper(), links=("upper", "absent")),
         AdapterSpec(name="crashing", summary="", factory=lambda options: Crashing()),
     ):
         found.add(spec, "test")
