@@ -5,7 +5,10 @@ core: adapters read and write it, and a cost model that understands it takes it 
 """
 
 from tilewright.directives.program import (
+    FILTER,
+    INPUT,
     NEEDED,
+    OUTPUT,
     WINDOWS,
     DirectiveHardware,
     DirectiveLayer,
@@ -15,7 +18,10 @@ from tilewright.directives.program import (
 )
 
 __all__ = [
+    "FILTER",
+    "INPUT",
     "NEEDED",
+    "OUTPUT",
     "WINDOWS",
     "DirectiveHardware",
     "DirectiveLayer",

@@ -16,6 +16,16 @@ LayerType = Literal["CONV", "DSCONV", "NGCONV", "TRCONV", "GEMM"]
 WINDOWS = {"Y": "R", "X": "S"}
 """Rows and columns -> the filter dimension that slides along them."""
 
+INPUT, FILTER, OUTPUT = "input", "filter", "output"
+"""MAESTRO's tensors."""
+_TENSORS: dict[LayerType, dict[str, str]] = {
+    "CONV": {INPUT: "CYX", FILTER: "KCRS", OUTPUT: "KYX"},
+    "TRCONV": {INPUT: "CYX", FILTER: "KCRS", OUTPUT: "KYX"},
+    "DSCONV": {INPUT: "CYX", FILTER: "CRS", OUTPUT: "CYX"},
+    "NGCONV": {INPUT: "GCYX", FILTER: "GKCRS", OUTPUT: "GKCYX"},
+    "GEMM": {INPUT: "MK", FILTER: "KN", OUTPUT: "MN"},
+}
+
 NEEDED: dict[LayerType, str] = {
     "CONV": "KCRSYX",
     "DSCONV": "CRSYX",
@@ -65,6 +75,15 @@ class DirectiveLayer(Model):
             if name not in self.dimensions:
                 raise ValueError(f"{self.type} needs dimension {name}")
         return self
+
+    @property
+    def tensors(self) -> dict[str, str]:
+        """Tensor -> letters of its dimensions. For an output, Y and X stand for its own rows and columns."""
+        table = dict(_TENSORS[self.type])
+        if self.type != "GEMM" and "N" in self.dimensions:
+            for name in (INPUT, OUTPUT):
+                table[name] = "N" + table[name]
+        return table
 
     def stride(self, dimension: str) -> int:
         return self.strides.get(dimension, 1)

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tilewright.conformability import Reason
-from tilewright.directives.program import WINDOWS, LayerType
+from tilewright.directives.program import FILTER, INPUT, OUTPUT, WINDOWS, LayerType
 from tilewright.errors import NotConformableError
 from tilewright.frozen import FrozenDict
 from tilewright.problem import Problem, Tensor
 from tilewright.structure import Structure, recognise
 
-INPUT, FILTER, OUTPUT = "input", "filter", "output"
-"""MAESTRO's tensors."""
 _GEMM = {"N": "M", "K": "K", "M": "N"}
 """MAESTRO multiplies input (M, K) by filter (K, N)."""
 _CONV = {"N": "N", "K": "K", "C": "C", "P": "Y", "Q": "X", "R": "R", "S": "S"}

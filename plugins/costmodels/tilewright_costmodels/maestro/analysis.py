@@ -6,11 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tilewright.conformability import Reason
-from tilewright.directives import DirectiveHardware, DirectiveLayer
-from tilewright.directives.roles import FILTER, INPUT, OUTPUT
+from tilewright.directives import FILTER, INPUT, OUTPUT, DirectiveHardware, DirectiveLayer
 from tilewright.errors import NotConformableError
 from tilewright_costmodels.maestro.levels import Level
-from tilewright_costmodels.maestro.operation import tensors
 from tilewright_costmodels.maestro.phases import Phase, phases_of
 from tilewright_costmodels.maestro.traffic import PhaseTraffic
 
@@ -69,7 +67,7 @@ class Analyst:
     def __init__(self, layer: DirectiveLayer, levels: tuple[Level, ...], hardware: DirectiveHardware) -> None:
         self.levels = levels
         self.hardware = hardware
-        self.tensors = tensors(layer)
+        self.tensors = layer.tensors
         self._known: dict[tuple[int, tuple[int, ...]], Analysis] = {}
 
     def analyse(self, depth: int, sizes: Sizes) -> Analysis:

@@ -10,14 +10,13 @@ import numpy as np
 from tilewright.architecture import Architecture, Memory
 from tilewright.batch import Bools, Floats, Ints, MappingBatch
 from tilewright.costmodel import Costs
-from tilewright.directives import WINDOWS, DirectiveLayer
+from tilewright.directives import FILTER, INPUT, OUTPUT, WINDOWS, DirectiveLayer
 from tilewright.directives.plan import Plan
-from tilewright.directives.roles import FILTER, INPUT, OUTPUT, Roles
+from tilewright.directives.roles import Roles
 from tilewright.legality import legal
 from tilewright.problem import Problem
 from tilewright_costmodels.maestro.figures import words_held
 from tilewright_costmodels.maestro.nests import NOWHERE, Nest, Nests
-from tilewright_costmodels.maestro.operation import tensors
 from tilewright_costmodels.maestro.recursion import Recursion, Sums, Wires
 from tilewright_costmodels.maestro.stages import Letters, Stage
 
@@ -163,7 +162,7 @@ def _energy(memory: Memory | None, reads: Ints | int, fills: Ints | int, updates
 
 
 def _letters(layer: DirectiveLayer, roles: Roles, problem: Problem) -> Letters:
-    table = tensors(layer)
+    table = layer.tensors
     names = tuple(sorted(set(table[INPUT] + table[FILTER])))
     index = {letter: number for number, letter in enumerate(names)}
     played = {roles.letters[name]: size for name, size in problem.dimensions.items()}

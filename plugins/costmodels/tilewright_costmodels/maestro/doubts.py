@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tilewright.conformability import Reason
-from tilewright.directives.roles import OUTPUT
+from tilewright.directives import OUTPUT
 from tilewright_costmodels.maestro.figures import Figures
 from tilewright_costmodels.maestro.operation import words_needed
 

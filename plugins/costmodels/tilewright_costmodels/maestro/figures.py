@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.conformability import Reason
-from tilewright.directives import WINDOWS, DirectiveHardware, DirectiveLayer
-from tilewright.directives.roles import FILTER, INPUT, OUTPUT
+from tilewright.directives import FILTER, INPUT, OUTPUT, WINDOWS, DirectiveHardware, DirectiveLayer
 from tilewright.errors import NotConformableError
 from tilewright_costmodels.maestro.analysis import Analysis, Analyst, Step
-from tilewright_costmodels.maestro.levels import Level, complete
-from tilewright_costmodels.maestro.operation import tensors
+from tilewright_costmodels.maestro.levels import Level, levels_of
 
 L1_ENERGY, L2_ENERGY = 1.68, 18.61
 """Energy of one access, in units of one MAC."""
@@ -159,7 +157,7 @@ class Figures:
 
 def figures_of(layer: DirectiveLayer, hardware: DirectiveHardware) -> Figures:
     """Analyse one layer. Raises NotConformableError with the reasons MAESTRO has to refuse it."""
-    levels = complete(layer, hardware)
+    levels = levels_of(layer, hardware)
     analysis = Analyst(layer, levels, hardware).analyse(0, dict(layer.dimensions))
     if not analysis.steps:
         reason = Reason(code="work", where=f"layer {layer.name}", message="the dataflow does no operation at all")
@@ -178,7 +176,7 @@ def figures_of(layer: DirectiveLayer, hardware: DirectiveHardware) -> Figures:
 
 def _tensor_figures(layer: DirectiveLayer, levels: tuple[Level, ...], analysis: Analysis) -> dict[str, TensorFigures]:
     result = {}
-    for name, dimensions in tensors(layer).items():
+    for name, dimensions in layer.tensors.items():
         words = words_held(layer, name)
         result[name] = TensorFigures(
             l1_read=analysis.counted_macs if name == OUTPUT else analysis.macs,
@@ -193,7 +191,7 @@ def _tensor_figures(layer: DirectiveLayer, levels: tuple[Level, ...], analysis: 
 
 def words_held(layer: DirectiveLayer, tensor: str) -> int:
     """Elements of a whole tensor as MAESTRO counts them: outputs regardless of strides."""
-    dimensions = tensors(layer)[tensor]
+    dimensions = layer.tensors[tensor]
     if tensor == OUTPUT:
         return math.prod(_unstrided_outputs(layer, d) for d in dimensions)
     return math.prod(layer.dimensions[d] for d in dimensions)

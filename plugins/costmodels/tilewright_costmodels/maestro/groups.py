@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from tilewright.batch import Bools, Ints
-from tilewright.directives.roles import OUTPUT
+from tilewright.directives import OUTPUT
 from tilewright_costmodels.maestro.stages import Stage, States, product, some
 
 

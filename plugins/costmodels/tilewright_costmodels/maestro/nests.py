@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from tilewright.batch import Bools, Ints, MappingBatch
 from tilewright.directives import DirectiveLayer, Map
+from tilewright.directives.completion import filled, inherited
 from tilewright.directives.plan import Plan
 from tilewright.directives.roles import Roles
 from tilewright.directives.shape import LevelShape, NestLoop, shape_of
 from tilewright.directives.translation import MAX_LEVELS
 from tilewright.errors import NotConformableError
-from tilewright_costmodels.maestro.levels import filled, inherited
 
 NOWHERE = -1
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.directives.roles import OUTPUT
+from tilewright.directives import OUTPUT
 from tilewright.frozen import FrozenDict
 from tilewright.report import LevelReport, Report, TensorCounts
 from tilewright_costmodels.maestro.doubts import doubts, overflows, shortages
