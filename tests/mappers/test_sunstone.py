@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sunstone_account import SunstoneAccount
 
 from tilewright.architecture import Architecture
 from tilewright.mapper import Budget, Task
@@ -101,7 +102,7 @@ def test_the_walk_through_of_the_thesis(model: str) -> None:
 
 @pytest.mark.parametrize("case", SMALL, ids=lambda case: f"{case['name']}-{case['l1_words']}")
 def test_it_does_not_lose_where_the_published_rules_were_measured(case: dict[str, Any]) -> None:
-    result = run("sunstone", space_of(case), whole=0)  # without trying everything in the end
+    result = run("sunstone", space_of(case), whole=0, rounds=1)  # without trying everything in the end
     assert result.value <= case["best_edp"] * (1 + 1e-9)
 
 
@@ -126,18 +127,16 @@ def test_it_equals_exhaustive(output: str, operands: list[str], sizes: dict[str,
             assert result.value <= best.value * (1 + 1e-9)
 
 
-def test_the_published_rules_lose_what_the_default_finds() -> None:
-    lost = {}
-    for case in SMALL:
-        paper = run("sunstone", space_of(case), principles="paper")
-        assert paper.value >= case["best_edp"] * (1 - 1e-9)
-        lost[f"{case['name']}-{case['l1_words']}"] = round(paper.value / case["best_edp"], 3)
-    assert {name: ratio for name, ratio in lost.items() if ratio > 1} == {
-        "conv1d_weights-16": 1.002,
-        "conv1d_weights-32": 1.003,
-        "mttkrp-16": 1.002,
-        "mttkrp-64": 1.006,
-    }
+@pytest.mark.parametrize("case", SMALL, ids=lambda case: f"{case['name']}-{case['l1_words']}")
+def test_the_published_rules_lose_what_they_are_known_to_lose(case: dict[str, Any]) -> None:
+    """By the account by which the authors' program was measured: 21 % twice, 11 % once, next to nothing elsewhere."""
+    space = space_of(case)
+    account = SunstoneAccount(space, case)
+    paper, sound = (
+        search(installed().make(MapperSpec, "sunstone", options), Task(space), account, Budget())
+        for options in ({"principles": "paper"}, {"whole": 0, "rounds": 1})
+    )
+    assert paper.value / sound.value == pytest.approx(case["published_loss"], abs=0.006)
 
 
 INTER = ("bottom_up", "top_down")

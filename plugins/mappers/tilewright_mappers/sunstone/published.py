@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from tilewright.batch import Bools, Floats, Ints, MappingBatch, Positions
 from tilewright.costmodel import Costs
 from tilewright.looporders import Prefix, ordering_trie, promising
 from tilewright.mapper import Run, Task
+from tilewright.mapspace import MapSpace
 from tilewright.problem import Problem
 from tilewright.spreading import Spreading
 from tilewright.tiling import leaves, tile_tree
@@ -62,8 +63,8 @@ class Reuse:
         return frozenset(d for d in prefix.loops if {(t, d) for t in able[d]} <= prefix.reuse)
 
     def kept(self, prefix: Prefix) -> set[int]:
-        """Tensors that stay over some loop of the order."""
-        return {t for t, d in prefix.reuse if d in self.full[t]}
+        """Tensors all of whose dimensions of reuse are in the order: the authors' program asks no more."""
+        return {t for t, dims in enumerate(self.full) if dims and dims <= set(prefix.loops)}
 
     def themes(self, intra: Intra) -> list[Theme]:
         if intra == "ordering_tiling_unrolling":
@@ -88,6 +89,7 @@ class Published:
     def __init__(self, task: Task, run: Run, orders: list[Positions], intra: Intra, inter: Inter) -> None:
         self.task, self.run, self.space = task, run, task.space
         self.orders, self.intra, self.inter = orders, intra, inter
+        self.alone: dict[int, MapSpace] = {}
         self.reuse = Reuse(task.problem)
 
     def search(self, keep: Bools) -> Steps:
@@ -196,13 +198,34 @@ class Published:
 
     def _tree(self, rows: Ints, slot: int, homes: Ints, keep: Bools, dims: tuple[int, ...]) -> Ints:
         for source in sorted({int(homes[d]) for d in dims} - {-1, slot}):
-            rows = tile_tree(self.space, rows, source, slot, [d for d in dims if homes[d] == source], keep)
+            rows = tile_tree(self._alone(slot), rows, source, slot, [d for d in dims if homes[d] == source], keep)
         return rows
 
     def _leaves(self, rows: Ints, slot: int, homes: Ints, keep: Bools, dims: tuple[int, ...]) -> Ints:
         for source in sorted({int(homes[d]) for d in dims} - {-1, slot}):
-            rows = leaves(self.space, rows, source, slot, [d for d in dims if homes[d] == source], keep)
+            rows = leaves(self._alone(slot), rows, source, slot, [d for d in dims if homes[d] == source], keep)
         return rows
+
+    def _alone(self, slot: int) -> MapSpace:
+        """The space in which only the memory right around a slot's loops has an end, and for a split none: a step asks
+        whether its tile fits the respective memory, and nothing of those further out."""
+        space = self.space
+        inside = space.skeleton.entries[space.slots[slot].entry].inside
+        if slot not in self.alone:
+            limited = inside if not space.slots[slot].spatial else None
+            clusters = tuple(
+                cluster.model_copy(
+                    update={
+                        "memories": tuple(
+                            memory if memory.name == limited else memory.model_copy(update={"capacity_words": None})
+                            for memory in cluster.memories
+                        )
+                    }
+                )
+                for cluster in space.architecture.clusters
+            )
+            self.alone[slot] = replace(space, architecture=space.architecture.model_copy(update={"clusters": clusters}))
+        return self.alone[slot]
 
     def _ordered(self, points: Points) -> Generator[MappingBatch, Costs, Floats]:
         """Every promising order of one block after another, from inside: each row goes on with its best."""

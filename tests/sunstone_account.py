@@ -1,0 +1,95 @@
+"""Sunstone's own account of energy and latency, for one array between two memories on the chip: what the published
+losses were measured by. Facts: every operand is read from L1 at each operation; a tile is reused only over the loops
+right outside of it, as its order says; a window's halo is saved along one dimension that is not split; outputs are read
+back but for the first time; latency is that of the operations or of L2's words. The order of each block is chosen
+from inside, whatever the mapping says."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.batch import MappingBatch
+from tilewright.costmodel import BatchEvaluator, Costs
+from tilewright.looporders import Prefix, ordering_trie, promising
+from tilewright.mapping import Mapping
+from tilewright.mapspace import MapSpace
+from tilewright.problem import Problem, Tensor
+from tilewright.report import Report
+
+Extents = NDArray[np.float64]
+
+
+class SunstoneAccount(BatchEvaluator):
+    """`edp` of mappings of a space with the slots DRAM, L2, X, Y, L1; valid where the tiles fit."""
+
+    def __init__(self, space: MapSpace, case: dict[str, Any]) -> None:
+        self.problem: Problem = space.problem
+        self.space, self.case = space, case
+        self.orders = promising(ordering_trie(space.problem))
+        self.known: dict[bytes, float] = {}
+
+    def evaluate_batch(self, batch: MappingBatch) -> Costs:
+        trips = self.space.trips(batch)
+        values = np.full(len(batch), np.inf)
+        for index in np.flatnonzero(self.space.fits(batch)):
+            dram, l2, across, down, l1 = trips[index, :5].astype(np.float64)
+            key = np.stack([l1, across * down, l2]).tobytes()
+            if key not in self.known:
+                self.known[key] = self._edp(l1, across * down, l2, dram)
+            values[index] = self.known[key]
+        return Costs(np.isfinite(values), values, np.where(np.isfinite(values), 1.0, np.inf))
+
+    def explain(self, mapping: Mapping) -> Report:
+        raise NotImplementedError
+
+    def _edp(self, l1: Extents, split: Extents, l2: Extents, dram: Extents) -> float:
+        case, macs = self.case, float(np.prod(l1 * split * l2 * dram))
+        energy = 2.2 * macs + case["l1_pj"] * macs * (len(self.problem.tensors) + 1)
+        latency = macs / float(np.prod(split))
+        none = np.ones_like(split)
+        for tile, across, here, outer, inner_pj, outer_pj, bandwidth in (
+            (l1, split, l2, dram, case["l1_pj"], case["l2_pj"], case["l2_bandwidth"]),
+            (l1 * split * l2, none, dram, none, case["l2_pj"], case["dram_pj"], np.inf),
+        ):
+            options = []
+            for order in self.orders:
+                added, words = 0.0, 0.0
+                for number, tensor in enumerate(self.problem.tensors):
+                    filled = self._filled(number, tensor, order, tile, across, here, outer)
+                    shared = float(np.prod(across[self._absent(tensor)]))
+                    read, drained = filled / shared, 0.0
+                    if tensor.role == "output":
+                        drained = read
+                        read -= self._words(tensor, tile * across * here * outer)
+                    added += inner_pj * read * shared + outer_pj * (read + drained)
+                    words += read
+                slowed = max(latency, words / bandwidth)
+                options.append(((energy + added) * slowed, energy + added, slowed))
+            _, energy, latency = min(options)
+        return float(energy * latency)
+
+    def _filled(
+        self, number: int, tensor: Tensor, order: Prefix, tile: Extents, across: Extents, here: Extents, outer: Extents
+    ) -> float:
+        """Words written into all copies of the inner memory."""
+        extent, loops = tile.copy(), across * here * outer
+        for _, dim in (pair for pair in order.reuse if pair[0] == number):
+            if dim in self._absent(tensor):
+                loops[dim] /= here[dim]
+            elif all(across[other] == 1 for other in self._window(tensor, dim)):
+                loops[dim] /= here[dim]
+                extent[dim] *= here[dim]
+        return self._words(tensor, extent) * float(np.prod(loops))
+
+    def _absent(self, tensor: Tensor) -> list[int]:
+        return [d for d, name in enumerate(self.problem.dimension_names) if name not in tensor.dimensions]
+
+    def _window(self, tensor: Tensor, dim: int) -> list[int]:
+        names = self.problem.dimension_names
+        return [names.index(n) for rank in tensor.projection if names[dim] in rank.terms for n in rank.terms]
+
+    def _words(self, tensor: Tensor, extent: Extents) -> float:
+        names = self.problem.dimension_names
+        ranks = [1 + sum(c * (extent[names.index(n)] - 1) for n, c in rank.terms.items()) for rank in tensor.projection]
+        return float(np.prod(ranks))
