@@ -13,7 +13,7 @@ import pytest
 from command import Command
 
 from tilewright import library
-from tilewright.cli.mapping import ObjectiveName, _method
+from tilewright.cli.mapping import ObjectiveName, method_of
 from tilewright.mapper import Budget
 from tilewright.network import map_workload
 from tilewright.search import Progress
@@ -46,7 +46,7 @@ def test_processes_find_what_one_finds_in_the_same_order(tilewright: Command, tm
 
 def test_processes_tell_how_far_they_are() -> None:
     """The watcher hears of layers while they are searched, and never less than before."""
-    method = _method(
+    method = method_of(
         "eyeriss", None, "random", None, "timeloop", None, ObjectiveName.edp, Budget(seconds=1.0, evaluations=10**7), 0
     )
     seen: dict[str, list[int]] = {}
