@@ -89,21 +89,30 @@ def matrix(
         for layer in map_workload(workload, contender.method, watcher, jobs=jobs, cache=cache):
             done += 1
             cancelled = cancelled or (layer.result is not None and layer.result.stop == "cancelled")
-            yield _cell(contender, layer, judges)
+            cell, interrupted = _cell(contender, layer, judges)
+            yield cell
+            if interrupted:
+                return
         if cancelled or done < count:
             return
 
 
-def _cell(contender: Contender, layer: MappedLayer, judges: Sequence[Judge]) -> Cell:
+def _cell(contender: Contender, layer: MappedLayer, judges: Sequence[Judge]) -> tuple[Cell, bool]:
+    """The priced layer, and whether Ctrl-C came meanwhile; what is then not priced says so."""
     best = None if layer.result is None else layer.result.best
     if best is None or layer.report is None or contender.method is None:
-        return Cell(contender, layer)
+        return Cell(contender, layer), False
     architecture = contender.method.constraints.shape(contender.method.architecture)
-    own = layer.report
-    prices = tuple(
-        own if judge.name == contender.guide else price(judge, layer.distinct, architecture, best) for judge in judges
-    )
-    return Cell(contender, layer, prices)
+    prices: list[Report] = []
+    interrupted = False
+    for judge in judges:
+        try:
+            own = layer.report if judge.name == contender.guide else None
+            prices.append(own or price(judge, layer.distinct, architecture, best))
+        except KeyboardInterrupt:
+            interrupted = True
+            prices.append(_refusal(judge, layer.distinct.problem, TilewrightError("interrupted")))
+    return Cell(contender, layer, tuple(prices)), interrupted
 
 
 def price(judge: Judge, distinct: DistinctProblem, architecture: Architecture, mapping: Mapping) -> Report:

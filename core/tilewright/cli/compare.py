@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -73,7 +73,7 @@ def compare_command(
     ]
     standing = Standing(network, arch, objective.value, contenders, judges, output)
     cache = None if no_cache else ResultCache(default_folder())
-    with _watching(network, contenders) as watch:
+    with _watching(network, contenders) as watch, suppress(KeyboardInterrupt):
         for cell in matrix(network, contenders, judges, watch, jobs=jobs, cache=cache):
             standing.add(cell)
     standing.finish()

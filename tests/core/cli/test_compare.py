@@ -70,6 +70,13 @@ class Unwilling(ScalarEvaluator):
         raise RuntimeError("splash")
 
 
+class Slow(Unwilling):
+    """Somebody presses Ctrl-C while it prices."""
+
+    def explain(self, mapping: Mapping) -> Report:
+        raise KeyboardInterrupt
+
+
 @pytest.fixture
 def strangers() -> Iterator[Registry]:
     registry = installed()
@@ -79,6 +86,7 @@ def strangers() -> Iterator[Registry]:
         MapperSpec(name="crashing", summary="", factory=lambda options: Crashing()),
         MapperSpec(name="needy", summary="", factory=lambda options: Crashing(), needs=("no_such_module",), hint="no"),
         CostModelSpec(name="unwilling", summary="", factory=lambda options: Unwilling()),
+        CostModelSpec(name="slow", summary="", factory=lambda options: Slow()),
         CostModelSpec(name="absent", summary="", factory=lambda options: Unwilling(), needs=("no_such_module",)),
     ):
         registry.add(spec, "stranger")
@@ -180,6 +188,18 @@ def test_an_interruption_keeps_what_is_done(
     assert len(list(tmp_path.glob("*_timeloop.yaml"))) == 3 and (tmp_path / "compare.csv").is_file()
 
 
+def test_an_interruption_while_pricing_keeps_the_mapping(
+    tilewright: Command, layers: Path, strangers: Registry, tmp_path: Path
+) -> None:
+    ran = tilewright(
+        "compare", layers, *WORDS, "--mappers", "local", "--models", "timeloop,slow", "--json", "-o", tmp_path
+    )  # fmt: skip
+    assert ran.code == 1 and not ran.data["complete"]
+    (row,) = ran.data["rows"]
+    assert row["prices"][0]["valid"] and "interrupted" in row["prices"][1]["reasons"][0]["message"]
+    assert (tmp_path / row["mapping_file"]).is_file()
+
+
 @pytest.mark.parametrize(
     ("mappers", "models", "said"),
     [
@@ -192,3 +212,14 @@ def test_an_interruption_keeps_what_is_done(
 def test_wrong_calls_say_what_is_wrong(tilewright: Command, layers: Path, mappers: str, models: str, said: str) -> None:
     ran = tilewright("compare", layers, *WORDS, "--mappers", mappers, "--models", models)
     assert ran.code == 2 and said in ran.err and "Traceback" not in ran.err
+
+
+def test_the_manuals_example_is_accepted_by_all_its_models(tilewright: Command) -> None:
+    example = Path(__file__).parents[3] / "examples" / "three_layers.workload.yaml"
+    ran = tilewright(
+        "compare", example, "--arch", "union_edge", "--evaluations", "500", "--no-cache",
+        "--mappers", "gamma", "--models", "maestro,timeloop", "--json",
+    )  # fmt: skip
+    assert ran.code == 0, ran.err
+    for layer in ("conv_3x3", "conv_1x1", "gemm"):
+        assert all(price["valid"] for price in rows(ran)[layer, "gamma", "maestro"]["prices"])
