@@ -8,13 +8,10 @@ from typing import Any
 
 from tilewright.conformability import Reason
 from tilewright.directives import FILTER, INPUT, OUTPUT, WINDOWS, DirectiveHardware, DirectiveLayer
+from tilewright.directives.tiles import L1_ENERGY, L2_ENERGY, NJ_PER_MAC
 from tilewright.errors import NotConformableError
 from tilewright_costmodels.maestro.analysis import Analysis, Analyst, Step
 from tilewright_costmodels.maestro.levels import Level, levels_of
-
-L1_ENERGY, L2_ENERGY = 1.68, 18.61
-"""Energy of one access, in units of one MAC."""
-NJ_PER_MAC = 0.00023
 
 Figure = int | float | None
 

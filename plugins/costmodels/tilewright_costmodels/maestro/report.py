@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.directives import OUTPUT
+from tilewright.directives.tiles import L1_ENERGY, L2_ENERGY, NJ_PER_MAC
 from tilewright.frozen import FrozenDict
 from tilewright.report import LevelReport, Report, TensorCounts
 from tilewright_costmodels.maestro.doubts import doubts, overflows, shortages
-from tilewright_costmodels.maestro.figures import L1_ENERGY, L2_ENERGY, NJ_PER_MAC, Figures
+from tilewright_costmodels.maestro.figures import Figures
 
 PJ_PER_MAC = NJ_PER_MAC * 1000
 
