@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilewright.adapter import Adapter, InputSet, Translator
+from tilewright.directives.tiles import tiled
 from tilewright.errors import InputError, NotConformableError, PluginError, TilewrightError, UnknownNameError
 from tilewright.losses import Loss, simplified
 from tilewright.plugin import AdapterSpec
@@ -92,6 +93,9 @@ def convert(files: Sequence[Path], source: str, target: str, registry: Registry,
                     inputs = adapter.parse(files)
                     warnings += inputs.warnings
                     continue
+                if here == CORE:
+                    inputs = _known(adapter, inputs)
+                    warnings += [warning for warning in inputs.warnings if warning not in warnings]
                 found, dropped = (
                     _render(adapter, name, inputs, lossy)
                     if here == CORE
@@ -115,6 +119,14 @@ def write_files(folder: Path, files: Mapping[str, str]) -> list[Path]:
     except OSError as error:
         raise InputError(f"cannot write to {folder}: {error}") from None
     return paths
+
+
+def _known(adapter: Adapter, inputs: InputSet) -> InputSet:
+    """Directives as tiles for an adapter that knows none. Raises NotConformableError: they are no tiles."""
+    if inputs.directives is None or adapter.expressible(replace(inputs, warnings=())):
+        return inputs
+    tiles = tiled(inputs.directives)
+    return InputSet(tiles.problem, tiles.architecture, tiles.mapping, warnings=tiles.warnings)
 
 
 def _render(adapter: Adapter, name: str, inputs: InputSet, lossy: bool) -> tuple[dict[str, str], tuple[Loss, ...]]:

@@ -40,7 +40,7 @@ def test_recorded_layers_that_are_tiles_cost_the_same_as_mappings() -> None:
         ours: Any = MaestroModel(faithful=True).bind(tiles.problem, tiles.architecture).explain(tiles.mapping)
         same = ours.valid and ours.cycles == theirs.runtime_cycles and ours.columns["num_macs"] == theirs.num_macs
         seen["same" if same else "other"] += 1
-    assert seen == {"same": 145, "other": 9, "diagonal": 16, "operation": 2}
+    assert seen == {"same": 144, "other": 10, "diagonal": 16, "operation": 2}
 
 
 @settings(max_examples=150, deadline=None)

@@ -152,8 +152,9 @@ def _hardware(architecture: Architecture, result: Outline) -> None:
         if fanout.size > 1 and fanout.axis not in ("X", "Y"):
             result.refuse("axis", where, f"fans out along {fanout.axis}; Timeloop has X and Y")
         wires = fanout.network
-        if wires.bandwidth_words_per_cycle is not None or wires.latency_cycles:
-            result.refuse("network", where, "its wires have a bandwidth or a latency; Timeloop's have none")
+        for what, value in (("bandwidth", wires.bandwidth_words_per_cycle), ("latency", wires.latency_cycles)):
+            if value:
+                result.refuse("network", where, f"its wires have a {what} of {value}; Timeloop's have none")
         if cluster.is_virtual and wires != Network():
             result.refuse(
                 "network", where, "wires with energies below a virtual cluster; Timeloop's are below memories"

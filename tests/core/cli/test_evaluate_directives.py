@@ -40,3 +40,32 @@ def test_directives_that_are_no_tiles_are_refused_by_them(tilewright: Command, t
     words = ["evaluate", "--from", "maestro", tmp_path / "case.m", tmp_path / "hardware.m", "--model", "timeloop"]
     (result,) = tilewright(*words, "--json").data["results"]
     assert not result["valid"] and result["reasons"][0]["code"] == "diagonal"
+
+
+def test_tiles_are_converted_into_any_notation_and_back(tilewright: Command, tmp_path: Path) -> None:
+    """MAESTRO to Timeloop (which has no place for wires) and to our own files; those price as MAESTRO's do, and go back
+    into MAESTRO's words."""
+    write(next(case for case in load("cases") if case["id"] == "hand_003"), tmp_path)
+    files = [tmp_path / "case.m", tmp_path / "hardware.m"]
+    for notation in ("timeloop", "timeloop_v4", "tilewright"):
+        words = ["convert", *files, "--from", "maestro", "--to", notation, "-o", tmp_path / notation]
+        ran = tilewright(*words, "--lossy")
+        assert ran.code == 0 and ("dropped network" in ran.err) == notation.startswith("timeloop"), ran.err
+    ours = sorted((tmp_path / "tilewright").iterdir())
+    words = ["evaluate", "--from", "tilewright", *ours, "--model", "maestro", "--json"]
+    assert tilewright(*words).data["results"][0]["cycles"] == 49
+    theirs = sorted((tmp_path / "timeloop").iterdir())
+    words = ["convert", *theirs, "--from", "timeloop", "--to", "maestro", "-o", tmp_path / "again"]
+    ran = tilewright(*words)
+    assert ran.code == 0, ran.err
+    text = next((tmp_path / "again" / "data" / "mapping").iterdir()).read_text()
+    assert "TemporalMap(2,2) N;\n   TemporalMap(2,2) K;\n   SpatialMap(1,1) M;" in text
+
+
+def test_what_is_no_tile_is_not_converted(tilewright: Command, tmp_path: Path) -> None:
+    write(
+        next(case for case in load("cases") if any(sum(s for s, *_ in level) > 1 for level in case["levels"])), tmp_path
+    )
+    words = ["convert", tmp_path / "case.m", tmp_path / "hardware.m", "--from", "maestro", "--to", "tilewright"]
+    ran = tilewright(*words)
+    assert ran.code == 2 and "[diagonal]" in ran.err
