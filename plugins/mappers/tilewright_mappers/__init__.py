@@ -138,7 +138,7 @@ class SunstoneOptions(BaseModel):
     width: int = Field(default=50, ge=1, le=100_000, description="candidates that go on from one step to the next")
     tries: int = Field(default=500, ge=1, le=1_000_000, description="candidates made at one step")
     rounds: int = Field(default=2, ge=1, le=10, description="rounds, each with twice as many candidates as before")
-    whole: int = Field(default=500_000, ge=0, description="spaces of so many factorisations are searched whole, too")
+    whole: int = Field(default=100_000, ge=0, description="spaces of so many factorisations are searched whole, too")
 
 
 class ExhaustiveOptions(BaseModel):

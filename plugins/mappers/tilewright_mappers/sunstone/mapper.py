@@ -37,7 +37,7 @@ class SunstoneMapper:
     width: int = 50
     tries: int = 500
     rounds: int = 2
-    whole: int = 500_000
+    whole: int = 100_000
 
     def search(self, task: Task, run: Run) -> Proposals:
         orders = choices_of_order(task.space)
