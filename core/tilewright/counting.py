@@ -24,6 +24,8 @@ Ints = NDArray[np.int64]
 
 MAX_STATES = 20_000_000
 """States of the count that fit in memory."""
+MAX_INDEX = 2**28
+"""Largest value of an index of three or more terms that is enumerated, one bit each."""
 
 
 def divisors(number: int) -> list[int]:
@@ -52,6 +54,66 @@ def prime_powers(number: int) -> list[tuple[int, int]]:
             powers.append((prime, power))
         prime += 1
     return [*powers, (rest, 1)] if rest > 1 or not powers else powers
+
+
+def distinct_values(terms: Sequence[tuple[int, int]]) -> int:
+    """How many different values the affine index c1*a1 + c2*a2 + ... takes; terms are (coefficient, extent), a < extent.
+
+    Strides and dilations leave holes, which the bounding box counts and this does not. Up to two terms by a closed
+    form (QuickFlow, section IV-A), more by enumeration.
+
+    >>> distinct_values([(2, 4), (1, 3)]), distinct_values([(4, 3), (1, 2)])
+    (9, 6)
+
+    Raises:
+        ValueError: a coefficient or an extent below 1.
+        SpaceTooLargeError: more than two terms, and the largest value exceeds MAX_INDEX.
+    """
+    if any(coefficient < 1 or extent < 1 for coefficient, extent in terms):
+        raise ValueError(f"coefficients and extents are at least 1; got {list(terms)}")
+    turning = [(coefficient, extent) for coefficient, extent in terms if extent > 1]
+    common = math.gcd(*(coefficient for coefficient, _ in turning))
+    turning = [(coefficient // common, extent) for coefficient, extent in turning]
+    if len(turning) < 2:
+        return math.prod(extent for _, extent in turning)
+    if len(turning) == 2:
+        (m, a), (n, b) = turning
+        if a <= n or b <= m:  # no value comes twice
+            return a * b
+        return m * (a - 1) + n * (b - 1) - (m - 1) * (n - 1) + 1
+    return _enumerated(turning)
+
+
+def _enumerated(terms: Sequence[tuple[int, int]]) -> int:
+    """Bit v of a number stands for the value v."""
+    largest = sum(coefficient * (extent - 1) for coefficient, extent in terms)
+    if largest > MAX_INDEX:
+        raise SpaceTooLargeError(f"an index of {len(terms)} terms reaches {largest}; too many values to enumerate")
+    values = 1
+    for coefficient, extent in terms:
+        done = 1
+        while done < extent:  # twice as many, as long as that is not too many
+            more = min(done, extent - done)
+            values |= values << coefficient * more
+            done += more
+    return values.bit_count()
+
+
+def count_unpruned(sizes: Sequence[int], levels: int, memories: int) -> int:
+    """Mappings without any rule, valid or not, as QuickFlow counts them (section III-D): every order of all loops of
+    every memory, times every way to spread the prime factors over the levels.
+
+    `levels`: all of them; `memories`: those with loops in time. `MapSpace.size` counts less: orders that differ in loops
+    of one trip are one there, and fanouts and rules bound it.
+
+    >>> count_unpruned([4, 3], levels=2, memories=1)  # 2! * C(3, 1) * C(2, 1)
+    12
+    """
+    orders = math.factorial(len(sizes)) ** memories
+    factors = (
+        math.comb(power + levels - 1, levels - 1) for size in sizes for prime, power in prime_powers(size) if prime > 1
+    )
+    return orders * math.prod(factors)
 
 
 def count_mappings(sizes: Sequence[int], slots: Sequence[Slot], bound: int) -> int:

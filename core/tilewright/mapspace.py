@@ -21,12 +21,13 @@ from tilewright.architecture import Architecture, Memory
 from tilewright.batch import Bools, Ints, MappingBatch, Positions
 from tilewright.conformability import Reason, Verdict
 from tilewright.constraints import Factors, Variant
-from tilewright.counting import count_mappings, prime_powers
+from tilewright.counting import count_mappings
 from tilewright.errors import InputError, InvalidMappingError, NoValidMappingError
 from tilewright.factoring import EXACT, Factoring
 from tilewright.legality import fits, legality
 from tilewright.looporders import OrderTable, arrange, by_rank, count_orders
 from tilewright.mapping import Mapping
+from tilewright.neighbours import Moves
 from tilewright.problem import Problem, Tensor
 from tilewright.skeleton import Skeleton
 
@@ -376,26 +377,11 @@ class MapSpace:
         """
         batch = of if isinstance(of, MappingBatch) else self._pack(of)
         trips = self.trips(batch)
-        moved, origin, grown = [trips[:0]], [np.zeros(0, dtype=np.int64)], [np.zeros((0, 2), dtype=np.int64)]
-        for dim, size in enumerate(self.problem.sizes):
-            factors = [
-                prime**k for prime, most in prime_powers(size) if prime > 1 for k in range(1, most + 1 if powers else 2)
-            ]
-            for factor, (a, b) in itertools.product(factors, itertools.permutations(range(len(self.slots)), 2)):
-                if self.slots[b].highest[dim] == 1:
-                    continue
-                rows = np.flatnonzero(trips[:, a, dim] % factor == 0)
-                after = trips[rows]
-                after[:, a, dim] //= factor
-                after[:, b, dim] *= factor
-                good = self.allowed(after, a, dim) & self.allowed(after, b, dim)
-                moved.append(after[good])
-                origin.append(rows[good])
-                grown.append(np.tile(np.array([[b, dim]], dtype=np.int64), (int(good.sum()), 1)))
-        new, source = np.concatenate(moved), np.concatenate(origin)
+        moves = Moves.of(self, powers=powers)
+        new, source, move = moves.apply(trips)
         temporal, spatial = self.tiles(new)
         order = batch.order[source]
-        self._reorder(order, new, np.concatenate(grown))
+        self._reorder(order, new, np.column_stack([moves.target[move], moves.dimension[move]]))
         return MappingBatch(self.problem, self.skeleton, temporal, spatial, order, batch.keep[source]), source
 
     def allowed(self, trips: Ints, index: int, dim: int) -> Bools:

@@ -1,0 +1,79 @@
+"""Counting against enumeration: values of affine indices, sizes of map spaces."""
+
+import itertools
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tilewright import counting
+from tilewright.architecture import Architecture, Cluster, Compute, Fanout, Memory
+from tilewright.counting import count_unpruned, distinct_values
+from tilewright.errors import SpaceTooLargeError
+from tilewright.mapspace import MapSpace
+from tilewright.problem import Problem
+from tilewright.testing.strategies import problems
+
+
+def listed(terms: list[tuple[int, int]]) -> int:
+    """How many values there are, one by one."""
+    ranges = [range(0, coefficient * extent, coefficient) for coefficient, extent in terms]
+    return len({sum(values) for values in itertools.product(*ranges)})
+
+
+def test_the_closed_count_of_two_terms_is_the_enumerated_one() -> None:
+    """All strides, dilations and extents up to 12."""
+    for stride, dilation in itertools.product(range(1, 13), repeat=2):
+        for outputs, weights in itertools.product(range(1, 13), repeat=2):
+            terms = [(stride, outputs), (dilation, weights)]
+            assert distinct_values(terms) == listed(terms), terms
+
+
+@given(st.lists(st.tuples(st.integers(1, 30), st.integers(1, 7)), max_size=4))
+def test_any_number_of_terms(terms: list[tuple[int, int]]) -> None:
+    count = distinct_values(terms)
+    assert count == listed(terms)
+    box = 1 + sum(coefficient * (extent - 1) for coefficient, extent in terms)
+    assert count <= min(box, math.prod(extent for _, extent in terms))
+
+
+def test_large_counts_are_exact() -> None:
+    assert distinct_values([(2**31, 2**40), (1, 2**40)]) == (2**40 - 1) * 2**31 + 2**40
+    assert distinct_values([(3, 10**6), (6, 10**6), (9, 10**6)]) == 1 + (1 + 2 + 3) * (10**6 - 1)
+
+
+def test_what_cannot_be_counted_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        distinct_values([(0, 3)])
+    monkeypatch.setattr(counting, "MAX_INDEX", 1000)
+    with pytest.raises(SpaceTooLargeError, match="3 terms reaches 1094"):
+        distinct_values([(1, 100), (5, 100), (5, 101), (7, 1)])
+
+
+def test_a_map_space_is_as_large_as_published() -> None:
+    """QuickFlow, section III-D: five levels, four of them memories, six dimensions of five factors: beyond 10**21."""
+    assert count_unpruned([32] * 6, levels=5, memories=4) == math.factorial(6) ** 4 * math.comb(9, 4) ** 6 > 10**21
+    assert count_unpruned([2 * 3 * 5 * 7 * 11] * 6, levels=5, memories=4) > 10**21
+
+
+@given(problems(max_dimensions=4, max_macs=300))
+def test_the_formula_counts_the_factors_of_a_space_that_nothing_bounds(problem: Problem) -> None:
+    def memory(name: str) -> Memory:
+        return Memory(name=name, read_energy_pj=1, write_energy_pj=1)
+
+    wide = Fanout(size=2**20)
+    architecture = Architecture(
+        name="wide",
+        clusters=(
+            Cluster(name="Far", memories=(memory("far"),)),
+            Cluster(name="Near", memories=(memory("near"),), fanout=wide),
+        ),
+        compute=Compute(energy_per_operation_pj=1),
+    )
+    space = MapSpace.of(problem, architecture)
+    assert [slot.spatial for slot in space.slots] == [False, False, True]
+    count = count_unpruned(space.problem.sizes, levels=3, memories=2)
+    orders = math.factorial(len(space.problem.sizes)) ** 2
+    assert count == space.factorizations * orders
+    assert space.size <= count
