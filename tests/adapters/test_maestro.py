@@ -190,3 +190,20 @@ def test_sizes_by_name_constants_comments_and_copied_dataflows(tmp_path: Path) -
     ]
     assert second.levels == first.levels and second.cluster_sizes == (2,)
     assert program.hardware.num_pes == 1
+
+
+@pytest.mark.parametrize("case", [case for case in SOUND if case["hardware_file"] is None], ids=lambda case: case["id"])
+def test_hardware_of_the_command_line_is_given_as_options(case: dict[str, Any], tmp_path: Path) -> None:
+    options = hardware_of(case).model_dump(exclude_none=True)
+    (report,) = MaestroModel(faithful=True, **options).explain_directives(read(case, tmp_path))
+    assert differences(report.model_dump()["columns"], case["columns"]) == []
+
+
+def test_pes_outside_clusters_are_warned_of(tmp_path: Path) -> None:
+    case = next(case for case in REJECTS if case["name"] == "PEs not multiple of cluster")
+    mapping = tmp_path / "case.m"
+    mapping.write_text(case["mapping_file"])
+    program = MaestroAdapter().parse([mapping]).directives
+    assert program is not None
+    (report,) = MaestroModel(num_pes=16).explain_directives(program)
+    assert report.valid and "1 of 16 PEs are in no cluster of 3; MAESTRO passes over them" in report.warnings

@@ -61,12 +61,18 @@ class MaestroOptions(BaseModel):
     simd_lanes: int | None = Field(
         default=None, ge=1, description="MACs per PE and cycle for MAESTRO's own files, which cannot say it"
     )
+    num_pes: int | None = Field(default=None, ge=1, description="PEs, instead of those in MAESTRO's hardware file")
+    l1_size: int | None = Field(default=None, ge=1, description="the same for the elements of an L1")
+    l2_size: int | None = Field(default=None, ge=1, description="the same for the elements of the L2")
+    noc_bandwidth: int | None = Field(default=None, ge=1, description="the same for the network, elements per cycle")
+    noc_latency: int | None = Field(default=None, ge=0, description="the same for the network's latency, cycles")
+    offchip_bandwidth: int | None = Field(default=None, ge=1, description="the same for DRAM, elements per cycle")
 
 
 def _maestro(options: MaestroOptions) -> CostModel:
     from tilewright_costmodels.maestro.model import MaestroModel
 
-    return MaestroModel(faithful=options.faithful, simd_lanes=options.simd_lanes)
+    return MaestroModel(options.faithful, **options.model_dump(exclude={"faithful"}, exclude_none=True))
 
 
 class TimeloopBinaryOptions(BaseModel):

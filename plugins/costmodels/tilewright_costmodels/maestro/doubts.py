@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from tilewright.conformability import Reason
@@ -21,6 +22,9 @@ def doubts(figures: Figures) -> Iterator[str]:
         if moved < needed:
             way = "up to" if name == OUTPUT else "down from"
             yield f"MAESTRO sends {moved} elements of the {name} {way} L2; any execution needs {needed}"
+    pes, clusters = figures.hardware.num_pes, math.prod(layer.cluster_sizes)
+    if pes % clusters:
+        yield f"{pes % clusters} of {pes} PEs are in no cluster of {clusters}; MAESTRO passes over them"
     if len(layer.levels) > 1:
         yield "the CSV's energy leaves out this layer's L1 accesses, as MAESTRO does with 2 levels or more"
 

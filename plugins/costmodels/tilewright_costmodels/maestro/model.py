@@ -17,9 +17,10 @@ from tilewright_costmodels.maestro.report import report_of
 class MaestroModel:
     """Data-centric analysis (docs/maestro.md gives the rules and where they differ from truth)."""
 
-    def __init__(self, faithful: bool = False, simd_lanes: int | None = None) -> None:
+    def __init__(self, faithful: bool = False, **hardware: int) -> None:
+        """`hardware`: fields of `DirectiveHardware` that replace those of programs of directives."""
         self.faithful = faithful
-        self.simd_lanes = simd_lanes
+        self.hardware = hardware
 
     def bind(self, problem: Problem, architecture: Architecture) -> MaestroEvaluator:
         """Raises NotConformableError: the problem is no layer of MAESTRO, or the memories are not L2 and L1."""
@@ -32,9 +33,7 @@ class MaestroModel:
     def _layers(self, program: DirectiveProgram) -> Iterator[Report]:
         l1_accesses: int | None = None
         batched: dict[str, bool] = {}
-        hardware = program.hardware
-        if self.simd_lanes is not None:
-            hardware = hardware.model_copy(update={"simd_lanes": self.simd_lanes})
+        hardware = program.hardware.model_copy(update=self.hardware)
         for layer in program.layers:
             has_batch = "N" in layer.dimensions and layer.type != "GEMM"
             first_has = batched.setdefault(layer.type, has_batch)
