@@ -109,8 +109,14 @@ def _pieces(size: int, perfect: bool) -> st.SearchStrategy[int]:
 
 
 @st.composite
-def cases(draw: st.DrawFn, roomy: bool = True, perfect: bool = False, most: int = 4) -> Case:
+def cases(
+    draw: st.DrawFn,
+    roomy: bool = True,
+    perfect: bool = False,
+    most: int = 4,
+    strides: tuple[int, ...] = (1, 1, 2, 3),
+) -> Case:
     """A problem, an array and a few mappings over one skeleton."""
-    problem, architecture = draw(layers()), draw(arrays(roomy))
+    problem, architecture = draw(layers(strides)), draw(arrays(roomy))
     found = draw(st.lists(tilings(problem, architecture, perfect), min_size=1, max_size=most))
     return problem, architecture, found
