@@ -126,6 +126,7 @@ GEMM = "Network n {\n Layer A {\n Type: GEMM\n Dimensions { M: 4, N: 6, K: 8 }\n
         (GEMM.replace("M: 4", "M: 4, M: 5") + "\n}", 4, "given twice"),
         (GEMM + "\n} more", 7, "nothing may follow"),
         (GEMM.replace("(1,1)", "(MTile,1)") + "\n}", 5, "'MTile' is no constant"),
+        ("Dataflow {\n SpatialMap(1,1) M;\n}", 1, "begins with Network, found 'Dataflow'"),
         ("Constant MTile 2\n" + GEMM.replace("(1,1)", "(MTle,1)") + "\n}", 6, "did you mean 'MTile'"),
         (GEMM.replace("(1,1)", "(Sz(Q),1)") + "\n}", 5, "'Q' is no dimension of this layer"),
         (GEMM.replace("GEMM", "BMM") + "\n}", 3, "no batched matrix product"),
@@ -169,6 +170,29 @@ def test_words_of_older_hardware_files(tmp_path: Path) -> None:
     program = MaestroAdapter().parse([mapping, hardware]).directives
     assert program is not None
     assert program.hardware == DirectiveHardware(num_pes=256, l1_size=256, l2_size=4096, noc_bandwidth=64)
+
+
+def test_ways_of_writing_that_shipped_files_have(tmp_path: Path) -> None:
+    """Blanks before parentheses, missing commas and colons, names of digits, sizes of clusters by name, comments at the
+    end of any line, and after the network."""
+    path = tmp_path / "case.m"
+    path.write_text(
+        "Constant Len 12; // of a sequence\n\nNetwork 0 { // first\n\tLayer CONV_1\t{ //good\n"
+        "Type: CONV \nDimensions { N: Len, K 64, C:3 R: 3, S:3,Y:8 ,X:8 }\nDataflow {\n"
+        "TemporalMap (16,16) K; // TemporalMap(4,4) K;\n SpatialMap(Sz(R), 1) Y;Cluster(Sz(S), P);\n"
+        "\tSpatialMap(1,1) X;\n SpatialMap(1,1) S; TemporalMap(Sz(R),Sz(R)) R }\n} //end\n}\n\n//Accelerator {\n//  PE { NumPEs: 128 }\n//}\n"
+    )
+    program = MaestroAdapter().parse([path]).directives
+    assert program is not None
+    (layer,) = program.layers
+    assert (program.name, layer.name, layer.cluster_sizes) == ("0", "CONV_1", (3,))
+    assert dict(layer.dimensions) == {"N": 12, "K": 64, "C": 3, "R": 3, "S": 3, "Y": 8, "X": 8}
+    assert [[str(each) for each in level] for level in layer.levels] == [
+        ["TemporalMap(16,16) K", "SpatialMap(3,1) Y"],
+        ["SpatialMap(1,1) X", "SpatialMap(1,1) S", "TemporalMap(3,3) R"],
+    ]
+    (report,) = MaestroModel(num_pes=12).explain_directives(program)
+    assert report.valid
 
 
 def test_sizes_by_name_constants_comments_and_copied_dataflows(tmp_path: Path) -> None:

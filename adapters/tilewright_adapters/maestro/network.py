@@ -44,7 +44,10 @@ class NetworkReader:
         words = self.words
         while words.next == "Constant":
             self._constant()
-        words.expect("Network")
+        if words.next != "Network":
+            message = f"a mapping file begins with Network, found '{words.next}'"
+            raise words.error(message, hint="a Dataflow stands inside a Layer, and that inside a Network")
+        words.take()
         name = words.take()
         words.expect("{")
         while words.next != "}":
@@ -190,5 +193,6 @@ FileKind = Literal["mapping", "hardware"]
 
 
 def kind_of(words: Words) -> FileKind:
-    """A mapping file opens with Network or Constant."""
-    return "mapping" if words.next in ("Network", "Constant") else "hardware"
+    """A mapping file opens with Network or Constant; what opens with another of its words is a piece of one."""
+    parts = ("Network", "Constant", "Layer", "Dataflow", "Type", "Dimensions")
+    return "mapping" if words.next in parts else "hardware"
