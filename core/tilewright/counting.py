@@ -109,7 +109,7 @@ def count_unpruned(sizes: Sequence[int], levels: int, memories: int) -> int:
     >>> count_unpruned([4, 3], levels=2, memories=1)  # 2! * C(3, 1) * C(2, 1)
     12
     """
-    orders = math.factorial(len(sizes)) ** memories
+    orders: int = math.factorial(len(sizes)) ** memories
     factors = (
         math.comb(power + levels - 1, levels - 1) for size in sizes for prime, power in prime_powers(size) if prime > 1
     )
