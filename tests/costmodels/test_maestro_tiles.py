@@ -77,6 +77,7 @@ CONV = {"K": 4, "C": 4, "R": 3, "S": 3, "Y": 6, "X": 6}
         ("CONV", CONV, [(True, 1, 1, "K"), (False, 4, 1, "Y")], "tile", "2 outputs wide"),
         ("CONV", CONV, [(True, 1, 1, "R")], "tile", "cuts the filter"),
         ("CONV", CONV, [(True, 1, 1, "K"), (False, 2, 1, "Y")], "tile", "narrower"),
+        ("CONV", CONV | {"Y": 2}, [(True, 1, 1, "K")], "work", "no output"),
         ("TRCONV", CONV, [(True, 1, 1, "K")], "operation", "TRCONV"),
     ],
 )

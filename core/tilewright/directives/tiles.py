@@ -83,6 +83,8 @@ def _strangers(layer: DirectiveLayer, hardware: DirectiveHardware) -> Iterator[R
         yield Reason(
             code="operation", where=where, message=f"{layer.type} has no problem of ours with the same figures"
         )
+    if not layer.macs:
+        yield Reason(code="work", where=where, message="its filter is larger than its input: it has no output")
     if hardware.simd_lanes != 1:
         yield Reason(code="lanes", where=where, message=f"{hardware.simd_lanes} MACs per PE: no directive says which")
 
