@@ -83,7 +83,6 @@ def search(
     The loop acts between batches, and between the pieces in which large ones are priced. Ctrl-C ends the search, not
     the program (`cancelled`); a mapper or a model that crashes ends it with `failed` and a PluginError in `error`.
     """
-    _warm_up(evaluator, task)
     bounder = evaluator if isinstance(evaluator, Bounder) else None
     loop = _Loop(task, evaluator, Run(np.random.default_rng(seed), budget, clock, bounder), watch)
     cpu = time.process_time()
@@ -131,6 +130,8 @@ class _Loop:
         proposals: Proposals | None = None
         ended: tuple[Stop, TilewrightError | None]
         try:
+            _warm_up(self.evaluator, self.task)
+            self.run.started = self.run.clock()
             proposals = mapper.search(self.task, self.run)
             ended = self._drive(proposals), None
         except KeyboardInterrupt:

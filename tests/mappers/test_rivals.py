@@ -71,6 +71,8 @@ class Watched:
         self.batches, self.best = 0, np.inf
 
     def evaluate_batch(self, batch: MappingBatch) -> Costs:
+        if not len(batch):  # to warm up
+            return self.evaluator.evaluate_batch(batch)
         if self.batches == self.interrupted_at:
             raise KeyboardInterrupt
         self.batches += 1
