@@ -15,29 +15,33 @@ Case = tuple[Problem, Architecture, list[Mapping]]
 
 @st.composite
 def layers(draw: st.DrawFn, strides: tuple[int, ...] = (1, 1, 2, 3)) -> Problem:
-    """Matrix products, convolutions, depthwise ones."""
-    kind = draw(st.sampled_from(["gemm", "conv2d", "conv2d", "depthwise_conv2d"]))
+    """Matrix products, convolutions in one or two dimensions, depthwise ones; with batch or without."""
+    kind = draw(st.sampled_from(["gemm", "conv", "conv", "depthwise_conv"]))
+    axes = draw(st.sampled_from([("PR", "QS"), ("PR", "QS"), ("QS",)]))
     size = st.sampled_from([1, 2, 3, 4, 5, 6, 8, 12])
     if kind == "gemm":
         sizes = {name: draw(size) for name in "MNK"}
         ranks = {"input": ["M", "K"], "weight": ["K", "N"], "output": ["M", "N"]}
     else:
-        names = "NKCPQ" if kind == "conv2d" else "NGPQ"
-        sizes = {name: draw(size) for name in names} | {name: draw(st.sampled_from([1, 2, 3])) for name in "RS"}
-        down, right = (draw(st.sampled_from(strides)) for _ in "PQ")
-        channels = {"conv2d": ("C", ["K", "C"], "K"), "depthwise_conv2d": ("G", ["G"], "G")}[kind]
+        batch = draw(st.sampled_from([[], ["N"]]))
+        into, out = (["C"], ["K"]) if kind == "conv" else (["G"], ["G"])
+        both = ["K", "C"] if kind == "conv" else ["G"]
+        sizes = {name: draw(size) for name in (*batch, *both)}
+        sizes |= {axis[0]: draw(size) for axis in axes} | {axis[1]: draw(st.sampled_from([1, 2, 3])) for axis in axes}
+        windows = [f"{draw(st.sampled_from(strides))}*{position} + {window}" for position, window in axes]
         ranks = {
-            "input": ["N", channels[0], f"{down}*P + R", f"{right}*Q + S"],
-            "weight": [*channels[1], "R", "S"],
-            "output": ["N", channels[2], "P", "Q"],
+            "input": [*batch, *into, *windows],
+            "weight": [*both, *(window for _, window in axes)],
+            "output": [*batch, *out, *(position for position, _ in axes)],
         }
+        kind += f"{len(axes)}d"
     tensors = [{"name": role[0].upper(), "role": role, "projection": ranks[role]} for role in ranks]
     return Problem.model_validate({"name": "layer", "operation": kind, "dimensions": sizes, "tensors": tensors})
 
 
 @st.composite
 def arrays(draw: st.DrawFn, roomy: bool = True) -> Architecture:
-    """DRAM or none, L2, one or two fanouts, PEs with L1 and lanes."""
+    """DRAM or none, L2, one to four fanouts, PEs with L1 and lanes."""
 
     def memory(name: str) -> dict[str, Any]:
         words = None if roomy or name == "D" else draw(st.integers(10, 2000))
@@ -58,6 +62,8 @@ def arrays(draw: st.DrawFn, roomy: bool = True) -> Architecture:
         {"name": "Row", "fanout": {"size": draw(fanout), "axis": "Y"}},
         {"name": "PE", "memories": siblings("L1"), "fanout": {"size": draw(st.sampled_from([1, 1, 2]))}},
     ]
+    for name in ("Column", "Lane")[: draw(st.sampled_from([0, 0, 1, 2]))]:
+        clusters.insert(-1, {"name": name, "fanout": {"size": draw(fanout)}})
     if draw(st.booleans()):
         bandwidth = draw(st.sampled_from([None, 1, 5]))
         clusters.insert(0, {"name": "D", "memories": [memory("D") | {"read_bandwidth_words_per_cycle": bandwidth}]})
