@@ -60,7 +60,7 @@ def shape_of(loops: Sequence[NestLoop], roles: Roles) -> tuple[LevelShape, ...]:
     drafts = [_Draft()]
     for index, loop in enumerate(loops):
         letter, draft = loop.letter, drafts[-1]
-        if letter in WINDOWS.values() and roles.type != "GEMM":
+        if roles.is_window(letter):
             message = "is cut outside L1; MAESTRO wants filters whole there (a split one needs a diagonal)"
             raise refusal("window", f"dimension {roles.dimension(letter)}", message)
         more_splits = any(later.spatial for later in loops[index:])

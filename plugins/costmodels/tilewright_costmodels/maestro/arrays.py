@@ -69,7 +69,7 @@ class ArrayPricer:
 
     def _alike(self, batch: MappingBatch, temporal: Ints, spatial: Ints) -> Iterator[tuple[Ints, list[Nest], Ints]]:
         """Chunks of rows whose nests have as many levels: (rows, kinds of nests, kind of each row)."""
-        found = [(nest, rows) for nest, rows in self.nests.sort(batch, temporal, spatial) if nest is not None]
+        found = self.nests.sort(batch, temporal, spatial)
         for levels in sorted({nest.levels for nest, _ in found}):
             same = [(nest, rows) for nest, rows in found if nest.levels == levels]
             nests = [nest for nest, _ in same]

@@ -18,6 +18,8 @@ from tilewright.directives.translation import MAX_LEVELS
 from tilewright.errors import NotConformableError
 
 NOWHERE = -1
+MOST_KINDS = 20_000
+"""Kinds of nests that are remembered."""
 
 
 @dataclass(frozen=True)
@@ -53,24 +55,44 @@ class Nests:
         self.letters = {letter: index for index, letter in enumerate(letters)}
         self._known: dict[tuple[object, ...], Nest | None] = {}
 
-    def sort(self, batch: MappingBatch, temporal: Ints, spatial: Ints) -> list[tuple[Nest | None, Ints]]:
-        """(kind, rows of the batch); None: MAESTRO has no directives for these.
+    def sort(self, batch: MappingBatch, temporal: Ints, spatial: Ints) -> list[tuple[Nest, Ints]]:
+        """(kind, rows of the batch); rows that MAESTRO has no directives for are left out.
 
         Args:
             temporal, spatial: trips [n, entry, dimension].
         """
+        rows = np.flatnonzero(self._filters_whole(batch, temporal, spatial))
+        if not len(rows):
+            return []
+        if len(rows) < len(batch):
+            batch, temporal, spatial = batch.take(rows), temporal[rows], spatial[rows]
+        if len(self._known) > MOST_KINDS:
+            self._known.clear()
         codes = _codes(batch, temporal, spatial, self._inner(batch))
         _, first, kind = np.unique(_numbered(list(codes.values())), return_index=True, return_inverse=True)
-        order = np.argsort(kind, kind="stable")
-        parts = np.split(order, np.cumsum(np.bincount(kind, minlength=len(first)))[:-1])
+        parts = np.split(np.argsort(kind, kind="stable"), np.cumsum(np.bincount(kind))[:-1])
         skeleton = tuple((entry.target, entry.holds) for entry in batch.skeleton.entries)
         found = []
-        for row, rows in zip(first.tolist(), parts, strict=True):
+        for row, part in zip(first.tolist(), parts, strict=True):
             key = (skeleton, *((name, int(code[row])) for name, code in codes.items() if code[row]))
             if key not in self._known:
                 self._known[key] = self._nest(batch, row, temporal[row] > 1, spatial[row] > 1)
-            found.append((self._known[key], rows))
+            nest = self._known[key]
+            if nest is not None:
+                found.append((nest, rows[part]))
         return found
+
+    def _filters_whole(self, batch: MappingBatch, temporal: Ints, spatial: Ints) -> Bools:
+        """Whether no filter is cut outside L1 [n]: most of what has no directives, told without looking at loops."""
+        names = batch.problem.dimension_names
+        cut = [d for d, name in enumerate(names) if self.roles.is_window(self.roles.letters[name])]
+        last = np.zeros(len(batch), dtype=np.int64)
+        for entry in self._inner(batch):
+            last[batch.keep[:, entry].any(axis=1)] = entry
+        entries = np.arange(temporal.shape[1])
+        steps = (temporal[:, :, cut] > 1).any(axis=2) & (entries <= last[:, None])
+        splits = (spatial[:, :, cut] > 1).any(axis=2) & (entries < last[:, None])
+        return np.asarray(~(steps | splits).any(axis=1))
 
     def _inner(self, batch: MappingBatch) -> list[int]:
         """Entries that may hold in L1."""
