@@ -83,13 +83,41 @@ class Reuse:
         return (*(d for d in self.dims if d not in prefix.loops), *reversed(prefix.loops))
 
 
+@dataclass(frozen=True)
+class Group:
+    """Levels that the paper takes for one, a buffer in parts: their loops, innermost first, and the splits around."""
+
+    loops: tuple[int, ...]
+    splits: tuple[int, ...]
+
+
+def groups(space: MapSpace) -> list[Group]:
+    """Innermost first; siblings of one cluster with no split between them are one buffer in parts."""
+    homes = {memory.name: cluster.name for cluster in space.architecture.clusters for memory in cluster.memories}
+
+    def cluster(level: Level) -> str | None:
+        inside = None if level.loops is None else space.skeleton.entries[space.slots[level.loops].entry].inside
+        return homes.get(inside or "")
+
+    found: list[Group] = []
+    before: Level | None = None
+    for level in levels_of(space):
+        loops = () if level.loops is None else (level.loops,)
+        if before is not None and not before.splits and cluster(before) and cluster(before) == cluster(level):
+            found[-1] = Group((*found[-1].loops, *loops), level.splits)
+        else:
+            found.append(Group(loops, level.splits))
+        before = level
+    return found
+
+
 class Published:
     """One task's search."""
 
     def __init__(self, task: Task, run: Run, orders: list[Positions], intra: Intra, inter: Inter) -> None:
         self.task, self.run, self.space = task, run, task.space
         self.orders, self.intra, self.inter = orders, intra, inter
-        self.alone: dict[int, MapSpace] = {}
+        self.alone: dict[tuple[str, ...], MapSpace] = {}
         self.reuse = Reuse(task.problem)
 
     def search(self, keep: Bools) -> Steps:
@@ -98,12 +126,13 @@ class Published:
         dims = len(start.home)
         plain = np.tile(np.arange(dims, dtype=np.int8), (1, len(self.space.skeleton), 1))
         points = Points(start.start, plain, keep[None])
-        levels = levels_of(self.space)
-        around = [level.loops for level in levels[1:]]
+        levels = groups(self.space)
+        around = [level.loops[0] for level in levels[1:]]
         plan = list(zip(levels[:-1], around, strict=True))
         if self.inter == "top_down":
             plan.reverse()
         for level, source in plan[:-1]:
+            yield from priced(self.space, points, self.task.objective, self.run)  # something, if time runs out
             points = self._grown(points, level, self._homes(start.home, source))
         if not plan:
             yield from self._ordered(points)
@@ -121,7 +150,7 @@ class Published:
         """Where a level takes its factors: from outside, or, top-down, from the loops around it."""
         return home if self.inter == "bottom_up" or source is None else np.full_like(home, source)
 
-    def _grown(self, points: Points, level: Level, homes: Ints) -> Points:
+    def _grown(self, points: Points, level: Group, homes: Ints) -> Points:
         parts = [points.take(slice(0, 0))]
         for index in range(len(points)):
             if self.run.exhausted:
@@ -129,15 +158,17 @@ class Published:
             row, keep = points.trips[index : index + 1], points.keep[index]
             for trips, order in self._children(row, level, homes, keep):
                 orders = np.repeat(points.order[index : index + 1], len(trips), axis=0)
-                if order is not None and level.loops is not None:
-                    outer = max((slot for slot in range(level.loops) if not self.space.slots[slot].spatial), default=0)
+                if order is not None and level.loops:
+                    outer = max(
+                        (slot for slot in range(level.loops[-1]) if not self.space.slots[slot].spatial), default=0
+                    )
                     orders[:, self.space.slots[outer].entry] = order
                 kept = np.broadcast_to(keep, (len(trips), *keep.shape))
                 parts.append(Points(trips, orders, kept))
         return _unique(Points.join(parts))
 
     def _children(
-        self, row: Ints, level: Level, homes: Ints, keep: Bools
+        self, row: Ints, level: Group, homes: Ints, keep: Bools
     ) -> Iterator[tuple[Ints, tuple[int, ...] | None]]:
         every = tuple(self.reuse.dims)
         if not level.splits:
@@ -155,13 +186,13 @@ class Published:
                     tiles = self._tiled(row, level, homes, keep, theme.frozen)
                     yield self._unrolled(tiles, level, homes, keep, dims, relaxed), theme.order
 
-    def _fits_exactly(self, row: Ints, level: Level, homes: Ints, keep: Bools, themes: list[Theme]) -> bool:
+    def _fits_exactly(self, row: Ints, level: Group, homes: Ints, keep: Bools, themes: list[Theme]) -> bool:
         return any(
             len(self._unrolled(row, level, homes, keep, dims, False)) for theme in themes for dims in theme.unroll
         )
 
     def _unrolled(
-        self, rows: Ints, level: Level, homes: Ints, keep: Bools, dims: tuple[int, ...], relaxed: bool
+        self, rows: Ints, level: Group, homes: Ints, keep: Bools, dims: tuple[int, ...], relaxed: bool
     ) -> Ints:
         """Splits that use a fanout exactly; where there is none for the first, nothing, or, if relaxed, the fullest."""
         for number, slot in enumerate(reversed(level.splits)):
@@ -185,47 +216,61 @@ class Published:
         whole = tree[:, slot].prod(axis=1)
         return np.asarray(tree[(whole == (self.space.slots[slot].most or 1)) & (mine * mine >= whole)])
 
-    def _tiled(self, rows: Ints, level: Level, homes: Ints, keep: Bools, frozen: tuple[frozenset[int], ...]) -> Ints:
+    def _tiled(self, rows: Ints, level: Group, homes: Ints, keep: Bools, frozen: tuple[frozenset[int], ...]) -> Ints:
         """Tiles grown as far as they fit, frozen dimensions last."""
-        if level.loops is None:
+        if not level.loops:
             return rows
         parts = [rows[:0]]
         for still in frozen:
-            free = tuple(d for d in self.reuse.dims if d not in still)
-            grown = self._leaves(rows, level.loops, homes, keep, free)
-            parts.append(self._leaves(grown, level.loops, homes, keep, tuple(self.reuse.dims)))
+            grown = rows
+            for dims in (tuple(d for d in self.reuse.dims if d not in still), tuple(self.reuse.dims)):
+                for slot in level.loops:  # all into the innermost part, as the authors, if the rules let it
+                    grown = self._leaves(grown, slot, homes, keep, dims)
+            parts.append(grown)
         return np.unique(np.concatenate(parts), axis=0)
 
     def _tree(self, rows: Ints, slot: int, homes: Ints, keep: Bools, dims: tuple[int, ...]) -> Ints:
         for source in sorted({int(homes[d]) for d in dims} - {-1, slot}):
-            rows = tile_tree(self._alone(slot), rows, source, slot, [d for d in dims if homes[d] == source], keep)
+            rows = tile_tree(self._alone(slot, keep), rows, source, slot, [d for d in dims if homes[d] == source], keep)
         return rows
 
     def _leaves(self, rows: Ints, slot: int, homes: Ints, keep: Bools, dims: tuple[int, ...]) -> Ints:
         for source in sorted({int(homes[d]) for d in dims} - {-1, slot}):
-            rows = leaves(self._alone(slot), rows, source, slot, [d for d in dims if homes[d] == source], keep)
+            rows = leaves(self._alone(slot, keep), rows, source, slot, [d for d in dims if homes[d] == source], keep)
         return rows
 
-    def _alone(self, slot: int) -> MapSpace:
-        """The space in which only the memory right around a slot's loops has an end, and for a split none: a step asks
-        whether its tile fits the respective memory, and nothing of those further out."""
-        space = self.space
-        inside = space.skeleton.entries[space.slots[slot].entry].inside
-        if slot not in self.alone:
-            limited = inside if not space.slots[slot].spatial else None
-            clusters = tuple(
-                cluster.model_copy(
-                    update={
-                        "memories": tuple(
-                            memory if memory.name == limited else memory.model_copy(update={"capacity_words": None})
-                            for memory in cluster.memories
-                        )
-                    }
+    def _alone(self, slot: int, keep: Bools) -> MapSpace:
+        """The space in which only the memory right around a slot's loops has an end: a tile has to fit the respective
+        memory, and nothing is asked of those further out. (Where that memory does not keep every tensor, the next ones
+        that keep the others belong to it.)"""
+        if self.space.slots[slot].spatial:
+            return self.space
+        limited = self._around(slot, keep)
+        if limited not in self.alone:
+            clusters = []
+            for cluster in self.space.architecture.clusters:
+                memories = tuple(
+                    each if each.name in limited else each.model_copy(update={"capacity_words": None})
+                    for each in cluster.memories
                 )
-                for cluster in space.architecture.clusters
-            )
-            self.alone[slot] = replace(space, architecture=space.architecture.model_copy(update={"clusters": clusters}))
-        return self.alone[slot]
+                clusters.append(cluster.model_copy(update={"memories": memories}))
+            architecture = self.space.architecture.model_copy(update={"clusters": tuple(clusters)})
+            self.alone[limited] = replace(self.space, architecture=architecture)
+        return self.alone[limited]
+
+    def _around(self, slot: int, keep: Bools) -> tuple[str, ...]:
+        """The memories, from a slot outwards, that keep every tensor together."""
+        architecture, entries = self.space.architecture, self.space.skeleton.entries
+        names: list[str] = []
+        covered = np.zeros(keep.shape[1], dtype=np.bool_)
+        for entry in range(self.space.slots[slot].entry - 1, -1, -1):
+            if covered.all():
+                break
+            if keep[entry].any():
+                cluster = architecture.clusters[architecture.cluster_index[entries[entry].target]]
+                names += entries[entry].memories or [memory.name for memory in cluster.memories]
+                covered |= keep[entry]
+        return tuple(names)
 
     def _ordered(self, points: Points) -> Generator[MappingBatch, Costs, Floats]:
         """Every promising order of one block after another, from inside: each row goes on with its best."""
@@ -247,6 +292,8 @@ class Published:
 
 
 def _unique(points: Points) -> Points:
+    if not len(points):
+        return points
     flat = np.concatenate([points.trips.reshape(len(points), -1), points.order.reshape(len(points), -1)], axis=1)
     _, first = np.unique(flat, axis=0, return_index=True)
     return points.take(np.sort(first))
