@@ -158,8 +158,9 @@ class _Loop:
                 if reason:
                     return reason
                 batch = proposals.send(costs)
-        except StopIteration:
-            return "finished"
+        except StopIteration:  # done, or so polite as to stop when the time is over
+            in_time = self.run.remaining_seconds > 0 or self.run.lower_bound is not None
+            return "finished" if in_time else "deadline"
 
     def _evaluate(self, proposed: MappingBatch | Sequence[Mapping]) -> Costs:
         """Price a batch, a piece at a time, so that a slow model cannot pass the deadline by much."""

@@ -1,5 +1,6 @@
 """The driver: whatever ends a search, the best mapping so far is returned with the reason."""
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -233,3 +234,14 @@ def test_a_watcher_is_told_after_every_batch() -> None:
 
     assert [each.evaluated for each in seen] == [10, 20, 30]
     assert seen[-1].best == result.value and seen[0].best >= seen[-1].best
+
+
+def test_a_mapper_that_ends_because_the_time_is_over_is_not_done() -> None:
+    def polite(task: Task, run: Run) -> Proposals:
+        yield task.space.sample(run.rng, 10)
+        while not run.exhausted:
+            pass
+
+    ticks = itertools.count()
+    assert run(polite, Budget(seconds=100), clock=lambda: float(next(ticks))).stop == "deadline"
+    assert run(thrice(None), Budget(seconds=100)).stop == "finished"
