@@ -74,7 +74,7 @@ def arrays(draw: st.DrawFn, roomy: bool = True) -> Architecture:
 
 @st.composite
 def tilings(draw: st.DrawFn, problem: Problem, architecture: Architecture, perfect: bool = False) -> Mapping:
-    """One of the problem on the array; filters are whole outside L1, most of the time."""
+    """One of the problem on the array; filters are whole outside L1 or cut in space, most of the time."""
     everything = list(problem.tensor_names)
     slots: list[tuple[str, list[str] | None, int]] = []
     for cluster in architecture.clusters:
@@ -94,7 +94,7 @@ def tilings(draw: st.DrawFn, problem: Problem, architecture: Architecture, perfe
         for name in draw(st.permutations(list(tile)))[: draw(st.sampled_from([1, 1, 1, 2]))] if room > 1 else []:
             able = [size for size in range(1, temporal[name] + 1)
                     if -(-temporal[name] // size) <= room and not (perfect and temporal[name] % size)]  # fmt: skip
-            if name not in fixed:
+            if name not in fixed or draw(st.booleans()):
                 spatial[name] = draw(st.sampled_from(able))
                 room //= -(-temporal[name] // spatial[name])
         if last:  # what is left is done in time

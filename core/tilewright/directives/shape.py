@@ -29,6 +29,8 @@ class LevelShape:
         tiles: letter -> index of the loop whose tile it takes; letters of `order` without one stay whole.
         clusters: index of the loop in space, whose trips are the sub-clusters; None: there is one.
         folded: index of the loop in time over the same letter, whose tile the loop in space must divide.
+        diagonal: Y or X where the split is over R or S: each sub-cluster takes the rows or columns that its piece of
+            the filter meets, in a second SpatialMap.
     """
 
     order: tuple[str, ...]
@@ -36,6 +38,7 @@ class LevelShape:
     tiles: Mapping[str, int]
     clusters: int | None
     folded: int | None
+    diagonal: str | None = None
 
 
 @dataclass
@@ -55,17 +58,19 @@ def shape_of(loops: Sequence[NestLoop], roles: Roles) -> tuple[LevelShape, ...]:
         loops: outermost first, those of one trip left out.
 
     Raises:
-        NotConformableError: a filter cut outside L1, a letter that would need two loops in one level.
+        NotConformableError: a filter cut in time outside L1, or in space under a stride; a letter that would need two
+            loops in one level.
     """
     drafts = [_Draft()]
     for index, loop in enumerate(loops):
         letter, draft = loop.letter, drafts[-1]
-        if roles.is_window(letter):
-            message = "is cut outside L1; MAESTRO wants filters whole there (a split one needs a diagonal)"
-            raise refusal("window", f"dimension {roles.dimension(letter)}", message)
+        partner = _partner(loop, roles)
         more_splits = any(later.spatial for later in loops[index:])
-        split = None if draft.split is None else loops[draft.split].letter
-        if split is not None and (more_splits or letter in draft.order or letter == split):
+        split = None if draft.split is None else loops[draft.split]
+        taken = split is not None and (
+            more_splits or letter in draft.order or letter in (split.letter, _partner(split, roles))
+        )
+        if taken or partner in draft.order:
             draft = _Draft()
             drafts.append(draft)
         if loop.spatial:
@@ -79,10 +84,26 @@ def shape_of(loops: Sequence[NestLoop], roles: Roles) -> tuple[LevelShape, ...]:
     return tuple(_level(draft, loops, roles) for draft in drafts)
 
 
+def _partner(loop: NestLoop, roles: Roles) -> str | None:
+    """Y or X for a loop over R or S, None for any other. Raises NotConformableError: no directives cut a filter so."""
+    if not roles.is_window(loop.letter):
+        return None
+    where = f"dimension {roles.dimension(loop.letter)}"
+    if not loop.spatial:
+        raise refusal("window", where, "steps outside L1; MAESTRO wants filters whole in time")
+    partner = next(name for name, window in WINDOWS.items() if window == loop.letter)
+    if roles.strides.get(partner, 1) != 1:
+        raise refusal("window", where, "is split under a stride; MAESTRO's diagonals are those of stride 1")
+    return partner
+
+
 def _level(draft: _Draft, loops: Sequence[NestLoop], roles: Roles) -> LevelShape:
-    split = _idle(draft, roles) if draft.split is None else loops[draft.split].letter
-    order = tuple(draft.order) if split in draft.order else (*draft.order, split)
-    return LevelShape(order, split, draft.tiles, draft.split, draft.folded)
+    if draft.split is None:
+        split, diagonal = _idle(draft, roles), None
+    else:
+        split, diagonal = loops[draft.split].letter, _partner(loops[draft.split], roles)
+    order = [*draft.order, *(letter for letter in (diagonal, split) if letter and letter not in draft.order)]
+    return LevelShape(tuple(order), split, draft.tiles, draft.split, draft.folded, diagonal)
 
 
 def _idle(draft: _Draft, roles: Roles) -> str:

@@ -96,40 +96,63 @@ def _rests(layer: DirectiveLayer) -> Iterator[str]:
             yield f"layer {layer.name}: {layer.dimensions[letter] - needed} of {letter} that no window reaches are left out"
 
 
+def _diagonal(level: CompleteLevel) -> tuple[Map, Map] | None:
+    """The directives on a window's position and on its filter dimension where both are spatial."""
+    spatial = {each.dimension: each for each in level.maps if each.spatial}
+    pairs = ((spatial.get(letter), spatial.get(window)) for letter, window in WINDOWS.items())
+    return next(((each, piece) for each, piece in pairs if each is not None and piece is not None), None)
+
+
 def _faults(layer: DirectiveLayer, level: CompleteLevel) -> Iterator[Reason]:
     """Directives of a level that are no tiles."""
+    pair = None if layer.type == "GEMM" else _diagonal(level)
     if sum(each.spatial for each in level.maps) > 1:
-        names = ", ".join(str(each) for each in level.maps if each.spatial)
-        yield Reason(code="diagonal", where=f"layer {layer.name}", message=f"{names}: sub-clusters lie on a diagonal")
+        message = "sub-clusters lie on a diagonal" if pair is None else _diagonal_fault(layer, level, *pair)
+        if message:
+            names = ", ".join(str(each) for each in level.maps if each.spatial)
+            yield Reason(code="diagonal", where=f"layer {layer.name}", message=f"{names}: {message}")
+            return
     for each in level.maps:
-        covers = each.size >= level.sizes[each.dimension]
-        if each.dimension not in layer.dimensions or covers:
-            continue
-        message = None
-        if layer.type != "GEMM" and each.dimension in WINDOWS.values():
-            message = "cuts the filter, whose tiles then share no tile of outputs"
-        elif layer.type != "GEMM" and each.dimension in WINDOWS:
-            outputs = _outputs(layer, each)
-            if outputs < 1:
-                message = f"is narrower than the {layer.dimensions[WINDOWS[each.dimension]]} of a window"
-            elif each.offset not in _offsets(layer, each, outputs):
-                message = f"is {outputs} outputs wide and does not go on after {' or '.join(map(str, _offsets(layer, each, outputs)))}"
-        elif each.size != each.offset:
-            message = "overlaps" if each.offset < each.size else "leaves gaps"
+        message = None if pair and each in pair else _fault(layer, level, each)
         if message:
             yield Reason(code="tile", where=f"layer {layer.name}", message=f"{each} {message}")
 
 
-def _outputs(layer: DirectiveLayer, each: Map) -> int:
+def _diagonal_fault(layer: DirectiveLayer, level: CompleteLevel, each: Map, piece: Map) -> str | None:
+    """Sub-clusters take equal pieces of the filter, and of the input just what these meet for the same outputs."""
+    filter_size, pieces = level.sizes[piece.dimension], level.sizes[piece.dimension] // piece.size
+    if layer.stride(each.dimension) != 1:
+        return "a diagonal under a stride"
+    if piece.offset != piece.size or filter_size % piece.size or pieces > level.sub_clusters:
+        return f"the filter's {filter_size} are not cut into equal pieces, one for a sub-cluster"
+    outputs = level.sizes[each.dimension] - filter_size + 1
+    if each.offset != piece.size or each.size != outputs + piece.size - 1:
+        return f"its pieces do not meet the same {outputs} outputs"
+    return None
+
+
+def _fault(layer: DirectiveLayer, level: CompleteLevel, each: Map) -> str | None:
+    if each.dimension not in layer.dimensions or each.size >= level.sizes[each.dimension]:
+        return None
+    if layer.type == "GEMM" or each.dimension not in (*WINDOWS, *WINDOWS.values()):
+        return None if each.size == each.offset else "overlaps" if each.offset < each.size else "leaves gaps"
+    if each.dimension not in WINDOWS:
+        return "cuts the filter, whose tiles then share no tile of outputs"
+    window, stride = level.sizes[WINDOWS[each.dimension]], layer.stride(each.dimension)
+    outputs = _outputs(layer, level, each)
+    if outputs < 1:
+        return f"is narrower than the {window} of a window"
+    # under strides wider than windows inner tiles follow one another in MAESTRO's way
+    offsets = sorted({outputs * stride, outputs * min(stride, window)}, reverse=True)
+    if each.offset not in offsets:
+        return f"is {outputs} outputs wide and does not go on after {' or '.join(map(str, offsets))}"
+    return None
+
+
+def _outputs(layer: DirectiveLayer, level: CompleteLevel, each: Map) -> int:
     """Rows or columns of results that a tile gives; tiles of strided layers are those that MAESTRO rounded."""
-    window, stride = layer.dimensions[WINDOWS[each.dimension]], layer.stride(each.dimension)
+    window, stride = level.sizes[WINDOWS[each.dimension]], layer.stride(each.dimension)
     return (each.size - window + stride) // stride if each.size >= window else 0
-
-
-def _offsets(layer: DirectiveLayer, each: Map, outputs: int) -> list[int]:
-    """By how much tiles of so many outputs follow one another; under strides wider than windows also MAESTRO's way."""
-    window, stride = layer.dimensions[WINDOWS[each.dimension]], layer.stride(each.dimension)
-    return sorted({outputs * stride, outputs * min(stride, window)}, reverse=True)
 
 
 def _problem(layer: DirectiveLayer) -> Problem:
@@ -185,12 +208,13 @@ def _mapping(layer: DirectiveLayer, levels: tuple[CompleteLevel, ...]) -> Mappin
     entries: list[dict[str, Any]] = [{"target": "DRAM", "keep": tensors, "temporal_tile_sizes": tile}]
     for number, level in enumerate(levels):
         temporal, spatial, order = dict(tile), dict(tile), []
+        pair = None if layer.type == "GEMM" else _diagonal(level)
         for each in level.maps:
             name = _name(each.dimension, layer)
             if name not in tile:
                 continue
             order.append(name)
-            size = _tile(layer, level, each, tile[name])
+            size = tile[name] if pair and each is pair[0] else _tile(layer, level, each, tile[name])
             spatial[name] = size
             temporal[name] = min(tile[name], size * level.sub_clusters) if each.spatial else size
         order += [name for name in tile if name not in order]
@@ -208,5 +232,5 @@ def _tile(layer: DirectiveLayer, level: CompleteLevel, each: Map, incoming: int)
     if each.size >= level.sizes[each.dimension]:
         return incoming
     if layer.type != "GEMM" and each.dimension in WINDOWS:
-        return min(_outputs(layer, each), incoming)
+        return min(_outputs(layer, level, each), incoming)
     return min(each.size, incoming)

@@ -27,18 +27,20 @@ def directives_of(
     """The layer and the part of the hardware that the mapping uses. The mapping is legal.
 
     Raises:
-        NotConformableError: tensors sent separately, bypassed or unevenly held, a filter cut outside L1, a dimension that would need
-            two loops in one level, a fold that is not full.
+        NotConformableError: tensors sent separately, bypassed or unevenly held; a filter cut in time outside L1, or in
+            space under a stride or unequally; a dimension that would need two loops in one level; a fold that is not full.
     """
     _check_unicast(mapping)
     outside, lanes = _outside(problem, mapping, plan)
     shapes = shape_of([NestLoop(roles.letters[loop.dimension], loop.spatial) for loop in outside], roles)
-    whole, sizes = roles.sizes(problem), {roles.letters[name]: size for name, size in problem.dimensions.items()}
+    whole = roles.sizes(problem)
+    sizes = {roles.letters[name]: size for name, size in problem.dimensions.items()}
     levels, clusters = [], []
     for shape in shapes:
         _check_fold(shape, outside)
+        _check_diagonal(shape, outside, sizes)
         tiles = sizes | {letter: outside[index].tile for letter, index in shape.tiles.items()}
-        levels.append(_maps(shape, tiles, roles, whole))
+        levels.append(_maps(shape, tiles, roles))
         clusters.append(1 if shape.clusters is None else outside[shape.clusters].trips)
         sizes = tiles
     layer = DirectiveLayer.model_validate(
@@ -105,13 +107,29 @@ def _check_fold(shape: LevelShape, loops: Sequence[Loop]) -> None:
         raise refusal("fold", f"dimension {split.dimension}", message)
 
 
-def _maps(shape: LevelShape, tiles: dict[str, int], roles: Roles, whole: dict[str, int]) -> tuple[Map, ...]:
-    return tuple(_map(letter, letter == shape.split, tiles.get(letter, 1), roles, whole) for letter in shape.order)
+def _check_diagonal(shape: LevelShape, loops: Sequence[Loop], sizes: dict[str, int]) -> None:
+    if shape.diagonal is None or shape.clusters is None:
+        return
+    loop = loops[shape.clusters]
+    if sizes[shape.split] != loop.tile * loop.trips:
+        message = f"{sizes[shape.split]} are split in {loop.trips} times {loop.tile}; a diagonal's pieces are equal"
+        raise refusal("window", f"dimension {loop.dimension}", message)
 
 
-def _map(letter: str, spatial: bool, tile: int, roles: Roles, whole: dict[str, int]) -> Map:
+def _maps(shape: LevelShape, tiles: dict[str, int], roles: Roles) -> tuple[Map, ...]:
+    spatial = (shape.split, shape.diagonal)
+    return tuple(
+        Map(spatial=letter in spatial, size=size, offset=offset, dimension=letter)
+        for letter in shape.order
+        for size, offset in [_extent(letter, shape, tiles, roles)]
+    )
+
+
+def _extent(letter: str, shape: LevelShape, tiles: dict[str, int], roles: Roles) -> tuple[int, int]:
+    """Size and offset of a directive, of inputs for Y and X, for tiles of outputs."""
+    tile = tiles.get(letter, 1)
     if roles.type == "GEMM" or letter not in WINDOWS:
-        return Map(spatial=spatial, size=tile, offset=tile, dimension=letter)
-    offset = tile * roles.strides.get(letter, 1)
-    size = roles.inputs(letter, tile, whole[WINDOWS[letter]])
-    return Map(spatial=spatial, size=size, offset=offset, dimension=letter)
+        return tile, tile
+    window = tiles.get(WINDOWS[letter], 1)
+    offset = window if letter == shape.diagonal else tile * roles.strides.get(letter, 1)
+    return roles.inputs(letter, tile, window), offset

@@ -106,7 +106,8 @@ class ArrayPricer:
             slots = np.array([nest.tile[level] for nest in nests])[kinds]
             own = np.array([nest.own[level] for nest in nests])[kinds].T
             taken = np.where(slots == NOWHERE, self.letters.whole, tiles[rows, slots]).T
-            wide, apart = self.letters.widened(taken)
+            pair = np.array([nest.pair[level] for nest in nests])[kinds]
+            wide, apart = self.letters.widened(taken, pair)
             size, offset = np.where(own, wide, size), np.where(own, apart, offset)
             self.letters.strided(size, offset, inner=level > 0)
             at = np.array([nest.clusters[level] for nest in nests])[kinds]
@@ -116,7 +117,7 @@ class ArrayPricer:
             folded &= ~must | (tiles[rows[:, 0], at] == clusters * tiles[rows[:, 0], at + half])
             position = np.array([nest.position[level] for nest in nests])[kinds].T
             split = np.array([nest.split[level] for nest in nests])[kinds]
-            stages.append(Stage(self.letters, size, offset, nominal, position, split, clusters))
+            stages.append(Stage(self.letters, size, offset, nominal, position, split, pair, clusters))
             nominal = np.minimum(size, nominal)
         return stages, folded
 

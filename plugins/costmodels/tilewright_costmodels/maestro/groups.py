@@ -60,7 +60,7 @@ class Group:
     @cached_property
     def edge(self) -> Bools:
         """Not all sub-clusters have full tiles [n]."""
-        return self.moved_split | self.stage.of_split(self.states.short)
+        return some(self.at_edge & self.stage.spatial)
 
     @cached_property
     def partial(self) -> Bools:
@@ -85,79 +85,75 @@ class Group:
     def _last(self) -> Bools:
         return self.partial & (self.working > 1)
 
+    def _sum(self, alone: Ints, first: Ints, other: Ints, last: Ints, letters: list[int]) -> Ints:
+        """Over sub-clusters [n], of tiles along the letters in space [letter, n]; 1 copy where there are none."""
+        total = product(first) + self.others * product(other) + np.where(self._last, product(last), 0)
+        return np.where(some(self.stage.spatial[letters]), np.where(self._lone, product(alone), total), 1)
+
     @cached_property
     def _results(self) -> Ints:
-        """Tiles in results of the letters in time, 1 for the split [letter, n]."""
+        """Tiles in results of the letters in time, 1 for those in space [letter, n]."""
         full, part, _, _ = self.stage.results
         return np.where(self.stage.spatial, 1, np.where(self.at_edge, part, full))
 
     @cached_property
-    def _first(self) -> Ints:
-        """Results along the split of the first sub-cluster at work; alone at the edge MAESTRO takes the input's."""
-        stage = self.stage
-        full, part, _, _ = stage.results
-        lone = np.where(self.moved_split, stage.of_split(stage.part), stage.of_split(part))
-        return np.where(self._lone, lone, stage.of_split(full))
+    def _results_along(self) -> tuple[Ints, Ints, Ints, Ints]:
+        """The same for those in space, 1 for others: full, part, fresh and fresh part [letter, n]."""
+        full, part, fresh, fresh_part = (self.stage.along(values) for values in self.stage.results)
+        return full, part, np.where(fresh != 0, fresh, full), fresh_part
+
+    @cached_property
+    def _alone(self) -> Ints:
+        """Results along the split if one sub-cluster is at work; at the edge MAESTRO takes the input's [letter, n]."""
+        _, part, _, _ = self._results_along
+        return np.where(self.moved_split, self.stage.part_along, part)
 
     @cached_property
     def critical(self) -> Ints:
         """Operations of the first sub-cluster [n]."""
-        return product(self._results) * self._first
+        full, _, _, _ = self._results_along
+        return product(self._results) * np.where(self._lone, product(self._alone), product(full))
 
     @cached_property
     def macs(self) -> Ints:
         """Operations of all sub-clusters [n]."""
-        _, part, _, fresh_part = self.stage.results
-        last = np.where(self.moved_split, self.stage.of_split(fresh_part), self.stage.of_split(part))
-        along = self._first * np.where(self._lone, 1, 1 + self.others) + np.where(self._last, last, 0)
-        return product(self._results) * along
+        full, part, _, fresh_part = self._results_along
+        last = np.where(self.moved_split, fresh_part, part)
+        return product(self._results) * self._sum(self._alone, full, full, last, list(range(len(full))))
 
     @cached_property
     def egress(self) -> Ints:
         """Elements of the output sent up [n]."""
-        stage, letters = self.stage, list(self.stage.letters.tensors[OUTPUT])
-        full, _, fresh, fresh_part = (stage.of_split(values) for values in stage.results)
-        other = np.where(fresh != 0, fresh, full)
-        along = self._first + np.where(self._lone, 0, self.others * other) + np.where(self._last, fresh_part, 0)
-        return product(self._results[letters]) * np.where(some(stage.spatial[letters]), along, 1)
+        letters = list(self.stage.letters.tensors[OUTPUT])
+        full, _, fresh, fresh_part = (values[letters] for values in self._results_along)
+        return product(self._results[letters]) * self._sum(self._alone[letters], full, fresh, fresh_part, letters)
 
     @cached_property
     def _down(self) -> Ints:
-        """Tiles of inputs of the letters in time, unless they moved last; 1 for the split [letter, n]."""
+        """Tiles of inputs of the letters in time, unless they moved last; 1 for those in space [letter, n]."""
         tiles = np.where(self.states.short, self.stage.part, self.stage.size)
         return np.where(self.stage.spatial, 1, tiles)
 
     def first_ingress(self, tensor: str) -> Ints:
         """Elements of an input sent down in the very first step [n]; only of use in the group without edges."""
-        stage, letters = self.stage, list(self.stage.letters.tensors[tensor])
-        full, part = stage.of_split(stage.size), stage.of_split(stage.part)
-        along = np.where(self._lone, part, full + self.others * full + np.where(self._last, part, 0))
-        return product(self._down[letters]) * np.where(some(stage.spatial[letters]), along, 1)
+        letters = list(self.stage.letters.tensors[tensor])
+        full = self.stage.full_along[letters]
+        short = np.where(self.states.short[letters], self.stage.part_along[letters], full)
+        return product(self._down[letters]) * self._sum(short, full, full, short, letters)
 
     def ingress(self, tensor: str, moved: int) -> Ints:
         """Elements of an input sent down where letter `moved`, one of the tensor's, moved last [n]."""
-        stage, letters = self.stage, self.stage.letters.tensors[tensor]
-        inside = stage.position > stage.position[moved]
-        restarted = np.zeros(len(stage.split), dtype=np.bool_)
-        others = np.ones(len(stage.split), dtype=np.int64)
-        for letter in letters:
-            if letter != moved:
-                restarted |= inside[letter] & ~self.states.unrolled[letter]
-                others = others * self._down[letter]
+        stage, letters = self.stage, list(self.stage.letters.tensors[tensor])
+        inside = stage.position[letters] > stage.position[moved]
+        restarted = some(inside & ~self.states.unrolled[letters])
+        tiles, at = self._down[letters], letters.index(moved)
         own = np.where(restarted, stage.size[moved], np.maximum(stage.fresh[moved], 1))
-        here = stage.spatial[moved]
-        shared = np.where(here, ~restarted, stage.of_split(inside))
-        along = np.where(some(stage.spatial[list(letters)]), self._along(shared), 1)
-        return others * np.where(here, 1, own) * along
-
-    def _along(self, shared: Bools) -> Ints:
-        """Elements along the split [n]: `shared` where neighbours pass on what they have in common."""
-        stage = self.stage
-        full, part = stage.of_split(stage.size), stage.of_split(stage.part)
-        other = np.where(shared, stage.of_split(stage.fresh), full)
-        last = np.where(shared, stage.of_split(stage.fresh_part), part)
-        lone = np.where(self.partial, part, full)
-        return np.where(self._lone, lone, full + self.others * other + np.where(self._last, last, 0))
+        tiles[at] = np.where(stage.spatial[moved], 1, own)
+        inside[at] = ~restarted
+        full, part = stage.full_along[letters], stage.part_along[letters]
+        other = np.where(inside, stage.fresh_along[letters], full)
+        last = np.where(inside, stage.fresh_part_along[letters], part)
+        return product(tiles) * self._sum(np.where(self.partial, part, full), full, other, last, letters)
 
     @cached_property
     def _times(self) -> Ints:
@@ -188,6 +184,13 @@ class Group:
                 return np.where(position[moved] == last, outside, 0)
             return np.where(position[moved] > last, outside * self.states.steady[moved], 0)
         return np.asarray(outside * self.states.steady[moved])
+
+    @cached_property
+    def uneven(self) -> Bools:
+        """The sub-problem of the last sub-cluster is another than that of the others [n]."""
+        stage = self.stage
+        first = self.moved_split | stage.of_split(self.states.short)
+        return np.asarray(first & self.partial & (self.working > 1))
 
     def tile(self, short: Bools) -> Ints:
         """Sizes of the sub-problem [letter, n] of a sub-cluster with the short or the full tile of the split."""

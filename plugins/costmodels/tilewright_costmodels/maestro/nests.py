@@ -31,7 +31,8 @@ class Nest:
         own: [level, letter] the user's mapping has a directive; else it is MAESTRO's.
         tile: [level, letter] slot of the tile, those in space after those in time; NOWHERE: the whole dimension.
         position: [level, letter] place in the loop order.
-        split: [level] the letter of the SpatialMap.
+        split: [level] the letter of the first SpatialMap.
+        pair: [level] that of a second one, on a diagonal with the first; NOWHERE: there is none.
         clusters: [level] slot of the loop in space; NOWHERE: one sub-cluster.
         folded: [level] whether that loop must divide the tile it is cut from.
         last: the innermost entry that holds in L1.
@@ -42,6 +43,7 @@ class Nest:
     tile: Ints
     position: Ints
     split: Ints
+    pair: Ints
     clusters: Ints
     folded: Bools
     last: int
@@ -61,7 +63,7 @@ class Nests:
         Args:
             temporal, spatial: trips [n, entry, dimension].
         """
-        rows = np.flatnonzero(self._filters_whole(batch, temporal, spatial))
+        rows = np.flatnonzero(self._filters_whole(batch, temporal))
         if not len(rows):
             return []
         if len(rows) < len(batch):
@@ -82,8 +84,8 @@ class Nests:
                 found.append((nest, rows[part]))
         return found
 
-    def _filters_whole(self, batch: MappingBatch, temporal: Ints, spatial: Ints) -> Bools:
-        """Whether no filter is cut outside L1 [n]: most of what has no directives, told without looking at loops."""
+    def _filters_whole(self, batch: MappingBatch, temporal: Ints) -> Bools:
+        """Whether no filter is cut in time outside L1 [n]: most of what has no directives, told without looking at loops."""
         names = batch.problem.dimension_names
         cut = [d for d, name in enumerate(names) if self.roles.is_window(self.roles.letters[name])]
         last = np.zeros(len(batch), dtype=np.int64)
@@ -91,8 +93,7 @@ class Nests:
             last[batch.keep[:, entry].any(axis=1)] = entry
         entries = np.arange(temporal.shape[1])
         steps = (temporal[:, :, cut] > 1).any(axis=2) & (entries <= last[:, None])
-        splits = (spatial[:, :, cut] > 1).any(axis=2) & (entries < last[:, None])
-        return np.asarray(~(steps | splits).any(axis=1))
+        return np.asarray(~steps.any(axis=1))
 
     def _inner(self, batch: MappingBatch) -> list[int]:
         """Entries that may hold in L1."""
@@ -129,9 +130,8 @@ class Nests:
         outer: tuple[Map, ...] = ()
         for level, shape_ in enumerate(shapes):
             latest |= {letter: slots[index] for letter, index in shape_.tiles.items()}
-            for letter in shape_.order:
-                own[level, self.letters[letter]] = True
-                tile[level, self.letters[letter]] = latest.get(letter, NOWHERE)
+            own[level, [self.letters[letter] for letter in shape_.order]] = True
+            tile[level] = [latest.get(letter, NOWHERE) for letter in self.letters]
             outer = self._order(shape_, outer)
             for place, each in enumerate(outer):
                 position[level, self.letters[each.dimension]] = place
@@ -141,9 +141,10 @@ class Nests:
             own=own,
             tile=tile,
             position=position,
-            split=np.array([self.letters[each.split] for each in shapes]),
+            split=np.array([self.letters[each.diagonal or each.split] for each in shapes]),
+            pair=np.array([self.letters[each.split] if each.diagonal else NOWHERE for each in shapes]),
             clusters=np.array(spread),
-            folded=np.array([each.folded is not None for each in shapes]),
+            folded=np.array([each.folded is not None or each.diagonal is not None for each in shapes]),
             last=last,
         )
 

@@ -108,11 +108,10 @@ class Recursion:
         """Cycles that one step computes [n], and where MAESTRO gives up."""
         if len(self.stages) == 1:
             return -(-group.critical // self.lanes), np.zeros(len(self.lanes), dtype=np.bool_)
-        alone = group.working == 1
-        found = self.inner.sums(group.tile(group.edge & (group.partial | alone)), outermost=False)
-        rows = np.flatnonzero(group.partial & ~alone)
+        found = self.inner.sums(group.tile(group.uneven | (group.working == 1)), outermost=False)
+        rows = np.flatnonzero(group.uneven)
         if len(rows):  # the other sub-clusters have full tiles; the slower count
-            again = self.inner.take(rows).sums(group.tile(np.zeros_like(alone))[:, rows], outermost=False)
+            again = self.inner.take(rows).sums(group.tile(np.zeros_like(group.uneven))[:, rows], outermost=False)
             found.cycles[rows] = np.maximum(found.cycles[rows], again.cycles)
             found.fault[rows] |= again.fault
         return found.cycles, found.fault

@@ -41,12 +41,15 @@ class Letters:
     sizes: Ints
     whole: Ints
 
-    def widened(self, tiles: Ints) -> tuple[Ints, Ints]:
-        """Size and offset [letter, n] of the directives for tiles, of outputs for Y and X."""
+    def widened(self, tiles: Ints, pair: Ints) -> tuple[Ints, Ints]:
+        """Size and offset [letter, n] of the directives for tiles, of outputs for Y and X.
+
+        `pair` [n]: the filter letter whose pieces lie on a diagonal with Y or X.
+        """
         size, offset = tiles.copy(), tiles.copy()
         for letter, window, stride in self.windows:
-            size[letter] = (tiles[letter] - 1) * stride + self.sizes[window]
-            offset[letter] = tiles[letter] * stride
+            size[letter] = (tiles[letter] - 1) * stride + tiles[window]
+            offset[letter] = np.where(pair == window, tiles[window], tiles[letter] * stride)
         return size, offset
 
     def strided(self, size: Ints, offset: Ints, inner: bool) -> None:
@@ -68,7 +71,8 @@ class Stage:
     Attributes:
         size, offset, nominal: of the directives and their dimensions, [letter, n].
         position: place in the loop order, [letter, n].
-        split: the letter of the SpatialMap, [n].
+        split: the letter of the first SpatialMap, [n].
+        pair: that of a second one, or NOWHERE, [n].
         clusters: sub-clusters, [n].
     """
 
@@ -78,6 +82,7 @@ class Stage:
     nominal: Ints
     position: Ints
     split: Ints
+    pair: Ints
     clusters: Ints
 
     def take(self, rows: Ints) -> Stage:
@@ -89,6 +94,7 @@ class Stage:
             self.nominal[:, rows],
             self.position[:, rows],
             self.split[rows],
+            self.pair[rows],
             self.clusters[rows],
         )
 
@@ -99,7 +105,28 @@ class Stage:
     @cached_property
     def spatial(self) -> Bools:
         """[letter, n]"""
-        return np.asarray(np.arange(len(self.size))[:, None] == self.split)
+        letters = np.arange(len(self.size))[:, None]
+        return np.asarray((letters == self.split) | (letters == self.pair))
+
+    def along(self, values: Ints) -> Ints:
+        """Of [letter, n] those of letters in space, else 1."""
+        return np.where(self.spatial, values, 1)
+
+    @cached_property
+    def full_along(self) -> Ints:
+        return self.along(self.size)
+
+    @cached_property
+    def part_along(self) -> Ints:
+        return self.along(self.part)
+
+    @cached_property
+    def fresh_along(self) -> Ints:
+        return self.along(self.fresh)
+
+    @cached_property
+    def fresh_part_along(self) -> Ints:
+        return self.along(self.fresh_part)
 
     @cached_property
     def steps(self) -> Ints:
@@ -160,7 +187,7 @@ class States:
         unrolled: one step covers everything, [letter, n].
         steady: occurrences of the steady state, [letter, n].
         edge: there is an edge state, [letter, n].
-        partial: the last sub-cluster of an edge of the split has a short tile, [n].
+        partial: the last sub-cluster of an edge of the split has a short tile, [n]. Pairs have no edges.
         stuck: a loop moves that nominally does not, [n].
     """
 
@@ -185,20 +212,30 @@ class States:
 
 def states_of(stage: Stage, actual: Ints) -> States:
     """The states on sub-problems of sizes [letter, n]."""
-    rows = np.arange(len(stage.split))
     steps = np.maximum(actual - stage.size, 0) // stage.offset
     short, unrolled = actual < stage.size, actual <= stage.size
     edge = (actual > stage.size) & (steps * stage.offset + stage.size < actual)
     stuck = some((actual > stage.size) & (stage.nominal <= stage.size) & ~stage.spatial)
-    size, offset, real = stage.of_split(stage.size), stage.of_split(stage.offset), stage.of_split(actual)
-    covered = size + offset * (stage.clusters - 1)
-    folds = np.maximum((stage.of_split(steps) + 1) // stage.clusters - 1, 0)
+    states = States(short, unrolled, steps.copy(), edge, np.zeros(len(stage.split), dtype=np.bool_), stuck)
+    rows = np.arange(len(stage.split))
+    _split(stage, actual, steps, states, stage.split, rows)
+    paired = np.flatnonzero(stage.pair >= 0)
+    if len(paired):
+        _split(stage, actual, steps, states, stage.pair[paired], paired)
+    return states
+
+
+def _split(stage: Stage, actual: Ints, steps: Ints, states: States, letter: Ints, rows: Ints) -> None:
+    """Puts the states of the letters in space of some rows in the place of those in time."""
+    at, clusters = (letter, rows), stage.clusters[rows]
+    size, offset, real = stage.size[at], stage.offset[at], actual[at]
+    covered = size + offset * (clusters - 1)
+    folds = np.maximum((steps[at] + 1) // clusters - 1, 0)
     more = real > covered
-    rest = real - (folds + 1) * offset * stage.clusters
+    rest = real - (folds + 1) * offset * clusters
     whole = np.where(rest < size, 1, (rest - size) // offset + 1)
-    steady = steps
-    steady[stage.split, rows] = np.where(more, folds, 0)
-    short[stage.split, rows] = real < covered
-    unrolled[stage.split, rows] = ~more
-    edge[stage.split, rows] = more & (covered + folds * offset * stage.clusters != real)
-    return States(short, unrolled, steady, edge, (whole - 1) * offset + size < rest, stuck)
+    states.steady[at] = np.where(more, folds, 0)
+    states.short[at] = real < covered
+    states.unrolled[at] = ~more
+    states.edge[at] = more & (covered + folds * offset * clusters != real)
+    states.partial[rows] = (whole - 1) * offset + size < rest
