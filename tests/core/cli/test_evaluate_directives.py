@@ -80,3 +80,23 @@ def test_what_is_no_tile_is_not_converted(tilewright: Command, tmp_path: Path) -
     words = ["convert", independent(tmp_path), "--from", "maestro", "--to", "tilewright"]
     ran = tilewright(*words)
     assert ran.code == 2 and "[diagonal]" in ran.err
+
+
+def test_the_diagonals_of_unions_figure_7(tilewright: Command, tmp_path: Path) -> None:
+    """K_YR_XS: K over 2, R over 3, S over 3; rows of input and filter on a diagonal, as MAESTRO's notation says it."""
+    figure = Path(__file__).parents[3] / "examples" / "union_figure_7.yaml"
+    ran = tilewright("convert", figure, "--from", "union", "--to", "maestro", "-o", tmp_path)
+    assert ran.code == 0, ran.err
+    mapping, hardware = (next((tmp_path / "data" / name).iterdir()).read_text() for name in ("mapping", "hw"))
+    assert hardware.startswith("num_pes: 18\n")
+    for diagonal in (
+        "Cluster(3, P);\n   SpatialMap(1,1) Y;\n   SpatialMap(1,1) R;",
+        "SpatialMap(1,1) X;\n   SpatialMap(1,1) S;",
+    ):
+        assert diagonal in mapping
+    words = ["evaluate", "--from", "union", figure, "--model", "maestro", "--model", "oracle", "--json"]
+    theirs, truth = tilewright(*words).data["results"]
+    assert (
+        theirs["columns"]["num_macs"] == truth["execution"]["operations"]
+        and theirs["columns"]["avg_utilized_pes"] == 18
+    )
