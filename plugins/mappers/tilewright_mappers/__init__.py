@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
 from tilewright.hookspecs import hookimpl
 from tilewright.plugin import MapperSpec
@@ -141,6 +141,27 @@ class SunstoneOptions(BaseModel):
     whole: int = Field(default=100_000, ge=0, description="spaces of so many factorisations are searched whole, too")
 
 
+class QuickFlowOptions(BaseModel):
+    """Options of `quickflow`; hops, repeats and width are the paper's N, M and K."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    guide: Literal["over_utilization", "plain"] | None = Field(
+        default=None,
+        description="what is lowered: the objective over the utilization, or the objective; else both in turn",
+    )
+    hops: tuple[PositiveInt, PositiveInt, PositiveInt] = Field(
+        default=(4, 2, 4), description="moves of one local search (N), for splits, for memories, and for all together"
+    )
+    repeats: int = Field(
+        default=1, ge=0, description="local searches from the best candidates where none was better (M)"
+    )
+    width: int = Field(default=32, ge=1, le=100_000, description="candidates that these start from (K)")
+    follow: int = Field(default=32, ge=1, le=100_000, description="mappings that go on from one hop to the next")
+    starts: int = Field(default=48, ge=1, le=100_000, description="ways to split that go on to the memories")
+    finalists: int = Field(default=2, ge=1, description="tilings that the local search is run from")
+
+
 class ExhaustiveOptions(BaseModel):
     """Options of `exhaustive`."""
 
@@ -228,6 +249,12 @@ def _sunstone(options: SunstoneOptions) -> Mapper:
     return SunstoneMapper(**dict(options))
 
 
+def _quickflow(options: QuickFlowOptions) -> Mapper:
+    from tilewright_mappers.quickflow.mapper import QuickFlowMapper
+
+    return QuickFlowMapper(**dict(options))
+
+
 @hookimpl
 def tilewright_plugins() -> list[MapperSpec]:
     """The built-in mappers."""
@@ -309,5 +336,11 @@ def tilewright_plugins() -> list[MapperSpec]:
             summary="Orders by reuse, tiles that fill memories, splits that fill arrays; then repair.",
             factory=_sunstone,
             options=SunstoneOptions,
+        ),
+        MapperSpec(
+            name="quickflow",
+            summary="Factors first, their orders in one shot; local beam search over moves of one prime factor.",
+            factory=_quickflow,
+            options=QuickFlowOptions,
         ),
     ]

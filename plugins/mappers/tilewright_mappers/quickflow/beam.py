@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -28,11 +28,10 @@ Prices = Generator[MappingBatch, Costs, Floats]
 @dataclass(frozen=True, eq=False)
 class States:
     """Factors and keeps of `n` mappings, without orders: trips [n, slot, dimension], keep [n, entry, tensor]; their
-    objective and their guide, each [n], and the number of the state they descend from [n]."""
+    guide [n], and the number of the state that they descend from [n]."""
 
     trips: Ints
     keep: Bools
-    value: Floats
     guide: Floats
     origin: Ints
 
@@ -44,13 +43,16 @@ class States:
         return float(self.guide.min(initial=np.inf))
 
     def take(self, index: Ints | Bools | slice) -> States:
-        return States(self.trips[index], self.keep[index], self.value[index], self.guide[index], self.origin[index])
+        return States(self.trips[index], self.keep[index], self.guide[index], self.origin[index])
 
     def best(self, most: int) -> States:
         """The `most` with the lowest guides, best first, each its own origin."""
         rows = np.argsort(self.guide, kind="stable")[:most]
-        kept = self.take(rows)
-        return States(kept.trips, kept.keep, kept.value, kept.guide, np.arange(len(rows)))
+        return replace(self.take(rows), origin=np.arange(len(rows)))
+
+    def apart(self) -> list[States]:
+        """One by one."""
+        return [self.take(slice(row, row + 1)) for row in range(len(self))]
 
     def best_of_each(self) -> States:
         """The best of each origin."""
@@ -62,7 +64,6 @@ class States:
         return cls(
             np.concatenate([part.trips for part in parts]),
             np.concatenate([part.keep for part in parts]),
-            np.concatenate([part.value for part in parts]),
             np.concatenate([part.guide for part in parts]),
             np.concatenate([part.origin for part in parts]),
         )
@@ -96,7 +97,7 @@ class Beam:
     """Rounds of local beam search; no state is visited twice in one round."""
 
     def __init__(self, task: Task, run: Run, orders: OneShot, guide: Guide) -> None:
-        self.space, self.objective, self.run, self.orders, self.guide = task.space, task.objective, run, orders, guide
+        self.task, self.space, self.run, self.orders, self.guide = task, task.space, run, orders, guide
         shape = (len(self.space.slots), len(task.problem.sizes))
         # any fixed odd numbers make a hash; the search's own chance is left alone
         numbers = np.random.default_rng(0).integers(1, 2**62, int(np.prod(shape)) + self.space.keeps[0].size)
@@ -121,15 +122,33 @@ class Beam:
             best = found.best(1)
         return best
 
+    def descend(self, start: States, rules: Round) -> Search:
+        """Every state moves to its best neighbour, side by side, as long as that is better; where all of them end."""
+        self.moves, self.seen = Moves.of(self.space, rules.slots, rules.powers), set()
+        going, ended = start.best(len(start)), [start.take(slice(0, 0))]
+        while len(going) and not self.run.exhausted:
+            reached = (yield from self._hop(going)).best_of_each()
+            least = np.full(len(going), np.inf)
+            least[reached.origin] = reached.guide
+            better = least < going.guide * BETTER
+            ended.append(going.take(~better))
+            going = reached.take(better[reached.origin])
+            going = going.best(len(going))
+        return States.join([*ended, going])
+
     def _local(self, sources: States, least: float, rules: Round) -> Search:
-        """What up to `hops` moves reach; no more hops than it takes to find something better than `least`."""
+        """What up to `hops` moves reach; no more hops than it takes to find something better than `least`.
+
+        States that have been moved on from are left out.
+        """
         found = [sources.take(slice(0, 0))]
-        for _ in range(rules.hops):
+        for hop in range(rules.hops):
             reached = yield from self._hop(sources)
-            found.append(reached)
-            if reached.least < least * BETTER or not len(reached) or self.run.exhausted:
-                break
-            sources = reached.take(np.argsort(reached.guide, kind="stable")[: rules.follow])
+            if reached.least < least * BETTER or not len(reached) or hop == rules.hops - 1 or self.run.exhausted:
+                return States.join([*found, reached])
+            rank = np.argsort(reached.guide, kind="stable")
+            sources = reached.take(rank[: rules.follow])
+            found.append(reached.take(rank[rules.follow :]))
         return States.join(found)
 
     def _hop(self, sources: States) -> Search:
@@ -149,29 +168,34 @@ class Beam:
 
     def _unseen(self, trips: Ints, keep: Bools) -> Ints:
         """The first rows of states not seen yet; they are seen now."""
-        flat = np.concatenate([trips.reshape(len(trips), -1), keep.reshape(len(keep), -1)], axis=1)
+        if not len(trips):
+            return np.zeros(0, dtype=np.int64)
+        flat = np.concatenate([trips.reshape(len(trips), trips[0].size), keep.reshape(len(keep), keep[0].size)], axis=1)
         keys = (flat.astype(np.uint64) * self.hashing).sum(axis=1, dtype=np.uint64)
         distinct, first = np.unique(keys, return_index=True)
         new = [index for key, index in zip(distinct.tolist(), first.tolist(), strict=True) if key not in self.seen]
         self.seen.update(distinct.tolist())
         return np.sort(np.array(new, dtype=np.int64))
 
-    def priced(self, trips: Ints, keep: Bools, origin: Ints) -> Search:
-        """States with their best orders, priced; those that are not valid, or not asked any more, are left out."""
+    def priced(self, trips: Ints, keep: Bools, origin: Ints | None = None) -> Search:
+        """States with their best orders, priced; those that are not valid, or not asked any more, are left out.
+
+        Without `origin` each is its own.
+        """
         order = self.orders.order(trips, keep)
-        values = yield from prices(self.space.build(trips, order, keep), self)
+        values = yield from prices(self.space.build(trips, order, keep), self.task, self.run)
         busy = used(self.space, trips) if self.guide == "over_utilization" else 1
-        states = States(trips, keep, values, values / busy, origin)
+        states = States(trips, keep, values / busy, np.arange(len(trips)) if origin is None else origin)
         return states.take(np.isfinite(values))
 
 
-def prices(batch: MappingBatch, beam: Beam) -> Prices:
+def prices(batch: MappingBatch, task: Task, run: Run) -> Prices:
     """The objective of every mapping, inf where invalid and where the budget was spent before."""
     values = np.full(len(batch), np.inf)
     for start in range(0, len(batch), CHUNK):
-        if beam.run.exhausted:
+        if run.exhausted:
             break
         rows = slice(start, start + CHUNK)
         costs = yield batch.take(rows)
-        values[rows][: len(costs)] = np.where(costs.valid, costs.of(beam.objective), np.inf)
+        values[rows][: len(costs)] = np.where(costs.valid, costs.of(task.objective), np.inf)
     return values

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -225,15 +226,16 @@ class OneShot:
         """Words of the bounding box of a tensor's tile, [n]."""
         return np.asarray((1 + (extents - 1) @ self.matrices[tensor].T).prod(axis=1), dtype=np.float64)
 
-    def every(self, trips: Ints) -> Iterator[tuple[Ints, Positions]]:
-        """Each row with every combination of its blocks' choices: (row [k], order [k, entry, position])."""
-        for row in range(len(trips)):
-            orders = np.empty((1, len(self.space.skeleton), self.dims), dtype=np.int8)
-            orders[:] = self._plain
-            for slot, entry in self.blocks:
-                pattern = int((trips[row, slot] > 1) @ (1 << np.arange(self.dims)))
-                able = self.choices(entry, pattern).orders
-                number = len(orders)
-                orders = np.repeat(orders, len(able), axis=0)
-                orders[:, entry] = np.tile(able, (number, 1))
-            yield np.full(len(orders), row), orders
+    def every(self, trips: Ints, most: int) -> Positions:
+        """Combinations of the choices of all blocks for one mapping's trips [slot, dimension], at most so many of them:
+        int8 [k, entry, position]; those of the innermost block change fastest."""
+        bits = 1 << np.arange(self.dims)
+        able = [self.choices(entry, int((trips[slot] > 1) @ bits)).orders for slot, entry in self.blocks]
+        total = math.prod(len(each) for each in able)
+        rest = np.arange(min(total, most))
+        order = np.empty((len(rest), len(self.space.skeleton), self.dims), dtype=np.int8)
+        order[:] = self._plain
+        for (_, entry), each in reversed(list(zip(self.blocks, able, strict=True))):
+            order[:, entry] = each[rest % len(each)]
+            rest = rest // len(each)
+        return order
