@@ -1,0 +1,1 @@
+"""`cosa`: a mapping as a mixed-integer program (CoSA, Huang et al., ISCA 2021)."""
