@@ -61,7 +61,6 @@ def test_the_summary_compares_with_the_best_known(benchmark: ModuleType, tmp_pat
 
 
 def test_plots_are_drawn(benchmark: ModuleType, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     rows = benchmark.run(tmp_path, ["local", "loma"], "timeloop", 1, 5.0, True)
     benchmark.report(rows, tmp_path)
     assert {path.name for path in tmp_path.glob("*.svg")} == {
