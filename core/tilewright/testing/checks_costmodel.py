@@ -203,7 +203,7 @@ def check_costmodel_bounds_hold(subject: Subject) -> None:
     """A model that offers bounds on partial mappings: none exceeds the price of a mapping that completes it."""
     for sample, evaluator in _bound(subject):
         if not isinstance(evaluator, Bounder):
-            return
+            continue
         batch = sample.batch()
         costs = evaluator.evaluate_batch(batch)
         for entries in range(1, len(batch.skeleton) + 1):
