@@ -126,50 +126,55 @@ class Program:
 
 
 @dataclass(frozen=True)
+class Limits:
+    """When a solver stops: seconds, distance of the best from the bound, branches."""
+
+    seconds: float
+    gap: float
+    nodes: int
+
+
+@dataclass(frozen=True)
 class Solution:
-    """`values` of all variables, or of each improving solution, best last; `bound`: none is below it."""
+    """Values of all variables, for each improving solution, the best last (none: nothing was found); no solution has
+    an objective below `bound`."""
 
     found: tuple[Values, ...]
     bound: float
-    optimal: bool
 
 
-def solve(
-    program: Program, whole: bool, seconds: float, gap: float, nodes: int, start: Values | None = None
-) -> Solution:
-    """Solve a program, or its relaxation (not `whole`), in at most so many seconds and nodes, with one thread."""
+def solve(program: Program, limits: Limits, whole: bool = True, start: Values | None = None) -> Solution:
+    """Solve a program, or its relaxation (not `whole`), with one thread. `start`: values to begin with, NaN if unknown."""
     import highspy
 
-    solver = highspy.Highs()
+    solver = highspy.Highs()  # type: ignore[no-untyped-call]
     for name, value in (
         ("output_flag", False),
         ("threads", 1),
-        ("time_limit", max(0.01, seconds)),
+        ("time_limit", max(0.01, limits.seconds)),
         ("mip_rel_gap", 0.0),
-        ("mip_abs_gap", gap),
-        ("mip_max_nodes", nodes),
+        ("mip_abs_gap", limits.gap),
+        ("mip_max_nodes", limits.nodes),
         ("mip_feasibility_tolerance", 1e-7),
         ("primal_feasibility_tolerance", 1e-8),
         ("random_seed", 0),
     ):
         solver.setOptionValue(name, value)
     solver.passModel(_lp(program, whole))
-    if whole and start is not None:
-        integers = np.flatnonzero(np.isfinite(start)).astype(np.int32)
-        solver.setSolution(len(integers), integers, start[integers])
     saved: list[Values] = []
     if whole:
         solver.cbMipImprovingSolution.subscribe(lambda event: saved.append(np.array(event.data_out.mip_solution)))
+    if whole and start is not None:
+        known = np.flatnonzero(np.isfinite(start)).astype(np.int32)
+        solver.setSolution(len(known), known, start[known])
     _run(solver)
     info = solver.getInfo()
-    status = solver.getModelStatus()
-    optimal = status == highspy.HighsModelStatus.kOptimal
-    if not whole:
-        values = np.array(solver.getSolution().col_value)
-        return Solution((values,) if optimal else (), info.objective_function_value if optimal else -math.inf, optimal)
     if info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible:
         saved.append(np.array(solver.getSolution().col_value))
-    return Solution(tuple(saved), float(info.mip_dual_bound), optimal)
+    solved = solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
+    if whole:
+        return Solution(tuple(saved), float(info.mip_dual_bound))
+    return Solution(tuple(saved), info.objective_function_value) if solved else Solution((), -math.inf)
 
 
 def _run(solver: highspy.Highs) -> None:
@@ -180,7 +185,7 @@ def _run(solver: highspy.Highs) -> None:
         while not solver.wait(0.05)[0]:
             pass
     finally:
-        solver.cancelSolve()
+        solver.cancelSolve()  # type: ignore[no-untyped-call]
         thread.join()
 
 
