@@ -52,7 +52,6 @@ class Entry(Model):
     wall_seconds: float
     seed: int
     lower_bound: float | None = None
-    figures: dict[str, float] = {}
 
     @classmethod
     def of(cls, key: str, result: Result) -> Entry:

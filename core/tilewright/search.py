@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -44,8 +44,6 @@ class Result:
     wall_seconds: float
     seed: int
     lower_bound: float | None = None
-    figures: dict[str, float] = field(default_factory=dict)
-    """What the mapper told of its search, as `Run.figures`."""
     error: TilewrightError | None = None
 
     @property
@@ -100,7 +98,6 @@ def search(
         wall_seconds=loop.run.elapsed_seconds,
         seed=seed,
         lower_bound=loop.run.lower_bound,
-        figures=loop.run.figures,
         error=error,
     )
 

@@ -162,22 +162,6 @@ class QuickFlowOptions(BaseModel):
     finalists: int = Field(default=2, ge=1, description="tilings that the local search is run from")
 
 
-class CosaOptions(BaseModel):
-    """Options of `cosa`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    objective_form: Literal["energy", "published"] = Field(
-        default="energy",
-        description="energy: the task's objective; published: utilization, compute and traffic, weighted",
-    )
-    rounds: int = Field(default=4, ge=1, description="programs solved one after another, each around the best solution")
-    nodes: int = Field(default=5000, ge=1, description="of the solver's tree, per program")
-    gap: float = Field(
-        default=0.01, ge=0, allow_inf_nan=False, description="to the solver's bound, as a difference of logarithms"
-    )
-
-
 class ExhaustiveOptions(BaseModel):
     """Options of `exhaustive`."""
 
@@ -271,12 +255,6 @@ def _quickflow(options: QuickFlowOptions) -> Mapper:
     return QuickFlowMapper(**dict(options))
 
 
-def _cosa(options: CosaOptions) -> Mapper:
-    from tilewright_mappers.cosa.mapper import CosaMapper
-
-    return CosaMapper(**dict(options))
-
-
 @hookimpl
 def tilewright_plugins() -> list[MapperSpec]:
     """The built-in mappers."""
@@ -364,13 +342,5 @@ def tilewright_plugins() -> list[MapperSpec]:
             summary="Factors first, their orders in one shot; local beam search over moves of one prime factor.",
             factory=_quickflow,
             options=QuickFlowOptions,
-        ),
-        MapperSpec(
-            name="cosa",
-            summary="One mixed-integer program per problem, solved by HiGHS; solutions priced, loops reordered.",
-            factory=_cosa,
-            options=CosaOptions,
-            needs=("highspy",),
-            hint="pip install 'tilewright[cosa]'",
         ),
     ]

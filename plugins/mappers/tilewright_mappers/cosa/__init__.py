@@ -1,1 +1,0 @@
-"""`cosa`: a mapping as a mixed-integer program (CoSA, Huang et al., ISCA 2021)."""
