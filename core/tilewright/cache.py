@@ -52,6 +52,7 @@ class Entry(Model):
     wall_seconds: float
     seed: int
     lower_bound: float | None = None
+    figures: dict[str, float] = {}
 
     @classmethod
     def of(cls, key: str, result: Result) -> Entry:

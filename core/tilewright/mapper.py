@@ -61,6 +61,10 @@ class Run:
     started: float = field(init=False)
     evaluated: int = 0
     lower_bound: float | None = None
+    short_of_time: bool = False
+    """Set by a mapper that would have done more with more time, but stops before the deadline."""
+    figures: dict[str, float] = field(default_factory=dict)
+    """What a mapper has to tell of its search besides, such as a solver's bound; the names are its own."""
 
     def __post_init__(self) -> None:
         self.started = self.clock()

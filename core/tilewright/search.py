@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -44,6 +44,8 @@ class Result:
     wall_seconds: float
     seed: int
     lower_bound: float | None = None
+    figures: dict[str, float] = field(default_factory=dict)
+    """What the mapper told of its search, as `Run.figures`."""
     error: TilewrightError | None = None
 
     @property
@@ -98,6 +100,7 @@ def search(
         wall_seconds=loop.run.elapsed_seconds,
         seed=seed,
         lower_bound=loop.run.lower_bound,
+        figures=loop.run.figures,
         error=error,
     )
 
@@ -159,8 +162,8 @@ class _Loop:
                     return reason
                 batch = proposals.send(costs)
         except StopIteration:  # done, or so polite as to stop when the time is over
-            in_time = self.run.remaining_seconds > 0 or self.run.lower_bound is not None
-            return "finished" if in_time else "deadline"
+            late = self.run.short_of_time or self.run.remaining_seconds <= 0
+            return "deadline" if late and self.run.lower_bound is None else "finished"
 
     def _evaluate(self, proposed: MappingBatch | Sequence[Mapping]) -> Costs:
         """Price a batch, a piece at a time, so that a slow model cannot pass the deadline by much."""

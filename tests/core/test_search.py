@@ -245,3 +245,13 @@ def test_a_mapper_that_ends_because_the_time_is_over_is_not_done() -> None:
     ticks = itertools.count()
     assert run(polite, Budget(seconds=100), clock=lambda: float(next(ticks))).stop == "deadline"
     assert run(thrice(None), Budget(seconds=100)).stop == "finished"
+
+
+def test_a_mapper_may_stop_early_for_want_of_time_and_tell_figures() -> None:
+    def hasty(task: Task, run: Run) -> Proposals:
+        yield task.space.sample(run.rng, 10)
+        run.short_of_time = True
+        run.figures["program_bound"] = 2.5
+
+    result = run(hasty, Budget(seconds=1000))
+    assert (result.stop, result.figures) == ("deadline", {"program_bound": 2.5})

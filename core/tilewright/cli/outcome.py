@@ -155,6 +155,7 @@ class Outcome:
                 "stop": result.stop if result else "failed",
                 "lower_bound": result.lower_bound if result else None,
                 "gap": result.gap if result else None,
+                "figures": result.figures if result else {},
                 "cached": layer.cached,
             },
             "error": None if layer.error is None else str(layer.error),
