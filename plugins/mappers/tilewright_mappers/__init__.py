@@ -162,6 +162,22 @@ class QuickFlowOptions(BaseModel):
     finalists: int = Field(default=2, ge=1, description="tilings that the local search is run from")
 
 
+class CosaOptions(BaseModel):
+    """Options of `cosa`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    objective_form: Literal["energy", "published"] = Field(
+        default="energy",
+        description="energy: that of the search, from words moved; published: the paper's weighted sum",
+    )
+    rounds: int = Field(default=4, ge=1, description="programs solved one after another, each around the best solution")
+    nodes: int = Field(default=5000, ge=1, description="most nodes of the solver's tree, per program")
+    gap: float = Field(
+        default=0.01, ge=0, allow_inf_nan=False, description="to the solver's bound, as a difference of logarithms"
+    )
+
+
 class ExhaustiveOptions(BaseModel):
     """Options of `exhaustive`."""
 
@@ -255,6 +271,12 @@ def _quickflow(options: QuickFlowOptions) -> Mapper:
     return QuickFlowMapper(**dict(options))
 
 
+def _cosa(options: CosaOptions) -> Mapper:
+    from tilewright_mappers.cosa.mapper import CosaMapper
+
+    return CosaMapper(**dict(options))
+
+
 @hookimpl
 def tilewright_plugins() -> list[MapperSpec]:
     """The built-in mappers."""
@@ -342,5 +364,13 @@ def tilewright_plugins() -> list[MapperSpec]:
             summary="Factors first, their orders in one shot; local beam search over moves of one prime factor.",
             factory=_quickflow,
             options=QuickFlowOptions,
+        ),
+        MapperSpec(
+            name="cosa",
+            summary="A mixed-integer program, solved by HiGHS; its solutions are priced, their loops reordered.",
+            factory=_cosa,
+            options=CosaOptions,
+            needs=("highspy",),
+            hint="pip install 'tilewright[milp]'",
         ),
     ]

@@ -1,0 +1,1 @@
+"""Mapper `cosa`: a mixed-integer program (CoSA, Huang et al., ISCA 2021)."""

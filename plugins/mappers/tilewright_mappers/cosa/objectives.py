@@ -1,0 +1,111 @@
+"""What a program makes small: the published weights, or energy and cycles as far as logarithms tell."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from tilewright.batch import Floats
+from tilewright.costmodel import Objective
+from tilewright.mapspace import MapSpace
+from tilewright.spreading import spatial_slots, temporal_slots
+from tilewright_mappers.cosa.program import Linear, Program, total
+from tilewright_mappers.cosa.tiling import Tiling
+from tilewright_mappers.cosa.traffic import Move, Traffic
+
+UTILIZATION, COMPUTE, TRAFFIC = 0.1, 10.0, 1.0
+"""CoSA's weights, as its code has them."""
+TIE = 0.001
+"""Weight of the energy among mappings of equal cycles."""
+TOUCHING = tuple(0.5 * step for step in range(-14, 5))
+"""Where the exponential function is touched: shares of the energy from a thousandth to e**2 times all of it."""
+
+
+def steps(tiling: Tiling) -> Linear:
+    """Turns of all loops: the logarithm of the cycles, if nothing waits for memories."""
+    return total(tiling.split(slot) for slot in temporal_slots(tiling.space))
+
+
+def published(tiling: Tiling, traffic: Traffic) -> Linear:
+    """CoSA's sum, all of it logarithms: 10 x compute + traffic - 0.1 x utilization (section III-C).
+
+    Utilization: of all bounded memories. Traffic: words of each tensor into the outermost fanout.
+    """
+    space = tiling.space
+    bounded = [memory.name for memory in space.architecture.memories if memory.usable_words is not None]
+    filled = total(tiling.words(entry, tensor) for name in bounded for entry, tensor in tiling.held(name))
+    return steps(tiling) * COMPUTE + total(_sent(tiling, traffic)) * TRAFFIC - filled * UTILIZATION
+
+
+def _sent(tiling: Tiling, traffic: Traffic) -> list[Linear]:
+    """Per tensor the words that go through the outermost fanout."""
+    splits = [slot for slot in spatial_slots(tiling.space) if (tiling.space.slots[slot].most or 1) > 1]
+    border = tiling.space.slots[splits[0]].entry if splits else 0
+    found = []
+    for tensor in range(len(tiling.space.problem.tensors)):
+        inner = [entry for entry in range(border + 1, len(tiling.space.skeleton)) if tiling.keep[entry, tensor]]
+        words = traffic.passes(inner[0], tensor) + tiling.words(inner[0], tensor) if inner else steps(tiling)
+        found.append(words + (tiling.split(splits[0]) if splits else 0.0))
+    return found
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Energy as a sum over moves, each its share of a guess at the whole; cycles as a logarithm."""
+
+    tiling: Tiling
+    moves: list[Move]
+
+    def energy_pj(self, values: Floats) -> float:
+        """Of a solution, and not nothing: programs are shares of it."""
+        moved = sum(math.exp(move.log_words.at(values)) * move.energy_pj - move.spared_pj for move in self.moves)
+        return max(1.0, _computing(self.tiling.space) + moved)
+
+    def cycles(self, program: Program) -> Linear:
+        """The logarithm of the cycles: turns of loops, or words at the speed of the slowest memory."""
+        turns = steps(self.tiling)
+        waiting = [
+            move.log_words - move.instances - math.log(move.words_per_cycle)
+            for move in self.moves
+            if move.words_per_cycle is not None
+        ]
+        if not waiting:
+            return turns
+        cycles = program.variable(0.0, 200.0, whole=False)
+        for each in [turns, *waiting]:
+            program.require(cycles - each, lower=0.0)
+        return cycles
+
+    def energy(self, program: Program, whole_pj: float) -> Linear:
+        """The energy as a share of `whole_pj`, from below: tangents of the exponential function."""
+        parts = []
+        for move in self.moves:
+            if move.energy_pj > 0:
+                part = program.variable(0.0, math.inf, whole=False)
+                level = move.log_words + math.log(move.energy_pj / whole_pj)
+                for at in TOUCHING:
+                    program.require(part - (level - at + 1.0) * math.exp(at), lower=0.0)
+                parts.append(part)
+        spared = sum(move.spared_pj for move in self.moves)
+        return total(parts) + (_computing(self.tiling.space) - spared) / whole_pj
+
+    def of(self, objective: Objective, program: Program, whole_pj: float) -> Linear:
+        """The objective's stand-in: cycles in logarithms, energy in shares. The logarithm of a share is at most the
+        share less 1, and is it where the energy is `whole_pj`: what lowers the sum lowers energy x cycles.
+        """
+        if objective == "cycles":
+            return self.cycles(program) + self.energy(program, whole_pj) * TIE
+        energy = self.energy(program, whole_pj)
+        return energy if objective == "energy" else energy + self.cycles(program)
+
+
+def least_energy_pj(space: MapSpace) -> float:
+    """Where guessing begins: every word of every tensor moved once, every operation read from the cheapest memories."""
+    problem, outer = space.problem, space.architecture.memories[0]
+    cheapest = min(memory.read_energy_pj / memory.block_words for memory in space.architecture.memories)
+    once = sum(problem.tensor_words(tensor) for tensor in problem.tensors) * outer.read_energy_pj
+    return max(1.0, _computing(space) + once + problem.macs * cheapest * len(problem.tensors))
+
+
+def _computing(space: MapSpace) -> float:
+    return space.problem.macs * space.architecture.compute.energy_per_operation_pj

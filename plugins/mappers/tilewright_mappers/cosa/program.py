@@ -1,0 +1,164 @@
+"""A mixed-integer program: linear expressions, rows, and HiGHS to solve it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tilewright.batch import Floats
+
+INFINITE = float("inf")
+
+
+@dataclass(frozen=True)
+class Linear:
+    """`constant` plus the sum of coefficient x variable; `terms` is variable -> coefficient."""
+
+    terms: dict[int, float] = field(default_factory=dict)
+    constant: float = 0.0
+
+    def __add__(self, other: Linear | float) -> Linear:
+        if not isinstance(other, Linear):
+            return Linear(self.terms, self.constant + other)
+        terms = dict(self.terms)
+        for variable, coefficient in other.terms.items():
+            terms[variable] = terms.get(variable, 0.0) + coefficient
+        return Linear(terms, self.constant + other.constant)
+
+    def __sub__(self, other: Linear | float) -> Linear:
+        return self + other * -1.0
+
+    def __mul__(self, factor: float) -> Linear:
+        return Linear({v: c * factor for v, c in self.terms.items()}, self.constant * factor)
+
+    def at(self, values: Floats) -> float:
+        """What it is where the variables have these values."""
+        return self.constant + sum(c * float(values[v]) for v, c in self.terms.items())
+
+
+def total(parts: Iterable[Linear]) -> Linear:
+    """The sum of expressions."""
+    terms: dict[int, float] = {}
+    constant = 0.0
+    for part in parts:
+        constant += part.constant
+        for variable, coefficient in part.terms.items():
+            terms[variable] = terms.get(variable, 0.0) + coefficient
+    return Linear(terms, constant)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a solver has to stop: seconds; nodes of its tree, which count the same on every machine; a solution that is
+    at most `gap` above the bound."""
+
+    seconds: float
+    nodes: int
+    gap: float
+
+
+@dataclass(frozen=True)
+class Solved:
+    """What a solver found: `points` [n, variable], the last the best; `bound`: no solution is below it; `in_time`: it
+    had all the time that it wanted."""
+
+    points: Floats
+    bound: float
+    in_time: bool
+
+
+@dataclass
+class Program:
+    """Variables and rows, to which more can be added after a solve."""
+
+    lower: list[float] = field(default_factory=list)
+    upper: list[float] = field(default_factory=list)
+    whole: list[bool] = field(default_factory=list)
+    rows: list[tuple[Linear, float, float]] = field(default_factory=list)
+
+    def variable(self, lower: float = 0.0, upper: float = 1.0, whole: bool = True) -> Linear:
+        """A new variable."""
+        self.lower.append(lower)
+        self.upper.append(upper)
+        self.whole.append(whole)
+        return Linear({len(self.lower) - 1: 1.0})
+
+    def require(self, expression: Linear, lower: float = -INFINITE, upper: float = INFINITE) -> None:
+        """lower <= expression <= upper."""
+        self.rows.append((expression, lower - expression.constant, upper - expression.constant))
+
+    def one_of(self, count: int) -> list[Linear]:
+        """As many binary variables, of which one is 1."""
+        chosen = [self.variable() for _ in range(count)]
+        self.require(total(chosen), 1.0, 1.0)
+        return chosen
+
+    def copy(self) -> Program:
+        """One to add to, while this stays as it is."""
+        return Program(list(self.lower), list(self.upper), list(self.whole), list(self.rows))
+
+    def solve(self, objective: Linear, limits: Limits) -> Solved:
+        """Make `objective` small."""
+        import highspy
+
+        make: Any = highspy.Highs  # its types stop short of what is used here
+        solver = make()
+        for option, value in {
+            "output_flag": False,
+            "threads": 1,
+            "random_seed": 0,
+            "time_limit": max(0.01, limits.seconds),
+            "mip_max_nodes": limits.nodes,
+            "mip_rel_gap": 0.0,
+            "mip_abs_gap": limits.gap,
+            "mip_improving_solution_save": True,
+        }.items():
+            solver.setOptionValue(option, value)
+        solver.HandleKeyboardInterrupt = True  # it listens to cancelSolve
+        solver.passModel(self._model(highspy, objective))
+        _run(solver, limits.seconds)
+        info = solver.getInfo()
+        found = [np.array(each.col_value) for each in solver.getSavedMipSolutions()]
+        if info.primal_solution_status == 2:  # feasible
+            found.append(np.array(solver.getSolution().col_value))
+        points = np.array(found).reshape(len(found), len(self.lower))
+        late = highspy.HighsModelStatus.kTimeLimit, highspy.HighsModelStatus.kInterrupt
+        return Solved(points, float(info.mip_dual_bound), solver.getModelStatus() not in late)
+
+    def _model(self, highspy: Any, objective: Linear) -> Any:
+        model = highspy.HighsLp()
+        model.num_col_, model.num_row_ = len(self.lower), len(self.rows)
+        costs = np.zeros(len(self.lower))
+        for variable, coefficient in objective.terms.items():
+            costs[variable] = coefficient
+        model.col_cost_, model.offset_ = costs, objective.constant
+        model.col_lower_, model.col_upper_ = np.array(self.lower), np.array(self.upper)
+        model.row_lower_ = np.array([low for _, low, _ in self.rows])
+        model.row_upper_ = np.array([high for _, _, high in self.rows])
+        kinds = highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger
+        model.integrality_ = [kinds[whole] for whole in self.whole]
+        matrix = model.a_matrix_
+        matrix.format_ = highspy.MatrixFormat.kRowwise
+        matrix.start_ = np.cumsum([0, *(len(each.terms) for each, _, _ in self.rows)])
+        matrix.index_ = np.array([v for each, _, _ in self.rows for v in each.terms], dtype=np.int32)
+        matrix.value_ = np.array([c for each, _, _ in self.rows for c in each.terms.values()])
+        return model
+
+
+def _run(solver: Any, seconds: float) -> None:
+    """Solve in a thread, so that Ctrl-C and the clock are noticed while the solver does not look at them."""
+    deadline = time.monotonic() + seconds
+    thread = solver.startSolve()
+    try:
+        while thread.is_alive():
+            thread.join(0.05)
+            if time.monotonic() > deadline:
+                solver.cancelSolve()
+    except BaseException:
+        solver.cancelSolve()
+        thread.join()
+        raise

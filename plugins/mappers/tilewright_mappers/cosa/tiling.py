@@ -1,0 +1,197 @@
+"""Which prime factors go where: variables for every slot of a map space, its rules, and tiles that fit the memories."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tilewright.batch import Bools, Floats, Ints, MappingBatch
+from tilewright.counting import divisors, prime_powers
+from tilewright.mapspace import MapSpace
+from tilewright.problem import Rank
+from tilewright_mappers.cosa.program import Linear, Program, total
+
+SHAPES = 256
+"""A window of more different shapes of tile than this is taken as if it had no overlap."""
+SLACK = 1e-7
+"""Logarithms of whole numbers up to a million differ by more."""
+
+
+@dataclass
+class Tiling:
+    """The part of a program that says how large tiles are; all sizes are natural logarithms.
+
+    Attributes:
+        keep: what is kept, [entry, tensor].
+        exponents: (slot, dimension) -> (prime, how many of it), whole-number variables.
+        exact: whether no tile is taken for larger than it is.
+    """
+
+    space: MapSpace
+    keep: Bools
+    program: Program = field(default_factory=Program)
+    exponents: dict[tuple[int, int], list[tuple[int, Linear]]] = field(default_factory=dict)
+    exact: bool = True
+    _extents: dict[tuple[int, str], Linear] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._factors()
+        self._rules()
+        self._memories()
+
+    def _factors(self) -> None:
+        space = self.space
+        for dim, size in enumerate(space.problem.sizes):
+            for prime, count in prime_powers(size):
+                if prime == 1:
+                    continue
+                able = [s for s, slot in enumerate(space.slots) if slot.highest[dim] >= prime]
+                placed = [self.program.variable(0, count) for _ in able]
+                for slot, exponent in zip(able, placed, strict=True):
+                    self.exponents.setdefault((slot, dim), []).append((prime, exponent))
+                self.program.require(total(placed), count, count)
+
+    def _rules(self) -> None:
+        for index, slot in enumerate(self.space.slots):
+            for dim, size in enumerate(self.space.problem.sizes):
+                trips, low, high = self.trips(index, dim), slot.lowest[dim], slot.highest[dim]
+                if low > 1:
+                    self.program.require(trips, lower=math.log(low) - SLACK)
+                if high < size and trips.terms:
+                    self.program.require(trips, upper=math.log(high) + SLACK)
+            if slot.spatial:
+                split = self.split(index)
+                self.program.require(split, math.log(slot.least) - SLACK, math.log(slot.most or 1) + SLACK)
+
+    def trips(self, slot: int, dim: int) -> Linear:
+        """Of the loop of a dimension in a slot."""
+        return total(exponent * math.log(prime) for prime, exponent in self.exponents.get((slot, dim), []))
+
+    def split(self, slot: int) -> Linear:
+        """How many sub-clusters a slot of splits uses; of one of loops, how often they turn together."""
+        return total(self.trips(slot, dim) for dim in range(len(self.space.problem.sizes)))
+
+    # -- tiles -----------------------------------------------------------------------------------------------
+
+    def tile(self, entry: int, dim: int) -> Linear:
+        """Iterations of a dimension that an entry holds at a time."""
+        slots = self.space.slots
+        inside = [s for s, slot in enumerate(slots) if slot.entry > entry or (slot.entry == entry and slot.spatial)]
+        return total(self.trips(slot, dim) for slot in inside)
+
+    def words(self, entry: int, tensor: int) -> Linear:
+        """Words of a tensor that an entry holds at a time."""
+        return total(self._extent(entry, rank) for rank in self.space.problem.tensors[tensor].projection)
+
+    def _extent(self, entry: int, rank: Rank) -> Linear:
+        """How far the tile of an entry reaches along one coordinate."""
+        if (entry, str(rank)) not in self._extents:
+            self._extents[entry, str(rank)] = self._measured(entry, rank)
+        return self._extents[entry, str(rank)]
+
+    def _measured(self, entry: int, rank: Rank) -> Linear:
+        dims = [self.space.problem.dimension_names.index(name) for name in rank.terms]
+        coefficients = list(rank.terms.values())
+        if coefficients == [1]:
+            return self.tile(entry, dims[0])
+        sizes = [self.space.problem.sizes[dim] for dim in dims]
+        shapes = list(itertools.product(*(divisors(size) for size in sizes)))
+        if len(shapes) > SHAPES:
+            return self._without_overlap(entry, dims, coefficients, sizes)
+        chosen = self.program.one_of(len(shapes))
+        for place, dim in enumerate(dims):
+            size = total(one * math.log(shape[place]) for one, shape in zip(chosen, shapes, strict=True))
+            self.program.require(self.tile(entry, dim) - size, 0.0, 0.0)
+        reach = [1 + sum(c * (n - 1) for c, n in zip(coefficients, shape, strict=True)) for shape in shapes]
+        return total(one * math.log(extent) for one, extent in zip(chosen, reach, strict=True))
+
+    def _without_overlap(self, entry: int, dims: list[int], coefficients: list[int], sizes: list[int]) -> Linear:
+        """Never less than the extent: the sum of coefficient x size, a convex function of the logarithms."""
+        parts = [self.tile(entry, dim) + math.log(c) for dim, c in zip(dims, coefficients, strict=True)]
+        most = math.log(sum(c * n for c, n in zip(coefficients, sizes, strict=True)))
+        extent = self.program.variable(0.0, most, whole=False)
+        self.exact = False
+        self._at_most(parts, extent)
+        return extent
+
+    # -- memories --------------------------------------------------------------------------------------------
+
+    def _memories(self) -> None:
+        for memory in self.space.architecture.memories:
+            if memory.usable_words is None:
+                continue
+            held = self.held(memory.name)
+            words = [self.words(entry, tensor) for entry, tensor in held]
+            room = Linear(constant=math.log(memory.usable_words) if memory.usable_words else -1.0)
+            for each in words:
+                self.program.require(each - room, upper=SLACK)
+            if len(words) > 1:
+                self._at_most(words, room)
+
+    def held(self, memory: str) -> list[tuple[int, int]]:
+        """(entry, tensor) of what a memory keeps."""
+        architecture, problem = self.space.architecture, self.space.problem
+        found = []
+        for entry, tensor in np.argwhere(self.keep):
+            target = self.space.skeleton.entries[entry].target
+            cluster = architecture.clusters[architecture.cluster_index[target]]
+            holder = cluster.memory_for(problem.tensors[tensor])
+            if holder is not None and holder.name == memory:
+                found.append((int(entry), int(tensor)))
+        return found
+
+    def _at_most(self, parts: list[Linear], most: Linear) -> None:
+        """exp(parts) sum to at most exp(most), seen from outside: the tangents of a convex function, in many places."""
+        steps = [2.0**-k for k in (0, 1, 2, 3, 4, 6, 9)]
+        for shares in itertools.product(steps, repeat=len(parts)):
+            if max(shares) == 1.0:
+                self.program.require(tangent(parts, [math.log(each) for each in shares]) - most, upper=SLACK)
+
+    def cut(self, program: Program, values: Floats) -> bool:
+        """Cut a solution off whose tiles do not fit together: add the tangent that touches where they are. Whether
+        there was one."""
+        broken = False
+        for memory in self.space.architecture.memories:
+            words = [self.words(entry, tensor) for entry, tensor in self.held(memory.name)]
+            if memory.usable_words is None or len(words) < 2:
+                continue
+            here = [each.at(values) for each in words]
+            if sum(math.exp(each) for each in here) > memory.usable_words * (1 + SLACK):
+                program.require(tangent(words, here), upper=math.log(memory.usable_words))
+                broken = True
+        return broken
+
+    # -- points ----------------------------------------------------------------------------------------------
+
+    def read(self, points: Floats) -> Ints:
+        """Trip counts [n, slot, dimension] of solutions [n, variable]."""
+        trips = np.ones((len(points), len(self.space.slots), len(self.space.problem.sizes)), dtype=np.int64)
+        for (slot, dim), parts in self.exponents.items():
+            for prime, exponent in parts:
+                (variable,) = exponent.terms
+                trips[:, slot, dim] *= prime ** np.rint(points[:, variable]).astype(np.int64)
+        return trips
+
+    def sound(self, trips: Ints) -> Bools:
+        """Whether trip counts are of the space and fit, bool [n]."""
+        good = (trips.prod(axis=1) == np.array(self.space.problem.sizes)).all(axis=1)
+        for slot, dim in itertools.product(range(trips.shape[1]), range(trips.shape[2])):
+            good &= self.space.allowed(trips, slot, dim)
+        return np.asarray(good & self.space.fits(self.batch(trips)), dtype=np.bool_)
+
+    def batch(self, trips: Ints) -> MappingBatch:
+        """Trip counts as mappings, their loops in the plain order."""
+        return self.space.build(trips, None, np.broadcast_to(self.keep, (len(trips), *self.keep.shape)))
+
+
+def tangent(parts: list[Linear], at: list[float]) -> Linear:
+    """The plane that touches log(sum of exp(part)) from below where the parts have these values."""
+    top = max(at)
+    weights = [math.exp(each - top) for each in at]
+    value = top + math.log(sum(weights))
+    slopes = [weight / sum(weights) for weight in weights]
+    plane = total(part * slope for part, slope in zip(parts, slopes, strict=True))
+    return plane + (value - sum(slope * each for slope, each in zip(slopes, at, strict=True)))

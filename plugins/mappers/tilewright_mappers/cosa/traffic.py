@@ -1,0 +1,209 @@
+"""Words that move between memories, as a program sees them: tile sizes, orders of loops, and what they save."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tilewright.architecture import Memory
+from tilewright.batch import Floats, Positions
+from tilewright.looporders import distinct_reuse_orders
+from tilewright.spreading import spatial_slots, temporal_slots
+from tilewright_mappers.cosa.program import Linear, total
+from tilewright_mappers.cosa.tiling import Tiling
+
+
+@dataclass(frozen=True)
+class Move:
+    """Words of a tensor that a memory gives or takes over the whole run.
+
+    Attributes:
+        log_words: the logarithm of how many, all instances together.
+        energy_pj: of one of them.
+        spared_pj: of words that never move, in all: a partial sum is not read before the first is written.
+        instances: the logarithm of how many there are of the memory that work.
+        words_per_cycle: that one instance gives or takes at most; None: any number.
+    """
+
+    tensor: int
+    log_words: Linear
+    energy_pj: float
+    spared_pj: float
+    instances: Linear
+    words_per_cycle: float | None
+
+
+@dataclass
+class Traffic:
+    """Adds the orders of loops to a tiling, and counts the words that move."""
+
+    tiling: Tiling
+    orders: dict[int, tuple[Positions, list[Linear]]] = field(default_factory=dict)
+    """Temporal slot -> (orders [k, position], which is taken)."""
+    _turns: dict[tuple[int, int], Linear] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.space, self.program = self.tiling.space, self.tiling.program
+        self.problem = self.space.problem
+        self.loops = temporal_slots(self.space)
+        names = self.problem.dimension_names
+        self.indexing = [frozenset(names.index(d) for d in tensor.dimensions) for tensor in self.problem.tensors]
+        for slot in self.loops:
+            self._order(slot)
+
+    # -- orders ----------------------------------------------------------------------------------------------
+
+    def _order(self, slot: int) -> None:
+        orders = np.broadcast_to(
+            distinct_reuse_orders(self.problem)[:, None],
+            (len(distinct_reuse_orders(self.problem)), len(self.space.skeleton), len(self.problem.sizes)),
+        )
+        lawful = self.space.lawful(np.ascontiguousarray(orders))[:, self.space.slots[slot].entry]
+        able = {dim for dim in range(len(self.problem.sizes)) if (slot, dim) in self.tiling.exponents}
+        kept = {tuple(self._staying(order, t) & able for t in range(len(self.indexing))): order for order in lawful}
+        best = [
+            order
+            for stays, order in kept.items()
+            if not any(stays != other and all(a <= b for a, b in zip(stays, other, strict=True)) for other in kept)
+        ]
+        self.orders[slot] = (np.array(best, dtype=np.int8), self.program.one_of(len(best)))
+
+    def _staying(self, order: Positions, tensor: int) -> frozenset[int]:
+        """The innermost dimensions of an order that do not index a tensor."""
+        staying = set()
+        for dim in reversed(order.tolist()):
+            if dim in self.indexing[tensor]:
+                break
+            staying.add(dim)
+        return frozenset(staying)
+
+    def chosen(self, values: Floats) -> Positions:
+        """The orders of a solution, [entry, position]."""
+        order = np.empty((len(self.space.skeleton), len(self.problem.sizes)), dtype=np.int8)
+        order[:] = np.arange(len(self.problem.sizes))
+        for slot, (orders, taken) in self.orders.items():
+            order[self.space.slots[slot].entry] = orders[int(np.argmax([each.at(values) for each in taken]))]
+        return order
+
+    # -- reuse -----------------------------------------------------------------------------------------------
+
+    def _turning(self, slot: int, tensor: int) -> Linear:
+        """1 if a loop that indexes the tensor turns in a slot."""
+        if (slot, tensor) not in self._turns:
+            turns = self.program.variable()
+            for dim in sorted(self.indexing[tensor]):
+                for _, exponent in self.tiling.exponents.get((slot, dim), []):
+                    (variable,) = exponent.terms
+                    self.program.require(exponent - turns * self.program.upper[variable], upper=0.0)
+            self._turns[slot, tensor] = turns
+        return self._turns[slot, tensor]
+
+    def passes(self, entry: int, tensor: int) -> Linear:
+        """How often one instance of an entry gets a tile of a tensor (logarithm).
+
+        A tile stays while the innermost loops outside do not index it; those of a whole block that does not are
+        passed over, and the next block counts.
+        """
+        outside = [slot for slot in self.loops if self.space.slots[slot].entry <= entry]
+        idle = [dim for dim in range(len(self.problem.sizes)) if dim not in self.indexing[tensor]]
+        count, inside = Linear(), None
+        for slot in reversed(outside):
+            count += total(self.tiling.trips(slot, dim) for dim in sorted(self.indexing[tensor]))
+            count += self._repeats(slot, tensor, idle, inside)
+            turns = self._turning(slot, tensor)
+            if inside is None:
+                inside = turns
+            else:
+                either = self.program.variable()
+                self.program.require(either - inside, lower=0.0)
+                self.program.require(either - turns, lower=0.0)
+                inside = either
+        return count
+
+    def _repeats(self, slot: int, tensor: int, idle: list[int], inside: Linear | None) -> Linear:
+        """Trips of loops that do not index a tensor, but do not let it stay either."""
+        most = sum(math.log(self.problem.sizes[dim]) for dim in idle if (slot, dim) in self.tiling.exponents)
+        if not most:
+            return Linear()
+        repeats = self.program.variable(0.0, most, whole=False)
+        every = total(self.tiling.trips(slot, dim) for dim in idle)
+        if inside is not None:
+            self.program.require(repeats - every - inside * most, lower=-most)
+        orders, taken = self.orders[slot]
+        for order, one in zip(orders, taken, strict=True):
+            stays = self._staying(order, tensor)
+            leaving = [dim for dim in idle if dim not in stays]
+            above = sum(math.log(self.problem.sizes[dim]) for dim in leaving)
+            rest = total(self.tiling.trips(slot, dim) for dim in leaving)
+            if rest.terms:
+                turns = self._turning(slot, tensor)
+                self.program.require(repeats - rest - one * above - turns * above, lower=-2 * above)
+        return repeats
+
+    # -- words -----------------------------------------------------------------------------------------------
+
+    def moves(self) -> list[Move]:
+        """All moves of all tensors, from the memory that keeps one to the next that does, or to compute."""
+        found = []
+        for tensor in range(len(self.problem.tensors)):
+            entries = [int(entry) for entry in np.flatnonzero(self.tiling.keep[:, tensor])]
+            for outer, inner in zip(entries, [*entries[1:], None], strict=True):
+                found += self._moves(tensor, outer, inner)
+        return found
+
+    def _moves(self, tensor: int, outer: int, inner: int | None) -> list[Move]:
+        giver, taker = self._memory(outer, tensor), None if inner is None else self._memory(inner, tensor)
+        if inner is None:
+            once = total(self.tiling.split(slot) for slot in self.loops)
+        else:
+            once = self.passes(inner, tensor) + self.tiling.words(inner, tensor)
+        shared, every, above = Linear(), Linear(), Linear()
+        for slot in spatial_slots(self.space):
+            entry = self.space.slots[slot].entry
+            used = self.tiling.split(slot)
+            if entry < outer:
+                above += used
+            if inner is None or entry < inner:
+                every += used
+                shared += used if entry < outer else self._apart(slot, tensor)
+        found = [self._given(tensor, giver, once + shared, above)]
+        return found if taker is None else [*found, self._taken(tensor, taker, once + every, every)]
+
+    def _given(self, tensor: int, memory: Memory, log_words: Linear, instances: Linear) -> Move:
+        """Read by the memories inside, or, of an output, added to what is there."""
+        if not self.problem.tensors[tensor].is_output:
+            cost = memory.read_energy_pj / memory.block_words
+            return Move(tensor, log_words, cost, 0.0, instances, memory.read_bandwidth_words_per_cycle)
+        update = memory.write_energy_pj if memory.update_energy_pj is None else memory.update_energy_pj
+        cost = (update + memory.read_energy_pj) / memory.block_words
+        spared = self._all_words(tensor) * memory.read_energy_pj / memory.block_words
+        return Move(tensor, log_words, cost, spared, instances, memory.write_bandwidth_words_per_cycle)
+
+    def _taken(self, tensor: int, memory: Memory, log_words: Linear, instances: Linear) -> Move:
+        """Filled from the memory outside; of an output only what was there before. What an output gives back is among
+        the reads that its updates make."""
+        cost, spared = memory.write_energy_pj / memory.block_words, 0.0
+        if self.problem.tensors[tensor].is_output:
+            spared = self._all_words(tensor) * cost
+        return Move(tensor, log_words, cost, spared, instances, memory.write_bandwidth_words_per_cycle)
+
+    def _all_words(self, tensor: int) -> int:
+        return self.problem.tensor_words(self.problem.tensors[tensor])
+
+    def _apart(self, slot: int, tensor: int) -> Linear:
+        """How many different tiles of a tensor a split has."""
+        entry = self.space.skeleton.entries[self.space.slots[slot].entry]
+        architecture = self.space.architecture
+        fanout = architecture.clusters[architecture.cluster_index[entry.target]].fanout
+        if not (fanout.reduction if self.problem.tensors[tensor].is_output else fanout.multicast):
+            return self.tiling.split(slot)
+        return total(self.tiling.trips(slot, dim) for dim in sorted(self.indexing[tensor]))
+
+    def _memory(self, entry: int, tensor: int) -> Memory:
+        target = self.space.skeleton.entries[entry].target
+        cluster = self.space.architecture.clusters[self.space.architecture.cluster_index[target]]
+        memory = cluster.memory_for(self.problem.tensors[tensor])
+        assert memory is not None, "what is kept has a memory"
+        return memory

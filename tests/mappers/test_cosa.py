@@ -1,0 +1,181 @@
+"""`cosa`: its program counts as the cost model does, its solutions fit, and beat CoSA's own schedules."""
+
+import math
+import os
+
+import numpy as np
+import pytest
+from cosa_layers import CosaLayer, layers
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tilewright.architecture import Architecture
+from tilewright.batch import Floats, MappingBatch
+from tilewright.costmodel import Evaluator
+from tilewright.legality import words_needed
+from tilewright.mapper import Budget, Task
+from tilewright.mapspace import MapSpace
+from tilewright.plugin import CostModelSpec, MapperSpec
+from tilewright.problem import Problem
+from tilewright.registry import installed
+from tilewright.search import Result, search
+from tilewright.spreading import Spreading, temporal_slots
+from tilewright.testing.corpus import SAMPLES, Sample
+from tilewright.testing.strategies import SIZES, architectures
+from tilewright_mappers.cosa.objectives import Shares, least_energy_pj, published, steps
+from tilewright_mappers.cosa.program import Limits, Linear, Program
+from tilewright_mappers.cosa.tiling import Tiling, tangent
+from tilewright_mappers.cosa.traffic import Traffic
+
+EXAMPLES = int(os.environ.get("TILEWRIGHT_EXAMPLES", "20"))
+thorough = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+LIMITS = Limits(seconds=math.inf, nodes=1000, gap=0.01)
+SMALL = [each for each in layers() if each.name.endswith(("input.5", "input.128", "3356", "Linear-68"))]
+
+
+@st.composite
+def products(draw: st.DrawFn) -> Problem:
+    """Tensor products without windows, in which each tensor has a dimension once."""
+    names = "ABCD"[: draw(st.integers(1, 4))]
+    sizes = {name: draw(st.sampled_from(SIZES[:6])) for name in names}
+    ranks = st.lists(st.sampled_from(names), unique=True)
+    tensors = [
+        {"name": f"T{index}", "role": role, "projection": draw(ranks)}
+        for index, role in enumerate(("input", "weight", "output"))
+    ]
+    return Problem.model_validate({"name": "product", "dimensions": sizes, "tensors": tensors})
+
+
+def priced(space: MapSpace) -> Evaluator:
+    return installed().make(CostModelSpec, "timeloop").bind(space.problem, space.architecture)
+
+
+def run(space: MapSpace, budget: Budget | None = None, **options: object) -> Result:
+    return search(installed().make(MapperSpec, "cosa", options), Task(space), priced(space), budget or Budget())
+
+
+def solved(space: MapSpace) -> tuple[Traffic, Shares, Floats] | None:
+    """The program of least energy, and its best solution, if its tiles fit."""
+    keep = Spreading.each(space, np.random.default_rng(0))[0].keep
+    tiling = Tiling(space, keep)
+    traffic = Traffic(tiling)
+    shares, program = Shares(tiling, traffic.moves()), tiling.program.copy()
+    points = program.solve(shares.of("energy", program, least_energy_pj(space)), LIMITS).points[-1:]
+    if not len(points) or not tiling.sound(tiling.read(points))[0]:
+        return None
+    return traffic, shares, points[0]
+
+
+def mapping(traffic: Traffic, point: Floats) -> MappingBatch:
+    tiling = traffic.tiling
+    return tiling.space.build(tiling.read(point[None]), traffic.chosen(point)[None], tiling.keep[None])
+
+
+@thorough
+@given(products(), architectures(roomy=False))
+def test_energy_is_that_of_the_model_where_there_are_no_windows(problem: Problem, architecture: Architecture) -> None:
+    """Words, orders and what they save, to the last word; blocks are counted as if they were always full."""
+    clusters = [
+        cluster.model_copy(
+            update={"memories": tuple(memory.model_copy(update={"block_words": 1}) for memory in cluster.memories)}
+        )
+        for cluster in architecture.clusters
+    ]
+    space = MapSpace.of(problem, architecture.model_copy(update={"clusters": tuple(clusters)}))
+    found = solved(space)
+    if found is None:
+        return
+    traffic, shares, point = found
+    energy = float(priced(space).evaluate_batch(mapping(traffic, point)).energy_pj[0])
+    assert shares.energy_pj(point) == pytest.approx(max(1.0, energy))
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=str)
+def test_tiles_are_as_large_as_the_program_says(sample: Sample) -> None:
+    space = sample.space
+    found = solved(space)
+    assert found is not None
+    traffic, _, point = found
+    tiling, batch = traffic.tiling, mapping(traffic, point)
+    bounded = [memory for memory in space.architecture.memories if memory.usable_words is not None]
+    for memory in bounded:
+        words = sum(math.exp(tiling.words(*place).at(point)) for place in tiling.held(memory.name))
+        needed = float(words_needed(space.architecture, batch, memory)[0])
+        assert words == pytest.approx(needed) if tiling.exact else words >= needed * (1 - 1e-9)
+    assert bounded
+    trips = tiling.read(point[None])[0]
+    assert math.exp(steps(tiling).at(point)) == pytest.approx(trips[temporal_slots(space)].prod())
+
+
+@given(st.lists(st.floats(-5, 5), min_size=2, max_size=2), st.lists(st.floats(-5, 5), min_size=2, max_size=2))
+def test_a_tangent_touches_the_sum_and_is_never_above_it(here: list[float], there: list[float]) -> None:
+    plane = tangent([Linear({0: 1.0}), Linear({1: 1.0})], here)
+    assert plane.at(np.array(here)) == pytest.approx(math.log(sum(map(math.exp, here))))
+    assert plane.at(np.array(there)) <= math.log(sum(map(math.exp, there))) + 1e-9
+
+
+def test_the_published_sum_has_the_published_weights() -> None:
+    """10 x compute + traffic - 0.1 x utilization, of one matrix product in one memory: worked out by hand."""
+    problem = Problem.model_validate(
+        {
+            "name": "gemm",
+            "dimensions": {"M": 2, "K": 1, "N": 4},
+            "tensors": [
+                {"name": "A", "role": "input", "projection": ["M", "K"]},
+                {"name": "B", "role": "weight", "projection": ["K", "N"]},
+                {"name": "C", "role": "output", "projection": ["M", "N"]},
+            ],
+        }
+    )
+    costs = {"read_energy_pj": 1.0, "write_energy_pj": 1.0}
+    memories = [{"name": "DRAM", **costs}], [{"name": "Buffer", "capacity_words": 14, **costs}]
+    architecture = Architecture.model_validate(
+        {
+            "name": "two",
+            "clusters": [{"name": f"C{index}", "memories": each} for index, each in enumerate(memories)],
+            "compute": {"energy_per_operation_pj": 1.0},
+        }
+    )
+    space = MapSpace.of(problem, architecture)
+    tiling = Tiling(space, next(keep for keep in space.keeps if keep[:2].all()))
+    traffic = Traffic(tiling)
+    objective = published(tiling, traffic)
+    best = tiling.program.solve(objective, LIMITS)
+    value = objective.at(best.points[-1])
+    assert best.bound <= value + 1e-6
+    # all loops inside the buffer, which then holds 2 + 4 + 8 words, each moved once
+    moved = filled = math.log(2) + math.log(4) + math.log(8)
+    assert value == pytest.approx(10 * math.log(8) + moved - 0.1 * filled)
+
+
+@pytest.mark.parametrize("layer", SMALL, ids=lambda layer: layer.name)
+def test_no_worse_than_the_authors_schedule(layer: CosaLayer) -> None:
+    """The others take longer: benchmarks/cosa.py has them all."""
+    space = layer.space
+    authors = priced(space).evaluate_batch(layer.mapping("head", space))
+    result = run(space)
+    assert result.stop == "finished" and result.best is not None
+    assert authors.valid[0] and result.value <= float(authors.edp[0]) * (1 + 1e-9)
+    assert result.figures["program_bound"] <= result.figures["program"] + 1e-6
+
+
+def test_the_published_form_solves_too() -> None:
+    result = run(SMALL[0].space, objective_form="published")
+    assert result.stop == "finished" and result.best is not None
+
+
+def test_a_deadline_is_handed_to_the_solver() -> None:
+    """A program that the solver would take long for: a deadline that is over at once, and one amid it."""
+    space = layers()[0].space
+    for seconds in (0.01, 1.0):
+        result = run(space, Budget(seconds=seconds), nodes=10**9, gap=0.0)
+        assert result.stop == "deadline" and result.best is not None
+
+
+def test_a_program_can_be_added_to_and_its_copy_stays() -> None:
+    program = Program()
+    first, second = program.variable(0, 5), program.variable(0, 5)
+    copy = program.copy()
+    program.require(first + second, lower=3.5)
+    assert program.solve(first + second, LIMITS).bound == pytest.approx(4)
+    assert copy.solve(first + second, LIMITS).bound == pytest.approx(0)
