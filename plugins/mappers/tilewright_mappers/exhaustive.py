@@ -19,13 +19,15 @@ class ExhaustiveMapper:
 
     def search(self, task: Task, run: Run) -> Proposals:
         """Raises SpaceTooLargeError, before anything is priced, when the space exceeds the limit or the budget."""
-        size = task.space.size
         left = run.remaining_evaluations
         most = self.limit if left is None else min(self.limit, left)
+        size, known = task.space.factorizations, "at least "  # counted at once; all mappings can take seconds
+        if size <= most:
+            size, known = task.space.size, ""
         if size > most:
             what = "the limit of the mapper" if most == self.limit else "the evaluations allowed"
             raise SpaceTooLargeError(
-                f"{task.problem.name} on {task.architecture.name} has {size} mappings; {what} is {most}",
+                f"{task.problem.name} on {task.architecture.name} has {known}{size} mappings; {what} is {most}",
                 hint="add constraints, choose another mapper, or raise --evaluations and --mapper-option limit=N",
             )
         best = np.inf
