@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -45,6 +45,25 @@ def key_values(items: Iterable[str], option: str) -> dict[str, Any]:
         if not sign or not key:
             raise InputError(f"{option} takes KEY=VALUE, not '{item}'")
         result[key] = parse_document(value, source=f"{option} {item}").data
+    return result
+
+
+def options_by_name(options: dict[str, Any], names: Sequence[str], option: str) -> dict[str, dict[str, Any]]:
+    """Options of several plugins: `KEY` goes to all, `NAME.KEY` to one.
+
+    >>> options_by_name({"a": 1, "x.b": 2}, ["x", "y"], "--model-option")
+    {'x': {'a': 1, 'b': 2}, 'y': {'a': 1}}
+
+    Raises:
+        InputError: a name that is not among them.
+    """
+    result: dict[str, dict[str, Any]] = {name: {} for name in names}
+    for key, value in options.items():
+        name, dot, rest = key.partition(".")
+        if dot and name not in result:
+            raise InputError(f"{option} {key}: '{name}' is none of {', '.join(names)}", hint=f"add --model {name}")
+        for taker in [name] if dot else names:
+            result[taker][rest if dot else key] = value
     return result
 
 

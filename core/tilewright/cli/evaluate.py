@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,25 +21,25 @@ def evaluate_command(
     notation: Annotated[str | None, typer.Option("--from", help="notation of the files, e.g. timeloop")] = None,
     model: Annotated[list[str] | None, typer.Option("--model", help="cost model; may be given several times")] = None,
     model_option: Annotated[
-        list[str] | None, typer.Option("--model-option", help="KEY=VALUE for the cost models")
+        list[str] | None,
+        typer.Option("--model-option", help="KEY=VALUE for all cost models, MODEL.KEY=VALUE for one of several"),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="print one JSON document")] = False,
 ) -> None:
     """Price a mapping. A mapping file written by `map` needs nothing else; --problem and --arch override."""
-    from tilewright.cli.common import key_values, note, print_json
+    from tilewright.cli.common import key_values, note, options_by_name, print_json
     from tilewright.cli.directives import price_directives
     from tilewright.cli.sidebyside import disagreements, print_side_by_side
 
     inputs = _from_notation(notation, files or []) if notation else read_inputs(mapping, problem, arch, files)
     for warning in inputs.warnings:
         note(f"warning: {warning}")
-    options = key_values(model_option or [], "--model-option")
+    names = model or ["timeloop" if inputs.directives is None else "maestro"]
+    options = options_by_name(key_values(model_option or [], "--model-option"), names, "--model-option")
     if inputs.directives is None:
-        reports = [price(inputs, name, options) for name in model or ["timeloop"]]
+        reports = price_by_all(inputs, names, options)
     else:
-        reports = [
-            report for name in model or ["maestro"] for report in price_directives(inputs.directives, name, options)
-        ]
+        reports = [report for name in names for report in price_directives(inputs.directives, name, options[name])]
     together = len(reports) > 1 and inputs.directives is None
     if json:
         data: dict[str, Any] = {"schema_version": 1, "results": [report_data(report) for report in reports]}
@@ -95,6 +96,36 @@ def read_inputs(mapping: Path | None, problem: str | None, arch: str | None, fil
         architecture=load_architecture(arch) if arch else whole.architecture if whole else None,
         mapping=bare,
     )
+
+
+def price_by_all(inputs: InputSet, names: Sequence[str], options: Mapping[str, dict[str, Any]]) -> list[Report]:
+    """One report per model. Of several, one that is not installed or fails is a report with that reason, as long as
+    another is not.
+
+    Raises:
+        PluginError: no model could be asked.
+    """
+    from tilewright.conformability import Reason
+    from tilewright.errors import PluginError
+    from tilewright.report import Report
+
+    assert inputs.problem is not None
+    reports, failures = [], []
+    for name in names:
+        try:
+            reports.append(price(inputs, name, options[name]))
+        except PluginError as error:
+            failures.append(error)
+            message = f"{error.message}; {error.hint}" if error.hint else error.message
+            reason = Reason(code="plugin_failed", where="", message=message)
+            reports.append(
+                Report(
+                    model=name, problem=inputs.problem.name, valid=False, reasons=(reason,), macs=inputs.problem.macs
+                )
+            )
+    if len(failures) == len(names):
+        raise failures[0]
+    return reports
 
 
 def price(inputs: InputSet, name: str, options: dict[str, Any]) -> Report:

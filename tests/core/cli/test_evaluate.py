@@ -155,3 +155,23 @@ def test_a_refusal_is_a_row_with_its_reason(tilewright: Command, files: dict[str
     )
     ran = tilewright(*words(files), "--model", "timeloop", "--model", "oracle")
     assert ran.code == 0 and "[imperfect]" in ran.out and "oracle" in ran.out
+
+
+def test_a_model_that_is_not_installed_is_a_row_beside_others(
+    tilewright: Command, files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    absent = ["--model", "timeloop_binary"]
+    ran = tilewright(*words(files), "--model", "timeloop", *absent, "--json")
+    priced, failed = ran.data["results"]
+    assert ran.code == 0 and priced["valid"] and not failed["valid"]
+    assert [reason["code"] for reason in failed["reasons"]] == ["plugin_failed"]
+    assert tilewright(*words(files), *absent).code == 3
+
+
+def test_an_option_may_be_for_one_model(tilewright: Command, files: dict[str, Path]) -> None:
+    both = [*words(files), "--model", "timeloop", "--model", "oracle"]
+    small = tilewright(*both, "--model-option", "oracle.max_operations=10", "--json").data
+    assert [result["valid"] for result in small["results"]] == [True, False]
+    ran = tilewright(*both, "--model-option", "maestro.faithful=true")
+    assert ran.code == 2 and "none of timeloop, oracle" in ran.err and "--model maestro" in ran.err
