@@ -58,7 +58,7 @@ class Shares:
 
     def energy_pj(self, values: Floats) -> float:
         """Of a solution, and not nothing: programs are shares of it."""
-        moved = sum(math.exp(move.log_words.at(values)) * move.energy_pj - move.spared_pj for move in self.moves)
+        moved = sum(move.words(values) * move.energy_pj for move in self.moves)
         return max(1.0, _computing(self.tiling.space) + moved)
 
     def cycles(self, program: Program) -> Linear:
@@ -86,8 +86,7 @@ class Shares:
                 for at in TOUCHING:
                     program.require(part - (level - at + 1.0) * math.exp(at), lower=0.0)
                 parts.append(part)
-        spared = sum(move.spared_pj for move in self.moves)
-        return total(parts) + (_computing(self.tiling.space) - spared) / whole_pj
+        return total(parts) + _computing(self.tiling.space) / whole_pj
 
     def of(self, objective: Objective, program: Program, whole_pj: float) -> Linear:
         """The objective's stand-in: cycles in logarithms, energy in shares. The logarithm of a share is at most the

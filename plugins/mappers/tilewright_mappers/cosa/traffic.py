@@ -12,7 +12,11 @@ from tilewright.batch import Floats, Positions
 from tilewright.looporders import distinct_reuse_orders
 from tilewright.spreading import spatial_slots, temporal_slots
 from tilewright_mappers.cosa.program import Linear, total
-from tilewright_mappers.cosa.tiling import Tiling
+from tilewright_mappers.cosa.tiling import SLACK, Tiling
+
+
+NEVER = 60.0
+"""Below the logarithm of any number of words."""
 
 
 @dataclass(frozen=True)
@@ -20,19 +24,27 @@ class Move:
     """Words of a tensor that a memory gives or takes over the whole run.
 
     Attributes:
-        log_words: the logarithm of how many, all instances together.
+        log_words: the logarithm of how many, all instances together, as the program sees it.
         energy_pj: of one of them.
-        spared_pj: of words that never move, in all: a partial sum is not read before the first is written.
         instances: the logarithm of how many there are of the memory that work.
         words_per_cycle: that one instance gives or takes at most; None: any number.
+        log_most, log_spared: the words are exp(log_most) - exp(log_spared), where a partial sum is not read before the
+            first is written; None: they are exp(log_words).
     """
 
     tensor: int
     log_words: Linear
     energy_pj: float
-    spared_pj: float
     instances: Linear
     words_per_cycle: float | None
+    log_most: Linear | None = None
+    log_spared: Linear | None = None
+
+    def words(self, values: Floats) -> float:
+        """Of a solution."""
+        if self.log_most is None or self.log_spared is None:
+            return math.exp(self.log_words.at(values))
+        return math.exp(self.log_most.at(values)) - math.exp(self.log_spared.at(values))
 
 
 @dataclass
@@ -168,29 +180,49 @@ class Traffic:
             if inner is None or entry < inner:
                 every += used
                 shared += used if entry < outer else self._apart(slot, tensor)
-        found = [self._given(tensor, giver, once + shared, above)]
-        return found if taker is None else [*found, self._taken(tensor, taker, once + every, every)]
+        found = self._given(tensor, giver, once + shared, above, self._summed(tensor, outer))
+        if inner is not None and taker is not None:
+            found.append(self._taken(tensor, taker, once + every, every, self._summed(tensor, inner)))
+        return found
 
-    def _given(self, tensor: int, memory: Memory, log_words: Linear, instances: Linear) -> Move:
+    def _given(self, tensor: int, memory: Memory, log_words: Linear, instances: Linear, first: Linear) -> list[Move]:
         """Read by the memories inside, or, of an output, added to what is there."""
+        reading = memory.read_energy_pj / memory.block_words
         if not self.problem.tensors[tensor].is_output:
-            cost = memory.read_energy_pj / memory.block_words
-            return Move(tensor, log_words, cost, 0.0, instances, memory.read_bandwidth_words_per_cycle)
+            return [Move(tensor, log_words, reading, instances, memory.read_bandwidth_words_per_cycle)]
         update = memory.write_energy_pj if memory.update_energy_pj is None else memory.update_energy_pj
-        cost = (update + memory.read_energy_pj) / memory.block_words
-        spared = self._all_words(tensor) * memory.read_energy_pj / memory.block_words
-        return Move(tensor, log_words, cost, spared, instances, memory.write_bandwidth_words_per_cycle)
+        written = update / memory.block_words
+        return [
+            Move(tensor, log_words, written, instances, memory.write_bandwidth_words_per_cycle),
+            Move(tensor, self._again(log_words, first), reading, instances, None, log_words, first),
+        ]
 
-    def _taken(self, tensor: int, memory: Memory, log_words: Linear, instances: Linear) -> Move:
+    def _taken(self, tensor: int, memory: Memory, log_words: Linear, instances: Linear, first: Linear) -> Move:
         """Filled from the memory outside; of an output only what was there before. What an output gives back is among
         the reads that its updates make."""
-        cost, spared = memory.write_energy_pj / memory.block_words, 0.0
-        if self.problem.tensors[tensor].is_output:
-            spared = self._all_words(tensor) * cost
-        return Move(tensor, log_words, cost, spared, instances, memory.write_bandwidth_words_per_cycle)
+        cost, speed = memory.write_energy_pj / memory.block_words, memory.write_bandwidth_words_per_cycle
+        if not self.problem.tensors[tensor].is_output:
+            return Move(tensor, log_words, cost, instances, speed)
+        return Move(tensor, self._again(log_words, first), cost, instances, speed, log_words, first)
 
-    def _all_words(self, tensor: int) -> int:
-        return self.problem.tensor_words(self.problem.tensors[tensor])
+    def _summed(self, tensor: int, entry: int) -> Linear:
+        """Different partial sums in the instances of an entry (logarithm): each of them is once the first."""
+        splits = [slot for slot in spatial_slots(self.space) if self.space.slots[slot].entry < entry]
+        idle = [dim for dim in range(len(self.problem.sizes)) if dim not in self.indexing[tensor]]
+        words = self.problem.tensor_words(self.problem.tensors[tensor])
+        return total(self.tiling.trips(slot, dim) for slot in splits for dim in idle) + math.log(words)
+
+    def _again(self, log_words: Linear, first: Linear) -> Linear:
+        """The logarithm of exp(log_words) - exp(first), roughly: nothing where both are the same, half where one is twice
+        the other, a fifth less than all where it is more."""
+        times = log_words - first
+        most = math.log(self.problem.macs) + SLACK
+        moved = self.program.variable(-NEVER, NEVER, whole=False)
+        for known, part in ((0.0, 0.5), (math.log(2), 0.8)):
+            more = self.program.variable()
+            self.program.require(times - more * most, upper=known + SLACK)
+            self.program.require(moved - log_words - more * (2 * NEVER), lower=math.log(part) - 2 * NEVER)
+        return moved
 
     def _apart(self, slot: int, tensor: int) -> Linear:
         """How many different tiles of a tensor a split has."""
