@@ -25,6 +25,10 @@ class Ran:
 
 
 Command = Callable[..., Ran]
+INTERRUPTIBLE = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from tilewright.cli import main; main()"
+)
+"""The command line as a program that hears Ctrl-C, even where the tests run in the background, which ignores it."""
 
 
 def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:

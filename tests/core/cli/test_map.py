@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from command import Command
+from command import INTERRUPTIBLE, Command
 
 from tilewright.mapped import MappedProblem
 
@@ -149,9 +149,8 @@ def test_an_empty_space_is_told(tilewright: Command, tmp_path: Path) -> None:
 def test_interrupting_keeps_what_is_done(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     words = ["map", "resnet50", "--arch", "eyeriss", "--seconds", "60", "--no-cache", "-o", str(folder), "--json"]
-    code = "from tilewright.cli import main; main()"
     process = subprocess.Popen(
-        [sys.executable, "-c", code, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", INTERRUPTIBLE, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     deadline = time.monotonic() + 120
     while not folder.exists() and time.monotonic() < deadline:  # it is made when all inputs are read

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import Command
+from command import INTERRUPTIBLE, Command
 
 from tilewright import library
 from tilewright.cli.mapping import ObjectiveName, method_of
@@ -177,7 +177,7 @@ def test_interrupting_several_processes_keeps_what_is_done_and_under_way(tmp_pat
     folder, cache = tmp_path / "out", tmp_path / "cache"
     words = ["map", "resnet50", "--arch", "eyeriss", "--seconds", "60", "--jobs", "2", "-o", str(folder), "--json"]
     process = subprocess.Popen(
-        [sys.executable, "-c", "from tilewright.cli import main; main()", *words],
+        [sys.executable, "-c", INTERRUPTIBLE, *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
