@@ -14,7 +14,6 @@ from tilewright.spreading import spatial_slots, temporal_slots
 from tilewright_mappers.cosa.program import Linear, total
 from tilewright_mappers.cosa.tiling import SLACK, Tiling
 
-
 NEVER = 60.0
 """Below the logarithm of any number of words."""
 
