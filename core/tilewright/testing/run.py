@@ -159,6 +159,7 @@ def parametrize_conformance(
     options: Mapping[str, Mapping[str, Any]] | None = None,
     sources: Mapping[str, Iterable[str]] | None = None,
     expected_failures: Mapping[str, str] | None = None,
+    without: Iterable[str] = (),
 ) -> pytest.MarkDecorator:
     """Decorates a pytest test that takes `case`: it is called once per check of each plugin.
 
@@ -170,13 +171,15 @@ def parametrize_conformance(
         plugins: distributions, or `distribution/plugin`.
         options, sources: plugin name -> what `cases` takes.
         expected_failures: check name, or `plugin:check name`, -> reason; strict.
+        without: names of plugins that are tested elsewhere, where what they need is installed.
 
     Raises:
         UnknownPluginError, PluginError, InputError: wrong use, told when tests are collected.
     """
     import pytest
 
-    found = [registration for name in plugins for registration in registrations_of(name)]
+    left_out = set(without)
+    found = [each for name in plugins for each in registrations_of(name) if each.spec.name not in left_out]
     if not found:
         raise InputError("no plugin was named", hint='parametrize_conformance("my-distribution")')
     expected = dict(expected_failures or {})

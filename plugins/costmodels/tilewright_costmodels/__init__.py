@@ -90,6 +90,20 @@ def _timeloop_binary(options: TimeloopBinaryOptions) -> CostModel:
     return TimeloopBinaryModel(options.path, options.seconds)
 
 
+class ZigZagOptions(BaseModel):
+    """Options of `zigzag`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    seconds: float = Field(default=60.0, gt=0, description="how long it may take for one mapping")
+
+
+def _zigzag(options: ZigZagOptions) -> CostModel:
+    from tilewright_costmodels.zigzag.model import ZigZagModel
+
+    return ZigZagModel(options.seconds)
+
+
 @hookimpl
 def tilewright_plugins() -> list[CostModelSpec]:
     """The built-in cost models."""
@@ -146,5 +160,15 @@ def tilewright_plugins() -> list[CostModelSpec]:
                 "first_reads",
                 "remainder",
             ),
+        ),
+        CostModelSpec(
+            name="zigzag",
+            summary="ZigZag's own cost model, where the package zigzag-dse is installed.",
+            factory=_zigzag,
+            options=ZigZagOptions,
+            capabilities=Capabilities(imperfect_factors=False, max_operands=2),
+            needs=("zigzag", "six"),
+            hint="pip install 'tilewright[zigzag]'",
+            approximations=("holes", "halo", "sliding", "first_reads"),
         ),
     ]

@@ -1,0 +1,140 @@
+"""The cost model `zigzag`: what ZigZag's cost model says about a mapping, without any search of its own."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from typing import Any
+
+from tilewright.architecture import Architecture
+from tilewright.conformability import Reason
+from tilewright.costmodel import ScalarEvaluator
+from tilewright.errors import NotConformableError
+from tilewright.frozen import FrozenDict
+from tilewright.legality import legality
+from tilewright.mapping import Mapping
+from tilewright.problem import Problem
+from tilewright.report import LevelReport, Report, TensorCounts
+from tilewright_costmodels.zigzag.process import NoAnswer, process
+from tilewright_costmodels.zigzag.request import Held, held, operands, request, unsaid, unsuited
+
+NAME = "zigzag"
+
+
+class ZigZagModel:
+    """`seconds`: how long ZigZag may take for one mapping; its first one includes loading it."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def bind(self, problem: Problem, architecture: Architecture) -> ZigZagEvaluator:
+        """Raises NotConformableError: a problem that ZigZag's layers cannot be."""
+        reasons = tuple(unsuited(problem))
+        if reasons:
+            raise NotConformableError(f"cost model {NAME}", reasons)
+        return ZigZagEvaluator(problem, architecture, self.seconds)
+
+
+class ZigZagEvaluator(ScalarEvaluator):
+    """ZigZag bound to one problem and one architecture."""
+
+    def __init__(self, problem: Problem, architecture: Architecture, seconds: float) -> None:
+        self.problem = problem
+        self.architecture = architecture
+        self.seconds = seconds
+
+    def explain(self, mapping: Mapping) -> Report:
+        """ZigZag's account. A mapping that it cannot be told, an error of its own and a time-out give `valid` false and
+        the reason."""
+        report = Report(model=NAME, problem=self.problem.name, macs=self.problem.macs, valid=False)
+        reasons = legality(self.problem, self.architecture, mapping).reasons
+        reasons = reasons or tuple(unsaid(self.problem, self.architecture, mapping))
+        if not reasons:
+            asked = json.dumps(request(self.problem, self.architecture, mapping))
+            try:
+                answer: dict[str, Any] = json.loads(_answer(asked, self.seconds))
+            except NoAnswer as failure:
+                answer, reasons = {}, (Reason(code=failure.code, where=NAME, message=str(failure)),)
+            if "failed" in answer:
+                reasons = (Reason(code="rejected", where=NAME, message=answer["failed"]),)
+        if reasons:
+            return report.model_copy(update={"reasons": reasons})
+        return self._priced(report, mapping, answer)
+
+    def _priced(self, report: Report, mapping: Mapping, answer: dict[str, Any]) -> Report:
+        cycles = max(1, math.ceil(answer["cycles"]))
+        return report.model_copy(
+            update={
+                "valid": True,
+                "warnings": tuple(_warnings(self.architecture, answer)),
+                "cycles": cycles,
+                "energy_pj": answer["energy_pj"],
+                "edp": answer["energy_pj"] * cycles,
+                "utilization": self.problem.macs
+                * self.architecture.compute.cycles_per_operation
+                / (self.architecture.compute_instances * cycles),
+                "compute_energy_pj": answer["compute_energy_pj"],
+                "levels": _levels(self.problem, self.architecture, mapping, answer, cycles),
+            }
+        )
+
+
+@functools.lru_cache(maxsize=1024)
+def _answer(asked: str, seconds: float) -> str:
+    """The same mapping is asked for once. Raises NoAnswer."""
+    return process().ask(asked, seconds)
+
+
+def _levels(
+    problem: Problem, architecture: Architecture, mapping: Mapping, answer: dict[str, Any], cycles: int
+) -> tuple[LevelReport, ...]:
+    tensors = operands(problem)
+    found: dict[str, dict[str, TensorCounts]] = {}
+    for operand, places in held(problem, architecture, mapping).items():
+        for place, row in zip(places, answer["operands"][operand], strict=True):
+            found.setdefault(place.memory.name, {})[tensors[operand].name] = _counts(place, row)
+    return tuple(
+        LevelReport(
+            name=memory.name,
+            instances=max(each.instances for each in found[memory.name].values()),
+            cycles=cycles,
+            energy_pj=sum(each.energy_pj for each in found[memory.name].values()),
+            tensors=FrozenDict(
+                {name: found[memory.name][name] for name in problem.tensor_names if name in found[memory.name]}
+            ),
+        )
+        for memory in architecture.memories
+        if memory.name in found
+    )
+
+
+def _counts(place: Held, row: dict[str, Any]) -> TensorCounts:
+    """What goes out, inwards or outwards, is read; what comes in from outside fills; results from inside update."""
+    return TensorCounts(
+        reads=row["to_low"] + row["to_high"],
+        fills=row["by_high"],
+        updates=row["by_low"],
+        instances=row["instances"],
+        tile_words=row["tile_words"],
+        energy_pj=row["energy_pj"],
+    )
+
+
+def _warnings(architecture: Architecture, answer: dict[str, Any]) -> list[str]:
+    """Where the cycles come from, and what of the architecture ZigZag has no place for."""
+    told = [
+        f"cycles: {answer['computing']:,.0f} computing, {answer['stalled']:,.0f} stalled, "
+        f"{answer['loading']:,.0f} loading first, {answer['unloading']:,.0f} unloading last"
+    ]
+    wires = [
+        cluster.name
+        for cluster in architecture.clusters
+        if any(value for name, value in cluster.fanout.network if name.startswith("energy"))
+    ]
+    if wires:
+        told.append(f"ZigZag has no energy of wires: that below {', '.join(wires)} is left out")
+    adding = [m.name for m in architecture.memories if m.update_energy_pj not in (None, m.write_energy_pj)]
+    if adding:
+        told.append(f"ZigZag has no energy of updates: those of {', '.join(adding)} cost a write")
+    return told
