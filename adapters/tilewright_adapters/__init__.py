@@ -31,6 +31,12 @@ def _maestro(options: BaseModel) -> Adapter:
     return MaestroAdapter()
 
 
+def _zigzag(options: BaseModel) -> Adapter:
+    from tilewright_adapters.zigzag import ZigZagAdapter
+
+    return ZigZagAdapter()
+
+
 def _native(options: BaseModel) -> Adapter:
     from tilewright_adapters.native import NativeAdapter
 
@@ -59,6 +65,7 @@ def tilewright_plugins() -> list[AdapterSpec]:
             name="timeloop_v4", summary="Timeloop's input files; those it writes are v4.", factory=_timeloop_v4
         ),
         AdapterSpec(name="maestro", summary="MAESTRO's mapping and hardware files.", factory=_maestro),
+        AdapterSpec(name="zigzag", summary="ZigZag's accelerator, workload and mapping files.", factory=_zigzag),
         AdapterSpec(name="loopnest", summary="Readable loop nests, with the memories beside.", factory=_loopnest),
         AdapterSpec(name="union", summary="Union's abstractions, laid out as in the paper's figures.", factory=_union),
     ]

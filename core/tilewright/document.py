@@ -53,12 +53,14 @@ class Document:
         source: file name or a word for the text, used in messages.
         marks: path into `data` -> location.
         tags: path into `data` -> the tag an application gave that value (`!Container`); the data are the same without.
+        repeated: where keys stand again that stood already, if that was allowed; the last value counts.
     """
 
     data: Any
     source: str
     marks: Mapping[Path_, Location] = field(default_factory=dict)
     tags: Mapping[Path_, str] = field(default_factory=dict)
+    repeated: Mapping[Path_, Location] = field(default_factory=dict)
 
     def locate(self, path: Path_) -> Location:
         """The place of `path`, or of its nearest known ancestor."""
@@ -77,13 +79,16 @@ class Document:
         return Document(data, self.source, marks, tags)
 
 
-def read_document(path: str | Path) -> Document:
+def read_document(path: str | Path, *, repeated_keys: bool = False) -> Document:
     """Read a YAML or JSON file.
+
+    Args:
+        repeated_keys: allow them, for tools whose own reader silently takes the last.
 
     Raises:
         InputError: the file is absent, unreadable, too large or not YAML; with line and column.
     """
-    return parse_document(read_text(path), source=str(Path(path)))
+    return parse_document(read_text(path), source=str(Path(path)), repeated_keys=repeated_keys)
 
 
 def read_text(path: str | Path) -> str:
@@ -102,8 +107,8 @@ def read_text(path: str | Path) -> str:
         raise InputError(f"cannot read {path}: {error}") from None
 
 
-def parse_document(text: str, *, source: str = "<text>") -> Document:
-    """Parse one YAML (or JSON) document from a text. Raises InputError."""
+def parse_document(text: str, *, source: str = "<text>", repeated_keys: bool = False) -> Document:
+    """Parse one YAML (or JSON) document from a text, as `read_document`. Raises InputError."""
     try:
         loader = _Loader(text)
     except yaml.reader.ReaderError as error:
@@ -113,7 +118,7 @@ def parse_document(text: str, *, source: str = "<text>") -> Document:
         root = loader.get_single_node()
         if root is None:
             raise InputError("the document is empty", location=Location(source))
-        builder = _Builder(loader, source)
+        builder = _Builder(loader, source, repeated_keys)
         data = builder.build(root, ())
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -125,15 +130,17 @@ def parse_document(text: str, *, source: str = "<text>") -> Document:
         raise InputError("nested too deeply", location=Location(source)) from None
     finally:
         loader.dispose()
-    return Document(data, source, builder.marks, builder.tags)
+    return Document(data, source, builder.marks, builder.tags, builder.repeated)
 
 
 class _Builder:
     """Turns composed nodes into plain data and remembers the marks."""
 
-    def __init__(self, loader: _Loader, source: str) -> None:
+    def __init__(self, loader: _Loader, source: str, repeated_keys: bool) -> None:
         self.loader = loader
         self.source = source
+        self.repeated_keys = repeated_keys
+        self.repeated: dict[Path_, Location] = {}
         self.marks: dict[Path_, Location] = {}
         self.tags: dict[Path_, str] = {}
 
@@ -157,8 +164,10 @@ class _Builder:
             if not isinstance(key_node, yaml.ScalarNode):
                 raise InputError("a key must be a plain word", location=place)
             key = str(key_node.value)
-            if key in result:
+            if key in result and not self.repeated_keys:
                 raise InputError(f"key '{key}' stands twice", location=place)
+            if key in result:
+                self.repeated[(*path, key)] = place
             result[key] = self.build(value_node, (*path, key))
         return result
 

@@ -45,6 +45,13 @@ def test_every_value_has_its_place() -> None:
     assert document.at("a", 1).data == {"b": 2}
 
 
+def test_keys_may_stand_twice_where_a_tool_lets_them() -> None:
+    document = parse_document("a:\n  b: 1\n  b: {c: 2}\n", source="f", repeated_keys=True)
+    assert document.data == {"a": {"b": {"c": 2}}}
+    assert {path: str(place) for path, place in document.repeated.items()} == {("a", "b"): "f:3:3"}
+    assert not parse_document("a: 1\nb: 1").repeated
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

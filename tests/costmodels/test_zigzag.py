@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tilewright import library
+from tilewright import layers, library
 from tilewright.architecture import Architecture
 from tilewright.mapping import Mapping
 from tilewright.plugin import CostModelSpec
@@ -67,8 +67,8 @@ class Account:
 
     def of(self, memory: str, tensor: str, timeloop: TensorCounts) -> tuple[int, int, int]:
         """Reads, fills, updates per instance."""
-        operand = next(key for key, each in asked.operands(self.problem).items() if each.name == tensor)
-        places = asked.held(self.problem, self.architecture, self.mapping)[operand]
+        operand = next(key for key, each in layers.operands(self.problem).items() if each.name == tensor)
+        places = layers.held(self.problem, self.architecture, self.mapping)[operand]
         level = next(place.level for place in places if place.memory.name == memory)
         if operand != "O":
             reads = timeloop.reads // (self.still(tensor, places[0].entry) if level == 0 else 1)
@@ -95,7 +95,7 @@ class Account:
             outside.pop()
         return math.prod(loop.trips for loop in outside)
 
-    def partial(self, level: int, places: list[asked.Held]) -> bool:
+    def partial(self, level: int, places: list[layers.Held]) -> bool:
         """`partial sums`: results that come to a memory are not final, by loops outside that sum, split ones too."""
         place = places[level]
         inner = places[level - 1].entry if level else None
@@ -112,7 +112,7 @@ class Account:
 @given(cases())
 def test_every_count_is_timeloops_or_differs_for_a_named_cause(case: tuple[Problem, Architecture, Mapping]) -> None:
     problem, architecture, mapping = case
-    reasons = list(asked.unsaid(problem, architecture, mapping))
+    reasons = list(layers.unsaid(problem, architecture, mapping))
     zigzag = explain("zigzag", *case)
     assert zigzag.valid == (not reasons), zigzag.reasons
     if reasons:
@@ -188,7 +188,7 @@ def test_what_zigzag_cannot_be_is_refused_with_the_construct() -> None:
         ]
         sizes = dict.fromkeys("ABC", 2)
         data = {"name": "p", "dimensions": sizes, "tensors": tensors}
-        return [reason.code for reason in asked.unsuited(Problem.model_validate(data))]
+        return [reason.code for reason in layers.unsuited(Problem.model_validate(data))]
 
     assert codes(["A"], ["B"], ["C"], ["A"]) == ["operands"]
     assert codes(["A + B + C"], ["B"], ["A"]) == ["windows"]

@@ -14,11 +14,13 @@ from tilewright.directives.roles import roles_of
 from tilewright.directives.translation import MAX_LEVELS, directives_of
 from tilewright.errors import InputError, NotConformableError
 from tilewright.legality import legality
-from tilewright_adapters.maestro import keepsake
+from tilewright_adapters import keepsake
 from tilewright_adapters.maestro.hardware import read_hardware
 from tilewright_adapters.maestro.network import NetworkReader, kind_of
 from tilewright_adapters.maestro.words import Words, read_words
 from tilewright_adapters.maestro.write import faults, plain_name, write_program
+
+TOOL = ("maestro", "MAESTRO")
 
 
 class MaestroAdapter:
@@ -34,18 +36,14 @@ class MaestroAdapter:
         Raises:
             InputError: with file and line.
         """
-        beside = [path for path in files if keepsake.is_keepsake(path)]
+        beside = [path for path in files if path.suffix in (".yaml", ".yml")]  # MAESTRO's own files end in .m
         program, warnings = _read([path for path in files if path not in beside])
         if not beside:
             return InputSet(directives=program, warnings=warnings)
-        inputs, document = keepsake.read(beside[0])
+        inputs, document = keepsake.read(beside[0], *TOOL, needed=list(keepsake.PARTS))
         written, reasons = _program(inputs)
         if len(beside) > 1 or reasons or written != program:
-            raise InputError(
-                "this file was written beside other MAESTRO files than these",
-                location=document.locate(("maestro",)),
-                hint="leave the file out to read what MAESTRO's files say by themselves",
-            )
+            raise keepsake.stale(document, *TOOL)
         return replace(inputs, warnings=warnings)
 
     def expressible(self, inputs: InputSet) -> Verdict:
@@ -58,7 +56,7 @@ class MaestroAdapter:
         if program is None or reasons:
             raise NotConformableError("adapter maestro", reasons)
         files = write_program(program, plain_name(program.name))
-        return files if inputs.directives is not None else files | keepsake.write(inputs)
+        return files if inputs.directives is not None else files | keepsake.write(*TOOL, inputs)
 
 
 def _read(files: Sequence[Path]) -> tuple[DirectiveProgram, tuple[str, ...]]:
@@ -100,7 +98,7 @@ def _strangers(inputs: InputSet) -> Iterator[Reason]:
     if inputs.model_options:
         message = f"options of models have no place in MAESTRO's files: {', '.join(inputs.model_options)}"
         yield Reason(code="model_options", where="", message=message)
-    given = [name for name in keepsake.PARTS if getattr(inputs, name) is not None]
+    given = keepsake.given(inputs)
     if inputs.directives is not None and given:
         message = f"given beside {', '.join(given)}; MAESTRO's files say one of both"
         yield Reason(code="directives", where=f"program {inputs.directives.name}", message=message)

@@ -171,7 +171,8 @@ def parametrize_conformance(
         plugins: distributions, or `distribution/plugin`.
         options, sources: plugin name -> what `cases` takes.
         expected_failures: check name, or `plugin:check name`, -> reason; strict.
-        without: names of plugins that are tested elsewhere, where what they need is installed.
+        without: plugins that are tested elsewhere, where what they need is installed: names, or names with the kind
+            (`cost model NAME`).
 
     Raises:
         UnknownPluginError, PluginError, InputError: wrong use, told when tests are collected.
@@ -179,7 +180,12 @@ def parametrize_conformance(
     import pytest
 
     left_out = set(without)
-    found = [each for name in plugins for each in registrations_of(name) if each.spec.name not in left_out]
+    found = [
+        each
+        for name in plugins
+        for each in registrations_of(name)
+        if not left_out & {each.spec.name, f"{each.spec.kind} {each.spec.name}"}
+    ]
     if not found:
         raise InputError("no plugin was named", hint='parametrize_conformance("my-distribution")')
     expected = dict(expected_failures or {})

@@ -12,12 +12,13 @@ from tilewright.conformability import Reason
 from tilewright.costmodel import ScalarEvaluator
 from tilewright.errors import NotConformableError
 from tilewright.frozen import FrozenDict
+from tilewright.layers import Held, held, operands, unsaid, unsuited
 from tilewright.legality import legality
 from tilewright.mapping import Mapping
 from tilewright.problem import Problem
 from tilewright.report import LevelReport, Report, TensorCounts
 from tilewright_costmodels.zigzag.process import NoAnswer, process
-from tilewright_costmodels.zigzag.request import Held, held, operands, request, unsaid, unsuited
+from tilewright_costmodels.zigzag.request import request
 
 NAME = "zigzag"
 

@@ -1,0 +1,56 @@
+"""What a tool's files have no place for (names, energies, tiles), in a file of ours beside them.
+
+The tool does not need the file. On reading, it counts only as long as the tool's own files still say what they said when
+it was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tilewright.adapter import InputSet
+from tilewright.architecture import Architecture
+from tilewright.document import Document, FileModel, dump_yaml, read_document, validate
+from tilewright.errors import InputError
+from tilewright.mapping import Mapping
+from tilewright.problem import Problem
+
+FILE = "tilewright.yaml"
+PARTS: dict[str, type[FileModel]] = {"problem": Problem, "architecture": Architecture, "mapping": Mapping}
+
+
+def write(tool: str, title: str, inputs: InputSet) -> dict[str, str]:
+    """The file with those parts that there are. `tool`: its key in the file; `title`: its name in prose."""
+    head = f"# What {title}'s files have no place for: names, energies, tiles. For Tilewright alone, {title} does not need it.\n"
+    return {FILE: head + dump_yaml({tool: {name: getattr(inputs, name).to_data() for name in given(inputs)}})}
+
+
+def given(inputs: InputSet) -> list[str]:
+    """Which of the three parts there are."""
+    return [name for name in PARTS if getattr(inputs, name) is not None]
+
+
+def read(path: Path, tool: str, title: str, needed: Sequence[str] = ()) -> tuple[InputSet, Document]:
+    """The parts, and where they stand.
+
+    Raises:
+        InputError: it is no such file, or a part of `needed` is missing.
+    """
+    document = read_document(path)
+    data = document.data.get(tool) if isinstance(document.data, dict) else None
+    if not isinstance(data, dict) or not data or not set(needed) <= set(data) <= set(PARTS):
+        message = f"{path} is no file that was written beside {title}'s: it lacks {tool}: {', '.join(needed or PARTS)}"
+        raise InputError(message)
+    parts: dict[str, Any] = {name: validate(PARTS[name], document.at(tool, name)) for name in data}
+    return InputSet(**parts), document
+
+
+def stale(document: Document, tool: str, title: str) -> InputError:
+    """The tool's files say something else by now."""
+    return InputError(
+        f"this file was written beside other {title} files than these",
+        location=document.locate((tool,)),
+        hint=f"leave the file out to read what {title}'s files say by themselves",
+    )

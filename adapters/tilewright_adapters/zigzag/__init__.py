@@ -1,0 +1,243 @@
+"""The notation of ZigZag: accelerator, workload and mapping files, read and written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from tilewright.adapter import InputSet
+from tilewright.conformability import Reason, Verdict
+from tilewright.document import Document, parse_document, read_document, suggestion, validate
+from tilewright.errors import InputError, NotConformableError
+from tilewright.layers import MEMORY_OPERANDS
+from tilewright_adapters import keepsake
+from tilewright_adapters.zigzag.accelerator import Accelerator, read_accelerator
+from tilewright_adapters.zigzag.allocation import DoesNotFitError
+from tilewright_adapters.zigzag.files import AcceleratorFile, LayerData, LayerMapping, MappingFile, WorkloadFile
+from tilewright_adapters.zigzag.mapping import (
+    CrossedError,
+    Unrolled,
+    build,
+    chosen,
+    constraints,
+    linked,
+    ordering,
+    unrolled,
+    within_reach,
+)
+from tilewright_adapters.zigzag.workload import Layer, name_of, read_layer
+from tilewright_adapters.zigzag.write import FILES, Written, texts, written
+
+TOOL = ("zigzag", "ZigZag")
+
+
+class ZigZagAdapter:
+    """Reads and writes ZigZag's input files.
+
+    They say an order of loops, and its own rule what each memory keeps of them. So reading follows that rule, and a mapping
+    is written only where the rule gives it back.
+    """
+
+    def parse(self, files: Sequence[Path]) -> InputSet:
+        """An accelerator, a workload and a mapping, or some of them; `workload.yaml/LAYER` reads that layer of several.
+
+        A mapping without a complete order of loops gives constraints.
+
+        Raises:
+            InputError: with file and line.
+        """
+        found: dict[str, Document] = {}
+        layer = None
+        for path in files:
+            if not path.exists() and path.parent.is_file():
+                path, layer = path.parent, path.name
+            document = read_document(path, repeated_keys=True)
+            kind = _kind(document)
+            if kind in found:
+                raise InputError(
+                    f"a second {kind} file; the first is {found[kind].source}", location=document.locate(())
+                )
+            found[kind] = document
+        if not found:
+            raise InputError("no files to read", hint="ZigZag has an accelerator, a workload and a mapping file")
+        beside = found.pop("keepsake", None)
+        if beside is None:
+            return _read(found, layer)
+        inputs, document = keepsake.read(Path(beside.source), *TOOL)
+        said = written(inputs)
+        if said.reasons or said.files != {FILES[kind]: each.data for kind, each in found.items()}:
+            raise keepsake.stale(document, *TOOL)
+        return inputs
+
+    def expressible(self, inputs: InputSet) -> Verdict:
+        """Every construct that ZigZag's files cannot say."""
+        return Verdict(reasons=tuple(_written(inputs).reasons))
+
+    def render(self, inputs: InputSet) -> dict[str, str]:
+        """ZigZag's files, and where names or numbers have no place in them, `tilewright.yaml` beside."""
+        said = _written(inputs)
+        if said.reasons:
+            raise NotConformableError("adapter zigzag", said.reasons)
+        files = texts(said)
+        documents = {kind: parse_document(files[name], source=name) for kind, name in FILES.items() if name in files}
+        plain = replace(_read(documents, None), warnings=())
+        same = all(getattr(plain, part) == getattr(inputs, part) for part in keepsake.PARTS)
+        return files if same else files | keepsake.write(*TOOL, inputs)
+
+
+def _written(inputs: InputSet) -> Written:
+    reasons = [
+        Reason(code=what, where="the input set", message=f"{name} have no place in ZigZag's files")
+        for what, name in (
+            ("constraints", "constraints"),
+            ("directives", "directives"),
+            ("model_options", "options of models"),
+        )
+        if getattr(inputs, what)
+    ]
+    if not keepsake.given(inputs):
+        reasons.append(Reason(code="nothing", where="the input set", message="there is no problem and no architecture"))
+    return Written(reasons=reasons) if reasons else written(inputs)
+
+
+def _kind(document: Document) -> str:
+    data = document.data
+    if isinstance(data, dict):
+        if "zigzag" in data:
+            return "keepsake"
+        if "memories" in data:
+            return "architecture"
+    if isinstance(data, list) and data and isinstance(data[0], dict):
+        if "equation" in data[0]:
+            return "problem"
+        if set(data[0]) & {"spatial_mapping", "spatial_mapping_hint", "memory_operand_links", "temporal_ordering"}:
+            return "mapping"
+    raise InputError(
+        "none of ZigZag's files",
+        location=document.locate(()),
+        hint="an accelerator has memories, a workload is a list of layers with equations, a mapping one of layer mappings",
+    )
+
+
+def _read(found: Mapping[str, Document], named: str | None) -> InputSet:
+    data, where = _layer_data(found.get("problem"), named)
+    said = _layer_mapping(found.get("mapping"), data)
+    links = said.memory_operand_links if said else MEMORY_OPERANDS
+    warnings = [
+        f"{place}: key '{path[-1]}' stands twice; the last counts, as in ZigZag"
+        for document in found.values()
+        for path, place in document.repeated.items()
+    ]
+    layer = None
+    if data is not None and where is not None:
+        with _at(where):
+            layer = read_layer(data, links)
+        warnings += layer.warnings
+    accelerator = None
+    if "architecture" in found:
+        file = validate(AcceleratorFile, found["architecture"])
+        bits = {memory: data.operand_precision.get(name, 0) for name, memory in links.items()} if data else None
+        with _at(found["architecture"]):
+            accelerator = read_accelerator(file, bits)
+        warnings += accelerator.warnings
+    inputs = InputSet(
+        problem=layer.problem if layer else None,
+        architecture=accelerator.architecture if accelerator else None,
+        warnings=tuple(warnings),
+    )
+    if said is None:
+        return inputs
+    if accelerator is None:
+        raise InputError(
+            "a mapping cannot be read without its accelerator",
+            location=found["mapping"].locate(()),
+            hint="add the accelerator file",
+        )
+    with _at(found["mapping"]):
+        return _mapped(inputs, said, accelerator, layer, links)
+
+
+def _mapped(
+    inputs: InputSet, said: LayerMapping, accelerator: Accelerator, layer: Layer | None, links: Mapping[str, str]
+) -> InputSet:
+    warnings = list(inputs.warnings)
+    sizes = layer.problem.dimensions if layer else _every_dimension(said)
+    spread = unrolled(said, sizes, accelerator.array, warnings)
+    if layer is None:
+        return _constrained(inputs, said, accelerator, spread, [*warnings, "there is no layer to map"])
+    stores = linked(accelerator.stores, links)
+    cut, told = within_reach(spread, stores, layer)
+    order = ordering(said, sizes, spread)
+    if order is None:
+        told = [f"{each}: so often, as in ZigZag" for each in told]
+        why = "temporal_ordering leaves loops to ZigZag's search"
+        return _constrained(inputs, said, accelerator, cut, [*warnings, *told, why])
+    if told:
+        raise ValueError(f"{told[0]}: ZigZag would spread it no further, and search for an order of loops itself")
+    mapping = build(accelerator, stores, layer, spread, order)
+    return replace(inputs, mapping=mapping, warnings=tuple(warnings))
+
+
+def _constrained(
+    inputs: InputSet, said: LayerMapping, accelerator: Accelerator, spread: Unrolled, warnings: list[str]
+) -> InputSet:
+    rules = constraints(said, spread, accelerator)
+    warnings[-1] += ": read as constraints"
+    return replace(inputs, constraints=rules, warnings=tuple(warnings))
+
+
+def _every_dimension(said: LayerMapping) -> dict[str, int]:
+    """The dimensions that a mapping without a layer names, as large as can be."""
+    named = [text.partition(",")[0].strip().upper() for each in (said.spatial_mapping or {}).values() for text in each]
+    return dict.fromkeys(named, 2**40)
+
+
+def _layer_data(document: Document | None, named: str | None) -> tuple[LayerData | None, Document | None]:
+    if document is None:
+        if named is not None:
+            raise InputError(f"there is no workload with a layer {named} among these files")
+        return None, None
+    layers = validate(WorkloadFile, document).root
+    names = [name_of(each) for each in layers]
+    if named is None and len(layers) > 1:
+        shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+        raise InputError(
+            f"{len(layers)} layers; one is read at a time",
+            location=document.locate(()),
+            hint=f"name one: {document.source}/LAYER, of {shown}",
+        )
+    if named is not None and named not in names:
+        raise InputError(f"there is no layer {named}{suggestion(named, names)}", location=document.locate(()))
+    index = names.index(named) if named is not None else 0
+    return layers[index], document.at(index)
+
+
+def _layer_mapping(document: Document | None, data: LayerData | None) -> LayerMapping | None:
+    if document is None:
+        return None
+    mappings = validate(MappingFile, document).root
+    found = chosen(mappings, name_of(data) if data else None, data.operator_type if data else None)
+    if found is None:
+        names = ", ".join(each.name for each in mappings)
+        raise InputError(
+            f"no mapping is called default; there are {names}", location=document.locate(()), hint="name one default"
+        )
+    return found
+
+
+@contextmanager
+def _at(document: Document) -> Iterator[None]:
+    """Faults of what is said together, with the place of the part."""
+    try:
+        yield
+    except ValueError as error:
+        text = re.sub(r"^.*Value error, ", "", str(error), flags=re.DOTALL).split(" [type=")[0]
+        raise InputError(text, location=document.locate(())) from None
+    except DoesNotFitError as error:
+        raise InputError(f"ZigZag finds no place for this mapping: {error}", location=document.locate(())) from None
+    except CrossedError as error:
+        hint = "our clusters nest: give the memory further in fewer loops, or map anew"
+        raise InputError(f"this mapping has no form here: {error}", location=document.locate(()), hint=hint) from None

@@ -1,0 +1,257 @@
+"""ZigZag's accelerator as an architecture of ours.
+
+There, each memory lists the dimensions of the array along which its instances are shared; here, clusters nest. Memories
+shared along the same dimensions become one cluster, or, where they hold the same operand, one cluster inside the other.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tilewright.architecture import Architecture, Cluster, Compute, Fanout, Memory
+from tilewright.layers import MEMORY_OPERANDS
+from tilewright_adapters.zigzag.allocation import Store
+from tilewright_adapters.zigzag.files import AcceleratorFile, MemoryData, Port
+
+ROLES = {"I1": "input", "I2": "weight", "O": "output"}
+"""Memory operand -> the role of the tensors that we put there."""
+DEFAULT_BITS = 8
+
+
+@dataclass(frozen=True)
+class Width:
+    """One direction of a memory: bits per cycle, the finest access, energy of an access of the whole width."""
+
+    most: int
+    finest: int
+    total: int
+    cost: float
+
+
+@dataclass
+class Accelerator:
+    """What was read.
+
+    Attributes:
+        array: dimension of the array -> size.
+        stores: innermost first, as the rule of allocation needs them; operands of memories instead of layers.
+        split_at: dimension of the array -> cluster with that fanout.
+        cluster_of: memory -> cluster.
+    """
+
+    architecture: Architecture
+    array: Mapping[str, int]
+    stores: tuple[Store, ...]
+    split_at: Mapping[str, str]
+    cluster_of: Mapping[str, str]
+    warnings: list[str] = field(default_factory=list)
+
+
+def read_accelerator(file: AcceleratorFile, bits: Mapping[str, int] | None) -> Accelerator:
+    """`bits`: memory operand -> bits of its words, of the layer; None where there is none."""
+    warnings: list[str] = []
+    if bits is None:
+        warnings.append(f"no workload: words are taken to have {DEFAULT_BITS} bits")
+    array = file.operational_array.extent
+    served = _nested(file, warnings)
+    order = sorted(reversed(served), key=lambda name: -len(served[name]))  # stable: outermost first
+    clusters, split_at, cluster_of = _clusters(file, order, served, array)
+    words = {name: _word_bits(name, file.memories[name], bits, warnings) for name in file.memories}
+    memories = {name: _memory(name, file.memories[name], words[name], warnings) for name in file.memories}
+    _warn(file, warnings)
+    architecture = Architecture(
+        name=_name(file.name),
+        clusters=tuple(
+            Cluster(name=name, memories=tuple(memories[each] for each in held), fanout=fanout)
+            for name, held, fanout in clusters
+        ),
+        compute=Compute(
+            energy_per_operation_pj=file.operational_array.unit_energy
+            or file.operational_array.multiplier_energy
+            or 0.0,
+            word_bits=min(words.values()),
+        ),
+    )
+    stores = tuple(
+        Store(
+            name,
+            data.size,
+            data.operands,
+            frozenset(served[name]),
+            data.force_double_buffering or data.double_buffering_support,
+            _inwards(data),
+        )
+        for name, data in file.memories.items()
+    )
+    return Accelerator(architecture, array, stores, split_at, cluster_of, warnings)
+
+
+def _nested(file: AcceleratorFile, warnings: list[str]) -> dict[str, set[str]]:
+    """Memory -> dimensions along which it is shared, so that of any two one set contains the other, and memories
+    further out share more; with a warning for every memory that had to change."""
+    every = set(file.operational_array.dimensions)
+    names = list(file.memories)
+    served = {name: set(file.memories[name].served_dimensions) for name in names}
+    served[names[-1]] = set(every)
+    holds = {name: set(file.memories[name].operands) for name in names}
+    for index, outer in enumerate(names):  # what is further out serves what is inside
+        for inner in names[:index]:
+            if holds[inner] & holds[outer]:
+                served[outer] |= served[inner]
+    changed = True
+    while changed:
+        changed = False
+        for index, outer in enumerate(names):
+            for inner in names[:index]:
+                a, b, same = served[inner], served[outer], holds[inner] & holds[outer]
+                if a <= b or (b <= a and not same):
+                    continue
+                # partial sums stay where they are added up; the other memory is copied
+                victim = outer if not same and "O" in holds[inner] and "O" not in holds[outer] else inner
+                served[victim], changed = a & b, True
+    for name in names:
+        said = set(file.memories[name].served_dimensions)
+        if served[name] != said:
+            copies = math.prod(file.operational_array.extent[each] for each in said - served[name])
+            told = f"{name} is shared along {_list(said)}, which does not nest with the other memories: "
+            if said - served[name]:
+                told += f"read as shared along {_list(served[name])}, {copies} instances for each of ZigZag's"
+            else:
+                told += f"read as shared along {_list(served[name])}"
+            warnings.append(told)
+    return served
+
+
+def _clusters(
+    file: AcceleratorFile, order: list[str], served: Mapping[str, set[str]], array: Mapping[str, int]
+) -> tuple[list[tuple[str, list[str], Fanout]], dict[str, str], dict[str, str]]:
+    groups: list[list[str]] = []
+    for name in order:
+        last = groups[-1] if groups else []
+        taken = {operand for each in last for operand in file.memories[each].operands}
+        if not last or served[last[0]] != served[name] or taken & set(file.memories[name].operands):
+            groups.append([])
+        groups[-1].append(name)
+    found: list[tuple[str, list[str], Fanout]] = []
+    split_at: dict[str, str] = {}
+    cluster_of: dict[str, str] = {}
+    for index, group in enumerate(groups):
+        inside = served[groups[index + 1][0]] if index + 1 < len(groups) else set()
+        split = [name for name in array if name in served[group[0]] - inside]
+        name = ".".join(_name(each) for each in group)
+        for number, dimension in enumerate(split or [""]):
+            axis = "XY"[len(split_at) % 2]  # ZigZag's dimensions are no places
+            fanout = Fanout(size=array[dimension], axis=axis) if dimension else Fanout()
+            label = name if not number else f"array_{dimension}"
+            found.append((label, group if not number else [], fanout))
+            if dimension:
+                split_at[dimension] = label
+        cluster_of |= dict.fromkeys(group, name)
+    return found, split_at, cluster_of
+
+
+def _word_bits(name: str, data: MemoryData, bits: Mapping[str, int] | None, warnings: list[str]) -> int:
+    if bits is None:
+        return DEFAULT_BITS
+    found = {bits[operand] for operand in data.operands if bits.get(operand)}
+    if len(found) > 1:
+        warnings.append(
+            f"{name} holds words of {_list(map(str, sorted(found)))} bits: all are taken to have {max(found)}"
+        )
+    return max(found, default=DEFAULT_BITS)
+
+
+def _memory(name: str, data: MemoryData, word_bits: int, warnings: list[str]) -> Memory:
+    reading, writing = _widths(name, data, warnings)
+    block = max(1, reading.finest // word_bits)
+    double = data.force_double_buffering or data.double_buffering_support
+    named_dram = "dram" in name.lower() or data.mem_type == "dram"
+    return Memory(
+        name=_name(name),
+        technology="dram" if named_dram else "register" if data.mem_type == "rf" else "sram",
+        capacity_words=max(1, data.size // word_bits),
+        word_bits=word_bits,
+        holds=None
+        if set(data.operands) == set(MEMORY_OPERANDS.values())
+        else tuple(ROLES[each] for each in data.operands),
+        read_energy_pj=_energy(reading, block * word_bits),
+        write_energy_pj=_energy(writing, block * word_bits),
+        read_bandwidth_words_per_cycle=reading.total / word_bits,
+        write_bandwidth_words_per_cycle=writing.total / word_bits,
+        block_words=block,
+        multiple_buffering=2.0 if double else 1.0,
+    )
+
+
+def _inwards(data: MemoryData) -> dict[str, int]:
+    """Operand -> bits per cycle towards the array, or of the result from there; of several ports the last one named."""
+    found: dict[str, int] = {}
+    for operand in data.operands:
+        way = "fl" if operand == "O" else "tl"
+        for port in data.ports:
+            if isinstance(port, Port) and any(each.replace(" ", "") == f"{operand},{way}" for each in port.allocation):
+                found[operand] = port.bandwidth_max
+        old = data.w_bw if operand == "O" else data.r_bw
+        if old is not None:
+            found.setdefault(operand, old)
+    return found
+
+
+def _energy(width: Width, bits: int) -> float:
+    """Of one access of so many bits: whole finest accesses, each its share of an access of the full width."""
+    return width.cost * (width.finest / width.most) * math.ceil(bits / width.finest)
+
+
+def _widths(name: str, data: MemoryData, warnings: list[str]) -> tuple[Width, Width]:
+    """Reading and writing. Where ports differ, the dearest one."""
+    assert data.r_cost is not None and data.w_cost is not None
+    if not data.ports or not isinstance(data.ports[0], Port):
+        assert data.r_bw is not None and data.w_bw is not None
+        ways = ((data.r_bw, data.min_r_granularity, data.r_cost), (data.w_bw, data.min_w_granularity, data.w_cost))
+        reading, writing = (Width(most, min(finest or most, most), most, cost) for most, finest, cost in ways)
+        return reading, writing
+    ports: Sequence[Port] = data.ports
+    found = []
+    for ends, kind, cost in ((("tl", "th"), "write", data.r_cost), (("fl", "fh"), "read", data.w_cost)):
+        named = [port for port in ports if any(each.endswith(ends) for each in port.allocation)]
+        used = named or [port for port in ports if port.type != kind] or ports
+        dearest = max(used, key=lambda port: (port.bandwidth_min / port.bandwidth_max, port.bandwidth_min))
+        if len({(port.bandwidth_min, port.bandwidth_max) for port in used}) > 1:
+            warnings.append(f"ports of {name} differ in width: the energy of an access is that of {dearest.name}")
+        total = sum(port.bandwidth_max for port in used)
+        found.append(Width(dearest.bandwidth_max, dearest.bandwidth_min, total, cost))
+    return found[0], found[1]
+
+
+def _warn(file: AcceleratorFile, warnings: list[str]) -> None:
+    """What has no place in an architecture of ours."""
+    shared = [name for name, data in file.memories.items() if data.rw_port or _both_ways(data)]
+    if shared:
+        warnings.append(f"ports of {_list(shared)} both read and write: here each direction has the whole width")
+    slow = [f"{data.latency} cycles of {name}" for name, data in file.memories.items() if data.latency > 1]
+    if slow:
+        warnings.append(f"latencies are not kept: {', '.join(slow)}")
+    computed = [name for name, data in file.memories.items() if data.auto_cost_extraction]
+    if computed:
+        warnings.append(f"ZigZag would ask CACTI for the costs of {_list(computed)}: those in the file are read")
+    if file.operational_array.systolic_dimensions:
+        names = _list(file.operational_array.systolic_dimensions)
+        warnings.append(f"systolic along {names}: here operands reach the array at once")
+
+
+def _both_ways(data: MemoryData) -> bool:
+    return any(isinstance(port, Port) and port.type == "read_write" for port in data.ports)
+
+
+def _list(names: object) -> str:
+    found = sorted(names) if isinstance(names, set | frozenset) else list(names)  # type: ignore[call-overload]
+    return ", ".join(found) or "nothing"
+
+
+def _name(text: str) -> str:
+    """As one of our names."""
+    name = re.sub(r"[^A-Za-z0-9_.\-]", "_", text)
+    return name if re.match(r"[A-Za-z_]", name) else f"_{name}"

@@ -1,0 +1,275 @@
+"""ZigZag's mapping of a layer as ours: loops in space per dimension of the array, loops in time as one order, and the
+rule of allocation for what each memory keeps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping as MappingOf
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tilewright.architecture import Architecture
+from tilewright.constraints import Constraints, SpatialRule, TripRange, Variant
+from tilewright.frozen import FrozenDict
+from tilewright.mapping import Entry, Mapping
+from tilewright.problem import Problem
+from tilewright_adapters.zigzag.accelerator import Accelerator
+from tilewright_adapters.zigzag.allocation import Loop, Store, allocated, reach
+from tilewright_adapters.zigzag.files import LayerMapping
+from tilewright_adapters.zigzag.workload import Layer
+
+Unrolled = dict[str, dict[str, int]]
+"""Dimension of the array -> dimension of the layer -> how many."""
+
+
+Step = tuple[int, str, tuple[str, ...] | None]
+"""Loops in time outside, target, what it keeps."""
+
+
+class CrossedError(Exception):
+    """What is kept for longer further in than another operand further out has no form in nested clusters."""
+
+
+def chosen(mappings: Sequence[LayerMapping], name: str | None, operator: str | None) -> LayerMapping | None:
+    """By the name of the layer, by its operator type, or `default`, as ZigZag chooses."""
+    for wanted in (name, operator, "default"):
+        for each in mappings:
+            if wanted is not None and each.name == wanted:
+                return each
+    return None
+
+
+def unrolled(
+    said: LayerMapping, sizes: MappingOf[str, int], array: MappingOf[str, int], warnings: list[str]
+) -> Unrolled:
+    """What is spread over the array, cut to the array and to the layer as ZigZag does it."""
+    found: Unrolled = {}
+    so_far = dict.fromkeys(sizes, 1)
+    for axis, texts in (said.spatial_mapping or {}).items():
+        if axis not in array:
+            raise ValueError(f"spatial_mapping names {axis}; the array has {', '.join(array)}")
+        found[axis] = {}
+        room = array[axis]
+        for text in texts:
+            name, _, number = text.partition(",")
+            name, count = name.strip().upper(), int(number)
+            if name not in sizes:
+                warnings.append(f"the layer has no dimension {name}, which is spread over {axis}: left out")
+                continue
+            most = max(1, min(room, -(-sizes[name] // so_far[name])))
+            if count > most:
+                warnings.append(f"{name} is spread over {axis} {count} times: only {most} fit the array and the layer")
+            count = min(count, most)
+            found[axis][name] = count
+            so_far[name] *= count
+            room //= max(1, count)
+    return found
+
+
+def within_reach(spread: Unrolled, stores: Sequence[Store], layer: Layer) -> tuple[Unrolled, list[str]]:
+    """The same, cut to what the innermost memories can move at once, as ZigZag does it; and what was cut, in words."""
+    limits = reach(stores, layer.stored)
+    cut, told = dict[str, dict[str, int]](), []
+    for axis, counts in spread.items():
+        cut[axis] = {}
+        for name, count in counts.items():
+            most, memory = limits.get((axis, name), (count, ""))
+            if count > most:
+                told.append(f"{name} is spread over {axis} {count} times, but {memory} moves {most} at once")
+            cut[axis][name] = max(1, min(count, most))
+    return cut, told
+
+
+def ordering(said: LayerMapping, sizes: MappingOf[str, int], spread: Unrolled) -> list[tuple[str, int]] | None:
+    """Loops in time, innermost first; None where ZigZag would search for them.
+
+    Raises:
+        ValueError: they are not what the loops in space leave.
+    """
+    left = {name: -(-size // math.prod(axis.get(name, 1) for axis in spread.values())) for name, size in sizes.items()}
+    named = [(name.upper(), count) for name, count in said.temporal_ordering if name.upper() in sizes]
+    given = dict.fromkeys(sizes, 1)
+    for name, count in named:
+        given[name] *= 1 if isinstance(count, str) else count
+    loops = []
+    for name, count in named:
+        number = -(-left[name] // given[name]) if isinstance(count, str) else count
+        if isinstance(count, str):
+            given[name] *= number
+        loops.append((name, number))
+    if any(number > 1 and name not in dict(named) for name, number in left.items()):
+        return None
+    for name, number in left.items():
+        if given[name] != number:
+            raise ValueError(
+                f"temporal_ordering steps {name} {given[name]} times; the loops in space leave {number} steps"
+            )
+    return [(name, number) for name, number in loops if number > 1]
+
+
+def spatial_loops(spread: Unrolled, sizes: MappingOf[str, int]) -> dict[str, list[Loop]]:
+    """Per dimension of the array. Where a dimension does not divide, its widest split has a fraction, as in ZigZag, so
+    that the steps left are whole."""
+    found: dict[str, list[Loop]] = {}
+    for axis, counts in spread.items():
+        found[axis] = []
+        for name, count in counts.items():
+            all_counts = {each: other[name] for each, other in spread.items() if name in other}
+            widest = next(each for each, number in all_counts.items() if number == max(all_counts.values()))
+            width: int | float = count
+            if axis == widest:
+                before = math.prod(
+                    n for each, n in all_counts.items() if list(spread).index(each) < list(spread).index(axis)
+                )
+                steps = math.ceil(sizes[name] / (count * before))
+                exact = sizes[name] / steps / before
+                width = int(exact) if exact == int(exact) else exact
+            found[axis].append((name, width))
+    return found
+
+
+def linked(stores: Sequence[Store], links: MappingOf[str, str]) -> list[Store]:
+    """With operands of the layer. `links`: operand of the layer -> of memories."""
+    back = {memory: operand for operand, memory in links.items()}
+    return [
+        replace(
+            store,
+            operands=tuple(back[name] for name in store.operands),
+            widths={back[name]: bits for name, bits in store.widths.items()},
+        )
+        for store in stores
+    ]
+
+
+def build(
+    accelerator: Accelerator, stores: Sequence[Store], layer: Layer, spread: Unrolled, order: list[tuple[str, int]]
+) -> Mapping:
+    """The mapping that ZigZag would price.
+
+    Raises:
+        DoesNotFitError: a memory is too small.
+        CrossedError: a memory further in keeps its tile for longer than one further out, of different operands.
+    """
+    taken = allocated(stores, layer.stored, order, spatial_loops(spread, layer.problem.dimensions))
+    index = accelerator.architecture.cluster_index
+    places = [
+        (index[accelerator.cluster_of[store.name]], operand, len(order) - sum(taken[operand][: level + 1]))
+        for operand in taken
+        for level, store in enumerate(store for store in stores if operand in store.operands)
+    ]
+    held = _settled(places, layer, order, accelerator.architecture)
+    return nest(accelerator.architecture, layer.problem, held, spread, accelerator.split_at, order)
+
+
+def _settled(
+    places: Sequence[tuple[int, str, int]], layer: Layer, order: Sequence[tuple[str, int]], architecture: Architecture
+) -> dict[tuple[int, int], list[str]]:
+    """(Loops in time outside, cluster) -> operands held there, clusters outermost first.
+
+    A tile stays the same while loops turn that do not index its operand; so it may as well be held inside of those, and
+    must be where a cluster further out holds another operand for less long.
+
+    Args:
+        places: cluster, operand, loops in time outside.
+    """
+    outermost_first = [name for name, _ in reversed(order)]
+    held: dict[tuple[int, int], list[str]] = {}
+    before, outer = 0, ""
+    for cluster in sorted({each[0] for each in places}):
+        here = [each for each in places if each[0] == cluster]
+        furthest = before
+        for _, operand, outside in sorted(here, key=lambda each: each[2]):
+            between = outermost_first[outside:before]
+            if any(layer.stored[operand].indexed_by(name) for name in between):
+                raise CrossedError(
+                    f"{architecture.clusters[cluster].name} keeps its tile of {operand} for longer than {outer}, "
+                    "which is further out, keeps its own"
+                )
+            held.setdefault((max(outside, before), cluster), []).append(operand)
+            furthest = max(furthest, outside)
+        if furthest > before or not outer:
+            before, outer = furthest, architecture.clusters[cluster].name
+    return held
+
+
+def nest(
+    architecture: Architecture,
+    problem: Problem,
+    held: MappingOf[tuple[int, int], Sequence[str]],
+    spread: Unrolled,
+    split_at: MappingOf[str, str],
+    order: Sequence[tuple[str, int]],
+) -> Mapping:
+    """Entries from what is held where.
+
+    Args:
+        held: (loops in time outside, cluster) -> tensors.
+        order: loops in time, innermost first.
+    """
+    outermost_first = list(reversed(order))
+    places = sorted(held)
+    steps: list[Step] = []
+    for number, cluster in enumerate(architecture.clusters):
+        here: list[Step] = [(outside, cluster.name, tuple(held[outside, at])) for outside, at in places if at == number]
+        splits = any(spread.get(axis) and name == cluster.name for axis, name in split_at.items())
+        if not here and splits:
+            here = [(steps[-1][0] if steps else 0, cluster.name, None)]
+        steps += here
+    if steps[-1][0] < len(order):  # what turns inside everything that is held
+        if steps[-1][1:] == (architecture.clusters[-1].name, None):
+            steps.pop()
+        steps.append((len(order), architecture.clusters[-1].name, None))
+    steps = [each for number, step in enumerate(steps) for each in _in_turns(outermost_first, steps, number, step)]
+    tile = dict(problem.dimensions)
+    entries, done = list[Entry](), 0
+    for number, (outside, target, keep) in enumerate(steps):
+        loops, done = outermost_first[done:outside], outside
+        for name, count in loops:
+            tile[name] = -(-tile[name] // count)
+        stepping = list(dict.fromkeys(name for name, _ in loops))
+        temporal = dict(tile)
+        last = all(other != target for _, other, _ in steps[number + 1 :])
+        for axis, counts in spread.items() if last else ():
+            for name, count in counts.items() if split_at[axis] == target else ():
+                tile[name] = -(-tile[name] // count)
+        entries.append(
+            Entry(
+                target=target,
+                keep=None if keep is None else tuple(name for name in problem.tensor_names if name in keep),
+                temporal_order=(*stepping, *(name for name in problem.dimensions if name not in stepping)),
+                temporal_tile_sizes=FrozenDict(temporal),
+                spatial_tile_sizes=FrozenDict(tile),
+            )
+        )
+    return Mapping(entries=tuple(entries))
+
+
+def _in_turns(loops: Sequence[tuple[str, int]], steps: Sequence[Step], number: int, step: Step) -> list[Step]:
+    """The step, and others before it that hold nothing, where a dimension turns twice with another one between."""
+    outside, target, keep = step
+    cuts, seen = list[Step](), list[str]()
+    for index in range(steps[number - 1][0] if number else 0, outside):
+        name = loops[index][0]
+        if name in seen[:-1]:
+            cuts.append((index, target, None))
+            seen = []
+        if not seen or seen[-1] != name:
+            seen.append(name)
+    return [*cuts, (outside, target, keep)]
+
+
+def constraints(said: LayerMapping, spread: Unrolled, accelerator: Accelerator) -> Constraints | None:
+    """What a mapping without an order of loops fixes: splits, and for dimensions that it hints at, what may be spread."""
+    rules = []
+    for axis, counts in spread.items():
+        factors = {name: TripRange(min=count, max=count) for name, count in counts.items()}
+        rules.append(SpatialRule(cluster=accelerator.split_at[axis], only=tuple(counts), factors=FrozenDict(factors)))
+    for axis, names in (said.spatial_mapping_hint or {}).items():
+        if axis in accelerator.split_at and axis not in spread:
+            only = tuple(name.upper() for name in names)
+            rules.append(SpatialRule(cluster=accelerator.split_at[axis], only=only))
+    if not rules:
+        return None
+    return Constraints(
+        name="zigzag", architecture=accelerator.architecture.name, variants=(Variant(spatial=tuple(rules)),)
+    )

@@ -1,0 +1,118 @@
+"""A layer of ZigZag's workload as a problem of ours."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tilewright.document import suggestion
+from tilewright.layers import OPERANDS
+from tilewright.problem import Problem
+from tilewright_adapters.zigzag.accelerator import ROLES
+from tilewright_adapters.zigzag.allocation import Stored, Term, distinct
+from tilewright_adapters.zigzag.files import LayerData
+
+
+@dataclass(frozen=True)
+class Layer:
+    """`problem` has tensors I, W and O; `stored`: what the rule of allocation knows of them."""
+
+    problem: Problem
+    operator: str
+    stored: Mapping[str, Stored]
+    warnings: tuple[str, ...]
+
+
+def name_of(data: LayerData) -> str:
+    return data.name or f"Layer{data.id}"
+
+
+def read_layer(data: LayerData, links: Mapping[str, str]) -> Layer:
+    """`links`: operand of the layer -> of memories. Raises ValueError: the equation and the dimensions do not fit."""
+    sizes = {name.upper(): size for name, size in zip(data.loop_dims, data.loop_sizes, strict=True)}
+    if len(sizes) != len(data.loop_dims):
+        raise ValueError("loop_dims repeat; upper and lower case are the same to ZigZag")
+    relations = dict(_relation(text) for text in data.dimension_relations)
+    tensors, order = _equation(data.equation)
+    for index in (each for found in tensors.values() for each in found):
+        if index not in sizes and index not in relations:
+            known = (*sizes, *relations)
+            raise ValueError(
+                f"the equation's {index} is in no loop_dims or dimension_relations{suggestion(index, known)}"
+            )
+    for left, (first, _, second, _) in relations.items():
+        for each in (first, second):
+            if each not in sizes:
+                raise ValueError(f"the relation of {left} adds {each}, which is not in loop_dims")
+    problem = Problem.model_validate(
+        {
+            "name": name_of(data),
+            "unit_operation": "add" if "+" in data.equation.partition("=")[2] else "mac",
+            "dimensions": sizes,
+            "tensors": [
+                {
+                    "name": name,
+                    "role": ROLES[links[name]],
+                    "projection": [_rank(each, relations) for each in tensors[name]],
+                }
+                for name in order
+            ],
+        }
+    )
+    limits = _limits(data, relations, sizes)
+    bits = {name: data.operand_precision.get(name, 0) for name in OPERANDS}
+    stored = {
+        name: Stored(
+            dimensions=tuple(each for each in indices if each not in relations),
+            sums=tuple((relations[each], limits[each]) for each in indices if each in relations),
+            bits=bits[name],
+            final_bits=data.operand_precision.get("O_final", bits["O"]) if name == "O" else bits[name],
+        )
+        for name, indices in tensors.items()
+    }
+    padded = any(sum(each) for each in data.padding or ())
+    told = f"{problem.name}: its padding is not kept, so that I has the words beyond its edges too"
+    return Layer(problem, data.operator_type, stored, (told,) if padded else ())
+
+
+def _relation(text: str) -> tuple[str, Term]:
+    left, _, right = text.partition("=")
+    terms = []
+    for part in right.split("+"):
+        coefficient, star, name = part.rpartition("*")
+        terms.append((name.strip().upper(), int(coefficient) if star else 1))
+    (first, a), (second, b) = terms
+    return left.strip().upper(), (first, a, second, b)
+
+
+def _equation(text: str) -> tuple[dict[str, list[str]], list[str]]:
+    """Operand -> its indices; and the order of our tensors, the result last."""
+    left, _, right = text.replace("+=", "=").partition("=")
+    found = {}
+    for part in (left, *re.split(r"[*+]", right)):
+        name = part.strip()[0]
+        found[name] = [index.upper() for index in re.findall(r"\[(\w+)\]", part)]
+    if set(found) != set(OPERANDS):
+        raise ValueError(f"operands {', '.join(found)}; I, W and O were expected")
+    return found, [*(name for name in found if name != "O"), "O"]
+
+
+def _rank(index: str, relations: Mapping[str, Term]) -> str:
+    if index not in relations:
+        return index
+    first, a, second, b = relations[index]
+    return f"{a}*{first} + {b}*{second}"
+
+
+def _limits(data: LayerData, relations: Mapping[str, Term], sizes: Mapping[str, int]) -> dict[str, int]:
+    """Coordinate that is a sum -> its largest number of values, without padding."""
+    named = [name.upper() for name in data.pr_loop_dims or ()]
+    given = dict(zip(named, data.pr_loop_sizes or (), strict=False))
+    padding = dict(zip(named, data.padding or (), strict=False))
+    found = {}
+    for name, (first, a, second, b) in relations.items():
+        whole = distinct(a, sizes[first], b, sizes[second]) - sum(padding.get(name, (0, 0)))
+        found[name] = given.get(name, whole)
+    return {name: max(1, math.floor(each)) for name, each in found.items()}

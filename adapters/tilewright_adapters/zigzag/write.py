@@ -1,0 +1,327 @@
+"""ZigZag's three files, written: what they can say of a problem, an architecture and a mapping, and what they cannot."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from collections.abc import Mapping as MappingOf
+from dataclasses import dataclass, field
+from itertools import permutations
+from typing import Any
+
+from tilewright.adapter import InputSet
+from tilewright.architecture import Architecture, Memory
+from tilewright.conformability import Reason
+from tilewright.document import dump_yaml
+from tilewright.layers import MEMORY_OPERANDS, OPERANDS, UNIT, equation, held, operands, unsaid, unsuited
+from tilewright.legality import legality
+from tilewright.mapping import Mapping
+from tilewright.problem import Problem
+from tilewright_adapters.zigzag.accelerator import DEFAULT_BITS, ROLES, read_accelerator
+from tilewright_adapters.zigzag.allocation import DoesNotFitError, Loop, allocated
+from tilewright_adapters.zigzag.files import AcceleratorFile, LayerData
+from tilewright_adapters.zigzag.mapping import linked, within_reach
+from tilewright_adapters.zigzag.workload import read_layer
+
+FILES = {"architecture": "accelerator.yaml", "problem": "workload.yaml", "mapping": "mapping.yaml"}
+_MOST_BITS = 2**40
+"""The size of a memory without limit."""
+_DIMENSION = re.compile(r"[A-Z]+\d*")
+
+
+@dataclass
+class Written:
+    """Files as data, without those that have reasons against them."""
+
+    files: dict[str, Any] = field(default_factory=dict)
+    reasons: list[Reason] = field(default_factory=list)
+
+
+def written(inputs: InputSet) -> Written:
+    """Everything that ZigZag's files can say of the inputs, and every reason why they cannot say the rest."""
+    result = Written()
+    problem, architecture, mapping = inputs.problem, inputs.architecture, inputs.mapping
+    if problem is not None:
+        result.reasons += unsuited(problem)
+        result.reasons += _operation(problem)
+    if architecture is not None:
+        result.reasons += _hardware(architecture)
+    if mapping is not None and (problem is None or architecture is None):
+        result.reasons.append(
+            _reason("missing", "mapping", "ZigZag reads a mapping with its layer and accelerator only")
+        )
+    if result.reasons:
+        return result
+    if problem is not None and architecture is not None and mapping is not None:
+        result.reasons += legality(problem, architecture, mapping).reasons
+        result.reasons = result.reasons or list(unsaid(problem, architecture, mapping))
+        if result.reasons:
+            return result
+    names = _dimension_names(problem) if problem is not None else {}
+    bits = architecture.memories[0].word_bits if architecture is not None else DEFAULT_BITS
+    if problem is not None:
+        result.files[FILES["problem"]] = [_layer(problem, names, bits)]
+    if architecture is None:
+        return result
+    holders = _holders(problem, architecture, mapping)
+    result.files[FILES["architecture"]] = _accelerator(architecture, bits, holders)
+    if problem is None or mapping is None:
+        return result
+    faults: list[Reason] = []
+    for order in permutations(MEMORY_OPERANDS.values()):  # of operands with equal claims ZigZag serves the last best
+        ordered = {name: sorted(found, key=order.index) for name, found in holders.items()}
+        files = result.files | {FILES["architecture"]: _accelerator(architecture, bits, ordered)}
+        said, reasons = _mapping(problem, architecture, mapping, names, files)
+        if not reasons:
+            result.files = files | {FILES["mapping"]: said}
+            return result
+        faults = faults or reasons
+    result.reasons += faults
+    return result
+
+
+def texts(result: Written) -> dict[str, str]:
+    """The files as YAML."""
+    return {name: dump_yaml(data) for name, data in result.files.items()}
+
+
+def _operation(problem: Problem) -> Iterator[Reason]:
+    if problem.unit_operation not in ("mac", "add"):
+        yield _reason("unit_operation", problem.name, f"{problem.unit_operation}; ZigZag's layers multiply or add")
+
+
+def _hardware(architecture: Architecture) -> Iterator[Reason]:
+    compute = architecture.compute
+    if compute.cycles_per_operation != 1:
+        message = f"{compute.cycles_per_operation} cycles per operation; ZigZag's units take one"
+        yield _reason("cycles_per_operation", compute.name, message)
+    split = [cluster.name for cluster in architecture.clusters if cluster.fanout.size > 1]
+    if len(split) > 4:
+        yield _reason("fanouts", "architecture", f"{len(split)} fanouts; ZigZag's mappings know D1 to D4")
+    bits = architecture.memories[0].word_bits
+    for cluster in architecture.clusters:
+        for memory in cluster.memories:
+            yield from _unable(memory, bits)
+            if not _roles(memory):
+                yield _reason(
+                    "holds", memory.name, "it holds tensors by name; ZigZag's memories hold inputs, weights or outputs"
+                )
+        if cluster.fanout.size > 1 and not (cluster.fanout.multicast and cluster.fanout.reduction):
+            missing = "reduction" if cluster.fanout.multicast else "multicast"
+            yield _reason("no_sharing", cluster.name, f"there is no {missing} below it; in ZigZag there always is")
+
+
+def _unable(memory: Memory, bits: int) -> Iterator[Reason]:
+    if memory.update_energy_pj not in (None, memory.write_energy_pj):
+        yield _reason(
+            "update_energy", memory.name, f"updates cost {memory.update_energy_pj:g} pJ; in ZigZag a write's energy"
+        )
+    if memory.instances_per_macro != 1:
+        yield _reason(
+            "macro", memory.name, f"{memory.instances_per_macro} instances in one array; in ZigZag each is alone"
+        )
+    if memory.multiple_buffering not in (1.0, 2.0):
+        yield _reason(
+            "buffering", memory.name, f"{memory.multiple_buffering:g} copies of a tile; ZigZag has one or two"
+        )
+    for way, words in _bandwidths(memory):
+        if words is None:
+            continue
+        width, access = words * bits, memory.block_words * bits
+        if width != int(width):
+            yield _reason("bandwidth", memory.name, f"{words:g} words of {bits} bits {way} are no whole bits per cycle")
+        elif width < access and (memory.block_words > 1 or access % int(width)):
+            message = f"an access of {memory.block_words} words takes no whole cycles at {words:g} words {way}"
+            yield _reason("bandwidth", memory.name, message)
+
+
+def _bandwidths(memory: Memory) -> tuple[tuple[str, float | None], tuple[str, float | None]]:
+    return ("read", memory.read_bandwidth_words_per_cycle), ("written", memory.write_bandwidth_words_per_cycle)
+
+
+def _roles(memory: Memory) -> list[str]:
+    """Memory operands by role."""
+    return [operand for operand, role in ROLES.items() if memory.holds is None or role in memory.holds]
+
+
+def _holders(problem: Problem | None, architecture: Architecture, mapping: Mapping | None) -> dict[str, list[str]]:
+    """Memory -> memory operands: what the mapping keeps there, else what it may hold."""
+    if problem is None or mapping is None:
+        return {memory.name: _roles(memory) for memory in architecture.memories}
+    places = held(problem, architecture, mapping)
+    return {
+        memory.name: [
+            MEMORY_OPERANDS[name] for name in OPERANDS if any(place.memory == memory for place in places[name])
+        ]
+        for memory in architecture.memories
+    }
+
+
+def _dimension_names(problem: Problem) -> dict[str, str]:
+    """Our dimension -> its name there, the same where ZigZag can read it."""
+    plain = all(_DIMENSION.fullmatch(name) and name != UNIT and not name.startswith("X") for name in problem.dimensions)
+    return {name: name if plain else f"L{index}" for index, name in enumerate(problem.dimensions)}
+
+
+def _axes(architecture: Architecture) -> dict[str, int]:
+    """Dimension of the array -> cluster with that fanout."""
+    split = [index for index, cluster in enumerate(architecture.clusters) if cluster.fanout.size > 1]
+    return {f"D{number + 1}": index for number, index in enumerate(split)} or {"D1": len(architecture.clusters) - 1}
+
+
+def _accelerator(architecture: Architecture, bits: int, holders: MappingOf[str, list[str]]) -> dict[str, Any]:
+    axes = _axes(architecture)
+    memories = {}
+    for index in range(len(architecture.clusters) - 1, -1, -1):
+        served = [axis for axis, at in axes.items() if at >= index]
+        units = architecture.compute_instances // architecture.instances[index]
+        for memory in reversed(architecture.clusters[index].memories):
+            if holders[memory.name]:
+                memories[memory.name] = _memory(memory, bits, holders[memory.name], served, units)
+    return {
+        "name": architecture.name,
+        "memories": memories,
+        "operational_array": {
+            "unit_energy": architecture.compute.energy_per_operation_pj,
+            "unit_area": 0.0,
+            "dimensions": list(axes),
+            "sizes": [architecture.clusters[at].fanout.size for at in axes.values()],
+        },
+    }
+
+
+def _memory(memory: Memory, bits: int, holds: list[str], served: list[str], units: int) -> dict[str, Any]:
+    """One port to read and one to write. The finest access is one of ours; where there is no limit, the width is enough
+    for all units below."""
+    ports, costs = [], []
+    energies = (memory.read_energy_pj, memory.write_energy_pj)
+    for kind, (_, words), energy, ways in zip(
+        ("read", "write"), _bandwidths(memory), energies, (("tl", "th"), ("fh", "fl")), strict=True
+    ):
+        access = memory.block_words * bits
+        width = access * -(-units // memory.block_words) if words is None else int(words * bits)
+        finest = min(access, width)
+        costs.append(energy * (width / access))
+        inner, outer = ways
+        allocation = [f"{each}, {inner}" for each in holds] + ([f"O, {outer}"] if "O" in holds else [])
+        ports.append(
+            {
+                "name": f"{kind[0]}_port_1",
+                "type": kind,
+                "bandwidth_min": finest,
+                "bandwidth_max": width,
+                "allocation": allocation,
+            }
+        )
+    data: dict[str, Any] = {
+        "size": _size(memory, bits),
+        "r_cost": costs[0],
+        "w_cost": costs[1],
+        "area": 0.0,
+        "latency": 1,
+    }
+    if memory.technology != "sram":
+        data["mem_type"] = "rf" if memory.technology == "register" else "dram"
+    if memory.multiple_buffering == 2:
+        data["force_double_buffering"] = True
+    return data | {"operands": holds, "ports": ports, "served_dimensions": served}
+
+
+def _size(memory: Memory, bits: int) -> int:
+    return _MOST_BITS if memory.capacity_words is None else memory.capacity_words * bits
+
+
+def _layer(problem: Problem, names: MappingOf[str, str], bits: int) -> dict[str, Any]:
+    text, relations = equation(problem, names)
+    if problem.unit_operation == "add":
+        text = text.replace("*", "+")
+    unit = [UNIT] if f"[{UNIT}]" in text or any(each.endswith(f"*{UNIT}") for each in relations) else []
+    return {
+        "id": 0,
+        "name": problem.name,
+        "operator_type": "Conv" if relations else "Gemm" if problem.unit_operation == "mac" else "Add",
+        "equation": text,
+        "dimension_relations": relations,
+        "loop_dims": [*names.values(), *unit],
+        "loop_sizes": [*problem.sizes, *(1 for _ in unit)],
+        "operand_precision": {"W": bits, "I": bits, "O": bits, "O_final": bits},
+        "operand_source": {"W": 0, "I": 0},
+    }
+
+
+def _mapping(
+    problem: Problem,
+    architecture: Architecture,
+    mapping: Mapping,
+    names: MappingOf[str, str],
+    files: MappingOf[str, Any],
+) -> tuple[list[dict[str, Any]], list[Reason]]:
+    """The file, and where ZigZag's rule of allocation would keep tiles in other loops than the mapping does."""
+    axes = {at: axis for axis, at in _axes(architecture).items()}
+    spread: dict[str, list[Loop]] = {}
+    order: list[tuple[str, int]] = []
+    entry_of: list[int] = []
+    for loop in reversed(list(mapping.loops())):
+        if not loop.spatial:
+            order.append((names[loop.dimension], loop.trips))
+            entry_of.append(loop.entry)
+            continue
+        axis = axes[architecture.cluster_index[mapping.entries[loop.entry].target]]
+        spread.setdefault(axis, []).append((names[loop.dimension], loop.trips))
+    reasons = list(_elsewhere(problem, architecture, mapping, files, order, entry_of, spread))
+    idle = [(next(iter(names.values())), 1)]
+    said = {
+        "name": "default",
+        "spatial_mapping": {
+            axis: [f"{name}, {count}" for name, count in reversed(spread.get(axis, idle))]
+            for axis in _axes(architecture)
+        },
+        "temporal_ordering": [[name, count] for name, count in order],
+        "memory_operand_links": {"O": "O", "W": "I2", "I": "I1"},
+    }
+    return [said], reasons
+
+
+def _elsewhere(
+    problem: Problem,
+    architecture: Architecture,
+    mapping: Mapping,
+    files: MappingOf[str, Any],
+    order: list[tuple[str, int]],
+    entry_of: list[int],
+    spread: dict[str, list[Loop]],
+) -> Iterator[Reason]:
+    accelerator = AcceleratorFile.model_validate(files[FILES["architecture"]])
+    stores = linked(read_accelerator(accelerator, None).stores, MEMORY_OPERANDS)
+    layer = read_layer(LayerData.model_validate(files[FILES["problem"]][0]), MEMORY_OPERANDS)
+    _, told = within_reach(
+        {axis: {name: int(count) for name, count in each} for axis, each in spread.items()}, stores, layer
+    )
+    if told:
+        yield _reason("bandwidth", "mapping", f"{told[0]}: ZigZag would spread it no further")
+        return
+    try:
+        taken = allocated(stores, layer.stored, order, spread)
+    except DoesNotFitError as error:
+        yield _reason("allocation", "mapping", f"ZigZag would find no place: {error}")
+        return
+    tensors = operands(problem)
+    for operand, places in held(problem, architecture, mapping).items():
+        inside = 0
+        for place, count in zip(places, taken[operand], strict=True):
+            inside += count
+            ours = sum(entry > place.entry for entry in entry_of)
+            between = order[min(inside, ours) : max(inside, ours)]
+            if any(layer.stored[operand].indexed_by(name) for name, _ in between):  # else its tile stays anyway
+                steps = [math.prod(trips for _, trips in order[:each]) for each in (ours, inside)]
+                message = (
+                    f"a tile of {tensors[operand].name} stays for {steps[0]:,} steps; ZigZag's own rule "
+                    f"would keep one for {steps[1]:,}"
+                )
+                yield _reason("allocation", place.memory.name, message)
+                return
+
+
+def _reason(code: str, where: str, message: str) -> Reason:
+    return Reason(code=code, where=where, message=message)

@@ -1,0 +1,114 @@
+"""Random inputs of ZigZag: accelerators whose memories nest, layers, and complete mappings."""
+
+import math
+from typing import Any
+
+from hypothesis import strategies as st
+
+from tilewright.testing.strategies import prime_factors
+
+_SIZES = (1, 2, 3, 4, 6, 8, 9, 12)
+Files = dict[str, Any]
+
+
+@st.composite
+def files(draw: st.DrawFn) -> Files:
+    """Accelerator, workload and mapping as data. Splits divide, orders are complete, sizes may be too small."""
+    layer = draw(layers())
+    sizes = dict(zip(layer["loop_dims"], layer["loop_sizes"], strict=True))
+    axes = {f"D{number + 1}": draw(st.sampled_from([2, 3, 4, 6])) for number in range(draw(st.integers(1, 3)))}
+    left = {name: prime_factors(size) for name, size in sizes.items()}
+    spatial: dict[str, list[str]] = {}
+    for axis, room in axes.items():
+        taken: dict[str, int] = {}
+        for name in draw(st.permutations(list(left))):
+            for factor in list(left[name]):
+                if factor <= room and draw(st.booleans()):
+                    room //= factor
+                    left[name].remove(factor)
+                    taken[name] = taken.get(name, 1) * factor
+        spatial[axis] = [f"{name}, {count}" for name, count in taken.items()] or [f"{next(iter(left))}, 1"]
+    order = draw(st.permutations([[name, factor] for name, factors in left.items() for factor in factors]))
+    said = {"name": "default", "spatial_mapping": spatial, "temporal_ordering": [list(each) for each in order]}
+    return {
+        "accelerator.yaml": draw(accelerators(axes, layer["operand_precision"])),
+        "workload.yaml": [layer],
+        "mapping.yaml": [said],
+    }
+
+
+@st.composite
+def layers(draw: st.DrawFn) -> dict[str, Any]:
+    """Matrix products and convolutions."""
+    if draw(st.booleans()):
+        equation, names, relations = "O[m][n]+=I[m][k]*W[k][n]", "MNK", []
+    else:
+        equation, names = "O[b][k][y]+=W[k][c][f]*I[b][c][iy]", ("B", "K", "C", "Y", "F")
+        relations = [f"iy={draw(st.integers(1, 3))}*y+{draw(st.integers(1, 2))}*f"]
+    bits = draw(st.sampled_from([8, 16]))
+    return {
+        "id": 0,
+        "name": "layer",
+        "operator_type": "Conv",
+        "equation": equation,
+        "dimension_relations": relations,
+        "loop_dims": list(names),
+        "loop_sizes": [draw(st.sampled_from(_SIZES)) for _ in names],
+        "operand_precision": {"I": bits, "W": bits, "O": bits, "O_final": bits},
+        "operand_source": {"I": 0, "W": 0},
+    }
+
+
+@st.composite
+def accelerators(draw: st.DrawFn, axes: dict[str, int], precision: dict[str, int]) -> dict[str, Any]:
+    """Some memories, innermost first, shared along more and more dimensions; the last one holds all and is large."""
+    memories = {}
+    served: list[str] = []
+    bits = precision["I"]
+    for number in range(draw(st.integers(1, 4))):
+        served += [axis for axis in axes if axis not in served and draw(st.booleans())]
+        operands = draw(st.lists(st.sampled_from(["I1", "I2", "O"]), unique=True, min_size=1))
+        memories[f"m{number}"] = _memory(
+            draw, draw(st.sampled_from([4, 16, 50, 128, 1000])) * bits, operands, list(served), bits
+        )
+    memories["dram"] = _memory(draw, 2**34, ["I1", "I2", "O"], list(axes), bits)
+    return {
+        "name": "random",
+        "memories": memories,
+        "operational_array": {
+            "unit_energy": 0.5,
+            "unit_area": 1.0,
+            "dimensions": list(axes),
+            "sizes": list(axes.values()),
+        },
+    }
+
+
+def _memory(draw: st.DrawFn, size: int, operands: list[str], served: list[str], bits: int) -> dict[str, Any]:
+    finest = bits * draw(st.sampled_from([1, 2]))
+    widest = finest * draw(st.sampled_from([1, 2, 8]))
+    ways = {"read": ("tl", "th"), "write": ("fh", "fl")}
+    return {
+        "size": size,
+        "r_cost": draw(st.sampled_from([0.5, 2.0, 100.0])),
+        "w_cost": draw(st.sampled_from([0.25, 3.0])),
+        "area": 0.0,
+        "latency": 1,
+        "force_double_buffering": draw(st.integers(0, 3)) == 0,
+        "operands": operands,
+        "ports": [
+            {
+                "name": f"{kind[0]}_port_1",
+                "type": kind,
+                "bandwidth_min": finest,
+                "bandwidth_max": widest,
+                "allocation": [f"{each}, {inner}" for each in operands] + [f"O, {outer}"] * ("O" in operands),
+            }
+            for kind, (inner, outer) in ways.items()
+        ],
+        "served_dimensions": served,
+    }
+
+
+def operations(found: Files) -> int:
+    return math.prod(found["workload.yaml"][0]["loop_sizes"])
