@@ -10,8 +10,8 @@ from tilewright.adapter import InputSet
 from tilewright.document import parse_document
 from tilewright.errors import InputError
 from tilewright.legality import legality
+from tilewright_adapters.expressions import CannotSay, evaluate
 from tilewright_adapters.timeloop import TimeloopAdapter
-from tilewright_adapters.timeloop.expressions import CannotSay, evaluate
 from tilewright_costmodels.timeloop.model import TimeloopModel
 
 PROBLEM = """

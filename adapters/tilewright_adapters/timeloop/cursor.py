@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from tilewright.document import Document, suggestion
 from tilewright.errors import InputError
-from tilewright_adapters.timeloop.expressions import KNOWN
+from tilewright_adapters.expressions import KNOWN
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from tilewright.architecture import Architecture, Cluster, Compute, Fanout, Memory, Network
+from tilewright_adapters.expressions import resolved
 from tilewright_adapters.timeloop.cursor import Cursor, refuse_unknown
 from tilewright_adapters.timeloop.energies import (
     COMPUTE,
@@ -20,7 +21,6 @@ from tilewright_adapters.timeloop.energies import (
     pick,
     sram_pj,
 )
-from tilewright_adapters.timeloop.expressions import resolved
 from tilewright_adapters.timeloop.outline import dummy
 
 Technology = Literal["dram", "sram", "register"]

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tilewright.document import suggestion
+from tilewright_adapters.expressions import resolved
 from tilewright_adapters.timeloop.cursor import Cursor, refuse_unknown
 from tilewright_adapters.timeloop.directives import KINDS, Said
-from tilewright_adapters.timeloop.expressions import resolved
 from tilewright_adapters.timeloop.levels import DUMMY, Level, Levels, computed, levels_of
 
 _KINDS = ("Architecture", "Container", "Component", "Element", "Hierarchical", "Parallel", "Nothing")

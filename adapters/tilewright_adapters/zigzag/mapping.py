@@ -11,8 +11,9 @@ from dataclasses import replace
 from tilewright.architecture import Architecture
 from tilewright.constraints import Constraints, SpatialRule, TripRange, Variant
 from tilewright.frozen import FrozenDict
-from tilewright.mapping import Entry, Mapping
+from tilewright.mapping import Mapping
 from tilewright.problem import Problem
+from tilewright_adapters.steps import Step, mapping_of
 from tilewright_adapters.zigzag.accelerator import Accelerator
 from tilewright_adapters.zigzag.allocation import Loop, Store, allocated, reach
 from tilewright_adapters.zigzag.files import LayerMapping
@@ -20,10 +21,6 @@ from tilewright_adapters.zigzag.workload import Layer
 
 Unrolled = dict[str, dict[str, int]]
 """Dimension of the array -> dimension of the layer -> how many."""
-
-
-Step = tuple[int, str, tuple[str, ...] | None]
-"""Loops in time outside, target, what it keeps."""
 
 
 class CrossedError(Exception):
@@ -200,62 +197,34 @@ def nest(
     split_at: MappingOf[str, str],
     order: Sequence[tuple[str, int]],
 ) -> Mapping:
-    """Entries from what is held where.
+    """A mapping from what is held where.
 
     Args:
         held: (loops in time outside, cluster) -> tensors.
         order: loops in time, innermost first.
     """
-    outermost_first = list(reversed(order))
-    places = sorted(held)
+    outermost_first, done = list(reversed(order)), 0
+    tile = dict(problem.dimensions)
+
+    def cut(name: str, count: int) -> int:
+        tile[name] = -(-tile[name] // count)
+        return tile[name]
+
     steps: list[Step] = []
     for number, cluster in enumerate(architecture.clusters):
-        here: list[Step] = [(outside, cluster.name, tuple(held[outside, at])) for outside, at in places if at == number]
-        splits = any(spread.get(axis) and name == cluster.name for axis, name in split_at.items())
-        if not here and splits:
-            here = [(steps[-1][0] if steps else 0, cluster.name, None)]
-        steps += here
-    if steps[-1][0] < len(order):  # what turns inside everything that is held
-        if steps[-1][1:] == (architecture.clusters[-1].name, None):
-            steps.pop()
-        steps.append((len(order), architecture.clusters[-1].name, None))
-    steps = [each for number, step in enumerate(steps) for each in _in_turns(outermost_first, steps, number, step)]
-    tile = dict(problem.dimensions)
-    entries, done = list[Entry](), 0
-    for number, (outside, target, keep) in enumerate(steps):
-        loops, done = outermost_first[done:outside], outside
-        for name, count in loops:
-            tile[name] = -(-tile[name] // count)
-        stepping = list(dict.fromkeys(name for name, _ in loops))
-        temporal = dict(tile)
-        last = all(other != target for _, other, _ in steps[number + 1 :])
-        for axis, counts in spread.items() if last else ():
-            for name, count in counts.items() if split_at[axis] == target else ():
-                tile[name] = -(-tile[name] // count)
-        entries.append(
-            Entry(
-                target=target,
-                keep=None if keep is None else tuple(name for name in problem.tensor_names if name in keep),
-                temporal_order=(*stepping, *(name for name in problem.dimensions if name not in stepping)),
-                temporal_tile_sizes=FrozenDict(temporal),
-                spatial_tile_sizes=FrozenDict(tile),
-            )
-        )
-    return Mapping(entries=tuple(entries))
-
-
-def _in_turns(loops: Sequence[tuple[str, int]], steps: Sequence[Step], number: int, step: Step) -> list[Step]:
-    """The step, and others before it that hold nothing, where a dimension turns twice with another one between."""
-    outside, target, keep = step
-    cuts, seen = list[Step](), list[str]()
-    for index in range(steps[number - 1][0] if number else 0, outside):
-        name = loops[index][0]
-        if name in seen[:-1]:
-            cuts.append((index, target, None))
-            seen = []
-        if not seen or seen[-1] != name:
-            seen.append(name)
-    return [*cuts, (outside, target, keep)]
+        here = sorted(outside for outside, at in held if at == number)
+        for outside in here:
+            loops = [(name, cut(name, count)) for name, count in outermost_first[done:outside]]
+            steps.append(Step(cluster.name, list(held[outside, number]), loops))
+            done = outside
+        splits = [each for axis, each in spread.items() if each and split_at[axis] == cluster.name]
+        if number == len(architecture.clusters) - 1 and done < len(order):  # what turns inside everything that is held
+            steps.append(Step(cluster.name, loops=[(name, cut(name, count)) for name, count in outermost_first[done:]]))
+        elif splits and not here:
+            steps.append(Step(cluster.name))
+        for counts in splits:
+            steps[-1].splits |= {name: cut(name, count) for name, count in counts.items()}
+    return mapping_of(problem, steps)
 
 
 def constraints(said: LayerMapping, spread: Unrolled, accelerator: Accelerator) -> Constraints | None:

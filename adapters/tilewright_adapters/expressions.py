@@ -1,4 +1,4 @@
-"""Arithmetic in v4 files: numbers, names of variables, and a few functions. Nothing is ever executed."""
+"""Arithmetic in files: numbers, names of variables, and a few functions. Nothing is ever executed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Values = Mapping[str, object]
 
 _MOST_CHARACTERS = 300
 _LARGEST = 2**80
-_OPERATIONS: dict[type[ast.operator], Callable[[Number, Number], Number]] = {
+OPERATIONS: dict[type[ast.operator], Callable[[Number, Number], Number]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -22,7 +22,7 @@ _OPERATIONS: dict[type[ast.operator], Callable[[Number, Number], Number]] = {
     ast.Mod: operator.mod,
     ast.Pow: operator.pow,
 }
-_FUNCTIONS: dict[str, Callable[..., Number]] = {
+FUNCTIONS: dict[str, Callable[..., Number]] = {
     "abs": abs,
     "ceil": math.ceil,
     "floor": math.floor,
@@ -33,7 +33,7 @@ _FUNCTIONS: dict[str, Callable[..., Number]] = {
     "round": round,
     "sqrt": math.sqrt,
 }
-KNOWN = f"+ - * / // % ** and {', '.join(sorted(_FUNCTIONS))}"
+KNOWN = f"+ - * / // % ** and {', '.join(sorted(FUNCTIONS))}"
 """What an expression may use, for messages."""
 
 
@@ -62,27 +62,28 @@ def evaluate(text: str, values: Values) -> Number:
 
 def _value(node: ast.expr, values: Values) -> Number:
     if isinstance(node, ast.Constant):
-        return _sane(node.value)
+        return sane(node.value)
     if isinstance(node, ast.Name):
         if node.id not in values:
             raise CannotSay(f"there is no variable '{node.id}'")
-        return _sane(values[node.id])
+        return sane(values[node.id])
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
         value = _value(node.operand, values)
         return -value if isinstance(node.op, ast.USub) else value
-    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATIONS:
+    if isinstance(node, ast.BinOp) and type(node.op) in OPERATIONS:
         left, right = _value(node.left, values), _value(node.right, values)
         if isinstance(node.op, ast.Pow) and (abs(right) > 80 or abs(left) > 2**20):
             raise CannotSay("a power beyond all hardware")
-        return _sane(_OPERATIONS[type(node.op)](left, right))
+        return sane(OPERATIONS[type(node.op)](left, right))
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
-        if node.func.id not in _FUNCTIONS:
+        if node.func.id not in FUNCTIONS:
             raise CannotSay(f"there is no function '{node.func.id}'")
-        return _sane(_FUNCTIONS[node.func.id](*(_value(argument, values) for argument in node.args)))
+        return sane(FUNCTIONS[node.func.id](*(_value(argument, values) for argument in node.args)))
     raise CannotSay("only arithmetic is understood")
 
 
-def _sane(value: object) -> Number:
+def sane(value: object) -> Number:
+    """The number, whole where it can be. Raises CannotSay: it is none that hardware has."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise CannotSay(f"{value!r} is no number")
     if abs(value) > _LARGEST or value != value:
