@@ -37,6 +37,12 @@ def _zigzag(options: BaseModel) -> Adapter:
     return ZigZagAdapter()
 
 
+def _accelforge(options: BaseModel) -> Adapter:
+    from tilewright_adapters.accelforge import AccelForgeAdapter
+
+    return AccelForgeAdapter()
+
+
 def _native(options: BaseModel) -> Adapter:
     from tilewright_adapters.native import NativeAdapter
 
@@ -66,6 +72,11 @@ def tilewright_plugins() -> list[AdapterSpec]:
         ),
         AdapterSpec(name="maestro", summary="MAESTRO's mapping and hardware files.", factory=_maestro),
         AdapterSpec(name="zigzag", summary="ZigZag's accelerator, workload and mapping files.", factory=_zigzag),
+        AdapterSpec(
+            name="accelforge",
+            summary="AccelForge's architecture, workload and mapping of one einsum.",
+            factory=_accelforge,
+        ),
         AdapterSpec(name="loopnest", summary="Readable loop nests, with the memories beside.", factory=_loopnest),
         AdapterSpec(name="union", summary="Union's abstractions, laid out as in the paper's figures.", factory=_union),
     ]

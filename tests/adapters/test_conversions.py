@@ -5,6 +5,7 @@ import os
 from itertools import permutations
 from pathlib import Path
 
+import accelforge_inputs
 import pytest
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
@@ -80,8 +81,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 )
 @given(data=st.data())
 def test_two_notations_agree(first: str, second: str, folder: Path, data: st.DataObject) -> None:
-    suitable = inputs_of_zigzag(folder / "read") if "zigzag" in (first, second) else inputs()
-    original = data.draw(inputs() | suitable)
+    kinds = [inputs()]
+    if "zigzag" in (first, second):
+        kinds.append(inputs_of_zigzag(folder / "read"))
+    if "accelforge" in (first, second):
+        kinds.append(accelforge_inputs.inputs(max_macs=400))
+    original = data.draw(st.one_of(kinds))
     here = through(installed().make(AdapterSpec, first), original, folder / first)
     if here is None:
         assert first not in COMPLETE

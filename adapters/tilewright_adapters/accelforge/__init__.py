@@ -1,0 +1,201 @@
+"""The notation of AccelForge: architecture, workload and mapping of one dense einsum, read and written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import jinja2
+from jinja2.sandbox import SandboxedEnvironment
+
+from tilewright.adapter import InputSet
+from tilewright.conformability import Verdict
+from tilewright.document import Document, parse_document, read_text, suggestion, validate
+from tilewright.errors import InputError, NotConformableError
+from tilewright_adapters import keepsake
+from tilewright_adapters.accelforge.expressions import Value
+from tilewright_adapters.accelforge.files import EinsumData, RenamesData, WorkloadData
+from tilewright_adapters.accelforge.hardware import constraints, read_hardware
+from tilewright_adapters.accelforge.mapping import read_mapping
+from tilewright_adapters.accelforge.workload import DEFAULT_BITS, Einsum, name_of, read_einsum, roles_alone
+from tilewright_adapters.accelforge.write import FILES, texts, written
+from tilewright_adapters.expressions import CannotSay, resolved
+
+TOOL = ("accelforge", "AccelForge")
+_SECTIONS = ("arch", "workload", "mapping", "renames", "variables", "config", "mapper", "model")
+_READING = ("include", "include_all", "include_text", "find_path", "find_paths", "cwd", "path_exists", "setenv")
+_TEMPLATE = re.compile(r"\{%|\{\{|\{#")
+
+
+class AccelForgeAdapter:
+    """Reads and writes AccelForge's sections, in one file or several."""
+
+    def parse(self, files: Sequence[Path]) -> InputSet:
+        """Some of architecture, workload and mapping; `workload.yaml/EINSUM` reads that einsum of several.
+
+        Without a mapping, what the architecture demands of one becomes constraints.
+
+        Raises:
+            InputError: with file and line.
+        """
+        found: dict[str, Document] = {}
+        einsum = beside = None
+        for path in files:
+            if not path.exists() and path.parent.is_file():
+                path, einsum = path.parent, path.name
+            document = parse_document(_rendered(path), source=str(path))
+            sections = document.data if isinstance(document.data, dict) else {}
+            if TOOL[0] in sections:
+                beside = path
+                continue
+            unknown = sorted(set(map(str, sections)) - set(_SECTIONS))
+            if unknown or not sections:
+                word = suggestion(unknown[0], _SECTIONS) if unknown else ""
+                raise InputError(
+                    f"no section of AccelForge: {', '.join(unknown) or 'nothing'}{word}",
+                    location=document.locate(()),
+                    hint=f"its files have {', '.join(_SECTIONS[:5])}",
+                )
+            for name in sections:
+                if name in found:
+                    raise InputError(f"a second section {name}", location=document.locate((name,)))
+                found[name] = document.at(name)
+        if not found.keys() & {"arch", "workload"}:
+            raise InputError("no arch and no workload to read", hint="AccelForge's files have sections of these names")
+        if beside is None:
+            return _read(found, einsum)
+        inputs, document = keepsake.read(beside, *TOOL)
+        said = written(inputs)
+        if said.reasons or _plain(_parts(texts(said))) != _plain(found):
+            raise keepsake.stale(document, *TOOL)
+        return inputs
+
+    def expressible(self, inputs: InputSet) -> Verdict:
+        """Every construct that AccelForge's files cannot say."""
+        return Verdict(reasons=tuple(written(inputs).reasons))
+
+    def render(self, inputs: InputSet) -> dict[str, str]:
+        """AccelForge's files, and where names or numbers have no place in them, `tilewright.yaml` beside."""
+        said = written(inputs)
+        if said.reasons:
+            raise NotConformableError("adapter accelforge", said.reasons)
+        files = texts(said)
+        plain = _read(_parts(files), None)
+        same = plain.constraints is None and all(
+            getattr(plain, part) == getattr(inputs, part) for part in keepsake.PARTS
+        )
+        return files if same else files | keepsake.write(*TOOL, inputs)
+
+
+def _parts(files: Mapping[str, str]) -> dict[str, Document]:
+    """Section -> its part of files that were just written."""
+    return {name: parse_document(files[file], source=file).at(name) for name, file in FILES.items() if file in files}
+
+
+def _plain(found: Mapping[str, Document]) -> dict[str, object]:
+    """What sections say, wherever it stands."""
+    return {name: (document.data, document.tags) for name, document in found.items()}
+
+
+def _rendered(path: Path) -> str:
+    """The text, with its template filled in by the values that it names itself."""
+    text = read_text(path)
+    if not _TEMPLATE.search(text):
+        return text
+    try:
+        return str(SandboxedEnvironment(undefined=jinja2.StrictUndefined).from_string(text).render())
+    except jinja2.UndefinedError as error:
+        match = re.search(r"'(\w+)' is undefined", str(error))
+        name = match[1] if match else "NAME"
+        if name in _READING:
+            raise InputError(f"{path}: a template that reads other files ({name})", hint="put their text in") from None
+        hint = f"give it at the top of the file: {{% set {name} = VALUE %}}"
+        raise InputError(f"{path}: the template needs a value for {name}", hint=hint) from None
+    except jinja2.TemplateError as error:
+        raise InputError(f"{path}: no template that can be filled in: {error}") from None
+
+
+def _read(found: dict[str, Document], named: str | None) -> InputSet:
+    numbers = _numbers(found)
+    einsum = _einsum(found, named, numbers)
+    problem = einsum.problem if einsum else None
+    warnings = list(einsum.warnings) if einsum else []
+    if "arch" not in found:
+        if "mapping" in found:
+            raise InputError("a mapping cannot be read without its arch", location=found["mapping"].locate(()))
+        return InputSet(problem=problem, warnings=tuple(warnings))
+    nodes = _nodes(found["arch"], "arch")
+    scope = einsum.scope if einsum else roles_alone(numbers)
+    if einsum is None:
+        warnings.append(f"no workload: words are taken to have {DEFAULT_BITS} bits")
+    hardware = read_hardware(nodes, "accelforge", scope, problem)
+    warnings += hardware.warnings
+    inputs = InputSet(problem=problem, architecture=hardware.architecture, warnings=tuple(warnings))
+    if "mapping" not in found:
+        return replace(inputs, constraints=constraints(hardware, problem))
+    if problem is None:
+        raise InputError("a mapping cannot be read without its workload", location=found["mapping"].locate(()))
+    return replace(inputs, mapping=read_mapping(_nodes(found["mapping"], "mapping"), problem, hardware))
+
+
+def _nodes(document: Document, what: str) -> Document:
+    if not isinstance(document.data, dict) or "nodes" not in document.data:
+        raise InputError(f"{what} has a list of nodes", location=document.locate(()))
+    return document.at("nodes")
+
+
+def _numbers(found: dict[str, Document]) -> dict[str, Value]:
+    """Variables, in the order in which they stand: a later one may use an earlier one."""
+    values: dict[str, object] = {}
+    arch = found.get("arch")
+    sections = [found["variables"]] if "variables" in found else []
+    if arch is not None and isinstance(arch.data, dict) and "variables" in arch.data:
+        sections.append(arch.at("variables"))
+    for section in sections:
+        for name, value in section.data.items() if isinstance(section.data, dict) else ():
+            values[name] = resolved(value, values)
+    return {name: value for name, value in values.items() if isinstance(value, int | float)}
+
+
+def _einsum(found: dict[str, Document], named: str | None, numbers: dict[str, Value]) -> Einsum | None:
+    document = found.get("workload")
+    if document is None:
+        if named is not None:
+            raise InputError(f"there is no workload with an einsum {named} among these files")
+        return None
+    data = validate(WorkloadData, document)
+    renames = validate(RenamesData, found["renames"]) if "renames" in found else RenamesData()
+    with _at(document):
+        names = [name_of(each) for each in data.einsums]
+        chosen = _chosen(document, data, names, named)
+        return read_einsum(data, chosen, renames, numbers)
+
+
+def _chosen(document: Document, data: WorkloadData, names: list[str], named: str | None) -> EinsumData:
+    if named is None and len(names) > 1:
+        shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+        raise InputError(
+            f"{len(names)} einsums; one is read at a time",
+            location=document.locate(()),
+            hint=f"name one: {document.source}/EINSUM, of {shown}",
+        )
+    if named is not None and named not in names:
+        raise InputError(f"there is no einsum {named}{suggestion(named, names)}", location=document.locate(()))
+    return data.einsums[names.index(named) if named is not None else 0]
+
+
+@contextmanager
+def _at(document: Document) -> Iterator[None]:
+    """Faults of what is said together, with the place of the part."""
+    try:
+        yield
+    except InputError:
+        raise
+    except CannotSay as error:
+        raise InputError(str(error), location=document.locate(())) from None
+    except ValueError as error:
+        text = re.sub(r"^.*Value error, ", "", str(error), flags=re.DOTALL).split(" [type=")[0]
+        raise InputError(text, location=document.locate(())) from None

@@ -1,0 +1,128 @@
+"""What AccelForge's files may say instead of a number or a list: arithmetic, and sets of tensors (`~(input | output)`)."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from tilewright.document import suggestion
+from tilewright_adapters.expressions import FUNCTIONS, OPERATIONS, CannotSay, Number, sane
+
+Tensors = frozenset[str]
+Value = Number | Tensors
+
+_SETS: dict[type[ast.operator], Callable[[Tensors, Tensors], Tensors]] = {
+    ast.BitOr: operator.or_,
+    ast.BitAnd: operator.and_,
+    ast.Sub: operator.sub,
+}
+_COMPARISONS: dict[type[ast.cmpop], Callable[[Number, Number], bool]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+
+
+@dataclass
+class Scope:
+    """Names, and what they stand for.
+
+    Attributes:
+        every: all tensors, for complements.
+        names: numbers and sets of tensors.
+        bits: tensor -> bits of its values.
+    """
+
+    every: Tensors
+    names: dict[str, Value] = field(default_factory=dict)
+    bits: Mapping[str, int] = field(default_factory=dict)
+
+    def number(self, value: object) -> Number:
+        """A number, given as one or as an expression; infinity as such. Raises CannotSay."""
+        if isinstance(value, str):
+            if value.strip() in ("inf", 'float("inf")', "float('inf')"):
+                return float("inf")
+            found = self._read(value)
+        else:
+            found = value  # type: ignore[assignment]
+        if isinstance(found, frozenset):
+            raise CannotSay(f"{value} is a set of tensors, not a number")
+        return found if found == float("inf") else sane(found)
+
+    def tensors(self, value: object) -> Tensors:
+        """A set of tensors, given as an expression. Raises CannotSay."""
+        found = self._read(value) if isinstance(value, str) else None
+        if not isinstance(found, frozenset):
+            raise CannotSay(f"{value!r} is no set of tensors")
+        return found
+
+    def truth(self, value: object) -> bool:
+        """Raises CannotSay."""
+        return value if isinstance(value, bool) else bool(self.number(value))
+
+    def _read(self, text: str) -> Value:
+        if len(text) > 300:
+            raise CannotSay("longer than 300 characters")
+        try:
+            return self._value(ast.parse(text.strip(), mode="eval").body)
+        except (SyntaxError, ArithmeticError, TypeError, ValueError, RecursionError, MemoryError) as error:
+            raise CannotSay(f"'{text}': {error}") from None
+
+    def _value(self, node: ast.expr) -> Value:
+        match node:
+            case ast.Constant(value):
+                return sane(int(value) if isinstance(value, bool) else value)
+            case ast.Name(name):
+                if name not in self.names:
+                    raise CannotSay(f"nothing is called {name}{suggestion(name, self.names)}")
+                return self.names[name]
+            case ast.Attribute(ast.Name(name), "tensors") if name in self.names:
+                return self.names[name]
+            case ast.Attribute(inner, "bits_per_value"):
+                bits = {self.bits[each] for each in self._set(inner) if each in self.bits}
+                if len(bits) != 1:
+                    raise CannotSay("bits_per_value of tensors that have none, or not the same")
+                return bits.pop()
+            case ast.UnaryOp(ast.Invert(), inner):
+                return self.every - self._set(inner)
+            case ast.UnaryOp(ast.USub(), inner):
+                return -self._number(inner)
+            case ast.UnaryOp(ast.Not(), inner):
+                return int(not self._value(inner))
+            case ast.BinOp(left, op, right):
+                return self._binary(self._value(left), type(op), self._value(right))
+            case ast.Compare(left, [op], [right]) if type(op) in _COMPARISONS:
+                return int(_COMPARISONS[type(op)](self._number(left), self._number(right)))
+            case ast.IfExp(test, body, orelse):
+                return self._value(body if self._value(test) else orelse)
+            case ast.Call(ast.Name("len"), [inner], []):
+                return len(self._set(inner))
+            case ast.Call(ast.Name(name), arguments, []) if name in FUNCTIONS:
+                return sane(FUNCTIONS[name](*(self._number(each) for each in arguments)))
+        raise CannotSay("only arithmetic and sets of tensors are understood")
+
+    def _binary(self, left: Value, op: type[ast.operator], right: Value) -> Value:
+        if isinstance(left, frozenset) and isinstance(right, frozenset) and op in _SETS:
+            return _SETS[op](left, right)
+        if isinstance(left, frozenset) or isinstance(right, frozenset) or op not in OPERATIONS:
+            raise CannotSay("sets have | & - ~, numbers + - * / // % **")
+        if op is ast.Pow and (abs(right) > 80 or abs(left) > 2**20):
+            raise CannotSay("a power beyond all hardware")
+        return sane(OPERATIONS[op](left, right))
+
+    def _set(self, node: ast.expr) -> Tensors:
+        found = self._value(node)
+        if not isinstance(found, frozenset):
+            raise CannotSay("a set of tensors was expected, not a number")
+        return found
+
+    def _number(self, node: ast.expr) -> Number:
+        found = self._value(node)
+        if isinstance(found, frozenset):
+            raise CannotSay("a number was expected, not a set of tensors")
+        return found

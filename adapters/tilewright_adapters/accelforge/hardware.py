@@ -1,0 +1,375 @@
+"""AccelForge's nodes as an architecture of ours: memories in clusters, fanouts between them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from tilewright.architecture import Architecture, Cluster, Compute, Fanout, Memory
+from tilewright.constraints import Constraints, KeepRule, SpatialRule, Variant
+from tilewright.document import Document, Model, suggestion, validate
+from tilewright.errors import InputError
+from tilewright.problem import Problem
+from tilewright_adapters.accelforge.expressions import Scope, Tensors
+from tilewright_adapters.accelforge.files import (
+    ActionData,
+    ComponentData,
+    ComputeData,
+    ContainerData,
+    MemoryData,
+    SpatialData,
+    TensorsData,
+)
+from tilewright_adapters.expressions import CannotSay
+
+SEPARATE_PORTS = "max(a.n_calls / a.throughput for a in actions)"
+_NODES: dict[str, type[Model]] = {"Memory": MemoryData, "Container": ContainerData, "Compute": ComputeData}
+
+
+@dataclass
+class Level:
+    """A cluster in the making. `shared`: tensors that one read may serve, or None: below it is no fanout."""
+
+    name: str | None = None
+    memories: list[Memory] = field(default_factory=list)
+    holding: Tensors = frozenset()
+    size: int = 1
+    axis: str = "X"
+    shared: Tensors | None = None
+
+
+@dataclass
+class Hardware:
+    """What was read.
+
+    Attributes:
+        cluster_of: memory -> cluster.
+        split_at: (node, dimension of its fanout) -> cluster above; None where the fanout is 1.
+        shared: cluster -> tensors that one read may serve.
+        keeps: memory -> tensors that it must keep, and may.
+        reused: cluster -> tensors that its loops must not index; and the least share of it in use.
+    """
+
+    architecture: Architecture
+    cluster_of: dict[str, str]
+    split_at: dict[tuple[str, str], str | None]
+    shared: dict[str, Tensors]
+    keeps: dict[str, tuple[Tensors, Tensors]]
+    reused: dict[str, tuple[Tensors, float]]
+    warnings: list[str]
+
+
+def read_hardware(document: Document, name: str, scope: Scope, problem: Problem | None) -> Hardware:
+    """`document`: the list of nodes. Raises InputError."""
+    walk = _Walk(scope, problem)
+    for node in _flat(document):
+        walk.node(node)
+    return walk.finished(document, name)
+
+
+def _flat(nodes: Document) -> Iterator[Document]:
+    if not isinstance(nodes.data, list):
+        raise InputError("an architecture has a list of nodes", location=nodes.locate(()))
+    for index in range(len(nodes.data)):
+        node = nodes.at(index)
+        if node.tags.get((), "") == "!Hierarchical" and isinstance(node.data, dict) and "nodes" in node.data:
+            yield from _flat(node.at("nodes"))
+        else:
+            yield node
+
+
+class _Walk:
+    def __init__(self, scope: Scope, problem: Problem | None) -> None:
+        self.scope, self.problem = scope, problem
+        self.levels: list[Level] = []
+        self.split: dict[tuple[str, str], int | None] = {}
+        self.keeps: dict[str, tuple[Tensors, Tensors]] = {}
+        self.reused: dict[int, tuple[Tensors, float]] = {}
+        self.memories: list[tuple[Document, MemoryData, Tensors, int]] = []
+        self.compute: tuple[Document, ComputeData] | None = None
+        self.warnings: list[str] = []
+
+    def node(self, node: Document) -> None:
+        kind = node.tags.get((), "").removeprefix("!")
+        if kind not in _NODES:
+            hint = f"read are {', '.join('!' + each for each in (*_NODES, 'Hierarchical'))}{suggestion(kind, _NODES)}"
+            raise InputError(f"a node !{kind} has no place in a chain of clusters", location=node.locate(()), hint=hint)
+        data = validate(_NODES[kind], node)
+        assert isinstance(data, ContainerData)
+        try:
+            if isinstance(data, ComponentData) and not self.scope.truth(data.enabled):
+                return
+            if self.compute is not None:
+                raise CannotSay(f"{data.name} stands behind {self.compute[1].name}, which computes")
+            named = data.name if not isinstance(data, ComputeData) else None
+            for number, spatial in enumerate(data.spatial):
+                self.fanout(data.name, spatial)
+                if self.levels[-1].shared is not None and (named or number + 1 < len(data.spatial)):
+                    last = number + 1 == len(data.spatial)
+                    self.levels.append(Level(named if last else f"{data.name}.{spatial.name}"))
+            if isinstance(data, MemoryData):
+                self.memory(node, data)
+            if isinstance(data, ComputeData):
+                self.compute = (node, data)
+        except CannotSay as error:
+            raise InputError(f"{data.name}: {error}", location=node.locate(())) from None
+
+    def fanout(self, node: str, data: SpatialData) -> None:
+        size = int(self.scope.number(data.fanout))
+        if size < 1:
+            raise CannotSay(f"a fanout of {size}")
+        self.split[node, data.name] = len(self.levels) - 1 if size > 1 else None
+        if size == 1:
+            return
+        if not self.levels:
+            raise CannotSay("it is outermost and has several instances; tensors must live somewhere outside")
+        level = self.levels[-1]
+        if level.shared is not None:
+            self.levels.append(Level(f"{node}.{data.name}"))
+            level = self.levels[-1]
+            self.split[node, data.name] = len(self.levels) - 1
+        reuse = self.scope.tensors(data.reuse) if data.reuse is not None else Tensors()
+        may = self.scope.tensors(data.may_reuse) if data.may_reuse is not None else None
+        level.size = size
+        level.axis = (
+            data.name if data.name in ("X", "Y") else "XY"[sum(1 for each in self.levels[:-1] if each.size > 1) % 2]
+        )
+        level.shared = may if may is not None else reuse if data.reuse is not None else self.scope.every
+        self.reused[len(self.levels) - 1] = (reuse, float(self.scope.number(data.min_usage)))
+        if data.loop_bounds:
+            self.warnings.append(f"loop_bounds of {node} are not read")
+
+    def memory(self, node: Document, data: MemoryData) -> None:
+        keep, may = self.kept(data.tensors)
+        self.scope.names[data.name] = keep
+        held = keep | may
+        if not held:
+            self.warnings.append(f"{data.name} holds none of these tensors: left out")
+            return
+        if not self.levels or self.levels[-1].holding & held or self.levels[-1].shared is not None:
+            self.levels.append(Level())
+        self.levels[-1].holding |= held
+        self.keeps[data.name] = (keep, held)
+        self.memories.append((node, data, held, len(self.levels) - 1))
+
+    def kept(self, data: TensorsData) -> tuple[Tensors, Tensors]:
+        every = self.scope.every
+        keep = self.scope.tensors(data.keep) if data.keep is not None else Tensors()
+        may = (
+            self.scope.tensors(data.may_keep)
+            if data.may_keep is not None
+            else every
+            if data.keep is None
+            else Tensors()
+        )
+        back = self.scope.tensors(data.back) if data.back is not None else Tensors()
+        return keep | back, may
+
+    def finished(self, document: Document, name: str) -> Hardware:
+        if self.compute is None:
+            raise InputError("nothing computes: there is no !Compute that is enabled", location=document.locate(()))
+        node, data = self.compute
+        try:
+            compute, hertz = self.computing(data)
+        except CannotSay as error:
+            raise InputError(f"{data.name}: {error}", location=node.locate(())) from None
+        for place, memory, held, at in self.memories:
+            try:
+                self.levels[at].memories.append(self.built(memory, held, hertz, outermost=at == 0))
+            except CannotSay as error:
+                raise InputError(f"{memory.name}: {error}", location=place.locate(())) from None
+        if not self.levels:
+            raise InputError("no memory holds any tensor", location=document.locate(()))
+        names = self.names()
+        try:
+            architecture = Architecture(
+                name=name,
+                clock_ghz=None if hertz is None else hertz / 1e9,
+                clusters=tuple(
+                    Cluster(name=names[index], memories=tuple(level.memories), fanout=self.between(level))
+                    for index, level in enumerate(self.levels)
+                ),
+                compute=compute,
+            )
+        except ValueError as error:
+            text = str(error).partition("Value error, ")[2].partition(" [type=")[0]
+            raise InputError(text, location=document.locate(())) from None
+        return Hardware(
+            architecture,
+            {memory.name: names[at] for _, memory, _, at in self.memories},
+            {key: None if at is None else names[at] for key, at in self.split.items()},
+            {names[at]: level.shared for at, level in enumerate(self.levels) if level.shared is not None},
+            self.keeps,
+            {names[at]: found for at, found in self.reused.items()},
+            self.warnings,
+        )
+
+    def names(self) -> list[str]:
+        names: list[str] = []
+        for level in self.levels:
+            name = level.name or ".".join(memory.name for memory in level.memories)
+            names.append(name if name not in names else f"{name}_{len(names)}")
+        return names
+
+    def between(self, level: Level) -> Fanout:
+        if level.shared is None:
+            return Fanout()
+        outputs = self.scope.tensors("Outputs")
+        return Fanout(
+            size=level.size,
+            axis=level.axis,
+            multicast=bool(level.shared - outputs),
+            reduction=bool(level.shared & outputs),
+        )
+
+    def computing(self, data: ComputeData) -> tuple[Compute, float | None]:
+        """And its operations per second; None: no limit."""
+        energy, rate = self.action(data, "compute")
+        self.leaks(data)
+        compute = Compute(
+            name=data.name, energy_per_operation_pj=_picojoules(energy), word_bits=min(self.scope.bits.values())
+        )
+        return compute, None if math.isinf(rate) else rate
+
+    def built(self, data: MemoryData, held: Tensors, hertz: float | None, outermost: bool) -> Memory:
+        bits = self.bits(data, held)
+        size = self.scope.number(data.size)
+        if size < bits:
+            raise CannotSay(f"{size} bits, which is less than a word of {bits}")
+        if data.values_per_action or any(each.values_per_action for each in data.actions):
+            raise CannotSay("values_per_action is not read; give bits_per_action")
+        self.leaks(data)
+        named = f"{data.name} {data.component_class}".lower()
+        ways = {}
+        for way in ("read", "write"):
+            energy, rate = self.action(data, way)
+            given = self.given(data, way).bits_per_action
+            access = self.scope.number(next((each for each in (given, data.bits_per_action) if each is not None), 1))
+            if access <= 0:
+                raise CannotSay(f"bits_per_action {access}")
+            block = int(access // bits) if access >= bits and access % bits == 0 else 1
+            per_second = rate * access / bits
+            if not math.isinf(rate) and hertz is None:
+                raise CannotSay(
+                    "it has a throughput, but what computes has none, so that there is no cycle to count in"
+                )
+            ways[way] = (
+                block,
+                _picojoules(energy) * (block * bits / access),
+                None if math.isinf(rate) or hertz is None else per_second / hertz,
+            )
+        if ways["read"][0] != ways["write"][0]:
+            raise CannotSay("reads and writes of other numbers of words")
+        if not self.ported(data) and any(each[2] is not None for each in ways.values()):
+            self.warnings.append(f"reads and writes of {data.name} take turns; here each has the whole throughput")
+        return Memory(
+            name=data.name,
+            technology="dram"
+            if outermost or any(each in named for each in ("dram", "ddr", "hbm"))
+            else "register"
+            if "reg" in named
+            else "sram",
+            capacity_words=None if math.isinf(size) else int(size // bits),
+            word_bits=bits,
+            holds=self.holds(held),
+            read_energy_pj=ways["read"][1],
+            write_energy_pj=ways["write"][1],
+            read_bandwidth_words_per_cycle=ways["read"][2],
+            write_bandwidth_words_per_cycle=ways["write"][2],
+            block_words=ways["read"][0],
+        )
+
+    def ported(self, data: MemoryData) -> bool:
+        """Whether reads and writes go on at once."""
+        return isinstance(data.total_latency, str) and "".join(data.total_latency.split()) == "".join(
+            SEPARATE_PORTS.split()
+        )
+
+    def bits(self, data: MemoryData, held: Tensors) -> int:
+        bits = {name: self.scope.bits[name] for name in held}
+        for text, value in data.bits_per_value.items():
+            bits |= {name: int(self.scope.number(value)) for name in self.scope.tensors(text) & held}
+        if len(set(bits.values())) > 1:
+            told = ", ".join(f"{name} {count}" for name, count in sorted(bits.items()))
+            self.warnings.append(f"{data.name} holds words of several widths ({told} bits): the widest counts")
+        return max(bits.values())
+
+    def holds(self, held: Tensors) -> tuple[str, ...] | None:
+        """As roles, where these say it, else as names."""
+        if held == self.scope.every:
+            return None
+        if self.problem is None:
+            return tuple(role for role in ("input", "weight", "output") if role in held)
+        roles = dict.fromkeys(tensor.role for tensor in self.problem.tensors if tensor.name in held)
+        meant = {tensor.name for tensor in self.problem.tensors if tensor.role in roles}
+        return tuple(roles) if meant == held else tuple(n for n in self.problem.tensor_names if n in held)
+
+    def given(self, data: ComponentData, name: str) -> ActionData:
+        return next((each for each in data.actions if each.name == name), ActionData(name=name))
+
+    def action(self, data: ComponentData, name: str) -> tuple[float, float]:
+        """Energy in joules and actions per second."""
+        given, number = self.given(data, name), self.scope.number
+        dummy = (data.component_class or "").lower() == "dummy"
+        if given.energy is None and not dummy:
+            asked = (
+                f"AccelForge asks hwcomponents for a {data.component_class}"
+                if data.component_class
+                else "none is given"
+            )
+            raise CannotSay(f"no energy for '{name}' ({asked}): give actions with energy")
+        rate: float
+        if given.throughput is None and given.latency is not None:
+            rate = 1 / number(given.latency) if number(given.latency) else math.inf
+        elif given.throughput is None and not dummy:
+            raise CannotSay(f"no throughput for '{name}': give one, or inf")
+        else:
+            rate = number(math.inf if given.throughput is None else given.throughput)
+        energy = number(0 if given.energy is None else given.energy)
+        energy *= number(given.energy_scale) * number(data.energy_scale) * number(data.actions_scale)
+        rate *= number(given.throughput_scale) * number(data.throughput_scale) * number(data.n_parallel_instances)
+        rate /= number(given.latency_scale) * number(data.latency_scale) * number(data.actions_scale)
+        if rate <= 0 or energy < 0:
+            raise CannotSay(f"'{name}' has energy {energy:g} and throughput {rate:g}")
+        return energy, rate
+
+    def leaks(self, data: ComponentData) -> None:
+        if data.leak_power is not None and self.scope.number(data.leak_power) > 0:
+            self.warnings.append(f"leakage of {data.name} is not counted")
+
+
+def _picojoules(joules: float) -> float:
+    """Exactly as the digits say."""
+    return float(Decimal(repr(float(joules))).scaleb(12))
+
+
+def constraints(hardware: Hardware, problem: Problem | None) -> Constraints | None:
+    """What the nodes say must be kept and reused."""
+    keep = []
+    for memory in hardware.architecture.memories:
+        must, may = hardware.keeps[memory.name]
+        if must != may:
+            keep.append(KeepRule(memory=memory.name, keep=tuple(sorted(must)), free=tuple(sorted(may - must))))
+    spatial = []
+    for cluster, (reuse, least) in hardware.reused.items():
+        only = None
+        if problem is not None and reuse:
+            indexing = {name for each in problem.tensors if each.name in reuse for name in each.dimensions}
+            only = tuple(name for name in problem.dimensions if name not in indexing)
+        if only is not None or least > 0:
+            spatial.append(SpatialRule(cluster=cluster, only=only, min_utilization=min(1.0, least)))
+    if not keep and not spatial:
+        return None
+    variant = Variant(keep=tuple(keep), spatial=tuple(spatial))
+    return Constraints(name="accelforge", architecture=hardware.architecture.name, variants=(variant,))
+
+
+def tensors_of(shared: Mapping[str, Tensors], cluster: str, problem: Problem) -> tuple[str, ...]:
+    """Operands that the fanout below sends to each sub-cluster separately although it could share others."""
+    may = shared.get(cluster)
+    if may is None:
+        return ()
+    operands = [tensor.name for tensor in problem.operands]
+    return tuple(name for name in operands if name not in may) if set(operands) & may else ()

@@ -1,0 +1,172 @@
+"""AccelForge's mapping of one einsum, a list of nodes from the outermost in, as ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tilewright.document import Document, Model, suggestion, validate
+from tilewright.errors import InputError
+from tilewright.mapping import Mapping
+from tilewright.problem import Problem
+from tilewright_adapters.accelforge.files import ComputesData, SpreadData, StorageData, TemporalData
+from tilewright_adapters.accelforge.hardware import Hardware, tensors_of
+from tilewright_adapters.steps import Step, mapping_of
+
+_NODES: dict[str, type[Model]] = {
+    "Storage": StorageData,
+    "Temporal": TemporalData,
+    "Spatial": SpreadData,
+    "Compute": ComputesData,
+}
+_SEVERAL = ("Sequential", "Pipeline", "Split")
+
+
+def read_mapping(document: Document, problem: Problem, hardware: Hardware) -> Mapping:
+    """`document`: the list of nodes. Raises InputError."""
+    walk = _Walk(problem, hardware)
+    for node in _flat(document):
+        walk.node(node)
+    return walk.finished(document)
+
+
+def _flat(nodes: Document) -> Iterator[Document]:
+    if not isinstance(nodes.data, list):
+        raise InputError("a mapping has a list of nodes", location=nodes.locate(()))
+    for index in range(len(nodes.data)):
+        node = nodes.at(index)
+        if node.tags.get((), "") in ("!Nested", "!Mapping") and isinstance(node.data, dict) and "nodes" in node.data:
+            yield from _flat(node.at("nodes"))
+        else:
+            yield node
+
+
+class _Walk:
+    def __init__(self, problem: Problem, hardware: Hardware) -> None:
+        self.problem, self.hardware = problem, hardware
+        self.clusters = [cluster.name for cluster in hardware.architecture.clusters]
+        self.tile = dict(problem.dimensions)
+        self.steps: list[Step] = []
+        self.loops: list[tuple[str, int]] = []
+        self.spread: list[tuple[int, str, int, int]] = []
+        self.at = 0
+        self.computes = False
+
+    def node(self, node: Document) -> None:
+        kind = node.tags.get((), "").removeprefix("!")
+        place = node.locate(())
+        if kind in _SEVERAL:
+            raise InputError(f"!{kind}: several einsums at once; one is read at a time", location=place)
+        if kind not in _NODES:
+            hint = f"read are {', '.join('!' + each for each in (*_NODES, 'Nested'))}{suggestion(kind, _NODES)}"
+            raise InputError(f"a node !{kind} in a mapping cannot be read", location=place, hint=hint)
+        if self.computes:
+            raise InputError("nodes behind the one that computes", location=place)
+        data = validate(_NODES[kind], node)
+        try:
+            if not isinstance(data, SpreadData):
+                self.split()
+            if isinstance(data, StorageData):
+                self.storage(data)
+            elif isinstance(data, TemporalData):
+                self.loop(data)
+            else:
+                self.computes = True
+        except ValueError as error:
+            raise InputError(str(error), location=place) from None
+
+    def storage(self, data: StorageData) -> None:
+        if data.binding:
+            raise ValueError(f"{data.component}: a binding of tensors to units is not read")
+        known = self.hardware.cluster_of
+        if data.component not in known:
+            raise ValueError(f"there is no memory {data.component}{suggestion(data.component, known)}")
+        for name in data.tensors:
+            if name not in self.problem.tensor_names:
+                raise ValueError(f"the einsum has no tensor {name}{suggestion(name, self.problem.tensor_names)}")
+        cluster = known[data.component]
+        index = self.clusters.index(cluster)
+        if index < self.at:
+            raise ValueError(f"{data.component} stands inside of {self.inside}, which is further in")
+        last = self.steps[-1] if self.steps else None
+        if last is not None and last.target == cluster and last.keep is not None and not self.loops and not last.splits:
+            last.keep += data.tensors
+        else:
+            self.steps.append(Step(cluster, list(data.tensors), self.loops))
+            self.loops = []
+        self.at = index
+
+    def loop(self, data: TemporalData) -> None:
+        name, before = data.rank_variable, self.tile.get(data.rank_variable)
+        if before is None:
+            raise ValueError(f"the einsum has no variable {name}{suggestion(name, self.tile)}")
+        if data.tile_shape > before:
+            raise ValueError(f"a tile of {data.tile_shape} of {name}, of which {before} come in")
+        self.tile[name] = data.tile_shape
+        if not isinstance(data, SpreadData):
+            self.loops.append((name, data.tile_shape))
+            return
+        where = (data.component, data.name)
+        if where not in self.hardware.split_at:
+            known = ", ".join(" ".join(each) for each in self.hardware.split_at) or "none"
+            raise ValueError(f"{data.component} has no fanout {data.name}; there is {known}")
+        trips, cluster = -(-before // data.tile_shape), self.hardware.split_at[where]
+        if cluster is None and trips > 1:
+            raise ValueError(f"{name} is spread {trips} times over {data.name} of {data.component}, which is one")
+        if cluster is not None:
+            self.spread.append((self.clusters.index(cluster), name, before, data.tile_shape))
+
+    def split(self) -> None:
+        """The splits that stand together, outermost cluster first: their order among themselves changes no figure."""
+        given, self.spread = self.spread, []
+        for index, name, tile in _outermost_first(given):
+            cluster = self.clusters[index]
+            if index < self.at:
+                raise ValueError(f"{name} is spread below {cluster}, inside of {self.inside}")
+            if not self.steps or self.steps[-1].target != cluster or self.loops:
+                self.steps.append(Step(cluster, loops=self.loops))
+                self.loops = []
+            self.steps[-1].splits[name] = tile
+            self.steps[-1].unicast = tensors_of(self.hardware.shared, cluster, self.problem)
+            self.at = index
+        if given:
+            self.at = max(index for index, *_ in given) + 1
+
+    @property
+    def inside(self) -> str:
+        return self.clusters[self.at] if self.at < len(self.clusters) else "the last split"
+
+    def finished(self, document: Document) -> Mapping:
+        place = document.locate(())
+        try:
+            self.split()
+        except ValueError as error:
+            raise InputError(str(error), location=place) from None
+        if not self.computes:
+            raise InputError("nothing computes: the last node is a !Compute", location=place)
+        if self.loops:
+            if self.at >= len(self.clusters):
+                raise InputError("loops in time between the last split and what computes", location=place)
+            self.steps.append(Step(self.clusters[-1], loops=self.loops))
+        if not self.steps:
+            raise InputError("the mapping holds nothing and has no loops", location=place)
+        return mapping_of(self.problem, self.steps)
+
+
+def _outermost_first(given: list[tuple[int, str, int, int]]) -> Iterator[tuple[int, str, int]]:
+    """Cluster, dimension, tile, from those with the tile before. Raises ValueError: tiles of a dimension that is spread
+    further in first do not divide."""
+    tiles: dict[str, int] = {}
+    for _, name, before, _ in given:
+        tiles.setdefault(name, before)
+    swapped = {
+        name
+        for at, name, *_ in given
+        if [a for a, n, *_ in given if n == name] != sorted(a for a, n, *_ in given if n == name)
+    }
+    for index, name, before, tile in sorted(given, key=lambda each: each[0]):
+        if name in swapped:
+            if before % tile:
+                raise ValueError(f"{name} is spread further in before further out, in tiles that do not divide")
+            tiles[name] //= before // tile
+            tile = tiles[name]
+        yield index, name, tile

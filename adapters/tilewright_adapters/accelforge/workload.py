@@ -1,0 +1,232 @@
+"""An einsum of AccelForge's workload as a problem of ours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tilewright.problem import Problem, parse_terms
+from tilewright_adapters.accelforge.expressions import Scope, Tensors, Value
+from tilewright_adapters.accelforge.files import AccessData, EinsumData, RenameData, RenamesData, Renaming, WorkloadData
+from tilewright_adapters.expressions import CannotSay
+
+ROLES = ("input", "weight", "output")
+DEFAULT_BITS = 8
+_ACCESS = re.compile(r"([A-Za-z_]\w*)\s*\[([^\]]*)\]")
+_BOUND = re.compile(r"\s*0\s*<=\s*([a-z_]\w*)\s*(<=?)\s*(.+?)\s*")
+_FACTOR = re.compile(r"([a-z_]\w*)\s*\*\s*(\d+)")
+
+
+@dataclass(frozen=True)
+class Einsum:
+    """`scope`: what names stand for in the expressions of an architecture that runs it."""
+
+    problem: Problem
+    scope: Scope
+    warnings: tuple[str, ...]
+
+
+def name_of(data: EinsumData) -> str:
+    """The name given, or that of the result. Raises ValueError."""
+    match = _ACCESS.match(data.einsum.strip()) if data.einsum is not None else None
+    if data.name is None and match is None:
+        raise ValueError(f"an einsum without a name: {data.einsum or 'it has neither name nor einsum'}")
+    return data.name or (match[1] if match else "")
+
+
+def accesses(data: EinsumData) -> tuple[AccessData, ...]:
+    """Raises ValueError: the short form cannot be read, or says what the long form says too."""
+    found: dict[str, dict[str, object]] = {}
+    if data.einsum is not None:
+        left, _, right = data.einsum.partition("=")
+        for text, output in ((right, False), (left, True)):
+            for name, inside in _ACCESS.findall(text):
+                if name in found:
+                    raise ValueError(f"'{data.einsum}' has {name} twice")
+                found[name] = {"name": name, "projection": _projection(inside), "output": output}
+        if not _ACCESS.fullmatch(left.strip()) or len(found) < 2:
+            raise ValueError(f"'{data.einsum}' is no einsum like Z[m] = A[m,k] * B[k]")
+    for given in data.tensor_accesses:
+        name = str(given.get("name"))
+        if data.einsum is not None and name not in found:
+            raise ValueError(f"tensor_accesses names {name}, which '{data.einsum}' does not have")
+        both = found.get(name, {}).keys() & given.keys() - {"name"}
+        if both:
+            raise ValueError(f"{name} has {', '.join(sorted(both))} twice, in the einsum and in tensor_accesses")
+        found[name] = found.get(name, {}) | given
+    result = tuple(AccessData.model_validate(each) for each in found.values())
+    if sum(each.output for each in result) != 1:
+        raise ValueError(f"an einsum has one output here; this one has {sum(each.output for each in result)}")
+    return result
+
+
+def read_einsum(data: WorkloadData, chosen: EinsumData, renames: RenamesData, numbers: Mapping[str, Value]) -> Einsum:
+    """Raises ValueError: something is missing, or beyond dense einsums."""
+    if chosen.is_copy_operation:
+        raise ValueError("a copy, which computes nothing")
+    name, used = name_of(chosen), accesses(chosen)
+    every = frozenset(each.name for each in used)
+    scope = Scope(every, dict(numbers) | _sets(data, used, every))
+    _rename(scope, chosen.renames)
+    for each in renames.einsums:
+        if each.name in (name, "default"):
+            _rename(scope, each.tensor_accesses)
+    scope.bits = _bits(data, used, scope)
+    projections = {each.name: _ranks(each) for each in used}
+    sizes = _sizes(data, chosen, projections, scope)
+    warnings = list(_clipped(data, chosen, projections, sizes, scope))
+    if chosen.n_instances * data.n_instances > 1:
+        warnings.append(f"{name} runs {chosen.n_instances * data.n_instances} times; here it is read once")
+    problem = Problem.model_validate(
+        {
+            "name": name,
+            "dimensions": sizes,
+            "tensors": [
+                {
+                    "name": each.name,
+                    "role": _role(each, used, scope),
+                    "projection": [text for text in projections[each.name].values()],
+                }
+                for each in used
+            ],
+        }
+    )
+    for role in ROLES:
+        scope.names.setdefault(role, frozenset(tensor.name for tensor in problem.tensors if tensor.role == role))
+    return Einsum(problem, scope, tuple(warnings))
+
+
+def roles_alone(numbers: Mapping[str, Value]) -> Scope:
+    """Where there is no workload: the roles stand for tensors."""
+    every = frozenset(ROLES)
+    operands, nothing = frozenset(ROLES[:2]), Tensors()
+    sets: dict[str, Value] = {role: frozenset([role]) for role in ROLES}
+    sets |= {"All": every, "Tensors": every, "Inputs": operands, "Outputs": frozenset(["output"])}
+    sets |= dict.fromkeys(("Nothing", "Intermediates", "Shared", "Persistent"), nothing)
+    return Scope(every, dict(numbers) | sets, dict.fromkeys(ROLES, DEFAULT_BITS))
+
+
+def _projection(text: str) -> list[str] | dict[str, str]:
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if any(":" in part for part in parts):
+        return {
+            rank.strip() if colon else rank.strip().upper(): value.strip() if colon else rank.strip()
+            for rank, colon, value in (part.partition(":") for part in parts)
+        }
+    return parts
+
+
+def _ranks(access: AccessData) -> dict[str, str]:
+    """Rank -> expression, factors first."""
+    if isinstance(access.projection, dict):
+        return {rank: _FACTOR.sub(r"\2*\1", text) for rank, text in access.projection.items()}
+    repeated = sorted({each for each in access.projection if access.projection.count(each) > 1})
+    if repeated:
+        raise ValueError(f"{access.name} has {', '.join(repeated)} twice; name the ranks: {{M: m, M2: m}}")
+    return {each.upper(): each for each in access.projection}
+
+
+def _sets(data: WorkloadData, used: Sequence[AccessData], every: Tensors) -> dict[str, Value]:
+    outputs = frozenset(each.name for each in used if each.output)
+    read, written, count = set[str](), set[str](), dict[str, int]()
+    for einsum in data.einsums:
+        try:
+            found = accesses(einsum)
+        except ValueError:  # another one, which cannot be read
+            continue
+        for each in found:
+            (written if each.output else read).add(each.name)
+            count[each.name] = count.get(each.name, 0) + 1
+    unknown: dict[str, Value] = dict.fromkeys(count.keys() - every, Tensors())
+    known: dict[str, Value] = {
+        "All": every,
+        "Tensors": every,
+        "Nothing": Tensors(),
+        "Inputs": every - outputs,
+        "Outputs": outputs,
+        "Intermediates": every & read & written,
+        "Shared": frozenset(name for name in every if count[name] > 1),
+        "Persistent": frozenset(each.name for each in used if each.persistent),
+        **{name: frozenset([name]) for name in every},
+    }
+    return unknown | known
+
+
+def _rename(scope: Scope, renames: Renaming) -> None:
+    """In order, as one may use another; what has a name already keeps it."""
+    listed = renames if not isinstance(renames, dict) else [RenameData(name=k, source=v) for k, v in renames.items()]
+    for each in listed:
+        if each.name in scope.names:
+            continue
+        found = scope.tensors(each.source)
+        if each.expected_count is not None and scope.number(each.expected_count) != len(found):
+            shown = ", ".join(sorted(found)) or "nothing"
+            raise CannotSay(f"{each.name} is {each.source}: {shown}, where {each.expected_count} was expected")
+        scope.names[each.name] = found
+
+
+def _bits(data: WorkloadData, used: Sequence[AccessData], scope: Scope) -> dict[str, int]:
+    bits: dict[str, int] = {}
+    for text, value in data.bits_per_value.items():
+        bits |= dict.fromkeys(scope.tensors(text), int(scope.number(value)))
+    for each in used:
+        if each.bits_per_value is not None:
+            bits[each.name] = int(scope.number(each.bits_per_value))
+        if bits.get(each.name, 0) < 1:
+            raise ValueError(f"{each.name} has no bits_per_value")
+    return bits
+
+
+def _sizes(
+    data: WorkloadData, chosen: EinsumData, projections: Mapping[str, Mapping[str, str]], scope: Scope
+) -> dict[str, int]:
+    used = [name for ranks in projections.values() for text in ranks.values() for name in parse_terms(text)]
+    sizes: dict[str, int] = {}
+    texts = [*data.iteration_space_shape.values(), *chosen.iteration_space_shape]
+    for text in (part for each in texts for part in re.split(r"\band\b", each)):
+        match = _BOUND.fullmatch(text)
+        if not match:
+            raise ValueError(f"'{text}' is no range like 0 <= m < 128")
+        if match[1] in used:
+            sizes[match[1]] = int(scope.number(match[3])) + (match[2] == "<=")
+    ranks = data.rank_sizes | chosen.rank_sizes
+    for tensor in projections.values():
+        for rank, text in tensor.items():
+            terms = parse_terms(text)
+            if rank in ranks and list(terms.values()) == [1]:
+                sizes.setdefault(next(iter(terms)), int(scope.number(ranks[rank])))
+    missing = sorted(set(used) - set(sizes))
+    if missing:
+        raise ValueError(f"{', '.join(missing)} has no size: give a range in iteration_space_shape")
+    return sizes
+
+
+def _clipped(
+    data: WorkloadData,
+    chosen: EinsumData,
+    projections: Mapping[str, Mapping[str, str]],
+    sizes: Mapping[str, int],
+    scope: Scope,
+) -> list[str]:
+    ranks, told = data.rank_sizes | chosen.rank_sizes, []
+    for tensor, found in projections.items():
+        for rank, text in found.items():
+            most = 1 + sum(factor * (sizes[name] - 1) for name, factor in parse_terms(text).items())
+            if rank in ranks and scope.number(ranks[rank]) < most:
+                size = scope.number(ranks[rank])
+                told.append(
+                    f"{tensor} has {size} places along {rank} and {text} reaches {most}: read as if all were there"
+                )
+    return told
+
+
+def _role(access: AccessData, used: Sequence[AccessData], scope: Scope) -> str:
+    if access.output:
+        return "output"
+    for role in ("input", "weight"):
+        named = scope.names.get(role)
+        if isinstance(named, frozenset) and access.name in named:
+            return role
+    operands = [each for each in used if not each.output]
+    return "input" if access is operands[0] else "weight"

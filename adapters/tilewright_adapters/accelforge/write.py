@@ -1,0 +1,347 @@
+"""AccelForge's sections, written: what they can say of a problem, an architecture and a mapping, and what they cannot."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from tilewright.adapter import InputSet
+from tilewright.architecture import Architecture, Cluster, Memory
+from tilewright.conformability import Reason
+from tilewright.document import dump_yaml
+from tilewright.legality import legality
+from tilewright.mapping import Mapping
+from tilewright.problem import Problem, Tensor
+from tilewright_adapters import keepsake
+from tilewright_adapters.accelforge.hardware import SEPARATE_PORTS
+from tilewright_adapters.accelforge.workload import DEFAULT_BITS
+
+FILES = {"arch": "arch.yaml", "workload": "workload.yaml", "mapping": "mapping.yaml"}
+_HERTZ = 1e9
+"""Cycles per second of one GHz, which an architecture without a clock is taken to have."""
+_TAKEN = {"all", "tensors", "nothing", "inputs", "outputs", "intermediates", "shared", "persistent", "total"} | {
+    "input", "weight", "output", "and", "or", "not", "exists", "mod", "max", "min", "floor", "ceil", "inf", "len", "sum",
+}  # fmt: skip
+
+
+@dataclass
+class Written:
+    """Sections as data, with their nodes, and the reasons against them."""
+
+    sections: dict[str, Any] = field(default_factory=dict)
+    reasons: list[Reason] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node of a list, with its tag."""
+
+    kind: str
+    data: dict[str, Any]
+
+
+def written(inputs: InputSet) -> Written:
+    """Everything that AccelForge's files can say of the inputs, or every reason why they cannot."""
+    result = Written()
+    problem, architecture, mapping = inputs.problem, inputs.architecture, inputs.mapping
+    for what, name in (
+        ("constraints", "constraints"),
+        ("directives", "directives"),
+        ("model_options", "options of models"),
+    ):
+        if getattr(inputs, what):
+            result.reasons.append(_reason(what, "the input set", f"{name} have no place in AccelForge's files"))
+    if not keepsake.given(inputs):
+        result.reasons.append(_reason("nothing", "the input set", "there is no problem and no architecture"))
+    if problem is not None:
+        result.reasons += _unused(problem)
+    if architecture is not None:
+        result.reasons += _hardware(architecture)
+    if mapping is not None and (problem is None or architecture is None):
+        message = "AccelForge reads a mapping with its workload and architecture only"
+        result.reasons.append(_reason("missing", "mapping", message))
+    if result.reasons:
+        return result
+    if problem is not None and architecture is not None and mapping is not None:
+        result.reasons += legality(problem, architecture, mapping).reasons
+        result.reasons = result.reasons or list(_unsaid(problem, architecture, mapping))
+        if result.reasons:
+            return result
+    names = _Names(problem) if problem is not None else None
+    bits = architecture.memories[0].word_bits if architecture is not None else DEFAULT_BITS
+    if problem is not None and names is not None:
+        result.sections["workload"] = _workload(problem, names, bits)
+    if architecture is not None:
+        result.sections["arch"] = {"nodes": list(_nodes(architecture, problem, mapping, names))}
+    if problem is not None and architecture is not None and mapping is not None and names is not None:
+        result.sections["mapping"] = {"nodes": list(_mapping(problem, architecture, mapping, names))}
+    return result
+
+
+def texts(result: Written) -> dict[str, str]:
+    """The files as YAML."""
+    return {FILES[name]: _yaml(name, data) for name, data in result.sections.items()}
+
+
+def _yaml(name: str, data: Any) -> str:
+    if name == "workload":
+        return dump_yaml({name: data})
+    lines = [f"{name}:", "  nodes:"]
+    for node in data["nodes"]:
+        body = dump_yaml(node.data).splitlines()
+        if len(body) == 1:
+            lines.append(f"  - !{node.kind} {body[0]}")
+        else:
+            lines += [f"  - !{node.kind}", *(f"    {line}" for line in body)]
+    return "\n".join(lines) + "\n"
+
+
+class _Names:
+    """Ours -> theirs, the same where AccelForge can read it: variables begin with a small letter, ranks with a large one."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.tensor = self._distinct(problem.tensor_names, r"[A-Za-z_]\w*", lambda name: name, "T", set())
+        self.dimension = self._distinct(
+            problem.dimension_names, r"[a-z]\w*", str.lower, "d", {name.lower() for name in self.tensor.values()}
+        )
+        plain = re.fullmatch(r"[A-Za-z_]\w*", problem.name) and problem.name != "Total"
+        self.einsum = problem.name if plain else "Einsum"
+
+    @staticmethod
+    def _distinct(names: Any, pattern: str, change: Any, letter: str, taken: set[str]) -> dict[str, str]:
+        found = {name: change(name) for name in names}
+        good = all(
+            re.fullmatch(pattern, each) and each.lower() not in _TAKEN | taken and not keyword.iskeyword(each)
+            for each in found.values()
+        )
+        if good and len({each.upper() for each in found.values()}) == len(found):
+            return found
+        return {name: f"{letter}{index}" for index, name in enumerate(names)}
+
+
+def _unused(problem: Problem) -> Iterator[Reason]:
+    used = {name for tensor in problem.tensors for name in tensor.dimensions}
+    for name in problem.dimensions:
+        if name not in used:
+            message = f"no tensor has {name}; AccelForge knows dimensions by the tensors that they index"
+            yield _reason("unused", problem.name, message)
+
+
+def _hardware(architecture: Architecture) -> Iterator[Reason]:
+    for cluster in architecture.clusters:
+        network = cluster.fanout.network
+        if network != type(network)():
+            yield _reason(
+                "network", cluster.name, "energies, bandwidth and latency of networks are not read by AccelForge"
+            )
+        for memory in cluster.memories:
+            if memory.update_energy_pj not in (None, memory.write_energy_pj):
+                message = f"updates cost {memory.update_energy_pj:g} pJ; in AccelForge a write's energy"
+                yield _reason("update_energy", memory.name, message)
+            if memory.instances_per_macro != 1:
+                message = f"{memory.instances_per_macro} instances in one array; in AccelForge each is alone"
+                yield _reason("macro", memory.name, message)
+            if memory.usable_words == 0:
+                message = f"{memory.multiple_buffering:g} copies leave no room for a word; AccelForge's files give the room left"
+                yield _reason("buffering", memory.name, message)
+
+
+def _unsaid(problem: Problem, architecture: Architecture, mapping: Mapping) -> Iterator[Reason]:
+    for index, entry in enumerate(mapping.entries):
+        if entry.keep == ():
+            where = f"entry {index} on {entry.target}"
+            yield _reason("empty", where, "a memory that everything bypasses; AccelForge has no such node")
+    for cluster in architecture.clusters:
+        if cluster.fanout.size > 1:
+            sent = {entry.unicast for entry in mapping.entries if entry.target == cluster.name and _splits(entry)}
+            if len(sent) > 1:
+                yield _reason("unicast", cluster.name, "AccelForge says once for a fanout which tensors are shared")
+
+
+def _splits(entry: Any) -> bool:
+    return bool(entry.temporal_tile_sizes != entry.spatial_tile_sizes)
+
+
+def _workload(problem: Problem, names: _Names, bits: int) -> dict[str, Any]:
+    roles: dict[str, list[str]] = {"input": [], "weight": [], "output": []}
+    for tensor in problem.tensors:
+        roles[tensor.role].append(names.tensor[tensor.name])
+    return {
+        "iteration_space_shape": {
+            names.dimension[name]: f"0 <= {names.dimension[name]} < {size}" for name, size in problem.dimensions.items()
+        },
+        "bits_per_value": {"All": bits},
+        "einsums": [
+            {
+                "name": names.einsum,
+                "tensor_accesses": [_access(tensor, names) for tensor in problem.tensors],
+                "renames": {role: " | ".join(found) or "Nothing" for role, found in roles.items()},
+            }
+        ],
+    }
+
+
+def _access(tensor: Tensor, names: _Names) -> dict[str, Any]:
+    terms = [dict(rank.terms) for rank in tensor.projection]
+    alone = [list(each.values()) == [1] for each in terms]
+    single = [names.dimension[next(iter(each))] for each in terms]
+    projection: Any = single
+    if not all(alone) or len(set(single)) != len(single):
+        projection = {
+            (name.upper() if each and name not in single[:index] else f"{name.upper()}_{index}"): " + ".join(
+                names.dimension[key] if factor == 1 else f"{factor}*{names.dimension[key]}"
+                for key, factor in rank.items()
+            )
+            for index, (rank, each, name) in enumerate(zip(terms, alone, single, strict=True))
+        }
+    return {"name": names.tensor[tensor.name], "projection": projection} | (
+        {"output": True} if tensor.is_output else {}
+    )
+
+
+@dataclass(frozen=True)
+class _Chain:
+    """Names of the nodes of an architecture: of memories and compute as they are, of containers those of clusters."""
+
+    memory: dict[str, str]
+    container: dict[str, str]
+    compute: str
+
+    @classmethod
+    def of(cls, architecture: Architecture) -> _Chain:
+        taken: set[str] = set()
+
+        def free(name: str) -> str:
+            word = re.sub(r"\W", "_", name)
+            while word in taken:
+                word += "_array"
+            taken.add(word)
+            return word
+
+        memory = {each.name: free(each.name) for each in architecture.memories}
+        compute = free(architecture.compute.name)
+        return cls(memory, {each.name: free(each.name) for each in architecture.clusters}, compute)
+
+    def below(self, architecture: Architecture, index: int) -> str:
+        """The node above which the fanout of a cluster stands."""
+        clusters = architecture.clusters
+        return self.container[clusters[index + 1].name] if index + 1 < len(clusters) else self.compute
+
+
+def _nodes(
+    architecture: Architecture, problem: Problem | None, mapping: Mapping | None, names: _Names | None
+) -> Iterator[Node]:
+    hertz = (architecture.clock_ghz or 1.0) * _HERTZ
+    bits = architecture.memories[0].word_bits if problem is not None else DEFAULT_BITS
+    chain = _Chain.of(architecture)
+    spatial: list[dict[str, Any]] = []
+    for cluster in architecture.clusters:
+        if spatial:
+            yield Node("Container", {"name": chain.container[cluster.name], "spatial": spatial})
+        for memory in cluster.memories:
+            may = _may(memory, problem, names)
+            kept = {"keep": may} if mapping is None else {"keep": "Nothing", "may_keep": may}
+            yield Node("Memory", _memory(memory, chain.memory[memory.name], kept, hertz, bits))
+        spatial = [_fan(cluster, problem, mapping, names)] if cluster.fanout.size > 1 else []
+    compute = architecture.compute
+    action = {
+        "name": "compute",
+        "energy": _joules(compute.energy_per_operation_pj),
+        "throughput": hertz / compute.cycles_per_operation,
+    }
+    data: dict[str, Any] = {"name": chain.compute, "leak_power": 0, "area": 0, "actions": [action]}
+    yield Node("Compute", data | ({"spatial": spatial} if spatial else {}))
+
+
+def _memory(memory: Memory, name: str, tensors: dict[str, str], hertz: float, bits: int) -> dict[str, Any]:
+    usable = memory.usable_words
+    data: dict[str, Any] = {
+        "name": name,
+        "size": "inf" if usable is None else usable * memory.word_bits,
+        "leak_power": 0,
+        "area": 0,
+        "total_latency": SEPARATE_PORTS,
+        "tensors": tensors,
+        "actions": [],
+    }
+    if memory.word_bits != bits:
+        data["bits_per_value"] = {"All": memory.word_bits}
+    for way, energy, words in (
+        ("read", memory.read_energy_pj, memory.read_bandwidth_words_per_cycle),
+        ("write", memory.write_energy_pj, memory.write_bandwidth_words_per_cycle),
+    ):
+        action = {
+            "name": way,
+            "energy": _joules(energy),
+            "throughput": "inf" if words is None else words * hertz / memory.block_words,
+            "bits_per_action": memory.word_bits * memory.block_words,
+        }
+        data["actions"].append(action)
+    return data
+
+
+def _may(memory: Memory, problem: Problem | None, names: _Names | None) -> str:
+    if memory.holds is None:
+        return "All"
+    if problem is None or names is None:
+        return " | ".join(memory.holds) or "Nothing"
+    found = [names.tensor[tensor.name] for tensor in problem.tensors if memory.may_hold(tensor)]
+    return " | ".join(found) or "Nothing"
+
+
+def _fan(cluster: Cluster, problem: Problem | None, mapping: Mapping | None, names: _Names | None) -> dict[str, Any]:
+    fanout = cluster.fanout
+    data: dict[str, Any] = {"name": fanout.axis, "fanout": fanout.size}
+    entries = mapping.entries if mapping is not None else ()
+    alone = {name for entry in entries if entry.target == cluster.name and _splits(entry) for name in entry.unicast}
+    if fanout.multicast and fanout.reduction and not alone:
+        return data
+    if problem is None or names is None:
+        parts = (["Inputs"] if fanout.multicast else []) + (["Outputs"] if fanout.reduction else [])
+        return data | {"may_reuse": " | ".join(parts) or "Nothing"}
+    shared = [
+        names.tensor[tensor.name]
+        for tensor in problem.tensors
+        if (fanout.reduction if tensor.is_output else fanout.multicast) and tensor.name not in alone
+    ]
+    return data | {"may_reuse": " | ".join(shared) or "Nothing"}
+
+
+def _mapping(problem: Problem, architecture: Architecture, mapping: Mapping, names: _Names) -> Iterator[Node]:
+    chain = _Chain.of(architecture)
+    loops = list(mapping.loops())
+    for index, entry in enumerate(mapping.entries):
+        at = architecture.cluster_index[entry.target]
+        cluster = architecture.clusters[at]
+        for loop in loops:
+            if loop.entry == index and not loop.spatial:
+                yield Node("Temporal", {"rank_variable": names.dimension[loop.dimension], "tile_shape": loop.tile})
+        for memory in cluster.memories:
+            kept = [name for name in entry.keep or () if cluster.memory_for(problem.tensor(name)) == memory]
+            if kept:
+                tensors = [names.tensor[name] for name in kept]
+                yield Node("Storage", {"tensors": tensors, "component": chain.memory[memory.name]})
+        for loop in loops:
+            if loop.entry == index and loop.spatial:
+                yield Node(
+                    "Spatial",
+                    {
+                        "rank_variable": names.dimension[loop.dimension],
+                        "tile_shape": loop.tile,
+                        "name": cluster.fanout.axis,
+                        "component": chain.below(architecture, at),
+                    },
+                )
+    yield Node("Compute", {"einsum": names.einsum, "component": chain.compute})
+
+
+def _joules(picojoules: float) -> float:
+    return float(Decimal(repr(float(picojoules))).scaleb(-12))
+
+
+def _reason(code: str, where: str, message: str) -> Reason:
+    return Reason(code=code, where=where, message=message)
