@@ -6,7 +6,7 @@
 
 `DIR/mappers.csv` has one row per search; `DIR/summary.md` and, with matplotlib (extra `plots`), `DIR/*.svg` are made
 from it. All mappings are priced by one model, under the dataflow that belongs to each accelerator. Mappings that
-FactorFlow found (tests/data/mappers) are priced beside them, with the CPU seconds it took.
+FactorFlow and Sunstone found (tests/data/mappers) are priced beside them, with the CPU seconds it took them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ LEFT_OUT = ("exhaustive",)
 """Mappers that are not for spaces of this size."""
 NEAR = 1.05
 """A space counts as solved within so much of the best EDP known."""
-RECORDED = "FactorFlow, recorded"
+RECORDED = ", recorded"
+"""How the names of tools end whose mappings were not found here."""
 
 
 @dataclass(frozen=True)
@@ -153,20 +154,20 @@ def measure(where: tuple[str, str, str], space: MapSpace, mapper: str, model: st
 
 
 def recorded(where: tuple[str, str, str], space: MapSpace, evaluator: Evaluator) -> Row | None:
-    """What FactorFlow found for this space, priced by our model; None if nothing, or nothing that fits, is recorded."""
+    """What another tool found for this space, priced by our model; None if nothing, or nothing that fits, is recorded."""
     sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-    from factorflow_runs import runs
+    import factorflow_runs
+    import sunstone_runs
 
-    workload, layer, place = where
-    for each in runs():
-        if (each.conv, each.layer, each.architecture) == (workload == "quickflow_convs", layer, place):
+    for each in (*factorflow_runs.runs(), *sunstone_runs.runs()):
+        if (each.workload, each.layer, each.architecture) == where:
             costs = evaluator.evaluate_batch(each.mapping(space))
             if not costs.valid[0]:
                 return None
             edp, energy, cycles = float(costs.edp[0]), float(costs.energy_pj[0]), float(costs.cycles[0])
             seconds, count = each.cpu_seconds, each.evaluations
             return Row(
-                *where, RECORDED, 0, math.inf, True, edp, energy, cycles, 0.0, count, count, seconds, seconds,
+                *where, each.tool, 0, math.inf, True, edp, energy, cycles, 0.0, count, count, seconds, seconds,
                 "recorded", "", f"{seconds}/{count}/{edp:.10g}",
             )  # fmt: skip
     return None
@@ -315,6 +316,29 @@ def side_by_side(rows: Sequence[Row]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def beside(rows: Sequence[Row]) -> str:
+    """Where another tool's mapping is recorded: EDP over its EDP, and CPU seconds until as good, beside its own."""
+    theirs = {row.space: row for row in rows if row.mapper.endswith(RECORDED)}
+    mappers = [each.mapper for each in summarise(rows) if not each.mapper.endswith(RECORDED)]
+    lines = [
+        "| space | recorded | EDP, pJ x cycles | CPU s | "
+        + " | ".join(f"{name}: EDP, CPU s" for name in mappers)
+        + " |",
+        "| --- | --- |" + " ---: |" * (2 + len(mappers)),
+    ]
+    for space, row in theirs.items():
+        cells = []
+        for mapper in mappers:
+            mine = min(
+                (each for each in rows if (each.space, each.mapper) == (space, mapper)), key=lambda each: each.edp
+            )
+            soon = seconds_to(mine, row.edp * (1 + 1e-9))
+            cells.append(f"{mine.edp / row.edp:.3f}, " + (f"{soon:.2f}" if math.isfinite(soon) else "never"))
+        tool = row.mapper.removesuffix(RECORDED)
+        lines.append(f"| {'/'.join(space)} | {tool} | {row.edp:.4g} | {row.cpu_seconds:.2f} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
 def plot(rows: Sequence[Row], folder: Path) -> None:
     """Three figures: EDP ratios, spaces solved over time, convergence."""
     import matplotlib
@@ -323,10 +347,10 @@ def plot(rows: Sequence[Row], folder: Path) -> None:
     from matplotlib import pyplot
 
     best = best_known(rows)
-    names = [each.mapper for each in summarise(rows) if each.mapper != RECORDED]
+    names = [each.mapper for each in summarise(rows) if not each.mapper.endswith(RECORDED)]
     mine = {name: [row for row in rows if row.mapper == name] for name in names}
     colours = {name: pyplot.colormaps["tab20"](index % 20) for index, name in enumerate(names)}
-    times = np.geomspace(1e-2, max(row.cpu_seconds for row in rows if row.mapper != RECORDED) + 1e-2, 200)
+    times = np.geomspace(1e-2, max(row.cpu_seconds for row in rows if not row.mapper.endswith(RECORDED)) + 1e-2, 200)
 
     figure, axes = pyplot.subplots(figsize=(8, 0.35 * len(names) + 1.5), layout="constrained")
     ratios = [[row.edp / best[row.space] for row in mine[name] if row.valid] or [math.nan] for name in names]
@@ -362,7 +386,8 @@ def _curve(row: Row, times: np.ndarray, best: float) -> list[float]:
 def report(rows: Sequence[Row], folder: Path) -> None:
     """Summary on the screen and in the folder, and plots where matplotlib is installed."""
     text = table(summarise(rows))
-    (folder / "summary.md").write_text(text + "\n" + side_by_side(rows), encoding="utf-8")
+    whole = "\n".join([text, side_by_side(rows), beside(rows)])
+    (folder / "summary.md").write_text(whole, encoding="utf-8")
     print(text)
     try:
         plot(rows, folder)

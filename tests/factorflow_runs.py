@@ -27,13 +27,19 @@ class FactorFlowRun:
     cpu_seconds: float
     evaluations: int
 
+    tool = "FactorFlow, recorded"
+
     def __str__(self) -> str:
         return f"{self.architecture}-{self.layer}"
 
     @property
+    def workload(self) -> str:
+        return "quickflow_convs" if self.conv else "factorflow_gemms"
+
+    @property
     def space(self) -> MapSpace:
         architecture = library.architecture(self.architecture)
-        layers = library.workload("quickflow_convs" if self.conv else "factorflow_gemms").layers
+        layers = library.workload(self.workload).layers
         problem = next(each.problem for each in layers if each.name == self.layer)
         dataflow = library.default_constraints(self.architecture)
         assert dataflow is not None

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from products import products
 
 from tilewright import layers, library
 from tilewright.architecture import Architecture
@@ -18,7 +19,7 @@ from tilewright.problem import Problem
 from tilewright.registry import installed
 from tilewright.report import Report, TensorCounts
 from tilewright.testing.corpus import SAMPLES
-from tilewright.testing.strategies import SIZES, architectures, mappings
+from tilewright.testing.strategies import architectures, mappings
 from tilewright_costmodels.zigzag import request as asked
 from tilewright_costmodels.zigzag.model import ZigZagModel
 from tilewright_costmodels.zigzag.process import NoAnswer, process
@@ -26,19 +27,6 @@ from tilewright_costmodels.zigzag.worker import answered
 
 EXAMPLES = int(os.environ.get("TILEWRIGHT_EXAMPLES", "60"))
 thorough = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
-
-
-@st.composite
-def products(draw: st.DrawFn) -> Problem:
-    """Two operands without windows, each tensor with a dimension once."""
-    names = "ABCD"[: draw(st.integers(1, 4))]
-    sizes = {name: draw(st.sampled_from(SIZES[:6])) for name in names}
-    ranks = st.lists(st.sampled_from(names), unique=True)
-    tensors = [
-        {"name": f"T{index}", "role": role, "projection": draw(ranks)}
-        for index, role in enumerate(("input", "weight", "output"))
-    ]
-    return Problem.model_validate({"name": "product", "dimensions": sizes, "tensors": tensors})
 
 
 @st.composite

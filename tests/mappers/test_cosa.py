@@ -8,6 +8,7 @@ import pytest
 from cosa_layers import CosaLayer, layers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from products import products
 
 from tilewright.architecture import Architecture
 from tilewright.batch import Floats, MappingBatch
@@ -21,7 +22,7 @@ from tilewright.registry import installed
 from tilewright.search import Result, search
 from tilewright.spreading import Spreading, temporal_slots
 from tilewright.testing.corpus import SAMPLES, Sample
-from tilewright.testing.strategies import SIZES, architectures
+from tilewright.testing.strategies import architectures
 from tilewright_mappers.cosa.objectives import Shares, least_energy_pj, published, steps
 from tilewright_mappers.cosa.program import Limits, Linear, Program
 from tilewright_mappers.cosa.tiling import Tiling, tangent
@@ -31,19 +32,6 @@ EXAMPLES = int(os.environ.get("TILEWRIGHT_EXAMPLES", "20"))
 thorough = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 LIMITS = Limits(seconds=math.inf, nodes=1000, gap=0.01)
 SMALL = [each for each in layers() if each.name.endswith(("input.5", "input.128", "3356", "Linear-68"))]
-
-
-@st.composite
-def products(draw: st.DrawFn) -> Problem:
-    """Tensor products without windows, in which each tensor has a dimension once."""
-    names = "ABCD"[: draw(st.integers(1, 4))]
-    sizes = {name: draw(st.sampled_from(SIZES[:6])) for name in names}
-    ranks = st.lists(st.sampled_from(names), unique=True)
-    tensors = [
-        {"name": f"T{index}", "role": role, "projection": draw(ranks)}
-        for index, role in enumerate(("input", "weight", "output"))
-    ]
-    return Problem.model_validate({"name": "product", "dimensions": sizes, "tensors": tensors})
 
 
 def priced(space: MapSpace) -> Evaluator:

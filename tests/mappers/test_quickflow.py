@@ -1,0 +1,137 @@
+"""`quickflow`: which orders differ, that one shot finds the best of them, and what the rounds of the beam search leave."""
+
+import itertools
+import math
+import os
+
+import factorflow_runs
+import numpy as np
+import pytest
+import sunstone_runs
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from products import products
+
+from tilewright import library
+from tilewright.architecture import Architecture
+from tilewright.costmodel import Evaluator
+from tilewright.errors import InputError
+from tilewright.mapper import Budget, Task
+from tilewright.mapspace import MapSpace
+from tilewright.plugin import CostModelSpec, MapperSpec
+from tilewright.problem import Problem
+from tilewright.registry import installed
+from tilewright.search import Result, search
+from tilewright.testing.corpus import SAMPLES, Sample
+from tilewright.testing.strategies import problems
+from tilewright_mappers.quickflow.orders import Indexing, OneShot, equi_reuse_orders
+
+EXAMPLES = int(os.environ.get("TILEWRIGHT_EXAMPLES", "40"))
+thorough = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+CONVOLUTIONS = [layer.problem for layer in library.workload("quickflow_convs").layers]
+
+
+def priced(space: MapSpace) -> Evaluator:
+    return installed().make(CostModelSpec, "timeloop").bind(space.problem, space.architecture)
+
+
+def run(space: MapSpace, budget: Budget | None = None, **options: object) -> Result:
+    return search(installed().make(MapperSpec, "quickflow", options), Task(space), priced(space), budget or Budget())
+
+
+def classes(problem: Problem) -> list[tuple[object, ...]]:
+    """What all tensors have of each order of the loops that turn, one by one."""
+    indexing = Indexing.of(problem)
+    turning = [size > 1 for size in problem.sizes]
+    dims = [dim for dim, turns in enumerate(turning) if turns]
+    tensors = range(len(problem.tensors))
+    return [
+        tuple(indexing.reuse(order, tensor, turning) for tensor in tensors) for order in itertools.permutations(dims)
+    ]
+
+
+@pytest.mark.parametrize("problem", CONVOLUTIONS, ids=lambda problem: problem.name)
+def test_few_of_all_orders_differ_for_a_convolution(problem: Problem) -> None:
+    """At most 26 of the 720 of six dimensions (QuickFlow, section IV-B)."""
+    orders = equi_reuse_orders(problem)
+    assert sum(size > 1 for size in problem.sizes) > 6 or len(orders) <= 26
+    assert len(orders) == len(set(classes(problem)))
+
+
+@thorough
+@given(problems(max_dimensions=5, max_macs=2000))
+def test_one_order_of_each_class(problem: Problem) -> None:
+    orders = equi_reuse_orders(problem)
+    indexing, turning = Indexing.of(problem), [size > 1 for size in problem.sizes]
+    tensors = range(len(problem.tensors))
+    found = [tuple(indexing.reuse(order, tensor, turning) for tensor in tensors) for order in orders.tolist()]
+    assert len(set(found)) == len(found)
+    assert set(found) == set(classes(problem))
+    assert all(sorted(order) == list(range(len(problem.sizes))) for order in orders.tolist())
+
+
+BOARD = """
+name: board
+clusters:
+- {name: Far, memories: [{name: Far, technology: dram, read_energy_pj: 50, write_energy_pj: 60}]}
+- {name: Near, memories: [{name: Near, capacity_words: 64, read_energy_pj: 1, write_energy_pj: 2}], fanout: {size: 4}}
+compute: {energy_per_operation_pj: 0.5}
+"""
+
+
+@thorough
+@given(problem=products(), seed=st.integers(0, 2**20))
+def test_one_shot_is_the_best_of_all_orders_between_two_memories(problem: Problem, seed: int) -> None:
+    """In energy; windows apart, of which models count otherwise what slides."""
+    space = MapSpace.of(problem, Architecture.from_yaml(BOARD))
+    batch = space.sample(np.random.default_rng(seed), 1)
+    trips, keep = space.trips(batch), batch.keep
+    orders = OneShot(space)
+    one = priced(space).evaluate_batch(space.build(trips, orders.order(trips, keep), keep))
+    every = orders.every(trips[0], 10**6)
+    rows = (len(every), *trips.shape[1:])
+    each = space.build(np.broadcast_to(trips, rows), every, np.broadcast_to(keep, (len(every), *keep.shape[1:])))
+    assert one.energy_pj[0] == pytest.approx(priced(space).evaluate_batch(each).energy_pj.min())
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=str)
+def test_no_single_move_improves_what_it_ends_with(sample: Sample) -> None:
+    """A hop of the last round tries every one of them."""
+    space = sample.space
+    result = run(space, guide="plain")
+    assert result.stop == "finished" and result.best is not None
+    moved, _ = space.neighbours(result.best)
+    trips = space.trips(moved)
+    moved = space.build(trips, OneShot(space).order(trips, moved.keep), moved.keep)
+    costs = priced(space).evaluate_batch(moved)
+    valid = costs.valid & space.fits(moved)
+    assert np.where(valid, costs.edp, math.inf).min(initial=math.inf) >= result.value * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=str)
+def test_both_guides_are_no_worse_than_each(sample: Sample) -> None:
+    values = {guide: run(sample.space, guide=guide).value for guide in ("plain", "over_utilization")}
+    assert run(sample.space).value <= values["over_utilization"] * (1 + 1e-9)
+    assert all(math.isfinite(value) for value in values.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("guide", "utilization"), ("hops", (0, 1, 1)), ("repeats", -1), ("width", 0), ("starts", 0)]
+)
+def test_what_is_no_number_of_moves_is_refused(name: str, value: object) -> None:
+    with pytest.raises(InputError, match=name):
+        installed().make(MapperSpec, "quickflow", {name: value})
+
+
+def test_it_is_as_good_as_the_recorded_and_needs_no_seed() -> None:
+    """The two smallest of FactorFlow's and Sunstone's recorded spaces; benchmarks/mappers.py has them all."""
+    for each in (*factorflow_runs.runs(), *sunstone_runs.runs()):
+        if (each.layer, each.architecture) not in (("MB6", "eyeriss"), ("mmc_attention", "sunstone_conventional")):
+            continue
+        problem = next(x.problem for x in library.workload(each.workload).layers if x.problem.name == each.layer)
+        architecture, dataflow = library.architecture(each.architecture), library.default_constraints(each.architecture)
+        space = MapSpace.of(problem, architecture, dataflow.rules_for(problem, architecture) if dataflow else None)
+        theirs = priced(space).evaluate_batch(each.mapping(space))
+        result = run(space)
+        assert theirs.valid[0] and result.value <= theirs.edp[0] * (1 + 1e-9)
+        assert run(space).best == result.best
