@@ -219,15 +219,23 @@ def with_orders(space: MapSpace, trips: Ints, choices: Sequence[Positions]) -> t
     order = np.empty((len(trips), len(space.skeleton), dims), dtype=np.int8)
     order[:] = np.arange(dims, dtype=np.int8)
     for slot, able in zip(temporal_slots(space), choices, strict=True):
-        turns, pattern = np.unique(trips[:, slot] > 1, axis=0, return_inverse=True)
-        distinct = [_distinct(each, able) for each in turns]
-        count = np.array([len(each) for each in distinct], dtype=np.int64)
-        start = np.cumsum(count) - count
-        each = count[pattern.reshape(-1)]
-        which = np.repeat(np.arange(len(trips)), each)
-        number = np.arange(len(which)) - np.repeat(np.cumsum(each) - each, each)
-        trips, order = trips[which], order[which]
-        order[:, space.slots[slot].entry] = np.concatenate(distinct)[start[pattern.reshape(-1)][which] + number]
+        trips, order = with_order(space, trips, order, slot, able)
+    return trips, order
+
+
+def with_order(space: MapSpace, trips: Ints, order: Positions, slot: int, choices: Positions) -> tuple[Ints, Positions]:
+    """Every row with every order [k, position] of the loops of one slot, others as they are: (trips, orders)."""
+    turns, pattern = np.unique(trips[:, slot] > 1, axis=0, return_inverse=True)
+    distinct = [_distinct(each, choices) for each in turns]
+    if not distinct:
+        return trips, order
+    count = np.array([len(each) for each in distinct], dtype=np.int64)
+    start = np.cumsum(count) - count
+    each = count[pattern.reshape(-1)]
+    which = np.repeat(np.arange(len(trips)), each)
+    number = np.arange(len(which)) - np.repeat(np.cumsum(each) - each, each)
+    trips, order = trips[which], order[which]
+    order[:, space.slots[slot].entry] = np.concatenate(distinct)[start[pattern.reshape(-1)][which] + number]
     return trips, order
 
 

@@ -9,12 +9,19 @@ import pytest
 from sunstone_account import SunstoneAccount
 
 from tilewright.architecture import Architecture
-from tilewright.mapper import Budget, Task
+from tilewright.batch import MappingBatch
+from tilewright.costmodel import BatchEvaluator, Costs, Evaluator
+from tilewright.mapper import Budget, Proposals, Run, Task
+from tilewright.mapping import Mapping
 from tilewright.mapspace import MapSpace
 from tilewright.plugin import CostModelSpec, MapperSpec
 from tilewright.problem import Problem
 from tilewright.registry import installed
+from tilewright.report import Report
 from tilewright.search import Result, search
+from tilewright.testing.corpus import SAMPLES, Sample
+from tilewright_mappers.sunstone.moves import choices_of_order
+from tilewright_mappers.sunstone.whole import whole
 
 SMALL = json.loads((Path(__file__).parents[1] / "data" / "mappers" / "sunstone_small.json").read_text())
 """The spaces on which the published rules were measured; `best_edp` is the best of all mappings, by `timeloop`."""
@@ -125,6 +132,37 @@ def test_it_equals_exhaustive(output: str, operands: list[str], sizes: dict[str,
         assert result.value >= best.value * (1 - 1e-12)
         if principles == "sound":
             assert result.value <= best.value * (1 + 1e-9)
+
+
+class Unbounded(BatchEvaluator):
+    """A model's prices without its bounds."""
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self.evaluator = evaluator
+        self.problem = evaluator.problem
+
+    def evaluate_batch(self, batch: MappingBatch) -> Costs:
+        return self.evaluator.evaluate_batch(batch)
+
+    def explain(self, mapping: Mapping) -> Report:
+        return self.evaluator.explain(mapping)
+
+
+class Whole:
+    """The last phase alone, which knows of no mapping before."""
+
+    def search(self, task: Task, run: Run) -> Proposals:
+        yield from whole(task, run, choices_of_order(task.space))
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=str)
+def test_bounds_leave_out_nothing_that_is_better(sample: Sample) -> None:
+    model = installed().make(CostModelSpec, "timeloop").bind(sample.problem, sample.architecture)
+    with_bounds = search(Whole(), Task(sample.space), model, Budget())
+    without = search(Whole(), Task(sample.space), Unbounded(model), Budget())
+    assert with_bounds.value == without.value and with_bounds.best is not None
+    assert with_bounds.evaluated <= without.evaluated
+    assert sample.space.factorizations < 10_000 or with_bounds.evaluated < without.evaluated / 2
 
 
 @pytest.mark.parametrize("case", SMALL, ids=lambda case: f"{case['name']}-{case['l1_words']}")

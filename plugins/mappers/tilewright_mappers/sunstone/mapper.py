@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -46,13 +47,15 @@ class SunstoneMapper:
             for keep in keep_choices(task.space):
                 yield from Published(task, run, orders, intra, inter).search(keep)
             return
+        best = math.inf
         for round_number in range(self.rounds):
             for keep, plan in itertools.product(keep_choices(task.space), self._plans(task.space)):
                 guided = Guided(task, run, orders, self.width << round_number, self.tries << round_number)
                 yield from guided.construct(plan, keep)
                 yield from guided.repair()
+                best = min(best, guided.pool.best)
         if task.space.factorizations <= self.whole:
-            yield from whole(task, run, orders)
+            yield from whole(task, run, orders, best)
 
     def _plans(self, space: MapSpace) -> Iterator[list[Step]]:
         if self.inter or self.intra:
