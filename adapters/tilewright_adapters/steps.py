@@ -30,7 +30,7 @@ class Step:
 
 
 def mapping_of(problem: Problem, steps: Sequence[Step]) -> Mapping:
-    """One entry per step, or several where a dimension turns twice with another one between."""
+    """One entry per step, or several where a dimension turns twice: two loops are not one where windows slide."""
     tile = dict(problem.dimensions)
     entries = []
     for step in (turn for each in steps for turn in _in_turns(each)):
@@ -54,7 +54,7 @@ def mapping_of(problem: Problem, steps: Sequence[Step]) -> Mapping:
 def _in_turns(step: Step) -> Iterator[Step]:
     loops: list[tuple[str, int]] = []
     for name, size in step.loops:
-        if name in (each for each, _ in loops) and loops[-1][0] != name:
+        if name in (each for each, _ in loops):
             yield Step(step.target, loops=loops)
             loops = []
         loops = [*loops, (name, size)]

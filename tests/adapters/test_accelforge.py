@@ -417,6 +417,22 @@ def test_what_the_files_cannot_say_is_named(
         assert same(ADAPTER.parse(paths), inputs) and price(plain).energy_pj == price(inputs).energy_pj
 
 
+def test_a_tile_is_held_as_far_out_as_it_stays(tmp_path: Path) -> None:
+    """AccelForge fetches anew at each step of a loop outside."""
+    nest = NEST.replace("{M: 4, N: 4}, temporal_order: [M, N], sp", "{M: 4, N: 1}, temporal_order: [M, N], sp").replace(
+        "spatial_tile_sizes: {M: 1}}", "spatial_tile_sizes: {M: 4}}"
+    )
+    inputs = InputSet(SMALL, Architecture.from_yaml(BOARD), Mapping.from_yaml(nest))
+    texts = ADAPTER.render(inputs)
+    lines = [line.strip() for line in texts["mapping.yaml"].splitlines()]
+    at = lines.index("- !Temporal {rank_variable: n, tile_shape: 1}")
+    assert lines[at - 2 : at] == ["tensors: [A]", "component: Near"]  # n does not index A
+    assert lines[at + 1 : at + 4] == ["- !Storage", "tensors: [Z]", "component: Near"]
+    paths = write_files(tmp_path, texts)
+    plain = ADAPTER.parse([path for path in paths if path.name in NAMES])
+    assert same(ADAPTER.parse(paths), inputs) and price(plain).energy_pj == price(inputs).energy_pj
+
+
 def test_constraints_and_a_mapping_alone_have_no_place() -> None:
     for inputs, code in (
         (InputSet(SMALL, Architecture.from_yaml(BOARD), None, NO_CONSTRAINTS), "constraints"),

@@ -311,32 +311,70 @@ def _fan(cluster: Cluster, problem: Problem | None, mapping: Mapping | None, nam
     return data | {"may_reuse": " | ".join(shared) or "Nothing"}
 
 
+@dataclass
+class _Part:
+    """A node of a mapping in the making: a loop of a dimension, or a memory of a cluster with its tensors."""
+
+    kind: str
+    dimension: str = ""
+    tile: int = 0
+    cluster: int = 0
+    memory: str = ""
+    tensors: list[str] = field(default_factory=list)
+
+
 def _mapping(problem: Problem, architecture: Architecture, mapping: Mapping, names: _Names) -> Iterator[Node]:
     chain = _Chain.of(architecture)
+    for part in _parts(problem, architecture, mapping):
+        if part.kind == "Storage":
+            tensors = [names.tensor[name] for name in part.tensors]
+            yield Node("Storage", {"tensors": tensors, "component": chain.memory[part.memory]})
+            continue
+        data: dict[str, Any] = {"rank_variable": names.dimension[part.dimension], "tile_shape": part.tile}
+        if part.kind == "Spatial":
+            data["name"] = architecture.clusters[part.cluster].fanout.axis
+            data["component"] = chain.below(architecture, part.cluster)
+        yield Node(part.kind, data)
+    yield Node("Compute", {"einsum": names.einsum, "component": chain.compute})
+
+
+def _parts(problem: Problem, architecture: Architecture, mapping: Mapping) -> list[_Part]:
+    """Nodes from the outermost in. A tensor is held as far out as its tile stays the same: AccelForge takes a tile that
+    stands inside of a loop to be fetched at each of its steps. With windows it stays where it is, as what is handed on
+    between neighbours depends on the place."""
+    parts: list[_Part] = []
     loops = list(mapping.loops())
     for index, entry in enumerate(mapping.entries):
         at = architecture.cluster_index[entry.target]
         cluster = architecture.clusters[at]
         for loop in loops:
             if loop.entry == index and not loop.spatial:
-                yield Node("Temporal", {"rank_variable": names.dimension[loop.dimension], "tile_shape": loop.tile})
-        for memory in cluster.memories:
-            kept = [name for name in entry.keep or () if cluster.memory_for(problem.tensor(name)) == memory]
-            if kept:
-                tensors = [names.tensor[name] for name in kept]
-                yield Node("Storage", {"tensors": tensors, "component": chain.memory[memory.name]})
+                parts.append(_Part("Temporal", loop.dimension, loop.tile))
+        for name in entry.keep or ():
+            memory = cluster.memory_for(problem.tensor(name))
+            assert memory is not None, "a legal mapping keeps what a memory may hold"
+            place = len(parts) if problem.is_affine else _outermost(parts, problem.tensor(name), at)
+            before = parts[place - 1] if place else None
+            if before is not None and before.kind == "Storage" and before.memory == memory.name:
+                before.tensors.append(name)
+            else:
+                parts.insert(place, _Part("Storage", cluster=at, memory=memory.name, tensors=[name]))
         for loop in loops:
             if loop.entry == index and loop.spatial:
-                yield Node(
-                    "Spatial",
-                    {
-                        "rank_variable": names.dimension[loop.dimension],
-                        "tile_shape": loop.tile,
-                        "name": cluster.fanout.axis,
-                        "component": chain.below(architecture, at),
-                    },
-                )
-    yield Node("Compute", {"einsum": names.einsum, "component": chain.compute})
+                parts.append(_Part("Spatial", loop.dimension, loop.tile, at))
+    return parts
+
+
+def _outermost(parts: list[_Part], tensor: Tensor, cluster: int) -> int:
+    """Outside of the loops that do not index a tensor, as far as nothing but memories of its cluster stands there."""
+    place = len(parts)
+    for number in range(len(parts) - 1, -1, -1):
+        part = parts[number]
+        if part.kind == "Temporal" and part.dimension not in tensor.dimensions:
+            place = number
+        elif part.kind != "Storage" or part.cluster != cluster:
+            break
+    return place
 
 
 def _joules(picojoules: float) -> float:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
 
 from tilewright.architecture import Architecture
 from tilewright.constraints import Constraints, SpatialRule, TripRange, Variant
@@ -210,16 +211,20 @@ def nest(
         tile[name] = -(-tile[name] // count)
         return tile[name]
 
+    def turns(loops: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
+        """Loops of one dimension in a row are one: the files have one for each prime factor."""
+        runs = groupby(loops, key=lambda loop: loop[0])
+        return [(name, cut(name, math.prod(count for _, count in run))) for name, run in runs]
+
     steps: list[Step] = []
     for number, cluster in enumerate(architecture.clusters):
         here = sorted(outside for outside, at in held if at == number)
         for outside in here:
-            loops = [(name, cut(name, count)) for name, count in outermost_first[done:outside]]
-            steps.append(Step(cluster.name, list(held[outside, number]), loops))
+            steps.append(Step(cluster.name, list(held[outside, number]), turns(outermost_first[done:outside])))
             done = outside
         splits = [each for axis, each in spread.items() if each and split_at[axis] == cluster.name]
         if number == len(architecture.clusters) - 1 and done < len(order):  # what turns inside everything that is held
-            steps.append(Step(cluster.name, loops=[(name, cut(name, count)) for name, count in outermost_first[done:]]))
+            steps.append(Step(cluster.name, loops=turns(outermost_first[done:])))
         elif splits and not here:
             steps.append(Step(cluster.name))
         for counts in splits:

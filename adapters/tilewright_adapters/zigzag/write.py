@@ -259,7 +259,7 @@ def _mapping(
 ) -> tuple[list[dict[str, Any]], list[Reason]]:
     """The file, and where ZigZag's rule of allocation would keep tiles in other loops than the mapping does."""
     axes = {at: axis for axis, at in _axes(architecture).items()}
-    spread: dict[str, list[Loop]] = {}
+    spread: dict[str, list[Loop]] = {axis: [] for axis in axes.values()}
     order: list[tuple[str, int]] = []
     entry_of: list[int] = []
     for loop in reversed(list(mapping.loops())):
@@ -268,14 +268,14 @@ def _mapping(
             entry_of.append(loop.entry)
             continue
         axis = axes[architecture.cluster_index[mapping.entries[loop.entry].target]]
-        spread.setdefault(axis, []).append((names[loop.dimension], loop.trips))
+        spread[axis].append((names[loop.dimension], loop.trips))
+    for loops in spread.values():
+        loops.extend([] if loops else [(next(iter(names.values())), 1)])  # every axis has to be spoken of
     reasons = list(_elsewhere(problem, architecture, mapping, files, order, entry_of, spread))
-    idle = [(next(iter(names.values())), 1)]
     said = {
         "name": "default",
         "spatial_mapping": {
-            axis: [f"{name}, {count}" for name, count in reversed(spread.get(axis, idle))]
-            for axis in _axes(architecture)
+            axis: [f"{name}, {count}" for name, count in reversed(loops)] for axis, loops in spread.items()
         },
         "temporal_ordering": [[name, count] for name, count in order],
         "memory_operand_links": {"O": "O", "W": "I2", "I": "I1"},
