@@ -217,6 +217,7 @@ def test_a_layer_and_its_mapping_are_read(sample: Path) -> None:
     # innermost first in the file: OY, FY, C, K; the register keeps four sums, so all of OY, FY and C
     steps = [(loop.dimension, loop.trips) for loop in found.mapping.loops() if not loop.spatial]
     assert steps == [("K", 2), ("C", 2), ("FY", 3), ("OY", 4)]
+    assert any("leaves open how K is cut" in warning for warning in found.warnings)
     assert price(found).valid
 
 

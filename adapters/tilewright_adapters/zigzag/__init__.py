@@ -177,6 +177,10 @@ def _mapped(
         return _constrained(inputs, said, accelerator, cut, [*warnings, *told, why])
     if told:
         raise ValueError(f"{told[0]}: ZigZag would spread it no further, and search for an order of loops itself")
+    open_loops = [name for name, count in said.temporal_ordering if isinstance(count, str) and name.upper() in sizes]
+    if open_loops:
+        names = ", ".join(open_loops)
+        warnings.append(f"temporal_ordering leaves open how {names} is cut: read as one loop of all that is left")
     mapping = build(accelerator, stores, layer, spread, order)
     return replace(inputs, mapping=mapping, warnings=tuple(warnings))
 
