@@ -153,21 +153,20 @@ def measure(where: tuple[str, str, str], space: MapSpace, mapper: str, model: st
     )
 
 
-def recorded(where: tuple[str, str, str], space: MapSpace, evaluator: Evaluator) -> Row | None:
+def recorded(where: tuple[str, str, str], evaluator: Evaluator) -> Row | None:
     """What another tool found for this space, priced by our model; None if nothing, or nothing that fits, is recorded."""
     sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-    import factorflow_runs
-    import sunstone_runs
+    from recorded_runs import factorflow, sunstone
 
-    for each in (*factorflow_runs.runs(), *sunstone_runs.runs()):
+    for each in (*factorflow(), *sunstone()):
         if (each.workload, each.layer, each.architecture) == where:
-            costs = evaluator.evaluate_batch(each.mapping(space))
+            costs = evaluator.evaluate_batch(each.mapping)
             if not costs.valid[0]:
                 return None
             edp, energy, cycles = float(costs.edp[0]), float(costs.energy_pj[0]), float(costs.cycles[0])
             seconds, count = each.cpu_seconds, each.evaluations
             return Row(
-                *where, each.tool, 0, math.inf, True, edp, energy, cycles, 0.0, count, count, seconds, seconds,
+                *where, each.tool + RECORDED, 0, math.inf, True, edp, energy, cycles, 0.0, count, count, seconds, seconds,
                 "recorded", "", f"{seconds}/{count}/{edp:.10g}",
             )  # fmt: skip
     return None
@@ -207,7 +206,7 @@ def run(folder: Path, mappers: Sequence[str], model: str, seeds: int, seconds: f
     for *names, space in spaces(quick):
         where = (str(names[0]), str(names[1]), str(names[2]))
         evaluator = installed().make(CostModelSpec, model).bind(space.problem, space.architecture)
-        theirs = recorded(where, space, evaluator)
+        theirs = recorded(where, evaluator)
         if theirs is not None and theirs.key not in done:
             rows.append(theirs)
         for mapper in mappers:

@@ -4,13 +4,12 @@ import itertools
 import math
 import os
 
-import factorflow_runs
 import numpy as np
 import pytest
-import sunstone_runs
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from products import products
+from recorded_runs import factorflow, sunstone
 
 from tilewright import library
 from tilewright.architecture import Architecture
@@ -125,13 +124,10 @@ def test_what_is_no_number_of_moves_is_refused(name: str, value: object) -> None
 
 def test_it_is_as_good_as_the_recorded_and_needs_no_seed() -> None:
     """The two smallest of FactorFlow's and Sunstone's recorded spaces; benchmarks/mappers.py has them all."""
-    for each in (*factorflow_runs.runs(), *sunstone_runs.runs()):
+    for each in (*factorflow(), *sunstone()):
         if (each.layer, each.architecture) not in (("MB6", "eyeriss"), ("mmc_attention", "sunstone_conventional")):
             continue
-        problem = next(x.problem for x in library.workload(each.workload).layers if x.problem.name == each.layer)
-        architecture, dataflow = library.architecture(each.architecture), library.default_constraints(each.architecture)
-        space = MapSpace.of(problem, architecture, dataflow.rules_for(problem, architecture) if dataflow else None)
-        theirs = priced(space).evaluate_batch(each.mapping(space))
-        result = run(space)
+        theirs = priced(each.space).evaluate_batch(each.mapping)
+        result = run(each.space)
         assert theirs.valid[0] and result.value <= theirs.edp[0] * (1 + 1e-9)
-        assert run(space).best == result.best
+        assert run(each.space).best == result.best

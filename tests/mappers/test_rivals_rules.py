@@ -6,9 +6,9 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from factorflow_runs import FactorFlowRun, runs
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from recorded_runs import RecordedRun, factorflow, sunstone
 
 from tilewright.batch import Ints
 from tilewright.constraints import KeepRule, SpatialRule, TemporalRule, TripRange, Variant
@@ -309,24 +309,34 @@ def test_interstellar_unrolls_channels() -> None:
 
 # -- FactorFlow --------------------------------------------------------------------------------------------------
 
-RUNS = [each for each in runs() if each.fits]
+RUNS = [each for each in factorflow() if each.fits]
 
 
 @pytest.mark.parametrize("recorded", RUNS[::6], ids=str)
-def test_factorflow_does_as_well_as_the_original(recorded: FactorFlowRun) -> None:
+def test_factorflow_does_as_well_as_the_original(recorded: RecordedRun) -> None:
     """No worse than the mapping that FactorFlow found, both priced by the same model."""
     space = recorded.space
     evaluator = installed().make(CostModelSpec, "timeloop").bind(space.problem, space.architecture)
-    theirs = recorded.mapping(space)
+    theirs = recorded.mapping
     assert space.contains(theirs[0])
     price = float(evaluator.evaluate_batch(theirs).edp[0])
-    assert price == pytest.approx(recorded.edp_j_cycles * 1e12, rel=0.15)  # their model leaves a little out
+    assert price == pytest.approx(recorded.edp_pj_cycles, rel=0.15)  # their model leaves a little out
     found = search(installed().make(MapperSpec, "factorflow"), Task(space), evaluator, Budget())
     assert found.stop == "finished" and found.value <= price * (1 + 1e-9)
 
 
 def test_mappings_that_do_not_fit_are_known() -> None:
     """FactorFlow's check of capacities leaves strides out; ours does not."""
-    for recorded in runs():
+    for recorded in factorflow():
         space = recorded.space
-        assert space.fits(recorded.mapping(space))[0] == recorded.fits, str(recorded)
+        assert space.fits(recorded.mapping)[0] == recorded.fits, str(recorded)
+
+
+@pytest.mark.parametrize("recorded", sunstone(), ids=str)
+def test_sunstones_recorded_mappings_are_of_the_space(recorded: RecordedRun) -> None:
+    """Its model has no bandwidth of L1, by which the kernels are bound here."""
+    space = recorded.space
+    assert space.contains(recorded.mapping[0]) and space.fits(recorded.mapping)[0]
+    evaluator = installed().make(CostModelSpec, "timeloop").bind(space.problem, space.architecture)
+    price = float(evaluator.evaluate_batch(recorded.mapping).edp[0])
+    assert 0.95 < price / recorded.edp_pj_cycles < (1.0001 if recorded.workload == "sunstone_layers" else 1.7)
