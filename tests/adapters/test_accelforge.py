@@ -12,6 +12,7 @@ from accelforge_inputs import inputs as suitable
 from command import Command, command
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
+from notations import edit, price, same
 
 from tilewright.adapter import InputSet
 from tilewright.architecture import Architecture
@@ -20,16 +21,13 @@ from tilewright.conversion import write_files
 from tilewright.errors import InputError, NotConformableError
 from tilewright.mapping import Mapping
 from tilewright.problem import Problem
-from tilewright.report import Report
 from tilewright_adapters.accelforge import AccelForgeAdapter
 from tilewright_adapters.accelforge.expressions import Scope
 from tilewright_adapters.expressions import CannotSay
-from tilewright_costmodels.timeloop.model import TimeloopModel
 
 EXAMPLES = int(os.environ.get("TILEWRIGHT_EXAMPLES", "100"))
 many = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 ADAPTER = AccelForgeAdapter()
-PARTS = ("problem", "architecture", "mapping", "constraints")
 NAMES = ("arch.yaml", "workload.yaml", "mapping.yaml")
 
 ARCH = """
@@ -136,21 +134,6 @@ def sample(tmp_path: Path) -> Path:
 
 def parse(folder: Path, einsum: str = "Y") -> InputSet:
     return ADAPTER.parse([folder / NAMES[0], folder / NAMES[1] / einsum, folder / NAMES[2]])
-
-
-def edited(sample: Path, name: str, old: str, new: str) -> None:
-    text = (sample / name).read_text()
-    assert old in text
-    (sample / name).write_text(text.replace(old, new, 1))
-
-
-def same(one: InputSet, other: InputSet) -> bool:
-    return all(getattr(one, part) == getattr(other, part) for part in PARTS)
-
-
-def price(inputs: InputSet) -> Report:
-    assert inputs.problem and inputs.architecture and inputs.mapping
-    return TimeloopModel().bind(inputs.problem, inputs.architecture).explain(inputs.mapping)
 
 
 @many
@@ -276,7 +259,7 @@ def test_the_files_are_priced_and_converted_as_they_are(tilewright: Command, sam
 
 
 def test_the_files_are_those_one_would_write(sample: Path) -> None:
-    edited(sample, NAMES[1], "{All: 8}", "{All: 8} # a remark")
+    edit(sample / NAMES[1], "{All: 8}", "{All: 8} # a remark")
     texts = ADAPTER.render(replace(parse(sample), warnings=()))
     mapping = texts["mapping.yaml"]
     assert "  - !Temporal {rank_variable: m, tile_shape: 4}\n" in mapping
@@ -294,7 +277,7 @@ def test_a_file_beside_other_files_is_refused(sample: Path) -> None:
     paths = write_files(sample / "other", ADAPTER.render(other))
     assert "tilewright.yaml" in [path.name for path in paths]
     assert same(ADAPTER.parse(paths), other)
-    edited(sample / "other", "mapping.yaml", "{rank_variable: m, tile_shape: 4}", "{rank_variable: m, tile_shape: 8}")
+    edit(sample / "other" / "mapping.yaml", "{rank_variable: m, tile_shape: 4}", "{rank_variable: m, tile_shape: 8}")
     with pytest.raises(InputError, match="beside other AccelForge files") as caught:
         ADAPTER.parse(paths)
     assert caught.value.location is not None and caught.value.location.line is not None
@@ -329,7 +312,7 @@ def test_a_file_beside_other_files_is_refused(sample: Path) -> None:
     ],
 )  # fmt: skip
 def test_faults_are_told_with_their_place(sample: Path, name: str, old: str, new: str, message: str) -> None:
-    edited(sample, name, old, new)
+    edit(sample / name, old, new)
     with pytest.raises(InputError) as caught:
         parse(sample)
     assert message in str(caught.value)

@@ -9,6 +9,7 @@ import accelforge_inputs
 import pytest
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
+from notations import PARTS, price, same
 from zigzag_files import files
 
 from tilewright.adapter import Adapter, InputSet
@@ -17,13 +18,10 @@ from tilewright.document import dump_yaml
 from tilewright.errors import InputError, NotConformableError
 from tilewright.plugin import AdapterSpec
 from tilewright.registry import installed
-from tilewright.report import Report
 from tilewright.testing.strategies import architectures, mappings, problems
-from tilewright_costmodels.timeloop.model import TimeloopModel
 
 PER_PAIR = int(os.environ.get("TILEWRIGHT_CONVERSIONS", "20"))
 """Random mappings per ordered pair of adapters."""
-PARTS = ("problem", "architecture", "mapping", "constraints")
 NOTATIONS = [
     registration.spec.name
     for registration in installed().of_kind(AdapterSpec)
@@ -65,11 +63,6 @@ def through(adapter: Adapter, given_: InputSet, folder: Path) -> InputSet | None
     return None
 
 
-def price(found: InputSet) -> Report:
-    assert found.problem and found.architecture and found.mapping
-    return TimeloopModel().bind(found.problem, found.architecture).explain(found.mapping)
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("conversions")
@@ -97,7 +90,7 @@ def test_two_notations_agree(first: str, second: str, folder: Path, data: st.Dat
     if there is None:
         assert second not in COMPLETE
         return
-    assert all(getattr(there, part) == getattr(original, part) for part in PARTS)
+    assert same(there, original)
     assert price(there) == price(original)
 
 

@@ -8,6 +8,7 @@ import pytest
 from command import Command, command
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from notations import same
 
 from tilewright.adapter import InputSet
 from tilewright.constraints import Constraints
@@ -19,7 +20,6 @@ from tilewright_adapters.union import UnionAdapter
 EXAMPLES = int(os.environ.get("TILEWRIGHT_EXAMPLES", "100"))
 many = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 FOLDER = Path(__file__).parents[2] / "examples"
-PARTS = ("problem", "architecture", "mapping", "constraints")
 SMALL = """
 problem:
   dimensions: [M, K]
@@ -57,10 +57,6 @@ def parse(folder: Path, *texts: str) -> InputSet:
 
 def there_and_back(inputs: InputSet, folder: Path) -> InputSet:
     return parse(folder, *UnionAdapter().render(inputs).values())
-
-
-def same(one: InputSet, other: InputSet) -> bool:
-    return all(getattr(one, part) == getattr(other, part) for part in PARTS)
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ import pytest
 from command import Command, command
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
+from notations import edit, price, same
 from zigzag_files import Files, files
 
 from tilewright.adapter import InputSet
@@ -20,15 +21,12 @@ from tilewright.document import dump_yaml
 from tilewright.errors import InputError, NotConformableError
 from tilewright.mapping import Mapping
 from tilewright.problem import Problem
-from tilewright.report import Report
 from tilewright_adapters.zigzag import ZigZagAdapter
 from tilewright_adapters.zigzag.allocation import DoesNotFitError, Store, Stored, allocated, distinct, reach
-from tilewright_costmodels.timeloop.model import TimeloopModel
 
 EXAMPLES = int(os.environ.get("TILEWRIGHT_EXAMPLES", "100"))
 many = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 ADAPTER = ZigZagAdapter()
-PARTS = ("problem", "architecture", "mapping", "constraints")
 
 ACCELERATOR = """
 name: small-array
@@ -127,12 +125,6 @@ def parse(folder: Path, layer: str = "conv") -> InputSet:
     return ADAPTER.parse([folder / NAMES[0], folder / NAMES[1] / layer, folder / NAMES[2]])
 
 
-def edited(sample: Path, name: str, old: str, new: str) -> None:
-    text = (sample / name).read_text()
-    assert old in text
-    (sample / name).write_text(text.replace(old, new, 1))
-
-
 def read(found: Files, folder: Path) -> InputSet:
     """Those random files that can be read at all; without the reader's remarks."""
     paths = write_files(folder, {name: dump_yaml(data) for name, data in found.items()})
@@ -143,15 +135,6 @@ def read(found: Files, folder: Path) -> InputSet:
         assert error.location is not None
         assume(False)
         raise
-
-
-def same(one: InputSet, other: InputSet) -> bool:
-    return all(getattr(one, part) == getattr(other, part) for part in PARTS)
-
-
-def price(inputs: InputSet) -> Report:
-    assert inputs.problem and inputs.architecture and inputs.mapping
-    return TimeloopModel().bind(inputs.problem, inputs.architecture).explain(inputs.mapping)
 
 
 @many
@@ -274,7 +257,7 @@ def test_files_of_before_2025_are_read(sample: Path) -> None:
 
 
 def test_memories_that_do_not_nest_are_copied_with_a_warning(sample: Path) -> None:
-    edited(sample, NAMES[0], "served_dimensions: []", "served_dimensions: [D2]")
+    edit(sample / NAMES[0], "served_dimensions: []", "served_dimensions: [D2]")
     found = parse(sample)
     assert found.architecture is not None
     assert any(
@@ -283,7 +266,7 @@ def test_memories_that_do_not_nest_are_copied_with_a_warning(sample: Path) -> No
 
 
 def test_repeated_keys_count_as_in_zigzag(sample: Path) -> None:
-    edited(sample, NAMES[0], "    size: 8\n", "    size: 8\n    size: 16\n")
+    edit(sample / NAMES[0], "    size: 8\n", "    size: 8\n    size: 16\n")
     found = parse(sample)
     assert found.architecture is not None
     assert next(each for each in found.architecture.memories if each.name == "weight_register").capacity_words == 2
@@ -308,7 +291,7 @@ def test_repeated_keys_count_as_in_zigzag(sample: Path) -> None:
     ],
 )  # fmt: skip
 def test_faults_are_told_with_their_place(sample: Path, name: str, old: str, new: str, message: str) -> None:
-    edited(sample, name, old, new)
+    edit(sample / name, old, new)
     with pytest.raises(InputError) as caught:
         parse(sample)
     assert message in str(caught.value)
@@ -331,9 +314,9 @@ def test_a_layer_is_chosen_by_name(sample: Path) -> None:
 
 
 def test_a_dimension_is_spread_no_further_than_words_come_at_once(sample: Path) -> None:
-    edited(sample, NAMES[2], 'D1: ["C, 4"], D2: ["K, 8"]', 'D1: ["K, 4"], D2: ["C, 8"]')
-    edited(sample, NAMES[2], "[C, 2]", "[C, 1]")
-    edited(sample, NAMES[2], 'D1: ["C, 4"]', 'D1: ["K, 4"]')
+    edit(sample / NAMES[2], 'D1: ["C, 4"], D2: ["K, 8"]', 'D1: ["K, 4"], D2: ["C, 8"]')
+    edit(sample / NAMES[2], "[C, 2]", "[C, 1]")
+    edit(sample / NAMES[2], 'D1: ["C, 4"]', 'D1: ["K, 4"]')
     with pytest.raises(InputError, match="K is spread over D1 4 times, but sum_register moves 1 at once"):
         parse(sample)
     limited = parse(sample, "Layer1")
@@ -356,9 +339,9 @@ def test_a_file_beside_other_files_is_refused(sample: Path) -> None:
     other = replace(inputs, problem=inputs.problem.model_copy(update={"source": "a note"}))
     paths = write_files(sample / "other", ADAPTER.render(other))
     assert "tilewright.yaml" in [path.name for path in paths]
-    edited(sample / "other", "mapping.yaml", "[C, 2]", "[C, 2] ")
+    edit(sample / "other" / "mapping.yaml", "[C, 2]", "[C, 2] ")
     assert same(ADAPTER.parse(paths), other)  # what it says counts, not how
-    edited(sample / "other", "accelerator.yaml", "r_cost: 700", "r_cost: 70")
+    edit(sample / "other" / "accelerator.yaml", "r_cost: 700", "r_cost: 70")
     with pytest.raises(InputError, match="beside other ZigZag files") as caught:
         ADAPTER.parse(paths)
     assert caught.value.location is not None and caught.value.location.line is not None
