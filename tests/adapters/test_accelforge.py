@@ -289,6 +289,8 @@ def test_a_file_beside_other_files_is_refused(sample: Path) -> None:
         ("arch.yaml", "{{BufferBits}} * 2", "{{Unset}}", "the template needs a value for Unset"),
         ("arch.yaml", "{{BufferBits}} * 2", "{{include_text('a')}}", "a template that reads other files"),
         ("arch.yaml", "{% set", "{% sett", "no template that can be filled in"),
+        ("arch.yaml", "{{BufferBits}} * 2", "{{1 / 0}}", "no template that can be filled in: division by zero"),
+        ("arch.yaml", "{{BufferBits}} * 2", "{{''.__class__.mro()}}", "no template that can be filled in"),
         ("arch.yaml", "{{BufferBits}} * 2", "open('x')", "Buffer: 'open('x')': only arithmetic"),
         ("arch.yaml", "{{BufferBits}} * 2", "7", "Buffer: 7 bits, which is less than a word of 8"),
         ("arch.yaml", "energy: 0.5e-12, ", "", "MAC: no energy for 'compute'"),
@@ -296,6 +298,8 @@ def test_a_file_beside_other_files_is_refused(sample: Path) -> None:
         ("arch.yaml", "!Container", "!Fork", "a node !Fork has no place in a chain"),
         ("arch.yaml", "input | output", "input | outputt", "nothing is called outputt; did you mean 'output'?"),
         ("arch.yaml", "fanout: 4", "fanout: four", "nothing is called four"),
+        ("arch.yaml", "fanout: 4", "fanout: 4.5", "4.5 is no whole number above 0"),
+        ("arch.yaml", "  - !Memory\n    name: Main", "  - !Container {name: One, spatial: [{name: X, fanout: 2}]}\n  - !Memory\n    name: Main", "it is outermost"),
         ("arch.yaml", "    size: inf\n", "", "'size' is missing"),
         ("workload.yaml", "X[m, k] * V[k, n]", "X[m, k * V", "is no einsum"),
         ("workload.yaml", "0 <= m < 16", "1 <= m < 16", "is no range like 0 <= m < 128"),
@@ -433,6 +437,18 @@ def test_names_that_accelforge_cannot_read_come_back(tmp_path: Path) -> None:
     assert ADAPTER.parse(write_files(tmp_path, texts)).problem == problem
 
 
+def test_a_fanout_of_one_is_none(sample: Path) -> None:
+    before = parse(sample)
+    one = "  - !Container {name: One, spatial: [{name: X, fanout: 1}]}\n"
+    edit(sample / NAMES[0], "  - !Memory\n    name: MainMemory", one + "  - !Memory\n    name: MainMemory")
+    edit(
+        sample / NAMES[2],
+        "  nodes:\n",
+        "  nodes:\n  - !Spatial {rank_variable: m, tile_shape: 16, component: One, name: X}\n",
+    )
+    assert same(parse(sample), before)
+
+
 def test_expressions_are_arithmetic_and_sets() -> None:
     scope = Scope(frozenset("AB"), {"A": frozenset("A"), "two": 2, "All": frozenset("AB")}, {"A": 8, "B": 8})
     assert scope.number("two * 3 if len(~A) == 1 else 0") == 6
@@ -444,3 +460,6 @@ def test_expressions_are_arithmetic_and_sets() -> None:
             scope.number(wrong)
     with pytest.raises(CannotSay, match="no set of tensors"):
         scope.tensors("two")
+    for wrong in ("inf", "two / 4", "1 / 2", "two - two"):
+        with pytest.raises(CannotSay):
+            scope.whole(wrong)

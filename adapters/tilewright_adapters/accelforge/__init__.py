@@ -114,7 +114,7 @@ def _rendered(path: Path) -> str:
             raise InputError(f"{path}: a template that reads other files ({name})", hint="put their text in") from None
         hint = f"give it at the top of the file: {{% set {name} = VALUE %}}"
         raise InputError(f"{path}: the template needs a value for {name}", hint=hint) from None
-    except jinja2.TemplateError as error:
+    except Exception as error:  # its expressions may raise anything
         raise InputError(f"{path}: no template that can be filled in: {error}") from None
 
 

@@ -54,6 +54,13 @@ class Scope:
             raise CannotSay(f"{value} is a set of tensors, not a number")
         return found if found == float("inf") else sane(found)
 
+    def whole(self, value: object) -> int:
+        """A number that counts something. Raises CannotSay."""
+        found = self.number(value)
+        if not 1 <= found < float("inf") or found != int(found):
+            raise CannotSay(f"{value} is no whole number above 0")
+        return int(found)
+
     def tensors(self, value: object) -> Tensors:
         """A set of tensors, given as an expression. Raises CannotSay."""
         found = self._read(value) if isinstance(value, str) else None

@@ -104,11 +104,10 @@ class _Walk:
             if self.compute is not None:
                 raise CannotSay(f"{data.name} stands behind {self.compute[1].name}, which computes")
             named = data.name if not isinstance(data, ComputeData) else None
-            for number, spatial in enumerate(data.spatial):
-                self.fanout(data.name, spatial)
-                if self.levels[-1].shared is not None and (named or number + 1 < len(data.spatial)):
-                    last = number + 1 == len(data.spatial)
-                    self.levels.append(Level(named if last else f"{data.name}.{spatial.name}"))
+            for number, spatial in enumerate(data.spatial, 1):
+                inside = named if number == len(data.spatial) else f"{data.name}.{spatial.name}"
+                if self.fanout(data.name, spatial) and inside is not None:
+                    self.levels.append(Level(inside))
             if isinstance(data, MemoryData):
                 self.memory(node, data)
             if isinstance(data, ComputeData):
@@ -116,30 +115,25 @@ class _Walk:
         except CannotSay as error:
             raise InputError(f"{data.name}: {error}", location=node.locate(())) from None
 
-    def fanout(self, node: str, data: SpatialData) -> None:
-        size = int(self.scope.number(data.fanout))
-        if size < 1:
-            raise CannotSay(f"a fanout of {size}")
+    def fanout(self, node: str, data: SpatialData) -> bool:
+        """Put a fanout below what there is; whether there are several instances of what comes next."""
+        size = self.scope.whole(data.fanout)
         self.split[node, data.name] = len(self.levels) - 1 if size > 1 else None
         if size == 1:
-            return
+            return False
         if not self.levels:
             raise CannotSay("it is outermost and has several instances; tensors must live somewhere outside")
         level = self.levels[-1]
-        if level.shared is not None:
-            self.levels.append(Level(f"{node}.{data.name}"))
-            level = self.levels[-1]
-            self.split[node, data.name] = len(self.levels) - 1
         reuse = self.scope.tensors(data.reuse) if data.reuse is not None else Tensors()
-        may = self.scope.tensors(data.may_reuse) if data.may_reuse is not None else None
         level.size = size
-        level.axis = (
-            data.name if data.name in ("X", "Y") else "XY"[sum(1 for each in self.levels[:-1] if each.size > 1) % 2]
-        )
-        level.shared = may if may is not None else reuse if data.reuse is not None else self.scope.every
+        level.axis = data.name if data.name in ("X", "Y") else "XY"[len(self.reused) % 2]
+        level.shared = self.scope.every if data.reuse is None else reuse
+        if data.may_reuse is not None:
+            level.shared = self.scope.tensors(data.may_reuse)
         self.reused[len(self.levels) - 1] = (reuse, float(self.scope.number(data.min_usage)))
         if data.loop_bounds:
             self.warnings.append(f"loop_bounds of {node} are not read")
+        return True
 
     def memory(self, node: Document, data: MemoryData) -> None:
         keep, may = self.kept(data.tensors)
@@ -148,22 +142,17 @@ class _Walk:
         if not held:
             self.warnings.append(f"{data.name} holds none of these tensors: left out")
             return
-        if not self.levels or self.levels[-1].holding & held or self.levels[-1].shared is not None:
+        if not self.levels or self.levels[-1].holding & held:
             self.levels.append(Level())
         self.levels[-1].holding |= held
         self.keeps[data.name] = (keep, held)
         self.memories.append((node, data, held, len(self.levels) - 1))
 
     def kept(self, data: TensorsData) -> tuple[Tensors, Tensors]:
-        every = self.scope.every
         keep = self.scope.tensors(data.keep) if data.keep is not None else Tensors()
-        may = (
-            self.scope.tensors(data.may_keep)
-            if data.may_keep is not None
-            else every
-            if data.keep is None
-            else Tensors()
-        )
+        may = self.scope.every if data.keep is None else Tensors()
+        if data.may_keep is not None:
+            may = self.scope.tensors(data.may_keep)
         back = self.scope.tensors(data.back) if data.back is not None else Tensors()
         return keep | back, may
 
@@ -290,7 +279,7 @@ class _Walk:
     def bits(self, data: MemoryData, held: Tensors) -> int:
         bits = {name: self.scope.bits[name] for name in held}
         for text, value in data.bits_per_value.items():
-            bits |= {name: int(self.scope.number(value)) for name in self.scope.tensors(text) & held}
+            bits |= {name: self.scope.whole(value) for name in self.scope.tensors(text) & held}
         if len(set(bits.values())) > 1:
             told = ", ".join(f"{name} {count}" for name, count in sorted(bits.items()))
             self.warnings.append(f"{data.name} holds words of several widths ({told} bits): the widest counts")

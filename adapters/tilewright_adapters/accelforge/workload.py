@@ -86,7 +86,7 @@ def read_einsum(data: WorkloadData, chosen: EinsumData, renames: RenamesData, nu
                 {
                     "name": each.name,
                     "role": _role(each, used, scope),
-                    "projection": [text for text in projections[each.name].values()],
+                    "projection": list(projections[each.name].values()),
                 }
                 for each in used
             ],
@@ -169,11 +169,11 @@ def _rename(scope: Scope, renames: Renaming) -> None:
 def _bits(data: WorkloadData, used: Sequence[AccessData], scope: Scope) -> dict[str, int]:
     bits: dict[str, int] = {}
     for text, value in data.bits_per_value.items():
-        bits |= dict.fromkeys(scope.tensors(text), int(scope.number(value)))
+        bits |= dict.fromkeys(scope.tensors(text), scope.whole(value))
     for each in used:
         if each.bits_per_value is not None:
-            bits[each.name] = int(scope.number(each.bits_per_value))
-        if bits.get(each.name, 0) < 1:
+            bits[each.name] = scope.whole(each.bits_per_value)
+        if each.name not in bits:
             raise ValueError(f"{each.name} has no bits_per_value")
     return bits
 
@@ -189,13 +189,13 @@ def _sizes(
         if not match:
             raise ValueError(f"'{text}' is no range like 0 <= m < 128")
         if match[1] in used:
-            sizes[match[1]] = int(scope.number(match[3])) + (match[2] == "<=")
+            sizes[match[1]] = scope.whole(match[3]) + (match[2] == "<=")
     ranks = data.rank_sizes | chosen.rank_sizes
     for tensor in projections.values():
         for rank, text in tensor.items():
             terms = parse_terms(text)
             if rank in ranks and list(terms.values()) == [1]:
-                sizes.setdefault(next(iter(terms)), int(scope.number(ranks[rank])))
+                sizes.setdefault(next(iter(terms)), scope.whole(ranks[rank]))
     missing = sorted(set(used) - set(sizes))
     if missing:
         raise ValueError(f"{', '.join(missing)} has no size: give a range in iteration_space_shape")
