@@ -113,8 +113,8 @@ class _Walk:
             if isinstance(data, ComputeData):
                 self.compute = (node, data)
         except CannotSay as error:
-            hint = None if self.problem else "tensors have names where the workload is given, too"
-            raise InputError(f"{data.name}: {error}", location=node.locate(()), hint=hint) from None
+            missing = None if self.problem else "tensors have names where the workload is given, too"
+            raise InputError(f"{data.name}: {error}", location=node.locate(()), hint=missing) from None
 
     def fanout(self, node: str, data: SpatialData) -> bool:
         """Put a fanout below what there is; whether there are several instances of what comes next."""
