@@ -18,7 +18,7 @@ from tilewright.errors import InputError
 from tilewright.mapper import Budget, Task
 from tilewright.mapspace import MapSpace
 from tilewright.plugin import CostModelSpec, MapperSpec
-from tilewright.problem import Problem
+from tilewright.problem import Problem, Rank
 from tilewright.registry import installed
 from tilewright.search import Result, search
 from tilewright.testing.corpus import SAMPLES, Sample
@@ -79,9 +79,13 @@ compute: {energy_per_operation_pj: 0.5}
 
 
 @thorough
-@given(problem=products(), seed=st.integers(0, 2**20))
-def test_one_shot_is_the_best_of_all_orders_between_two_memories(problem: Problem, seed: int) -> None:
-    """In energy; windows apart, of which models count otherwise what slides."""
+@given(problem=products(), sums=st.booleans(), seed=st.integers(0, 2**20))
+def test_one_shot_is_the_best_of_all_orders_between_two_memories(problem: Problem, sums: bool, seed: int) -> None:
+    """In energy; windows apart, of which models count otherwise what slides. With sums but for the partial sums that are
+    not there the first time, of which it does not know."""
+    if not sums:
+        whole = problem.output.model_copy(update={"projection": tuple(map(Rank.model_validate, problem.dimensions))})
+        problem = problem.model_copy(update={"tensors": (*problem.operands, whole)})
     space = MapSpace.of(problem, Architecture.from_yaml(BOARD))
     batch = space.sample(np.random.default_rng(seed), 1)
     trips, keep = space.trips(batch), batch.keep
@@ -90,7 +94,9 @@ def test_one_shot_is_the_best_of_all_orders_between_two_memories(problem: Proble
     every = orders.every(trips[0], 10**6)
     rows = (len(every), *trips.shape[1:])
     each = space.build(np.broadcast_to(trips, rows), every, np.broadcast_to(keep, (len(every), *keep.shape[1:])))
-    assert one.energy_pj[0] == pytest.approx(priced(space).evaluate_batch(each).energy_pj.min())
+    least = priced(space).evaluate_batch(each).energy_pj.min()
+    first_time = problem.tensor_words(problem.output) * (50 + 2) if sums else 0
+    assert least * (1 - 1e-9) <= one.energy_pj[0] <= least * (1 + 1e-9) + first_time
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
