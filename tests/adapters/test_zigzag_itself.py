@@ -1,11 +1,13 @@
 """ZigZag itself, where it is installed, beside our reading of its files: the same loops in the same memories, the same
 figures; and what we refuse, it does not price either."""
 
+import json
 import logging
 import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, event, given, settings
@@ -108,6 +110,33 @@ def test_the_same_figures_or_no_place_for_either(folder: Path, found: Files) -> 
     if all(memory["operands"] == sorted(memory["operands"]) for memory in memories):  # its cycles depend on that order
         event("cycles compared")
         assert report.cycles == math.ceil(again.cycles)
+
+
+RECORDED = json.loads((Path(__file__).parents[1] / "data/zigzag/runs.json").read_text())
+
+
+@pytest.mark.parametrize("run", RECORDED["runs"], ids=lambda run: f"{run['conv']}-{run['engine']}")
+def test_what_zigzag_found_costs_what_it_cost(tmp_path: Path, run: dict[str, Any]) -> None:
+    """Convolutions with words of 8 bits, sums of 16. Cycles differ where the sums' width counts, and ports are shared."""
+    (x, y), (u, v) = run["stride"], run["dilation"]
+    layer = {
+        "id": 0,
+        "name": "conv",
+        "operator_type": "Conv",
+        "equation": "O[b][k][oy][ox]+=W[k][c][fy][fx]*I[b][c][iy][ix]",
+        "dimension_relations": [f"ix={x}*ox+{u}*fx", f"iy={y}*oy+{v}*fy"],
+        "loop_dims": list(run["sizes"]),
+        "loop_sizes": list(run["sizes"].values()),
+        "operand_precision": RECORDED["bits"],
+    }
+    said = {"name": "default", "spatial_mapping": run["spatial"], "temporal_ordering": run["ordering"]}
+    contents = zip(NAMES, ([layer], RECORDED["accelerator"], [said]), strict=True)
+    inputs = ADAPTER.parse(write_files(tmp_path, {name: dump_yaml(data) for name, data in contents}))
+    assert inputs.problem and inputs.architecture
+    report = installed().make(CostModelSpec, "zigzag").bind(inputs.problem, inputs.architecture).explain(inputs.mapping)
+    assert report.valid and report.cycles is not None
+    assert report.energy_pj == pytest.approx(run["energy_pj"], rel=0.003)
+    assert report.cycles == pytest.approx(run["cycles"], rel=0.12)
 
 
 def _agree(ours: float | None, theirs: float, lost: float) -> None:

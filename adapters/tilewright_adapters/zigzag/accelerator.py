@@ -159,9 +159,10 @@ def _word_bits(name: str, data: MemoryData, bits: Mapping[str, int] | None, warn
     found = {bits[operand] for operand in data.operands if bits.get(operand)}
     if len(found) > 1:
         warnings.append(
-            f"{name} holds words of {_list(map(str, sorted(found)))} bits: all are taken to have {max(found)}"
+            f"{name} holds words of {_list(map(str, sorted(found)))} bits: all are taken to have {min(found)}, "
+            "partial sums too"
         )
-    return max(found, default=DEFAULT_BITS)
+    return min(found, default=DEFAULT_BITS)  # what stays in a shared memory is mostly as narrow
 
 
 def _memory(name: str, data: MemoryData, word_bits: int, warnings: list[str]) -> Memory:
