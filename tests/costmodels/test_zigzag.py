@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -189,7 +190,8 @@ def test_what_zigzag_cannot_be_is_refused_with_the_construct() -> None:
 def test_an_error_of_zigzag_a_time_out_and_an_end_are_reasons() -> None:
     sample = SAMPLES[1]
     mapping = sample.batch(1)[0]
-    late = ZigZagModel(1e-6).bind(sample.problem, sample.architecture).explain(mapping)
+    process()._started().send_signal(signal.SIGSTOP)  # so that it cannot be in time
+    late = ZigZagModel(0.05).bind(sample.problem, sample.architecture).explain(mapping)
     assert [reason.code for reason in late.reasons] == ["timeout"]
     wrong = json.loads(process().ask(json.dumps({"layer": {}}), 60))
     assert "failed" in wrong
