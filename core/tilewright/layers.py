@@ -85,10 +85,6 @@ def unsaid(problem: Problem, architecture: Architecture, mapping: Mapping) -> It
         if entry.unicast:
             names = ", ".join(entry.unicast)
             yield Reason(code="unicast", where=f"entry {index} on {entry.target}", message=f"of {names}: not in ZigZag")
-    for operand, places in held(problem, architecture, mapping).items():
-        memories = [place.memory.name for place in places]
-        for name in sorted({name for name in memories if memories.count(name) > 1}):
-            yield Reason(code="twice", where=name, message=f"holds {operands(problem)[operand].name} twice over")
     for loop in mapping.loops():
         entry = mapping.entries[loop.entry]
         fanout = architecture.clusters[architecture.cluster_index[entry.target]].fanout
