@@ -6,12 +6,13 @@ it was written.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from tilewright.adapter import InputSet
 from tilewright.architecture import Architecture
+from tilewright.conformability import Reason
 from tilewright.document import Document, FileModel, dump_yaml, read_document, validate
 from tilewright.errors import InputError
 from tilewright.mapping import Mapping
@@ -25,6 +26,25 @@ def write(tool: str, title: str, inputs: InputSet) -> dict[str, str]:
     """The file with those parts that there are. `tool`: its key in the file; `title`: its name in prose."""
     head = f"# What {title}'s files have no place for: names, energies, tiles. For Tilewright alone, {title} does not need it.\n"
     return {FILE: head + dump_yaml({tool: {name: getattr(inputs, name).to_data() for name in given(inputs)}})}
+
+
+def beside(files: dict[str, str], plain: InputSet, inputs: InputSet, tool: str, title: str) -> dict[str, str]:
+    """The tool's files, and where they say less than the inputs, this one with them. `plain`: what they say."""
+    same = plain.constraints is None and all(getattr(plain, part) == getattr(inputs, part) for part in PARTS)
+    return files if same else files | write(tool, title, inputs)
+
+
+def unplaced(title: str, inputs: InputSet) -> Iterator[Reason]:
+    """What such files have no place for, not even here; or that there is nothing to write."""
+    for part, name in (
+        ("constraints", "constraints"),
+        ("directives", "directives"),
+        ("model_options", "options of models"),
+    ):
+        if getattr(inputs, part):
+            yield Reason(code=part, where="the input set", message=f"{name} have no place in {title}'s files")
+    if not given(inputs):
+        yield Reason(code="nothing", where="the input set", message="there is no problem and no architecture")
 
 
 def given(inputs: InputSet) -> list[str]:

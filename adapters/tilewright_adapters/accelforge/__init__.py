@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,14 +14,15 @@ from tilewright.adapter import InputSet
 from tilewright.conformability import Verdict
 from tilewright.document import Document, parse_document, read_text, suggestion, validate
 from tilewright.errors import InputError, NotConformableError
-from tilewright_adapters import keepsake
+from tilewright_adapters import keepsake, members
 from tilewright_adapters.accelforge.expressions import Value
-from tilewright_adapters.accelforge.files import EinsumData, RenamesData, WorkloadData
+from tilewright_adapters.accelforge.files import RenamesData, WorkloadData
 from tilewright_adapters.accelforge.hardware import constraints, read_hardware
 from tilewright_adapters.accelforge.mapping import read_mapping
 from tilewright_adapters.accelforge.workload import DEFAULT_BITS, Einsum, name_of, read_einsum, roles_alone
 from tilewright_adapters.accelforge.write import FILES, texts, written
-from tilewright_adapters.expressions import CannotSay, resolved
+from tilewright_adapters.expressions import resolved
+from tilewright_adapters.faults import placed
 
 TOOL = ("accelforge", "AccelForge")
 _SECTIONS = ("arch", "workload", "mapping", "renames", "variables", "config", "mapper", "model")
@@ -44,8 +44,8 @@ class AccelForgeAdapter:
         found: dict[str, Document] = {}
         einsum = beside = None
         for path in files:
-            if not path.exists() and path.parent.is_file():
-                path, einsum = path.parent, path.name
+            path, member = members.file_and_member(path)
+            einsum = member or einsum
             document = parse_document(_rendered(path), source=str(path))
             sections = document.data if isinstance(document.data, dict) else {}
             if TOOL[0] in sections:
@@ -83,11 +83,7 @@ class AccelForgeAdapter:
         if said.reasons:
             raise NotConformableError("adapter accelforge", said.reasons)
         files = texts(said)
-        plain = _read(_parts(files), None)
-        same = plain.constraints is None and all(
-            getattr(plain, part) == getattr(inputs, part) for part in keepsake.PARTS
-        )
-        return files if same else files | keepsake.write(*TOOL, inputs)
+        return keepsake.beside(files, _read(_parts(files), None), inputs, *TOOL)
 
 
 def _parts(files: Mapping[str, str]) -> dict[str, Document]:
@@ -168,34 +164,7 @@ def _einsum(found: dict[str, Document], named: str | None, numbers: dict[str, Va
         return None
     data = validate(WorkloadData, document)
     renames = validate(RenamesData, found["renames"]) if "renames" in found else RenamesData()
-    with _at(document):
+    with placed(document.locate(())):
         names = [name_of(each) for each in data.einsums]
-        chosen = _chosen(document, data, names, named)
+        chosen = data.einsums[members.chosen(names, named, document, "einsum")]
         return read_einsum(data, chosen, renames, numbers)
-
-
-def _chosen(document: Document, data: WorkloadData, names: list[str], named: str | None) -> EinsumData:
-    if named is None and len(names) > 1:
-        shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-        raise InputError(
-            f"{len(names)} einsums; one is read at a time",
-            location=document.locate(()),
-            hint=f"name one: {document.source}/EINSUM, of {shown}",
-        )
-    if named is not None and named not in names:
-        raise InputError(f"there is no einsum {named}{suggestion(named, names)}", location=document.locate(()))
-    return data.einsums[names.index(named) if named is not None else 0]
-
-
-@contextmanager
-def _at(document: Document) -> Iterator[None]:
-    """Faults of what is said together, with the place of the part."""
-    try:
-        yield
-    except InputError:
-        raise
-    except CannotSay as error:
-        raise InputError(str(error), location=document.locate(())) from None
-    except ValueError as error:
-        text = re.sub(r"^.*Value error, ", "", str(error), flags=re.DOTALL).split(" [type=")[0]
-        raise InputError(text, location=document.locate(())) from None

@@ -23,6 +23,7 @@ from tilewright_adapters.accelforge.files import (
     TensorsData,
 )
 from tilewright_adapters.expressions import CannotSay
+from tilewright_adapters.faults import placed
 
 SEPARATE_PORTS = "max(a.n_calls / a.throughput for a in actions)"
 _NODES: dict[str, type[Model]] = {"Memory": MemoryData, "Container": ContainerData, "Compute": ComputeData}
@@ -173,7 +174,7 @@ class _Walk:
         if not self.levels:
             raise InputError("no memory holds any tensor", location=document.locate(()))
         names = self.names()
-        try:
+        with placed(document.locate(())):
             architecture = Architecture(
                 name=name,
                 clock_ghz=None if hertz is None else hertz / 1e9,
@@ -183,9 +184,6 @@ class _Walk:
                 ),
                 compute=compute,
             )
-        except ValueError as error:
-            text = str(error).partition("Value error, ")[2].partition(" [type=")[0]
-            raise InputError(text, location=document.locate(())) from None
         return Hardware(
             architecture,
             {memory.name: names[at] for _, memory, _, at in self.memories},

@@ -46,17 +46,8 @@ class Node:
 
 def written(inputs: InputSet) -> Written:
     """Everything that AccelForge's files can say of the inputs, or every reason why they cannot."""
-    result = Written()
+    result = Written(reasons=list(keepsake.unplaced("AccelForge", inputs)))
     problem, architecture, mapping = inputs.problem, inputs.architecture, inputs.mapping
-    for what, name in (
-        ("constraints", "constraints"),
-        ("directives", "directives"),
-        ("model_options", "options of models"),
-    ):
-        if getattr(inputs, what):
-            result.reasons.append(_reason(what, "the input set", f"{name} have no place in AccelForge's files"))
-    if not keepsake.given(inputs):
-        result.reasons.append(_reason("nothing", "the input set", "there is no problem and no architecture"))
     if problem is not None:
         result.reasons += _unused(problem)
     if architecture is not None:

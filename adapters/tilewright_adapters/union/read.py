@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-from pydantic import ValidationError
 
 from tilewright.adapter import InputSet
 from tilewright.architecture import Architecture, Cluster
@@ -18,6 +16,7 @@ from tilewright.errors import InputError
 from tilewright.frozen import FrozenDict
 from tilewright.mapping import Entry, Mapping
 from tilewright.problem import Problem
+from tilewright_adapters.faults import placed
 from tilewright_adapters.union.layout import OPERATIONS, UnionEntry, UnionFile, UnionProblem, one_spelling
 
 WINDOWS = {"Y": ("P", "R"), "X": ("Q", "S")}
@@ -45,17 +44,9 @@ class _Sections:
                 raise InputError(f"a second {part}; the first is at {first}", location=document.locate((part,)))
             self.found[part], self.places[part] = value, document
 
-    @contextmanager
-    def at(self, *path: str | int) -> Iterator[None]:
+    def at(self, *path: str | int) -> AbstractContextManager[None]:
         """What is wrong inside becomes an InputError at this place."""
-        location = self.places[str(path[0])].locate(path)
-        try:
-            yield
-        except ValidationError as error:
-            fault = error.errors()[0]
-            raise InputError(fault["msg"].removeprefix("Value error, "), location=location) from None
-        except InputError as error:
-            raise error if error.location else InputError(error.message, location=location, hint=error.hint) from None
+        return placed(self.places[str(path[0])].locate(path))
 
 
 def read_files(files: Sequence[Path]) -> InputSet:

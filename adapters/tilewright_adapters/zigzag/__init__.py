@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from tilewright.adapter import InputSet
-from tilewright.conformability import Reason, Verdict
-from tilewright.document import Document, parse_document, read_document, suggestion, validate
+from tilewright.conformability import Verdict
+from tilewright.document import Document, parse_document, read_document, validate
 from tilewright.errors import InputError, NotConformableError
 from tilewright.layers import MEMORY_OPERANDS
-from tilewright_adapters import keepsake
+from tilewright_adapters import keepsake, members
+from tilewright_adapters.faults import placed
 from tilewright_adapters.zigzag.accelerator import Accelerator, read_accelerator
 from tilewright_adapters.zigzag.allocation import DoesNotFitError
 from tilewright_adapters.zigzag.files import AcceleratorFile, LayerData, LayerMapping, MappingFile, WorkloadFile
@@ -29,7 +29,7 @@ from tilewright_adapters.zigzag.mapping import (
     within_reach,
 )
 from tilewright_adapters.zigzag.workload import Layer, name_of, read_layer
-from tilewright_adapters.zigzag.write import FILES, Written, texts, written
+from tilewright_adapters.zigzag.write import FILES, texts, written
 
 TOOL = ("zigzag", "ZigZag")
 
@@ -52,8 +52,8 @@ class ZigZagAdapter:
         found: dict[str, Document] = {}
         layer = None
         for path in files:
-            if not path.exists() and path.parent.is_file():
-                path, layer = path.parent, path.name
+            path, member = members.file_and_member(path)
+            layer = member or layer
             document = read_document(path, repeated_keys=True)
             kind = _kind(document)
             if kind in found:
@@ -74,33 +74,16 @@ class ZigZagAdapter:
 
     def expressible(self, inputs: InputSet) -> Verdict:
         """Every construct that ZigZag's files cannot say."""
-        return Verdict(reasons=tuple(_written(inputs).reasons))
+        return Verdict(reasons=tuple(written(inputs).reasons))
 
     def render(self, inputs: InputSet) -> dict[str, str]:
         """ZigZag's files, and where names or numbers have no place in them, `tilewright.yaml` beside."""
-        said = _written(inputs)
+        said = written(inputs)
         if said.reasons:
             raise NotConformableError("adapter zigzag", said.reasons)
         files = texts(said)
         documents = {kind: parse_document(files[name], source=name) for kind, name in FILES.items() if name in files}
-        plain = replace(_read(documents, None), warnings=())
-        same = all(getattr(plain, part) == getattr(inputs, part) for part in keepsake.PARTS)
-        return files if same else files | keepsake.write(*TOOL, inputs)
-
-
-def _written(inputs: InputSet) -> Written:
-    reasons = [
-        Reason(code=what, where="the input set", message=f"{name} have no place in ZigZag's files")
-        for what, name in (
-            ("constraints", "constraints"),
-            ("directives", "directives"),
-            ("model_options", "options of models"),
-        )
-        if getattr(inputs, what)
-    ]
-    if not keepsake.given(inputs):
-        reasons.append(Reason(code="nothing", where="the input set", message="there is no problem and no architecture"))
-    return Written(reasons=reasons) if reasons else written(inputs)
+        return keepsake.beside(files, _read(documents, None), inputs, *TOOL)
 
 
 def _kind(document: Document) -> str:
@@ -206,16 +189,7 @@ def _layer_data(document: Document | None, named: str | None) -> tuple[LayerData
         return None, None
     layers = validate(WorkloadFile, document).root
     names = [name_of(each) for each in layers]
-    if named is None and len(layers) > 1:
-        shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-        raise InputError(
-            f"{len(layers)} layers; one is read at a time",
-            location=document.locate(()),
-            hint=f"name one: {document.source}/LAYER, of {shown}",
-        )
-    if named is not None and named not in names:
-        raise InputError(f"there is no layer {named}{suggestion(named, names)}", location=document.locate(()))
-    index = names.index(named) if named is not None else 0
+    index = members.chosen(names, named, document, "layer")
     return layers[index], document.at(index)
 
 
@@ -236,10 +210,8 @@ def _layer_mapping(document: Document | None, data: LayerData | None) -> LayerMa
 def _at(document: Document) -> Iterator[None]:
     """Faults of what is said together, with the place of the part."""
     try:
-        yield
-    except ValueError as error:
-        text = re.sub(r"^.*Value error, ", "", str(error), flags=re.DOTALL).split(" [type=")[0]
-        raise InputError(text, location=document.locate(())) from None
+        with placed(document.locate(())):
+            yield
     except DoesNotFitError as error:
         raise InputError(f"ZigZag finds no place for this mapping: {error}", location=document.locate(())) from None
     except CrossedError as error:

@@ -18,6 +18,7 @@ from tilewright.layers import MEMORY_OPERANDS, OPERANDS, UNIT, equation, held, o
 from tilewright.legality import legality
 from tilewright.mapping import Mapping
 from tilewright.problem import Problem
+from tilewright_adapters import keepsake
 from tilewright_adapters.zigzag.accelerator import DEFAULT_BITS, ROLES, read_accelerator
 from tilewright_adapters.zigzag.allocation import DoesNotFitError, Loop, allocated
 from tilewright_adapters.zigzag.files import AcceleratorFile, LayerData
@@ -40,7 +41,7 @@ class Written:
 
 def written(inputs: InputSet) -> Written:
     """Everything that ZigZag's files can say of the inputs, and every reason why they cannot say the rest."""
-    result = Written()
+    result = Written(reasons=list(keepsake.unplaced("ZigZag", inputs)))
     problem, architecture, mapping = inputs.problem, inputs.architecture, inputs.mapping
     if problem is not None:
         result.reasons += unsuited(problem)

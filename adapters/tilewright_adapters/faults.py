@@ -1,0 +1,26 @@
+"""Faults of what is read, at their place in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pydantic import ValidationError
+
+from tilewright.errors import InputError, Location
+
+
+@contextmanager
+def placed(location: Location) -> Iterator[None]:
+    """What is wrong inside becomes an InputError at this place, unless it has one already."""
+    try:
+        yield
+    except ValidationError as error:
+        fault = error.errors()[0]
+        text = fault["msg"].removeprefix("Value error, ")
+        where = ".".join(map(str, fault["loc"])) if fault["type"] != "value_error" else ""
+        raise InputError(f"{where}: {text}" if where else text, location=location) from None
+    except InputError as error:
+        raise error if error.location else InputError(error.message, location=location, hint=error.hint) from None
+    except ValueError as error:
+        raise InputError(str(error), location=location) from None
