@@ -14,11 +14,12 @@ import math
 import sys
 from pathlib import Path
 
-from tilewright.costmodel import Evaluator
-from tilewright.mapper import Budget, Task
-from tilewright.plugin import CostModelSpec, MapperSpec
-from tilewright.registry import installed
-from tilewright.search import Result, search
+from tilewright.plugin.costmodel import Evaluator
+from tilewright.plugin.mapper import Budget, Task
+from tilewright.plugin.registry import installed
+from tilewright.plugin.result import Result
+from tilewright.plugin.specs import CostModelSpec, MapperSpec
+from tilewright.run.search import search
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from cosa_layers import CosaLayer, layers

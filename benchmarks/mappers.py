@@ -23,12 +23,13 @@ from pathlib import Path
 import numpy as np
 
 from tilewright import library
-from tilewright.costmodel import Evaluator
-from tilewright.mapper import Budget, Task
-from tilewright.mapspace import MapSpace
-from tilewright.plugin import CostModelSpec, MapperSpec
-from tilewright.registry import installed
-from tilewright.search import Progress, search
+from tilewright.mapspace.space import MapSpace
+from tilewright.plugin.costmodel import Evaluator
+from tilewright.plugin.mapper import Budget, Task
+from tilewright.plugin.registry import installed
+from tilewright.plugin.result import Progress
+from tilewright.plugin.specs import CostModelSpec, MapperSpec
+from tilewright.run.search import search
 
 ARCHITECTURES = ("eyeriss", "simba", "tpu_v1", "sunstone_conventional")
 GEMMS = ("KQV", "KTQ", "VScores", "FF1", "MB1", "MB2")

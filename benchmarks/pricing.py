@@ -17,11 +17,11 @@ from functools import partial
 import numpy as np
 
 from tilewright import library
-from tilewright.mapper import Budget, Task
-from tilewright.mapspace import MapSpace
-from tilewright.plugin import CostModelSpec, MapperSpec
-from tilewright.registry import installed
-from tilewright.search import search
+from tilewright.mapspace.space import MapSpace
+from tilewright.plugin.mapper import Budget, Task
+from tilewright.plugin.registry import installed
+from tilewright.plugin.specs import CostModelSpec, MapperSpec
+from tilewright.run.search import search
 
 CASES = (
     ("3x3, 64 channels, 56x56", "quickflow_convs", "IV", "eyeriss"),

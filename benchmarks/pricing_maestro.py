@@ -17,11 +17,11 @@ from functools import partial
 import numpy as np
 
 from tilewright import library
-from tilewright.architecture import Architecture
-from tilewright.constraints import Constraints
-from tilewright.mapspace import MapSpace
-from tilewright.plugin import CostModelSpec
-from tilewright.registry import installed
+from tilewright.mapspace.space import MapSpace
+from tilewright.plugin.registry import installed
+from tilewright.plugin.specs import CostModelSpec
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.constraints import Constraints
 
 ARRAY = Architecture.from_yaml("""
 name: kc_array

@@ -1,9 +1,9 @@
 """Use Tilewright as a library: enumerate a small space and print the best mapping for every loop order in DRAM."""
 
 from tilewright import library
-from tilewright.mapspace import MapSpace
-from tilewright.plugin import CostModelSpec, FrontendSpec
-from tilewright.registry import installed
+from tilewright.mapspace.space import MapSpace
+from tilewright.plugin.registry import installed
+from tilewright.plugin.specs import CostModelSpec, FrontendSpec
 
 
 def main() -> None:

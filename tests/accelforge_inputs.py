@@ -3,9 +3,9 @@
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from tilewright.adapter import InputSet
-from tilewright.architecture import Architecture
-from tilewright.problem import Problem
+from tilewright.plugin.adapter import InputSet
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.problem import Problem
 from tilewright.testing.strategies import architectures, mappings, problems
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.architecture import Architecture
-from tilewright.batch import MappingBatch
-from tilewright.mapspace import MapSpace
-from tilewright.problem import Problem
+from tilewright.mapspace.batch import MappingBatch
+from tilewright.mapspace.space import MapSpace
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.problem import Problem
 
 RECORDED = json.loads((Path(__file__).parent / "data/mappers/cosa_authors.json").read_text())
 ARCHITECTURE = Architecture.model_validate(RECORDED["architecture"])

@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tilewright.directives import DirectiveHardware, DirectiveLayer, Map
+from tilewright.notations.directives import DirectiveHardware, DirectiveLayer, Map
 
 DATA = Path(__file__).parent / "data" / "maestro"
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tilewright.architecture import Architecture
-from tilewright.mapping import Mapping
-from tilewright.problem import Problem
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
 
 Case = tuple[Problem, Architecture, list[Mapping]]
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from tilewright.adapter import InputSet
-from tilewright.report import Report
+from tilewright.plugin.adapter import InputSet
+from tilewright.schema.report import Report
 from tilewright_costmodels.timeloop.model import TimeloopModel
 
 PARTS = ("problem", "architecture", "mapping", "constraints")

@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from tilewright.problem import Problem
+from tilewright.schema.problem import Problem
 from tilewright.testing.strategies import SIZES
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from tilewright import library
-from tilewright.batch import MappingBatch
-from tilewright.mapspace import MapSpace
+from tilewright.mapspace.batch import MappingBatch
+from tilewright.mapspace.space import MapSpace
 
 FOLDER = Path(__file__).parent / "data/mappers"
 

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.batch import MappingBatch
-from tilewright.costmodel import BatchEvaluator, Costs
-from tilewright.looporders import Prefix, ordering_trie, promising
-from tilewright.mapping import Mapping
-from tilewright.mapspace import MapSpace
-from tilewright.problem import Problem, Tensor
-from tilewright.report import Report
+from tilewright.mapspace.batch import MappingBatch
+from tilewright.mapspace.looporders import Prefix, ordering_trie, promising
+from tilewright.mapspace.space import MapSpace
+from tilewright.plugin.costmodel import BatchEvaluator, Costs
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem, Tensor
+from tilewright.schema.report import Report
 
 Extents = NDArray[np.float64]
 

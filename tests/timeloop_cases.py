@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tilewright.architecture import Architecture
-from tilewright.mapping import Mapping
-from tilewright.problem import Problem
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
 
 DATA = Path(__file__).parent / "data" / "timeloop"
 INPUTS = DATA / "inputs"

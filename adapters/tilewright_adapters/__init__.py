@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
-from tilewright.hookspecs import hookimpl
-from tilewright.plugin import AdapterSpec
+from tilewright.plugin.hooks import hookimpl
+from tilewright.plugin.specs import AdapterSpec
 
 if TYPE_CHECKING:
-    from tilewright.adapter import Adapter
+    from tilewright.plugin.adapter import Adapter
 
 
 def _timeloop(options: BaseModel) -> Adapter:

@@ -10,13 +10,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tilewright.adapter import InputSet
-from tilewright.architecture import Architecture
-from tilewright.conformability import Reason
-from tilewright.document import Document, FileModel, dump_yaml, read_document, validate
-from tilewright.errors import InputError
-from tilewright.mapping import Mapping
-from tilewright.problem import Problem
+from tilewright.errors import InputError, Reason
+from tilewright.plugin.adapter import InputSet
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.document import Document, FileModel, dump_yaml, read_document, validate
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
 
 FILE = "tilewright.yaml"
 PARTS: dict[str, type[FileModel]] = {"problem": Problem, "architecture": Architecture, "mapping": Mapping}

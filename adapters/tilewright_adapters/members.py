@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tilewright.document import Document, suggestion
 from tilewright.errors import InputError
+from tilewright.schema.document import Document, suggestion
 
 
 def file_and_member(path: Path) -> tuple[Path, str | None]:

@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tilewright.adapter import InputSet
-from tilewright.architecture import Architecture
-from tilewright.conformability import Reason, Verdict
-from tilewright.constraints import Constraints
-from tilewright.document import Document, FileModel, read_document, validate
-from tilewright.errors import InputError, NotConformableError
-from tilewright.mapped import MappedProblem, kind_of
-from tilewright.mapping import Mapping
-from tilewright.problem import Problem
-from tilewright.workload import Workload
+from tilewright.errors import InputError, NotConformableError, Reason, Verdict
+from tilewright.plugin.adapter import InputSet
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.constraints import Constraints
+from tilewright.schema.document import Document, FileModel, read_document, validate
+from tilewright.schema.mapped import MappedProblem, kind_of
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
+from tilewright.schema.workload import Workload
 
 PARTS = ("problem", "architecture", "mapping", "constraints")
 

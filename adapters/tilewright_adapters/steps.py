@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from tilewright.frozen import FrozenDict
-from tilewright.mapping import Entry, Mapping
-from tilewright.problem import Problem
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.mapping import Entry, Mapping
+from tilewright.schema.problem import Problem
 
 
 @dataclass

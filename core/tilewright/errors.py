@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-if TYPE_CHECKING:
-    from tilewright.conformability import Reason
+from pydantic import BaseModel, ConfigDict
 
 
 @dataclass(frozen=True)
@@ -25,6 +24,33 @@ class Location:
     def __str__(self) -> str:
         parts = [self.source, *(str(n) for n in (self.line, self.column) if n is not None)]
         return ":".join(parts)
+
+
+class Reason(BaseModel):
+    """One reason for a no. `code` is stable; `where` names the dimension, entry, level or tensor."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    code: str
+    where: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.message} [{self.code}]" if self.where else f"{self.message} [{self.code}]"
+
+
+class Verdict(BaseModel):
+    """A list of reasons; true when there is none. Verdicts add up."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    reasons: tuple[Reason, ...] = ()
+
+    def __bool__(self) -> bool:
+        return not self.reasons
+
+    def __add__(self, other: Verdict) -> Verdict:
+        return Verdict(reasons=self.reasons + other.reasons)
 
 
 class TilewrightError(Exception):

@@ -14,13 +14,13 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from notations import edit, price, same
 
-from tilewright.adapter import InputSet
-from tilewright.architecture import Architecture
-from tilewright.constraints import NO_CONSTRAINTS
-from tilewright.conversion import write_files
+from tilewright.convert.conversion import write_files
 from tilewright.errors import InputError, NotConformableError
-from tilewright.mapping import Mapping
-from tilewright.problem import Problem
+from tilewright.plugin.adapter import InputSet
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.constraints import NO_CONSTRAINTS
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
 from tilewright_adapters.accelforge import AccelForgeAdapter
 from tilewright_adapters.accelforge.expressions import Scope
 from tilewright_adapters.expressions import CannotSay

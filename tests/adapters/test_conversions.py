@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from notations import PARTS, price, same
 from zigzag_files import files
 
-from tilewright.adapter import Adapter, InputSet
-from tilewright.conversion import write_files
-from tilewright.document import dump_yaml
+from tilewright.convert.conversion import write_files
 from tilewright.errors import InputError, NotConformableError
-from tilewright.plugin import AdapterSpec
-from tilewright.registry import installed
+from tilewright.plugin.adapter import Adapter, InputSet
+from tilewright.plugin.registry import installed
+from tilewright.plugin.specs import AdapterSpec
+from tilewright.schema.document import dump_yaml
 from tilewright.testing.strategies import architectures, mappings, problems
 
 PER_PAIR = int(os.environ.get("TILEWRIGHT_CONVERSIONS", "20"))

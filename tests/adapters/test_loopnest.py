@@ -7,11 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tilewright.adapter import InputSet
-from tilewright.constraints import Constraints
 from tilewright.errors import InputError, NotConformableError
-from tilewright.frozen import FrozenDict
-from tilewright.mapping import Entry, Mapping
+from tilewright.plugin.adapter import InputSet
+from tilewright.schema.constraints import Constraints
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.mapping import Entry, Mapping
 from tilewright.testing.strategies import architectures, mappings, problems
 from tilewright_adapters.loopnest import FILE, LoopNestAdapter
 from tilewright_adapters.native import NativeAdapter

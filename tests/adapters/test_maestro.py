@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from maestro_cases import differences, hardware_of, layer_of, load
 
-from tilewright.directives import DirectiveHardware, DirectiveProgram
 from tilewright.errors import InputError
+from tilewright.notations.directives import DirectiveHardware, DirectiveProgram
 from tilewright_adapters.maestro import MaestroAdapter
 from tilewright_costmodels.maestro.model import MaestroModel
 

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from maestro_cases import hardware_of, layer_of, load
 from maestro_mappings import Case, cases
 
-from tilewright.adapter import InputSet
-from tilewright.architecture import Architecture
-from tilewright.constraints import NO_CONSTRAINTS
-from tilewright.directives import NEEDED, WINDOWS, DirectiveHardware, DirectiveLayer, DirectiveProgram, Map
 from tilewright.errors import InputError, NotConformableError
-from tilewright.mapping import Mapping
-from tilewright.problem import Problem
+from tilewright.notations.directives import NEEDED, WINDOWS, DirectiveHardware, DirectiveLayer, DirectiveProgram, Map
+from tilewright.plugin.adapter import InputSet
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.constraints import NO_CONSTRAINTS
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
 from tilewright_adapters.maestro import MaestroAdapter
 from tilewright_costmodels.maestro.model import MaestroModel
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from timeloop_cases import INPUTS, Case, Rejected, cases, rejected
 
-from tilewright.adapter import InputSet
 from tilewright.errors import InputError
-from tilewright.legality import legality
+from tilewright.mapspace.legality import legality
+from tilewright.plugin.adapter import InputSet
 from tilewright_adapters.timeloop import TimeloopAdapter
 
 ARCHITECTURE = """

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.adapter import InputSet
 from tilewright.errors import InputError, Location
+from tilewright.plugin.adapter import InputSet
 from tilewright_adapters.timeloop import TimeloopAdapter
 from tilewright_adapters.timeloop.libconfig import parse_libconfig
 from tilewright_costmodels.timeloop.model import TimeloopModel

@@ -5,14 +5,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tilewright import library
-from tilewright.adapter import InputSet
-from tilewright.architecture import Architecture
-from tilewright.constraints import Constraints, KeepRule, SpatialRule, TemporalRule, TripRange, Variant
-from tilewright.document import parse_document
 from tilewright.errors import InputError
-from tilewright.frozen import FrozenDict
-from tilewright.mapspace import MapSpace
-from tilewright.problem import Problem
+from tilewright.mapspace.space import MapSpace
+from tilewright.plugin.adapter import InputSet
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.constraints import Constraints, KeepRule, SpatialRule, TemporalRule, TripRange, Variant
+from tilewright.schema.document import parse_document
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.problem import Problem
 from tilewright_adapters.timeloop import TimeloopAdapter
 
 HARDWARE = """

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.adapter import InputSet
-from tilewright.document import parse_document
 from tilewright.errors import InputError
-from tilewright.legality import legality
+from tilewright.mapspace.legality import legality
+from tilewright.plugin.adapter import InputSet
+from tilewright.schema.document import parse_document
 from tilewright_adapters.expressions import CannotSay, evaluate
 from tilewright_adapters.timeloop import TimeloopAdapter
 from tilewright_costmodels.timeloop.model import TimeloopModel

@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from timeloop_cases import INPUTS, cases
 
 from tilewright import library
-from tilewright.adapter import InputSet
-from tilewright.architecture import Architecture
-from tilewright.directives import DirectiveHardware, DirectiveLayer, DirectiveProgram
-from tilewright.document import parse_document
 from tilewright.errors import InputError, NotConformableError
-from tilewright.frozen import FrozenDict
-from tilewright.mapping import Entry, Mapping
-from tilewright.mapspace import MapSpace
-from tilewright.problem import Problem
-from tilewright.report import Report
+from tilewright.mapspace.space import MapSpace
+from tilewright.notations.directives import DirectiveHardware, DirectiveLayer, DirectiveProgram
+from tilewright.plugin.adapter import InputSet
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.document import parse_document
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.mapping import Entry, Mapping
+from tilewright.schema.problem import Problem
+from tilewright.schema.report import Report
 from tilewright.testing.corpus import SAMPLES
 from tilewright.testing.strategies import architectures, mappings, problems
 from tilewright_adapters.timeloop import TimeloopAdapter

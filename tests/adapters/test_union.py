@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from notations import same
 
-from tilewright.adapter import InputSet
-from tilewright.constraints import Constraints
 from tilewright.errors import InputError, NotConformableError
-from tilewright.legality import legality
+from tilewright.mapspace.legality import legality
+from tilewright.plugin.adapter import InputSet
+from tilewright.schema.constraints import Constraints
 from tilewright.testing.strategies import architectures, mappings, problems
 from tilewright_adapters.union import UnionAdapter
 
@@ -114,8 +114,8 @@ def test_any_mapping_comes_back(folder: Path, data: st.DataObject) -> None:
 def test_odd_dimension_names_come_back(folder: Path, names: list[str]) -> None:
     inputs = parse(folder, SMALL)
     assert inputs.problem and inputs.mapping
-    from tilewright.mapping import Mapping
-    from tilewright.problem import Problem
+    from tilewright.schema.mapping import Mapping
+    from tilewright.schema.problem import Problem
 
     sizes = {name: 2 for name in names}
     tensors = [

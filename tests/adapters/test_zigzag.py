@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from notations import edit, price, same
 from zigzag_files import Files, files
 
-from tilewright.adapter import InputSet
-from tilewright.architecture import Architecture
-from tilewright.constraints import NO_CONSTRAINTS
-from tilewright.conversion import write_files
-from tilewright.document import dump_yaml
+from tilewright.convert.conversion import write_files
 from tilewright.errors import InputError, NotConformableError
-from tilewright.mapping import Mapping
-from tilewright.problem import Problem
+from tilewright.plugin.adapter import InputSet
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.constraints import NO_CONSTRAINTS
+from tilewright.schema.document import dump_yaml
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
 from tilewright_adapters.zigzag import ZigZagAdapter
 from tilewright_adapters.zigzag.allocation import DoesNotFitError, Store, Stored, allocated, distinct, reach
 

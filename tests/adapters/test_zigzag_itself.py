@@ -16,11 +16,11 @@ from zigzag.opt.loma.engine import LomaEngine, NoValidLoopOrderingFoundException
 from zigzag.opt.loma.memory_allocator import MemoryHierarchyTooSmallException, MemoryTooSmallException
 from zigzag_files import Files, files
 
-from tilewright.conversion import write_files
-from tilewright.document import dump_yaml, parse_document
+from tilewright.convert.conversion import write_files
 from tilewright.errors import InputError
-from tilewright.plugin import CostModelSpec
-from tilewright.registry import installed
+from tilewright.plugin.registry import installed
+from tilewright.plugin.specs import CostModelSpec
+from tilewright.schema.document import dump_yaml, parse_document
 from tilewright_adapters.zigzag import ZigZagAdapter
 
 EXAMPLES = int(os.environ.get("TILEWRIGHT_EXAMPLES", "100"))

@@ -2,11 +2,11 @@
 
 import pytest
 
-from tilewright.architecture import Architecture
-from tilewright.constraints import Constraints
 from tilewright.errors import InputError
-from tilewright.problem import Problem
-from tilewright.structure import recognise
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.constraints import Constraints
+from tilewright.schema.problem import Problem
+from tilewright.schema.structure import recognise
 
 
 def problem(tensors: str) -> Problem:

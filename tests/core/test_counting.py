@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright import counting
-from tilewright.architecture import Architecture, Cluster, Compute, Fanout, Memory
-from tilewright.counting import count_unpruned, distinct_values
 from tilewright.errors import SpaceTooLargeError
-from tilewright.mapspace import MapSpace
-from tilewright.problem import Problem
+from tilewright.mapspace import counting
+from tilewright.mapspace.counting import count_unpruned, distinct_values
+from tilewright.mapspace.space import MapSpace
+from tilewright.schema.architecture import Architecture, Cluster, Compute, Fanout, Memory
+from tilewright.schema.problem import Problem
 from tilewright.testing.strategies import problems
 
 

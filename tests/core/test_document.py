@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tilewright.document import MAX_BYTES, dump_yaml, parse_document, read_document, suggestion
 from tilewright.errors import InputError
+from tilewright.schema.document import MAX_BYTES, dump_yaml, parse_document, read_document, suggestion
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cf", "Zl", "Zp"]))
 SCALARS = st.one_of(
@@ -75,7 +75,7 @@ def test_faults_are_told_with_line_and_column(text: str, message: str) -> None:
 
 
 def test_bombs_do_not_go_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tilewright.document.MAX_NODES", 20_000)  # the limit itself takes seconds to reach
+    monkeypatch.setattr("tilewright.schema.document.MAX_NODES", 20_000)  # the limit itself takes seconds to reach
     laughs = "a: &a [x, x, x, x, x, x, x, x, x]\n"
     for before, name in zip("abcdefgh", "bcdefghi", strict=True):
         laughs += f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n"

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tilewright.architecture import Architecture
-from tilewright.batch import MappingBatch
-from tilewright.legality import legal, legality
-from tilewright.mapping import Mapping
-from tilewright.problem import Problem
-from tilewright.skeleton import Skeleton
+from tilewright.mapspace.batch import MappingBatch
+from tilewright.mapspace.legality import legal, legality
+from tilewright.mapspace.skeleton import Skeleton
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
 from tilewright.testing.strategies import architectures, mappings, problems
 
 

@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 
 from tilewright import library
-from tilewright.architecture import Architecture, Memory
-from tilewright.constraints import Constraints, Variant
-from tilewright.document import FileModel
 from tilewright.errors import NoValidMappingError, UnknownNameError
-from tilewright.frozen import FrozenDict
-from tilewright.legality import legality
-from tilewright.mapping import Entry, Mapping
-from tilewright.mapspace import MapSpace, Slot
-from tilewright.problem import Problem
-from tilewright.skeleton import Skeleton
-from tilewright.structure import recognise
+from tilewright.mapspace.legality import legality
+from tilewright.mapspace.skeleton import Skeleton, Slot
+from tilewright.mapspace.space import MapSpace
+from tilewright.schema.architecture import Architecture, Memory
+from tilewright.schema.constraints import Constraints, Variant
+from tilewright.schema.document import FileModel
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.mapping import Entry, Mapping
+from tilewright.schema.problem import Problem
+from tilewright.schema.structure import recognise
 
 ARCHITECTURES = library.names("architectures")
 WORKLOADS = library.names("workloads")
@@ -140,7 +140,9 @@ def test_importing_the_library_is_light() -> None:
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
 
     assert "tilewright.library" in loaded
-    assert not {"numpy", "networkx", "onnx", "tilewright.workload", "tilewright.architecture"} & set(loaded)
+    assert not {"numpy", "networkx", "onnx", "tilewright.schema.workload", "tilewright.schema.architecture"} & set(
+        loaded
+    )
 
 
 # -- architectures -----------------------------------------------------------------------------------------------

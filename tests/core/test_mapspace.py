@@ -11,17 +11,18 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tilewright import factoring, looporders, mapspace
-from tilewright.architecture import Architecture
-from tilewright.batch import MappingBatch
-from tilewright.constraints import Variant
 from tilewright.errors import InputError, InvalidMappingError, NoValidMappingError
-from tilewright.frozen import FrozenDict
-from tilewright.legality import legal, legality
-from tilewright.mapping import Mapping
-from tilewright.mapspace import MapSpace
-from tilewright.problem import Problem
-from tilewright.skeleton import Skeleton
+from tilewright.mapspace import factoring, looporders
+from tilewright.mapspace import space as mapspace
+from tilewright.mapspace.batch import MappingBatch
+from tilewright.mapspace.legality import legal, legality
+from tilewright.mapspace.skeleton import Skeleton
+from tilewright.mapspace.space import MapSpace
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.constraints import Variant
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
 from tilewright.testing.strategies import architectures, problems
 
 Key = tuple[object, ...]

@@ -14,13 +14,13 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from tilewright.errors import AmbiguousPluginError, InputError, PluginError, UnknownPluginError
-from tilewright.plugin import INTERFACE, CostModelSpec, FrontendSpec, MapperSpec
-from tilewright.registry import GROUP, Registry, check_options, discover
+from tilewright.plugin.registry import GROUP, Registry, check_options, discover
+from tilewright.plugin.specs import INTERFACE, CostModelSpec, FrontendSpec, MapperSpec
 
 Install = Callable[..., EntryPoint]
 
 HEAD = """
-from tilewright.hookspecs import hookimpl
+from tilewright.plugin.hooks import hookimpl
 from tilewright.plugin import MapperSpec, CostModelSpec
 class Still:
     def search(self, task, run):
@@ -320,7 +320,7 @@ HEAVY = ("numpy", "onnx", "networkx", "typer", "rich", "matplotlib", "numba", "h
 def test_listing_plugins_imports_nothing_heavy() -> None:
     code = f"""
 import sys
-from tilewright.registry import discover
+from tilewright.plugin.registry import discover
 registry = discover()
 assert not registry.broken, registry.broken
 for each in registry.registrations:

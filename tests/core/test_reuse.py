@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tilewright.architecture import Architecture
-from tilewright.looporders import distinct_reuse_orders, ordering_trie, promising
-from tilewright.mapspace import MapSpace
-from tilewright.problem import Problem
-from tilewright.tiling import fitting, leaves, maximal, tile_tree
+from tilewright.mapspace.constructive.tiling import fitting, leaves, maximal, tile_tree
+from tilewright.mapspace.looporders import distinct_reuse_orders, ordering_trie, promising
+from tilewright.mapspace.space import MapSpace
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.problem import Problem
 
 PLAIN = {"read_energy_pj": 1.0, "write_energy_pj": 1.0}
 

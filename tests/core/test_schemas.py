@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tilewright.architecture import Architecture
-from tilewright.batch import MappingBatch
 from tilewright.errors import InputError
-from tilewright.mapping import Mapping
-from tilewright.problem import Problem, Rank, parse_terms
-from tilewright.skeleton import Skeleton
+from tilewright.mapspace.batch import MappingBatch
+from tilewright.mapspace.skeleton import Skeleton
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem, Rank, parse_terms
+from tilewright.schema.workload import Layer, Unmapped, Workload
 from tilewright.testing.strategies import architectures, mappings, problems
-from tilewright.workload import Layer, Unmapped, Workload
 
 
 @st.composite

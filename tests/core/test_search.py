@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tilewright.batch import MappingBatch
-from tilewright.costmodel import Costs
 from tilewright.errors import InputError, PluginError
-from tilewright.mapper import Budget, Proposals, Run, Task
-from tilewright.search import Progress, Result, search
+from tilewright.mapspace.batch import MappingBatch
+from tilewright.plugin.costmodel import Costs
+from tilewright.plugin.mapper import Budget, Proposals, Run, Task
+from tilewright.plugin.result import Progress, Result
+from tilewright.run.search import search
 from tilewright.testing.corpus import SAMPLES
 from tilewright.testing.reference import PlainEvaluator
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tilewright.errors import InputError, UnknownPluginError
-from tilewright.legality import legal, legality
-from tilewright.mapper import Proposals, Run, Task
-from tilewright.plugin import CostModelSpec, MapperSpec
+from tilewright.mapspace.legality import legal, legality
+from tilewright.plugin.mapper import Proposals, Run, Task
+from tilewright.plugin.specs import CostModelSpec, MapperSpec
 from tilewright.testing import CheckFailure, cases, check_plugin, checks_for, parametrize_conformance, registrations_of
 from tilewright.testing.corpus import SAMPLES, Sample, cramped
 from tilewright.testing.reference import PlainModel

@@ -6,10 +6,10 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from maestro_mappings import Case, cases
 
-from tilewright.architecture import Architecture
-from tilewright.batch import MappingBatch
-from tilewright.mapping import Mapping
-from tilewright.problem import Problem
+from tilewright.mapspace.batch import MappingBatch
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
 from tilewright_costmodels.maestro.model import MaestroModel
 
 

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from maestro_cases import hardware_of, layer_of, load
 from maestro_mappings import Case, cases
 
-from tilewright.directives import DirectiveHardware, DirectiveLayer, DirectiveProgram, Map
-from tilewright.directives.plan import plan_of
-from tilewright.directives.roles import roles_of
-from tilewright.directives.tiles import tiled, tiled_layer
-from tilewright.directives.translation import directives_of
 from tilewright.errors import NotConformableError
-from tilewright.legality import legality
+from tilewright.mapspace.legality import legality
+from tilewright.notations.directives import DirectiveHardware, DirectiveLayer, DirectiveProgram, Map
+from tilewright.notations.directives.plan import plan_of
+from tilewright.notations.directives.roles import roles_of
+from tilewright.notations.directives.tiles import tiled, tiled_layer
+from tilewright.notations.directives.translation import directives_of
 from tilewright_costmodels.maestro.figures import figures_of
 from tilewright_costmodels.maestro.model import MaestroModel
 

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from maestro_cases import load
 
-from tilewright.architecture import Architecture
-from tilewright.directives.plan import plan_of
-from tilewright.directives.roles import roles_of
-from tilewright.directives.translation import directives_of
 from tilewright.errors import NotConformableError
-from tilewright.mapping import Mapping
-from tilewright.mapspace import MapSpace
-from tilewright.problem import Problem
-from tilewright.report import Report
+from tilewright.mapspace.space import MapSpace
+from tilewright.notations.directives.plan import plan_of
+from tilewright.notations.directives.roles import roles_of
+from tilewright.notations.directives.translation import directives_of
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
+from tilewright.schema.report import Report
 from tilewright_costmodels.maestro.model import MaestroModel
 
 ARRAY = """

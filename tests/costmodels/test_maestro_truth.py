@@ -10,14 +10,14 @@ from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 from maestro_mappings import Case, cases, layers
 
-from tilewright.architecture import Architecture
-from tilewright.batch import MappingBatch
-from tilewright.directives import FILTER, INPUT, OUTPUT, DirectiveHardware, DirectiveLayer
-from tilewright.directives.plan import plan_of
-from tilewright.directives.roles import roles_of
-from tilewright.directives.translation import directives_of
-from tilewright.problem import Problem
-from tilewright.report import Report
+from tilewright.mapspace.batch import MappingBatch
+from tilewright.notations.directives import FILTER, INPUT, OUTPUT, DirectiveHardware, DirectiveLayer
+from tilewright.notations.directives.plan import plan_of
+from tilewright.notations.directives.roles import roles_of
+from tilewright.notations.directives.translation import directives_of
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.problem import Problem
+from tilewright.schema.report import Report
 from tilewright_costmodels.maestro.levels import levels_of
 from tilewright_costmodels.maestro.model import MaestroModel
 from tilewright_costmodels.maestro.operation import words_needed

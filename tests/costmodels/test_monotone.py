@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tilewright.architecture import Architecture, Memory
-from tilewright.costmodel import CostModel
-from tilewright.mapping import Mapping
-from tilewright.problem import Problem
+from tilewright.plugin.costmodel import CostModel
+from tilewright.schema.architecture import Architecture, Memory
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
 from tilewright.testing.strategies import architectures, mappings, problems
 from tilewright_costmodels.oracle.model import OracleModel
 from tilewright_costmodels.timeloop.model import TimeloopModel

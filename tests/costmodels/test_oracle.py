@@ -8,14 +8,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tilewright.architecture import Architecture
-from tilewright.comparison import TRAITS, differences
 from tilewright.errors import NotConformableError
-from tilewright.frozen import FrozenDict
-from tilewright.legality import legality
-from tilewright.mapping import Mapping
-from tilewright.problem import Problem, Tensor
-from tilewright.report import Report
+from tilewright.mapspace.legality import legality
+from tilewright.run.differences import TRAITS, differences
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem, Tensor
+from tilewright.schema.report import Report
 from tilewright.testing.strategies import architectures, mappings, problems
 from tilewright_costmodels import tilewright_plugins
 from tilewright_costmodels.oracle.model import OracleModel

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from timeloop_cases import Case, cases
 
 from tilewright.errors import PluginError
-from tilewright.plugin import CostModelSpec
-from tilewright.registry import installed
-from tilewright.report import Report
+from tilewright.plugin.registry import installed
+from tilewright.plugin.specs import CostModelSpec
+from tilewright.schema.report import Report
 from tilewright_costmodels.timeloop.model import TimeloopModel
 from tilewright_costmodels.timeloop_binary.model import TimeloopBinaryModel
 from tilewright_costmodels.timeloop_binary.program import run

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tilewright.architecture import Architecture
-from tilewright.batch import MappingBatch
-from tilewright.costmodel import Bounder, Costs
-from tilewright.mapspace import MapSpace
-from tilewright.problem import Problem
+from tilewright.mapspace.batch import MappingBatch
+from tilewright.mapspace.space import MapSpace
+from tilewright.plugin.costmodel import Bounder, Costs
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.problem import Problem
 from tilewright.testing.strategies import architectures, problems
 from tilewright_costmodels.timeloop.model import TimeloopModel
 

@@ -3,8 +3,8 @@
 import pytest
 from timeloop_cases import Case, Figures, Rejected, cases, rejected
 
-from tilewright.batch import MappingBatch
-from tilewright.report import Report
+from tilewright.mapspace.batch import MappingBatch
+from tilewright.schema.report import Report
 from tilewright_costmodels.timeloop.model import Arrays, TimeloopModel
 
 FORMS: tuple[Arrays, ...] = ("numpy", "numba")

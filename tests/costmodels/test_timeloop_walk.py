@@ -5,9 +5,9 @@ from costmodels.walk import walk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tilewright.architecture import Architecture, Network
-from tilewright.mapping import Mapping
-from tilewright.problem import Problem
+from tilewright.schema.architecture import Architecture, Network
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
 from tilewright.testing.strategies import architectures, mappings, problems
 from tilewright_costmodels.timeloop.model import TimeloopModel
 

@@ -6,7 +6,7 @@ import pytest
 from costmodels.walk import walk
 from timeloop_cases import Case, Figures, cases, rejected
 
-from tilewright.report import NetworkReport, Report
+from tilewright.schema.report import NetworkReport, Report
 
 
 def close(value: float | None, printed: float) -> bool:

@@ -12,13 +12,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from products import products
 
-from tilewright import layers, library
-from tilewright.architecture import Architecture
-from tilewright.mapping import Mapping
-from tilewright.plugin import CostModelSpec
-from tilewright.problem import Problem
-from tilewright.registry import installed
-from tilewright.report import Report, TensorCounts
+from tilewright import library
+from tilewright.notations import operand_loops as layers
+from tilewright.plugin.registry import installed
+from tilewright.plugin.specs import CostModelSpec
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
+from tilewright.schema.report import Report, TensorCounts
 from tilewright.testing.corpus import SAMPLES
 from tilewright.testing.strategies import architectures, mappings
 from tilewright_costmodels.zigzag import request as asked
@@ -138,10 +139,10 @@ def test_energies_are_counts_times_energies_where_blocks_are_words(
 def test_a_shipped_network_layer_is_priced_and_its_cycles_are_accounted_for() -> None:
     layer = library.workload("quickflow_convs/V").layers[0].problem
     architecture = library.architecture("eyeriss")
-    from tilewright.mapper import Budget, Task
-    from tilewright.mapspace import MapSpace
-    from tilewright.plugin import MapperSpec
-    from tilewright.search import search
+    from tilewright.mapspace.space import MapSpace
+    from tilewright.plugin.mapper import Budget, Task
+    from tilewright.plugin.specs import MapperSpec
+    from tilewright.run.search import search
 
     space = MapSpace.of(layer, architecture)
     model = installed().make(CostModelSpec, "timeloop").bind(layer, architecture)

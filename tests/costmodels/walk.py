@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import product
 
-from tilewright.architecture import Architecture, Cluster, Memory
-from tilewright.frozen import FrozenDict
-from tilewright.mapping import Mapping
-from tilewright.problem import Problem, Tensor
-from tilewright.report import Delivery, LevelReport, NetworkReport, Report, TensorCounts
+from tilewright.schema.architecture import Architecture, Cluster, Memory
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem, Tensor
+from tilewright.schema.report import Delivery, LevelReport, NetworkReport, Report, TensorCounts
 
 Vector = tuple[int, ...]
 

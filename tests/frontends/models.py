@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from tilewright.problem import Problem, Tensor
+from tilewright.schema.problem import Problem, Tensor
 
 Array = NDArray[np.int64]
 Shape = Sequence[int | str | None]

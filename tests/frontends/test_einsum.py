@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.errors import InputError
-from tilewright.problem import Problem
+from tilewright.schema.problem import Problem
 from tilewright.testing.strategies import problems
 from tilewright_frontends.einsum import EinsumFrontend, parse_einsum
 

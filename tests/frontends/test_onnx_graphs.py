@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 import tilewright_frontends
 from tilewright.errors import InputError
-from tilewright.workload import Unmapped, Workload
+from tilewright.schema.workload import Unmapped, Workload
 from tilewright_frontends import NETWORKS, OnnxOptions
 from tilewright_frontends.onnx import FILES, OnnxFrontend
 

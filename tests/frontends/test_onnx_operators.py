@@ -15,8 +15,8 @@ from onnx.reference import ReferenceEvaluator
 from onnx.shape_inference import infer_shapes
 
 from tilewright.errors import InputError
-from tilewright.problem import Problem
-from tilewright.workload import Workload
+from tilewright.schema.problem import Problem
+from tilewright.schema.workload import Workload
 from tilewright_frontends.onnx import OnnxFrontend
 
 few = settings(max_examples=40, deadline=None)

@@ -10,17 +10,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from products import products
 
-from tilewright.architecture import Architecture
-from tilewright.batch import Floats, MappingBatch
-from tilewright.costmodel import Evaluator
-from tilewright.legality import words_needed
-from tilewright.mapper import Budget, Task
-from tilewright.mapspace import MapSpace
-from tilewright.plugin import CostModelSpec, MapperSpec
-from tilewright.problem import Problem
-from tilewright.registry import installed
-from tilewright.search import Result, search
-from tilewright.spreading import Spreading, temporal_slots
+from tilewright.mapspace.batch import Floats, MappingBatch
+from tilewright.mapspace.constructive.placement import Spreading, temporal_slots
+from tilewright.mapspace.legality import words_needed
+from tilewright.mapspace.space import MapSpace
+from tilewright.plugin.costmodel import Evaluator
+from tilewright.plugin.mapper import Budget, Task
+from tilewright.plugin.registry import installed
+from tilewright.plugin.result import Result
+from tilewright.plugin.specs import CostModelSpec, MapperSpec
+from tilewright.run.search import search
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.problem import Problem
 from tilewright.testing.corpus import SAMPLES, Sample
 from tilewright.testing.strategies import architectures
 from tilewright_mappers.cosa.objectives import Shares, least_energy_pj, published, steps

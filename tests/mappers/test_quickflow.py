@@ -12,15 +12,16 @@ from products import products
 from recorded_runs import factorflow, sunstone
 
 from tilewright import library
-from tilewright.architecture import Architecture
-from tilewright.costmodel import Evaluator
 from tilewright.errors import InputError
-from tilewright.mapper import Budget, Task
-from tilewright.mapspace import MapSpace
-from tilewright.plugin import CostModelSpec, MapperSpec
-from tilewright.problem import Problem, Rank
-from tilewright.registry import installed
-from tilewright.search import Result, search
+from tilewright.mapspace.space import MapSpace
+from tilewright.plugin.costmodel import Evaluator
+from tilewright.plugin.mapper import Budget, Task
+from tilewright.plugin.registry import installed
+from tilewright.plugin.result import Result
+from tilewright.plugin.specs import CostModelSpec, MapperSpec
+from tilewright.run.search import search
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.problem import Problem, Rank
 from tilewright.testing.corpus import SAMPLES, Sample
 from tilewright.testing.strategies import problems
 from tilewright_mappers.quickflow.orders import Indexing, OneShot, equi_reuse_orders

@@ -8,15 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tilewright.constraints import SpatialRule, TripRange, Variant
-from tilewright.costmodel import Objective
 from tilewright.errors import InputError, NoValidMappingError, SpaceTooLargeError
-from tilewright.frozen import FrozenDict
-from tilewright.mapper import Budget, Mapper, Task
-from tilewright.mapspace import MapSpace
-from tilewright.plugin import MapperSpec
-from tilewright.registry import installed
-from tilewright.search import Result, search
+from tilewright.mapspace.space import MapSpace
+from tilewright.plugin.costmodel import Objective
+from tilewright.plugin.mapper import Budget, Mapper, Task
+from tilewright.plugin.registry import installed
+from tilewright.plugin.result import Result
+from tilewright.plugin.specs import MapperSpec
+from tilewright.run.search import search
+from tilewright.schema.constraints import SpatialRule, TripRange, Variant
+from tilewright.schema.frozen import FrozenDict
 from tilewright.testing.corpus import SAMPLES
 from tilewright.testing.reference import PlainEvaluator
 

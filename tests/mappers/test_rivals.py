@@ -7,19 +7,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tilewright.architecture import Architecture
-from tilewright.batch import MappingBatch
-from tilewright.costmodel import Costs, Evaluator
 from tilewright.errors import NotConformableError, NoValidMappingError, SpaceTooLargeError
-from tilewright.legality import legality
-from tilewright.mapper import Budget, Mapper, Task
-from tilewright.mapping import Mapping
-from tilewright.mapspace import MapSpace
-from tilewright.plugin import CostModelSpec, MapperSpec
-from tilewright.problem import Problem
-from tilewright.registry import installed
-from tilewright.report import Report
-from tilewright.search import Result, search
+from tilewright.mapspace.batch import MappingBatch
+from tilewright.mapspace.legality import legality
+from tilewright.mapspace.space import MapSpace
+from tilewright.plugin.costmodel import Costs, Evaluator
+from tilewright.plugin.mapper import Budget, Mapper, Task
+from tilewright.plugin.registry import installed
+from tilewright.plugin.result import Result
+from tilewright.plugin.specs import CostModelSpec, MapperSpec
+from tilewright.run.search import search
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
+from tilewright.schema.report import Report
 from tilewright.testing.strategies import architectures, problems
 from tilewright_costmodels.oracle.model import OracleModel
 

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from tilewright.mapspace import MapSpace
+from tilewright.mapspace.space import MapSpace
 from tilewright.testing.corpus import SAMPLES
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks/mappers.py"

@@ -10,18 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded_runs import RecordedRun, factorflow, sunstone
 
-from tilewright.batch import Ints
-from tilewright.constraints import KeepRule, SpatialRule, TemporalRule, TripRange, Variant
 from tilewright.errors import NotConformableError, NoValidMappingError
-from tilewright.frozen import FrozenDict
-from tilewright.legality import fits
-from tilewright.mapper import Budget, Run, Task
-from tilewright.mapspace import MapSpace
-from tilewright.plugin import CostModelSpec, MapperSpec
-from tilewright.problem import Problem
-from tilewright.registry import installed
-from tilewright.search import Result, search
-from tilewright.spreading import Spreading, reuse_orders, temporal_slots, used, with_orders
+from tilewright.mapspace.batch import Ints
+from tilewright.mapspace.constructive.placement import Spreading, reuse_orders, temporal_slots, used, with_orders
+from tilewright.mapspace.legality import fits
+from tilewright.mapspace.space import MapSpace
+from tilewright.plugin.mapper import Budget, Run, Task
+from tilewright.plugin.registry import installed
+from tilewright.plugin.result import Result
+from tilewright.plugin.specs import CostModelSpec, MapperSpec
+from tilewright.run.search import search
+from tilewright.schema.constraints import KeepRule, SpatialRule, TemporalRule, TripRange, Variant
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.problem import Problem
 from tilewright.testing.corpus import SAMPLES, cramped
 from tilewright.testing.reference import PlainEvaluator
 from tilewright_mappers.loma import allocate, distinct_orders, merged

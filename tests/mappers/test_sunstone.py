@@ -8,17 +8,18 @@ import numpy as np
 import pytest
 from sunstone_account import SunstoneAccount
 
-from tilewright.architecture import Architecture
-from tilewright.batch import MappingBatch
-from tilewright.costmodel import BatchEvaluator, Costs, Evaluator
-from tilewright.mapper import Budget, Proposals, Run, Task
-from tilewright.mapping import Mapping
-from tilewright.mapspace import MapSpace
-from tilewright.plugin import CostModelSpec, MapperSpec
-from tilewright.problem import Problem
-from tilewright.registry import installed
-from tilewright.report import Report
-from tilewright.search import Result, search
+from tilewright.mapspace.batch import MappingBatch
+from tilewright.mapspace.space import MapSpace
+from tilewright.plugin.costmodel import BatchEvaluator, Costs, Evaluator
+from tilewright.plugin.mapper import Budget, Proposals, Run, Task
+from tilewright.plugin.registry import installed
+from tilewright.plugin.result import Result
+from tilewright.plugin.specs import CostModelSpec, MapperSpec
+from tilewright.run.search import search
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
+from tilewright.schema.report import Report
 from tilewright.testing.corpus import SAMPLES, Sample
 from tilewright_mappers.sunstone.moves import choices_of_order
 from tilewright_mappers.sunstone.whole import whole

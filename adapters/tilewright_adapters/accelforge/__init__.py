@@ -10,10 +10,9 @@ from pathlib import Path
 import jinja2
 from jinja2.sandbox import SandboxedEnvironment
 
-from tilewright.adapter import InputSet
-from tilewright.conformability import Verdict
-from tilewright.document import Document, parse_document, read_text, suggestion, validate
-from tilewright.errors import InputError, NotConformableError
+from tilewright.errors import InputError, NotConformableError, Verdict
+from tilewright.plugin.adapter import InputSet
+from tilewright.schema.document import Document, parse_document, read_text, suggestion, validate
 from tilewright_adapters import keepsake, members
 from tilewright_adapters.accelforge.expressions import Value
 from tilewright_adapters.accelforge.files import RenamesData, WorkloadData

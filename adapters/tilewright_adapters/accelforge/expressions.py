@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from tilewright.document import suggestion
+from tilewright.schema.document import suggestion
 from tilewright_adapters.expressions import FUNCTIONS, OPERATIONS, CannotSay, Number, sane
 
 Tensors = frozenset[str]

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from tilewright.architecture import Architecture, Cluster, Compute, Fanout, Memory
-from tilewright.constraints import Constraints, KeepRule, SpatialRule, Variant
-from tilewright.document import Document, Model, suggestion, validate
 from tilewright.errors import InputError
-from tilewright.problem import Problem
+from tilewright.schema.architecture import Architecture, Cluster, Compute, Fanout, Memory
+from tilewright.schema.constraints import Constraints, KeepRule, SpatialRule, Variant
+from tilewright.schema.document import Document, Model, suggestion, validate
+from tilewright.schema.problem import Problem
 from tilewright_adapters.accelforge.expressions import Scope, Tensors
 from tilewright_adapters.accelforge.files import (
     ActionData,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tilewright.document import Document, Model, suggestion, validate
 from tilewright.errors import InputError
-from tilewright.mapping import Mapping
-from tilewright.problem import Problem
+from tilewright.schema.document import Document, Model, suggestion, validate
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
 from tilewright_adapters.accelforge.files import ComputesData, SpreadData, StorageData, TemporalData
 from tilewright_adapters.accelforge.hardware import Hardware, tensors_of
 from tilewright_adapters.steps import Step, mapping_of

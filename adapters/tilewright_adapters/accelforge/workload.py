@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tilewright.problem import Problem, parse_terms
+from tilewright.schema.problem import Problem, parse_terms
 from tilewright_adapters.accelforge.expressions import Scope, Tensors, Value
 from tilewright_adapters.accelforge.files import AccessData, EinsumData, RenameData, RenamesData, Renaming, WorkloadData
 from tilewright_adapters.expressions import CannotSay

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from tilewright.adapter import InputSet
-from tilewright.architecture import Architecture, Cluster, Memory
-from tilewright.conformability import Reason
-from tilewright.document import dump_yaml
-from tilewright.legality import legality
-from tilewright.mapping import Mapping
-from tilewright.problem import Problem, Tensor
+from tilewright.errors import Reason
+from tilewright.mapspace.legality import legality
+from tilewright.plugin.adapter import InputSet
+from tilewright.schema.architecture import Architecture, Cluster, Memory
+from tilewright.schema.document import dump_yaml
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem, Tensor
 from tilewright_adapters import keepsake
 from tilewright_adapters.accelforge.hardware import SEPARATE_PORTS
 from tilewright_adapters.accelforge.workload import DEFAULT_BITS

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tilewright.adapter import InputSet
-from tilewright.conformability import Reason, Verdict
-from tilewright.errors import InputError, NotConformableError
+from tilewright.errors import InputError, NotConformableError, Reason, Verdict
+from tilewright.plugin.adapter import InputSet
 from tilewright_adapters.loopnest.read import read_parts
 from tilewright_adapters.loopnest.write import write_text
 

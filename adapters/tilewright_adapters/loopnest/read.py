@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tilewright.architecture import Architecture
-from tilewright.document import Document, suggestion, validate
+from tilewright.api.load import is_file_name, load_architecture
 from tilewright.errors import InputError, Location, UnknownNameError
-from tilewright.inputs import is_file_name, load_architecture
-from tilewright.mapping import Mapping
-from tilewright.problem import Problem
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.document import Document, suggestion, validate
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
 from tilewright_adapters.loopnest.words import Line, read_lines
 from tilewright_adapters.loopnest.write import completed
 

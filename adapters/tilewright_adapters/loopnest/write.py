@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as MappingOf
 
-from tilewright.architecture import Architecture
-from tilewright.mapping import Entry, Mapping
-from tilewright.problem import Problem
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.mapping import Entry, Mapping
+from tilewright.schema.problem import Problem
 from tilewright_adapters.loopnest.words import pairs, word
 
 Sizes = MappingOf[str, int]

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tilewright.adapter import InputSet
-from tilewright.conformability import Reason, Verdict
-from tilewright.directives import DirectiveHardware, DirectiveProgram
-from tilewright.directives.plan import plan_of
-from tilewright.directives.roles import roles_of
-from tilewright.directives.translation import MAX_LEVELS, directives_of
-from tilewright.errors import InputError, NotConformableError
-from tilewright.legality import legality
+from tilewright.errors import InputError, NotConformableError, Reason, Verdict
+from tilewright.mapspace.legality import legality
+from tilewright.notations.directives import DirectiveHardware, DirectiveProgram
+from tilewright.notations.directives.plan import plan_of
+from tilewright.notations.directives.roles import roles_of
+from tilewright.notations.directives.translation import MAX_LEVELS, directives_of
+from tilewright.plugin.adapter import InputSet
 from tilewright_adapters import keepsake
 from tilewright_adapters.maestro.hardware import read_hardware
 from tilewright_adapters.maestro.network import NetworkReader, kind_of

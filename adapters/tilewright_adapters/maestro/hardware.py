@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.directives import DirectiveHardware
+from tilewright.notations.directives import DirectiveHardware
 from tilewright_adapters.maestro.words import Words
 
 KEYS = {

@@ -7,8 +7,8 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-from tilewright.directives import DirectiveLayer, Map
-from tilewright.document import suggestion
+from tilewright.notations.directives import DirectiveLayer, Map
+from tilewright.schema.document import suggestion
 from tilewright_adapters.maestro.words import Words
 
 TYPES = ("CONV", "DSCONV", "NGCONV", "TRCONV", "GEMM")

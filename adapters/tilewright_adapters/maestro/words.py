@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from tilewright.document import read_text, suggestion
 from tilewright.errors import InputError, Location
+from tilewright.schema.document import read_text, suggestion
 
 _WORD = re.compile(r"[^\s,:;()\->]+")
 """Blanks, commas, colons, semicolons, parentheses, minus and greater-than only separate."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tilewright.conformability import Reason
-from tilewright.directives import WINDOWS, DirectiveHardware, DirectiveLayer, DirectiveProgram, Map
+from tilewright.errors import Reason
+from tilewright.notations.directives import WINDOWS, DirectiveHardware, DirectiveLayer, DirectiveProgram, Map
 from tilewright_adapters.maestro.hardware import KEYS
 from tilewright_adapters.maestro.network import DIMENSIONS
 from tilewright_adapters.maestro.words import is_word

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from tilewright.adapter import InputSet
-from tilewright.architecture import Architecture
-from tilewright.conformability import Verdict
-from tilewright.document import Document, parse_document
-from tilewright.errors import InputError, NotConformableError
-from tilewright.problem import Problem
+from tilewright.errors import InputError, NotConformableError, Verdict
+from tilewright.plugin.adapter import InputSet
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.document import Document, parse_document
+from tilewright.schema.problem import Problem
 from tilewright_adapters.timeloop import keepsake
 from tilewright_adapters.timeloop.directives import Directives, listed, read_directives
 from tilewright_adapters.timeloop.directives import build as build_mapping

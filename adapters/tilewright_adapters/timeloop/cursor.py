@@ -11,8 +11,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from tilewright.document import Document, suggestion
 from tilewright.errors import InputError
+from tilewright.schema.document import Document, suggestion
 from tilewright_adapters.expressions import KNOWN
 
 

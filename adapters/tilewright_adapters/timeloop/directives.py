@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, field, replace
 
-from tilewright.frozen import FrozenDict
-from tilewright.mapping import Entry, Mapping
-from tilewright.problem import Problem
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.mapping import Entry, Mapping
+from tilewright.schema.problem import Problem
 from tilewright_adapters.timeloop.cursor import Cursor, refuse_unknown
 from tilewright_adapters.timeloop.levels import Levels
 

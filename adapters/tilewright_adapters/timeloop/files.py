@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tilewright.document import Document, read_document, read_text
 from tilewright.errors import InputError
+from tilewright.schema.document import Document, read_document, read_text
 from tilewright_adapters.timeloop.libconfig import parse_libconfig
 
 _TEMPLATES = ("{{", "{%")

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.adapter import InputSet
-from tilewright.architecture import Architecture
-from tilewright.constraints import Constraints
-from tilewright.document import FileModel, dump_yaml, validate
-from tilewright.mapping import Mapping
-from tilewright.problem import Problem
+from tilewright.plugin.adapter import InputSet
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.constraints import Constraints
+from tilewright.schema.document import FileModel, dump_yaml, validate
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
 from tilewright_adapters.timeloop.cursor import Cursor, refuse_unknown
 from tilewright_adapters.timeloop.sections import OURS
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from tilewright.architecture import Architecture, Cluster, Compute, Fanout, Memory, Network
+from tilewright.schema.architecture import Architecture, Cluster, Compute, Fanout, Memory, Network
 from tilewright_adapters.expressions import resolved
 from tilewright_adapters.timeloop.cursor import Cursor, refuse_unknown
 from tilewright_adapters.timeloop.energies import (

@@ -6,8 +6,8 @@ import bisect
 import re
 from typing import Any
 
-from tilewright.document import MAX_DEPTH, Document, Path_
 from tilewright.errors import InputError, Location
+from tilewright.schema.document import MAX_DEPTH, Document, Path_
 
 _TOKEN = re.compile(
     r"""(?P<space>(?:\s|\#[^\n]*|//[^\n]*|/\*.*?\*/)+)

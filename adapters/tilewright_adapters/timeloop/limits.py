@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tilewright.adapter import InputSet
-from tilewright.architecture import Architecture, Memory
-from tilewright.constraints import KeepRule, SpatialRule, TemporalRule, TripRange, Variant
 from tilewright.errors import InputError
-from tilewright.problem import Problem, Tensor
+from tilewright.plugin.adapter import InputSet
+from tilewright.schema.architecture import Architecture, Memory
+from tilewright.schema.constraints import KeepRule, SpatialRule, TemporalRule, TripRange, Variant
+from tilewright.schema.problem import Problem, Tensor
 from tilewright_adapters.timeloop.outline import Outline
 
 _ONE = TripRange(min=1, max=1)

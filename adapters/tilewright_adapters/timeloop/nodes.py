@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tilewright.document import suggestion
+from tilewright.schema.document import suggestion
 from tilewright_adapters.expressions import resolved
 from tilewright_adapters.timeloop.cursor import Cursor, refuse_unknown
 from tilewright_adapters.timeloop.directives import KINDS, Said

@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, field
 
-from tilewright.adapter import InputSet
-from tilewright.architecture import Architecture, Cluster, Compute, Memory, Network
-from tilewright.conformability import Reason
-from tilewright.legality import legality, place
-from tilewright.mapping import Mapping
-from tilewright.problem import Problem
+from tilewright.errors import Reason
+from tilewright.mapspace.legality import legality, place
+from tilewright.plugin.adapter import InputSet
+from tilewright.schema.architecture import Architecture, Cluster, Compute, Memory, Network
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
 
 _MEANT = ("capacity", "fanout")
 """Broken rules that Timeloop's files can say all the same: it finds them too."""

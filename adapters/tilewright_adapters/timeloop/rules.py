@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tilewright.architecture import Architecture
-from tilewright.constraints import Constraints, KeepRule, SpatialRule, TemporalRule, TripRange, Variant
-from tilewright.frozen import FrozenDict
-from tilewright.problem import Problem
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.constraints import Constraints, KeepRule, SpatialRule, TemporalRule, TripRange, Variant
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.problem import Problem
 from tilewright_adapters.timeloop.cursor import Cursor
 from tilewright_adapters.timeloop.directives import (
     KINDS,

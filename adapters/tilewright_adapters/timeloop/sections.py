@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tilewright.document import Document, suggestion
+from tilewright.schema.document import Document, suggestion
 from tilewright_adapters.timeloop.cursor import Cursor
 
 OURS = "tilewright"

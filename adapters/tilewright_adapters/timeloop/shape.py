@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tilewright.document import parse_document, suggestion
-from tilewright.frozen import FrozenDict
-from tilewright.problem import Problem, Rank, Role, Tensor
+from tilewright.schema.document import parse_document, suggestion
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.problem import Problem, Rank, Role, Tensor
 from tilewright_adapters.timeloop.cursor import Cursor, refuse_unknown
 
 _IN_INSTANCE = {"type", "name", "version", "notes"}

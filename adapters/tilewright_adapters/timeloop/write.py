@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tilewright.architecture import Memory
-from tilewright.document import dump_yaml
-from tilewright.problem import Problem, Rank
+from tilewright.schema.architecture import Memory
+from tilewright.schema.document import dump_yaml
+from tilewright.schema.problem import Problem, Rank
 from tilewright_adapters.timeloop.limits import Limit
 from tilewright_adapters.timeloop.outline import Loop, Outline, Storage, plain
 

@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
-from tilewright.architecture import Network
-from tilewright.document import dump_yaml
+from tilewright.schema.architecture import Network
+from tilewright.schema.document import dump_yaml
 from tilewright_adapters.timeloop.limits import Limit
 from tilewright_adapters.timeloop.outline import Outline, Storage
 from tilewright_adapters.timeloop.write import (

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tilewright.adapter import InputSet
-from tilewright.conformability import Reason, Verdict
-from tilewright.document import dump_yaml
-from tilewright.errors import NotConformableError
-from tilewright.legality import legality
+from tilewright.errors import NotConformableError, Reason, Verdict
+from tilewright.mapspace.legality import legality
+from tilewright.plugin.adapter import InputSet
+from tilewright.schema.document import dump_yaml
 from tilewright_adapters.union.layout import OPERATIONS
 from tilewright_adapters.union.read import read_files
 from tilewright_adapters.union.write import architecture_text, mapping_text, problem_text

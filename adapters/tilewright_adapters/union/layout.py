@@ -9,12 +9,12 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from tilewright.architecture import Compute, Count, Fanout, Memory, Network
-from tilewright.constraints import Constraints
-from tilewright.document import Document, Model
 from tilewright.errors import InputError
-from tilewright.frozen import FrozenDict
-from tilewright.problem import DimensionName, Name, Role, Size
+from tilewright.schema.architecture import Compute, Count, Fanout, Memory, Network
+from tilewright.schema.constraints import Constraints
+from tilewright.schema.document import Document, Model
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.problem import DimensionName, Name, Role, Size
 
 OPERATIONS = {"CONV2D": "conv2d", "GEMM": "gemm", "TC": "contraction", "MTTKRP": "mttkrp", "DWCONV": "depthwise_conv2d"}
 """Union's words for operations -> ours."""

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tilewright.adapter import InputSet
-from tilewright.architecture import Architecture, Cluster
-from tilewright.document import Document, read_document, suggestion, validate
 from tilewright.errors import InputError
-from tilewright.frozen import FrozenDict
-from tilewright.mapping import Entry, Mapping
-from tilewright.problem import Problem
+from tilewright.plugin.adapter import InputSet
+from tilewright.schema.architecture import Architecture, Cluster
+from tilewright.schema.document import Document, read_document, suggestion, validate
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.mapping import Entry, Mapping
+from tilewright.schema.problem import Problem
 from tilewright_adapters.faults import placed
 from tilewright_adapters.union.layout import OPERATIONS, UnionEntry, UnionFile, UnionProblem, one_spelling
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tilewright.architecture import Architecture, Cluster
-from tilewright.document import dump_yaml
-from tilewright.mapping import Entry, Mapping
-from tilewright.problem import Problem
+from tilewright.schema.architecture import Architecture, Cluster
+from tilewright.schema.document import dump_yaml
+from tilewright.schema.mapping import Entry, Mapping
+from tilewright.schema.problem import Problem
 from tilewright_adapters.union.layout import OPERATIONS
 from tilewright_adapters.union.read import kept_by_default
 

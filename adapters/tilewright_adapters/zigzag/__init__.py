@@ -7,11 +7,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from tilewright.adapter import InputSet
-from tilewright.conformability import Verdict
-from tilewright.document import Document, parse_document, read_document, validate
-from tilewright.errors import InputError, NotConformableError
-from tilewright.layers import MEMORY_OPERANDS
+from tilewright.errors import InputError, NotConformableError, Verdict
+from tilewright.notations.operand_loops import MEMORY_OPERANDS
+from tilewright.plugin.adapter import InputSet
+from tilewright.schema.document import Document, parse_document, read_document, validate
 from tilewright_adapters import keepsake, members
 from tilewright_adapters.faults import placed
 from tilewright_adapters.zigzag.accelerator import Accelerator, read_accelerator

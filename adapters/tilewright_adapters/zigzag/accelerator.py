@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tilewright.architecture import Architecture, Cluster, Compute, Fanout, Memory
-from tilewright.layers import MEMORY_OPERANDS
+from tilewright.notations.operand_loops import MEMORY_OPERANDS
+from tilewright.schema.architecture import Architecture, Cluster, Compute, Fanout, Memory
 from tilewright_adapters.zigzag.allocation import Store
 from tilewright_adapters.zigzag.files import AcceleratorFile, MemoryData, Port
 

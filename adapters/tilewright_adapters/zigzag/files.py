@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, RootModel, model_validator
 
-from tilewright.document import Model
-from tilewright.layers import MEMORY_OPERANDS, OPERANDS
+from tilewright.notations.operand_loops import MEMORY_OPERANDS, OPERANDS
+from tilewright.schema.document import Model
 
 Cost = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Bits = Annotated[int, Field(ge=1, strict=True)]

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from tilewright.architecture import Architecture
-from tilewright.constraints import Constraints, SpatialRule, TripRange, Variant
-from tilewright.frozen import FrozenDict
-from tilewright.mapping import Mapping
-from tilewright.problem import Problem
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.constraints import Constraints, SpatialRule, TripRange, Variant
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
 from tilewright_adapters.steps import Step, mapping_of
 from tilewright_adapters.zigzag.accelerator import Accelerator
 from tilewright_adapters.zigzag.allocation import Loop, Store, allocated, reach

@@ -10,14 +10,23 @@ from dataclasses import dataclass, field
 from itertools import permutations
 from typing import Any
 
-from tilewright.adapter import InputSet
-from tilewright.architecture import Architecture, Memory
-from tilewright.conformability import Reason
-from tilewright.document import dump_yaml
-from tilewright.layers import MEMORY_OPERANDS, OPERANDS, UNIT, equation, held, operands, unsaid, unsuited
-from tilewright.legality import legality
-from tilewright.mapping import Mapping
-from tilewright.problem import Problem
+from tilewright.errors import Reason
+from tilewright.mapspace.legality import legality
+from tilewright.notations.operand_loops import (
+    MEMORY_OPERANDS,
+    OPERANDS,
+    UNIT,
+    equation,
+    held,
+    operands,
+    unsaid,
+    unsuited,
+)
+from tilewright.plugin.adapter import InputSet
+from tilewright.schema.architecture import Architecture, Memory
+from tilewright.schema.document import dump_yaml
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
 from tilewright_adapters import keepsake
 from tilewright_adapters.zigzag.accelerator import DEFAULT_BITS, ROLES, read_accelerator
 from tilewright_adapters.zigzag.allocation import DoesNotFitError, Loop, allocated

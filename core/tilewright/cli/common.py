@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tilewright.document import parse_document
 from tilewright.errors import InputError
-from tilewright.mapped import PluginRecord
-from tilewright.plugin import PluginSpec
-from tilewright.registry import Registration, check_options
+from tilewright.plugin.registry import Registration, check_options
+from tilewright.plugin.specs import PluginSpec
+from tilewright.schema.document import parse_document
+from tilewright.schema.mapped import PluginRecord
 
 if TYPE_CHECKING:
     from rich.console import Console

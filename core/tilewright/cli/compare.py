@@ -13,12 +13,12 @@ import typer
 from tilewright.cli.mapping import DEFAULT_EVALUATIONS, ObjectiveName
 
 if TYPE_CHECKING:
-    from tilewright.costmodel import Objective
-    from tilewright.mapper import Budget
-    from tilewright.matrix import Contender, Judge
-    from tilewright.network import Watch
-    from tilewright.search import Progress as SearchProgress
-    from tilewright.workload import DistinctProblem, Workload
+    from tilewright.plugin.costmodel import Objective
+    from tilewright.plugin.mapper import Budget
+    from tilewright.plugin.result import Progress as SearchProgress
+    from tilewright.run.network import Watch
+    from tilewright.run.sweep import Contender, Judge
+    from tilewright.schema.workload import DistinctProblem, Workload
 
 
 def compare_command(
@@ -53,13 +53,13 @@ def compare_command(
     json: Annotated[bool, typer.Option("--json", help="print one JSON document")] = False,
 ) -> None:
     """The best of every mapper under every model that guided it, priced by all the others."""
-    from tilewright.cache import ResultCache, default_folder
+    from tilewright.api.load import load_workload
     from tilewright.cli.common import note, print_json
     from tilewright.cli.standing import Standing
-    from tilewright.inputs import load_workload
-    from tilewright.mapper import Budget
-    from tilewright.matrix import matrix
-    from tilewright.registry import installed
+    from tilewright.plugin.mapper import Budget
+    from tilewright.plugin.registry import installed
+    from tilewright.run.cache import ResultCache, default_folder
+    from tilewright.run.sweep import matrix
 
     if seconds is None and evaluations is None:
         evaluations = DEFAULT_EVALUATIONS
@@ -101,9 +101,9 @@ def _names(text: str, option: str) -> list[str]:
 def _judge(name: str) -> Judge:
     """Raises UnknownPluginError; a model that is there but cannot be built is a judge that says why."""
     from tilewright.errors import PluginError
-    from tilewright.matrix import Judge
-    from tilewright.plugin import CostModelSpec
-    from tilewright.registry import installed
+    from tilewright.plugin.registry import installed
+    from tilewright.plugin.specs import CostModelSpec
+    from tilewright.run.sweep import Judge
 
     capabilities = installed().find(CostModelSpec, name).spec.capabilities
     try:
@@ -118,7 +118,7 @@ def _contender(
     """Raises UnknownPluginError; a mapper that is there but cannot be built is a contender that says why."""
     from tilewright.cli.mapping import method_of
     from tilewright.errors import PluginError
-    from tilewright.matrix import Contender
+    from tilewright.run.sweep import Contender
 
     if judge.error is not None:
         return Contender(mapper, judge.name, error=judge.error)

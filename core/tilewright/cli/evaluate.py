@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
-    from tilewright.adapter import InputSet
-    from tilewright.report import Report
+    from tilewright.plugin.adapter import InputSet
+    from tilewright.schema.report import Report
 
 
 def evaluate_command(
@@ -28,8 +27,8 @@ def evaluate_command(
 ) -> None:
     """Price a mapping. A mapping file written by `map` needs nothing else; --problem and --arch override."""
     from tilewright.cli.common import key_values, note, options_by_name, print_json
-    from tilewright.cli.directives import price_directives
     from tilewright.cli.sidebyside import disagreements, print_side_by_side
+    from tilewright.run.evaluation import price_by_all, price_directives
 
     inputs = _from_notation(notation, files or []) if notation else read_inputs(mapping, problem, arch, files)
     for warning in inputs.warnings:
@@ -60,8 +59,8 @@ def report_data(report: Report) -> dict[str, Any]:
 
 def _from_notation(notation: str, files: list[Path]) -> InputSet:
     from tilewright.errors import InputError
-    from tilewright.plugin import AdapterSpec
-    from tilewright.registry import installed
+    from tilewright.plugin.registry import installed
+    from tilewright.plugin.specs import AdapterSpec
 
     if not files:
         raise InputError("--from needs the files to read", hint=f"tilewright evaluate --from {notation} FILE...")
@@ -75,11 +74,11 @@ def _from_notation(notation: str, files: list[Path]) -> InputSet:
 
 def read_inputs(mapping: Path | None, problem: str | None, arch: str | None, files: list[Path] | None) -> InputSet:
     """A mapping file with its problem and architecture, from the file or given beside it. Raises InputError."""
-    from tilewright.adapter import InputSet
+    from tilewright.api.load import load_architecture, load_problem
     from tilewright.errors import InputError
-    from tilewright.inputs import load_architecture, load_problem
-    from tilewright.mapped import MappedProblem, read_mapping
-    from tilewright.registry import installed
+    from tilewright.plugin.adapter import InputSet
+    from tilewright.plugin.registry import installed
+    from tilewright.schema.mapped import MappedProblem, read_mapping
 
     if files:
         raise InputError("files without an option need --from NOTATION", hint="or give the mapping as --mapping FILE")
@@ -96,63 +95,6 @@ def read_inputs(mapping: Path | None, problem: str | None, arch: str | None, fil
         architecture=load_architecture(arch) if arch else whole.architecture if whole else None,
         mapping=bare,
     )
-
-
-def price_by_all(inputs: InputSet, names: Sequence[str], options: Mapping[str, dict[str, Any]]) -> list[Report]:
-    """One report per model. Of several, one that is not installed or fails is a report with that reason, as long as
-    another is not.
-
-    Raises:
-        PluginError: no model could be asked.
-    """
-    from tilewright.conformability import Reason
-    from tilewright.errors import PluginError
-    from tilewright.report import Report
-
-    assert inputs.problem is not None
-    reports, failures = [], []
-    for name in names:
-        try:
-            reports.append(price(inputs, name, options[name]))
-        except PluginError as error:
-            failures.append(error)
-            message = f"{error.message}; {error.hint}" if error.hint else error.message
-            reason = Reason(code="plugin_failed", where="", message=message)
-            reports.append(
-                Report(
-                    model=name, problem=inputs.problem.name, valid=False, reasons=(reason,), macs=inputs.problem.macs
-                )
-            )
-    if len(failures) == len(names):
-        raise failures[0]
-    return reports
-
-
-def price(inputs: InputSet, name: str, options: dict[str, Any]) -> Report:
-    """The report of one model; a refusal is a report too, with the reasons."""
-    from tilewright.errors import NotConformableError, PluginError, TilewrightError
-    from tilewright.plugin import CostModelSpec
-    from tilewright.registry import installed
-    from tilewright.report import Report
-
-    assert inputs.problem is not None and inputs.architecture is not None and inputs.mapping is not None
-    registration = installed().find(CostModelSpec, name)
-    model = installed().make(CostModelSpec, name, options)
-    try:
-        verdict = registration.spec.capabilities.judge(inputs.problem, inputs.architecture)
-        if not verdict:
-            raise NotConformableError(f"cost model {name}", verdict.reasons)
-        return model.bind(inputs.problem, inputs.architecture).explain(inputs.mapping)
-    except NotConformableError as error:
-        return Report(
-            model=name, problem=inputs.problem.name, valid=False, reasons=error.reasons, macs=inputs.problem.macs
-        )
-    except TilewrightError:
-        raise
-    except Exception as error:  # a stranger's model may raise anything
-        raise PluginError(
-            f"cost model '{name}' of {registration.distribution} failed: {type(error).__name__}: {error}"
-        ) from error
 
 
 def print_report(report: Report) -> None:

@@ -21,9 +21,9 @@ def library_command(
     json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
 ) -> None:
     """List the library's architectures (with their constraints) and workloads."""
+    from tilewright.api.load import workload_names
     from tilewright.cli.common import console, print_json
-    from tilewright.inputs import workload_names
-    from tilewright.registry import installed
+    from tilewright.plugin.registry import installed
 
     archs = _architectures() if shelf != Shelf.workloads else []
     workloads = workload_names(installed()) if shelf != Shelf.archs else {}

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from tilewright.mapper import Budget
-    from tilewright.network import Method
+    from tilewright.plugin.mapper import Budget
+    from tilewright.run.network import Method
 
 DEFAULT_EVALUATIONS = 100_000
 """Per distinct problem, when the user sets no limit at all."""
@@ -66,14 +66,14 @@ def map_command(
     json: Annotated[bool, typer.Option("--json", help="print one JSON document")] = False,
 ) -> None:
     """Map every distinct layer of a workload onto an architecture and price it."""
-    from tilewright.cache import ResultCache, default_folder
+    from tilewright.api.load import load_workload
     from tilewright.cli.common import key_values, note, print_json
     from tilewright.cli.outcome import Outcome
     from tilewright.cli.progress import watching
-    from tilewright.inputs import load_workload
-    from tilewright.mapper import Budget
-    from tilewright.network import map_workload
-    from tilewright.registry import installed
+    from tilewright.plugin.mapper import Budget
+    from tilewright.plugin.registry import installed
+    from tilewright.run.cache import ResultCache, default_folder
+    from tilewright.run.network import map_workload
 
     if seconds is None and evaluations is None and mapper != "exhaustive":
         evaluations = DEFAULT_EVALUATIONS
@@ -112,11 +112,11 @@ def method_of(
     budget: Budget,
     seed: int,
 ) -> Method:
+    from tilewright.api.load import load_architecture, load_constraints
     from tilewright.cli.common import key_values, record
-    from tilewright.inputs import load_architecture, load_constraints
-    from tilewright.network import Method
-    from tilewright.plugin import CostModelSpec, MapperSpec
-    from tilewright.registry import installed
+    from tilewright.plugin.registry import installed
+    from tilewright.plugin.specs import CostModelSpec, MapperSpec
+    from tilewright.run.network import Method
 
     registry = installed()
     for_mapper = key_values(mapper_option or [], "--mapper-option")

@@ -13,8 +13,8 @@ from rich.table import Table
 
 from tilewright.cli.common import console, figure, percent
 from tilewright.errors import InputError
-from tilewright.network import MappedLayer, Method, mapping_file
-from tilewright.workload import Workload
+from tilewright.run.network import MappedLayer, Method, mapping_file
+from tilewright.schema.workload import Workload
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from tilewright.registry import Registration, Registry
+    from tilewright.plugin.registry import Registration, Registry
 
 
 class Action(StrEnum):
@@ -33,7 +33,7 @@ def plugins_command(
     """List plugins, show one with its options, or check that one keeps its promises."""
     from tilewright.cli.common import key_values, print_json
     from tilewright.errors import InputError
-    from tilewright.registry import installed
+    from tilewright.plugin.registry import installed
 
     registry = installed()
     if action == Action.list:
@@ -59,14 +59,14 @@ def plugins_command(
 def _named(registry: Registry, name: str) -> list[Registration]:
     """Every plugin of that name, whatever its kind."""
     from tilewright.errors import UnknownPluginError
-    from tilewright.plugin import KINDS
+    from tilewright.plugin.specs import KINDS
 
     found = []
     for kind in KINDS:
         if any(name in (each.spec.name, each.long_name) for each in registry.of_kind(kind)):
             found.append(registry.find(kind, name))
     if not found:
-        from tilewright.document import suggestion
+        from tilewright.schema.document import suggestion
 
         names = sorted({each.spec.name for each in registry.registrations})
         raise UnknownPluginError(

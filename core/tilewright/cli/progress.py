@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from tilewright.cli.common import figure
-from tilewright.mapper import Budget
-from tilewright.search import Progress as SearchProgress
-from tilewright.workload import DistinctProblem, Workload
+from tilewright.plugin.mapper import Budget
+from tilewright.plugin.result import Progress as SearchProgress
+from tilewright.schema.workload import DistinctProblem, Workload
 
 
 class Bar:

@@ -25,14 +25,14 @@ class Kind(StrEnum):
 
 def schema_command(kind: Annotated[Kind, typer.Argument(help="which kind of file")]) -> None:
     """Print the JSON schema of a kind of file."""
-    from tilewright.architecture import Architecture
     from tilewright.cli.common import print_json
-    from tilewright.constraints import Constraints
-    from tilewright.mapped import MappedProblem
-    from tilewright.mapping import Mapping
-    from tilewright.problem import Problem
-    from tilewright.report import Report
-    from tilewright.workload import Workload
+    from tilewright.schema.architecture import Architecture
+    from tilewright.schema.constraints import Constraints
+    from tilewright.schema.mapped import MappedProblem
+    from tilewright.schema.mapping import Mapping
+    from tilewright.schema.problem import Problem
+    from tilewright.schema.report import Report
+    from tilewright.schema.workload import Workload
 
     models: dict[Kind, type[BaseModel]] = {
         Kind.problem: Problem,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright.cli.common import console, figure
-from tilewright.report import Report
+from tilewright.schema.report import Report
 
 ACTIONS = ("reads", "fills", "updates")
 

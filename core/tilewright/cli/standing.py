@@ -13,13 +13,12 @@ from typing import Any
 from rich.table import Table
 
 from tilewright.cli.common import console, figure
-from tilewright.conformability import Reason
-from tilewright.costmodel import Objective
-from tilewright.errors import InputError
-from tilewright.matrix import Cell, Contender, Judge
-from tilewright.network import mapping_file
-from tilewright.report import Report
-from tilewright.workload import Workload
+from tilewright.errors import InputError, Reason
+from tilewright.plugin.costmodel import Objective
+from tilewright.run.network import mapping_file
+from tilewright.run.sweep import Cell, Contender, Judge
+from tilewright.schema.report import Report
+from tilewright.schema.workload import Workload
 
 FIGURES: dict[Objective, tuple[str, str]] = {
     "edp": ("edp", "EDP pJ x cycles"),

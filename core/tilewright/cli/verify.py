@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from tilewright.adapter import InputSet
-    from tilewright.comparison import Difference
-    from tilewright.report import Report
+    from tilewright.plugin.adapter import InputSet
+    from tilewright.run.differences import Difference
+    from tilewright.schema.report import Report
 
 JUDGE = "oracle"
 """The cost model that executes."""
@@ -55,8 +55,8 @@ def verify_command(
 def _execute(inputs: InputSet, options: dict[str, Any]) -> Report:
     """Raises NotConformableError if the problem is too large to execute."""
     from tilewright.errors import NotConformableError
-    from tilewright.plugin import CostModelSpec
-    from tilewright.registry import installed
+    from tilewright.plugin.registry import installed
+    from tilewright.plugin.specs import CostModelSpec
 
     assert inputs.problem is not None and inputs.architecture is not None and inputs.mapping is not None
     judge = installed().make(CostModelSpec, JUDGE, options)
@@ -68,12 +68,11 @@ def _execute(inputs: InputSet, options: dict[str, Any]) -> Report:
 
 def _others(inputs: InputSet, executed: Report) -> list[Judged]:
     """What all other installed cost models say; refusals and failures are reports too."""
-    from tilewright.cli.evaluate import price
-    from tilewright.conformability import Reason
-    from tilewright.errors import PluginError
-    from tilewright.plugin import CostModelSpec
-    from tilewright.registry import installed
-    from tilewright.report import Report
+    from tilewright.errors import PluginError, Reason
+    from tilewright.plugin.registry import installed
+    from tilewright.plugin.specs import CostModelSpec
+    from tilewright.run.evaluation import price
+    from tilewright.schema.report import Report
 
     assert inputs.problem is not None
     registry = installed()
@@ -94,7 +93,7 @@ def _others(inputs: InputSet, executed: Report) -> list[Judged]:
 
 
 def _judge(inputs: InputSet, executed: Report, report: Report, approximations: tuple[str, ...]) -> Judged:
-    from tilewright.comparison import compared, differences
+    from tilewright.run.differences import compared, differences
 
     assert inputs.problem is not None and inputs.architecture is not None and inputs.mapping is not None
     if not report.valid:
@@ -104,7 +103,7 @@ def _judge(inputs: InputSet, executed: Report, report: Report, approximations: t
 
 
 def _legality(inputs: InputSet) -> list[Any]:
-    from tilewright.legality import legality
+    from tilewright.mapspace.legality import legality
 
     assert inputs.problem is not None and inputs.architecture is not None and inputs.mapping is not None
     return list(legality(inputs.problem, inputs.architecture, inputs.mapping).reasons)

@@ -10,13 +10,13 @@ from functools import cache
 from importlib.resources import as_file, files
 from typing import TYPE_CHECKING, TypeVar
 
-from tilewright.document import FileModel, read_document, suggestion, validate
 from tilewright.errors import UnknownNameError
+from tilewright.schema.document import FileModel, read_document, suggestion, validate
 
 if TYPE_CHECKING:
-    from tilewright.architecture import Architecture
-    from tilewright.constraints import Constraints
-    from tilewright.workload import Workload
+    from tilewright.schema.architecture import Architecture
+    from tilewright.schema.constraints import Constraints
+    from tilewright.schema.workload import Workload
 
 M = TypeVar("M", bound=FileModel)
 
@@ -46,7 +46,7 @@ def workloads() -> dict[str, str]:
 @cache
 def architecture(name: str) -> Architecture:
     """Raises UnknownNameError."""
-    from tilewright.architecture import Architecture
+    from tilewright.schema.architecture import Architecture
 
     _known("architecture", name, names("architectures"))
     return _load(Architecture, "architectures", name)
@@ -55,7 +55,7 @@ def architecture(name: str) -> Architecture:
 @cache
 def workload(name: str) -> Workload:
     """A workload, or with `name/layer` one layer of it as a workload of its own. Raises UnknownNameError."""
-    from tilewright.workload import Workload
+    from tilewright.schema.workload import Workload
 
     name, _, layer_name = name.partition("/")
     _known("workload", name, names("workloads"))
@@ -93,7 +93,7 @@ def constraints(architecture_name: str, name: str) -> Constraints:
 
 @cache
 def _constraints(name: str) -> Constraints:
-    from tilewright.constraints import Constraints
+    from tilewright.schema.constraints import Constraints
 
     return _load(Constraints, "constraints", name)
 

@@ -6,9 +6,9 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from tilewright.adapter import Adapter, InputSet
 from tilewright.errors import NotConformableError, TilewrightError
-from tilewright.plugin import AdapterSpec
+from tilewright.plugin.adapter import Adapter, InputSet
+from tilewright.plugin.specs import AdapterSpec
 from tilewright.testing.kit import CheckFailure, Subject, check, require
 
 PARTS = ("problem", "architecture", "mapping", "constraints")

@@ -11,12 +11,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from tilewright.adapter import Adapter
-from tilewright.costmodel import CostModel
-from tilewright.frontend import Frontend
-from tilewright.mapper import Mapper
-from tilewright.plugin import AdapterSpec, CostModelSpec, FrontendSpec, MapperSpec, PluginSpec
-from tilewright.registry import check_options
+from tilewright.plugin.adapter import Adapter
+from tilewright.plugin.costmodel import CostModel
+from tilewright.plugin.frontend import Frontend
+from tilewright.plugin.mapper import Mapper
+from tilewright.plugin.registry import check_options
+from tilewright.plugin.specs import AdapterSpec, CostModelSpec, FrontendSpec, MapperSpec, PluginSpec
 from tilewright.testing.kit import Subject, check, require
 
 HEAVY = frozenset(

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from tilewright.batch import MappingBatch
-from tilewright.costmodel import Bounder, Costs, Evaluator
 from tilewright.errors import NotConformableError
-from tilewright.plugin import CostModelSpec
+from tilewright.mapspace.batch import MappingBatch
+from tilewright.plugin.costmodel import Bounder, Costs, Evaluator
+from tilewright.plugin.specs import CostModelSpec
 from tilewright.testing.corpus import Sample, content, cramped
 from tilewright.testing.kit import CheckFailure, Subject, check, require
 

@@ -6,10 +6,10 @@ import tempfile
 from pathlib import Path
 
 from tilewright.errors import TilewrightError
-from tilewright.frontend import Frontend
-from tilewright.plugin import FrontendSpec
+from tilewright.plugin.frontend import Frontend
+from tilewright.plugin.specs import FrontendSpec
+from tilewright.schema.workload import Workload
 from tilewright.testing.kit import CheckFailure, Subject, check, require
-from tilewright.workload import Workload
 
 ODD_SOURCES = ("", " ", "?", "\0", "no/such/file.odd", "x" * 10_000, "\N{SNOWMAN}", "[", "a=b", "../..")
 """What a person may type by mistake."""

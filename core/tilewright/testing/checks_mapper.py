@@ -9,14 +9,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewright.batch import MappingBatch
-from tilewright.costmodel import Costs
 from tilewright.errors import NotConformableError, SpaceTooLargeError
-from tilewright.legality import legality
-from tilewright.mapper import Budget, Mapper, Proposals, Run, Task
-from tilewright.mapping import Mapping
-from tilewright.plugin import MapperSpec
-from tilewright.search import Result, search
+from tilewright.mapspace.batch import MappingBatch
+from tilewright.mapspace.legality import legality
+from tilewright.plugin.costmodel import Costs
+from tilewright.plugin.mapper import Budget, Mapper, Proposals, Run, Task
+from tilewright.plugin.result import Result
+from tilewright.plugin.specs import MapperSpec
+from tilewright.run.search import search
+from tilewright.schema.mapping import Mapping
 from tilewright.testing.corpus import Sample, content
 from tilewright.testing.kit import CheckFailure, Subject, check, require
 from tilewright.testing.reference import PlainEvaluator, PlainModel

@@ -7,11 +7,11 @@ from functools import cached_property
 
 import numpy as np
 
-from tilewright.architecture import Architecture
-from tilewright.batch import MappingBatch
-from tilewright.constraints import KeepRule, Variant
-from tilewright.mapspace import MapSpace
-from tilewright.problem import Problem
+from tilewright.mapspace.batch import MappingBatch
+from tilewright.mapspace.space import MapSpace
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.constraints import KeepRule, Variant
+from tilewright.schema.problem import Problem
 
 _PROBLEMS = {
     "gemm": """

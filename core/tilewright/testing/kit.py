@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from tilewright.plugin import KINDS, FrontendSpec, MapperSpec, PluginSpec
-from tilewright.registry import Registration, Registry
+from tilewright.plugin.registry import Registration, Registry
+from tilewright.plugin.specs import KINDS, FrontendSpec, MapperSpec, PluginSpec
 from tilewright.testing.corpus import SAMPLES, Sample
 
 

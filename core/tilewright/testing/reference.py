@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.architecture import Architecture
-from tilewright.batch import Floats, Ints, MappingBatch
-from tilewright.costmodel import BatchEvaluator, Costs
-from tilewright.legality import legal, legality
-from tilewright.mapping import Mapping
-from tilewright.problem import Problem, Tensor
-from tilewright.report import Report
+from tilewright.mapspace.batch import Floats, Ints, MappingBatch
+from tilewright.mapspace.legality import legal, legality
+from tilewright.plugin.costmodel import BatchEvaluator, Costs
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem, Tensor
+from tilewright.schema.report import Report
 
 
 class PlainModel:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from tilewright.document import suggestion
 from tilewright.errors import InputError, PluginError, UnknownPluginError
-from tilewright.plugin import PluginSpec
-from tilewright.registry import GROUP, Registration, Registry, discover
+from tilewright.plugin.registry import GROUP, Registration, Registry, discover
+from tilewright.plugin.specs import PluginSpec
+from tilewright.schema.document import suggestion
 from tilewright.testing import checks_adapter, checks_any, checks_costmodel, checks_frontend, checks_mapper
 from tilewright.testing.kit import CHECKS, Check, CheckFailure, Subject
 

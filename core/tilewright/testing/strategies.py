@@ -6,10 +6,10 @@ import math
 
 from hypothesis import strategies as st
 
-from tilewright.architecture import Architecture, Cluster, Compute, Fanout, Memory, Network
-from tilewright.frozen import FrozenDict
-from tilewright.mapping import Entry, Mapping
-from tilewright.problem import Problem, Rank, Role, Tensor
+from tilewright.schema.architecture import Architecture, Cluster, Compute, Fanout, Memory, Network
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.mapping import Entry, Mapping
+from tilewright.schema.problem import Problem, Rank, Role, Tensor
 
 SIZES = (1, 2, 3, 4, 5, 6, 8, 9, 12)
 _LETTERS = "ABCDEFG"

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tilewright.conformability import Capabilities
-from tilewright.hookspecs import hookimpl
-from tilewright.plugin import CostModelSpec
+from tilewright.plugin.hooks import hookimpl
+from tilewright.plugin.specs import CostModelSpec
+from tilewright.schema.capabilities import Capabilities
 
 if TYPE_CHECKING:
-    from tilewright.costmodel import CostModel
+    from tilewright.plugin.costmodel import CostModel
 
 
 class TimeloopOptions(BaseModel):

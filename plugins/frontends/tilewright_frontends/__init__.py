@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tilewright.hookspecs import hookimpl
-from tilewright.plugin import FrontendSpec
+from tilewright.plugin.hooks import hookimpl
+from tilewright.plugin.specs import FrontendSpec
 
 if TYPE_CHECKING:
-    from tilewright.frontend import Frontend
+    from tilewright.plugin.frontend import Frontend
 
 NETWORKS = {
     "resnet50": "ResNet-50, 224x224",

@@ -13,12 +13,12 @@ import re
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from tilewright.document import suggestion
 from tilewright.errors import InputError, Location
-from tilewright.frozen import FrozenDict
-from tilewright.problem import Problem, Rank, Role, Tensor
-from tilewright.structure import recognise
-from tilewright.workload import Workload
+from tilewright.schema.document import suggestion
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.problem import Problem, Rank, Role, Tensor
+from tilewright.schema.structure import recognise
+from tilewright.schema.workload import Workload
 
 NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 MAX_SIZE = 2**40

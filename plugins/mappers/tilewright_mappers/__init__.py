@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
-from tilewright.hookspecs import hookimpl
-from tilewright.plugin import MapperSpec
+from tilewright.plugin.hooks import hookimpl
+from tilewright.plugin.specs import MapperSpec
 
 if TYPE_CHECKING:
-    from tilewright.mapper import Mapper
+    from tilewright.plugin.mapper import Mapper
 
 
 class RandomOptions(BaseModel):

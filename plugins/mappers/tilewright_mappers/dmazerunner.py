@@ -6,12 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewright.batch import Ints
-from tilewright.conformability import Reason
-from tilewright.errors import NotConformableError
-from tilewright.mapper import Proposals, Run, Task
-from tilewright.problem import Problem
-from tilewright.spreading import (
+from tilewright.errors import NotConformableError, Reason
+from tilewright.mapspace.batch import Ints
+from tilewright.mapspace.constructive.placement import (
     Spreading,
     reuse_orders,
     slots_by_cluster,
@@ -19,6 +16,8 @@ from tilewright.spreading import (
     used,
     with_orders,
 )
+from tilewright.plugin.mapper import Proposals, Run, Task
+from tilewright.schema.problem import Problem
 
 PASSES = 8
 """So many passes in a row without a candidate, and it gives up."""

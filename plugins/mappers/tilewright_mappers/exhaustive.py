@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilewright.errors import SpaceTooLargeError
-from tilewright.mapper import Proposals, Run, Task
+from tilewright.plugin.mapper import Proposals, Run, Task
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from typing import Literal
 
 import numpy as np
 
-from tilewright.batch import Floats, Ints, MappingBatch
-from tilewright.costmodel import Costs
-from tilewright.looporders import distinct_reuse_orders
-from tilewright.mapper import Proposals, Run, Task
-from tilewright.spreading import Spreading, temporal_slots, used
+from tilewright.mapspace.batch import Floats, Ints, MappingBatch
+from tilewright.mapspace.constructive.placement import Spreading, temporal_slots, used
+from tilewright.mapspace.looporders import distinct_reuse_orders
+from tilewright.plugin.costmodel import Costs
+from tilewright.plugin.mapper import Proposals, Run, Task
 
 Guide = Literal["over_utilization", "plain"]
 BETTER = 1 - 1e-9

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.batch import Bools, Floats, Ints, MappingBatch
-from tilewright.counting import prime_powers
-from tilewright.mapper import Proposals, Run, Task
-from tilewright.mapspace import MapSpace
-from tilewright.spreading import Spreading, spatial_slots, temporal_slots
+from tilewright.mapspace.batch import Bools, Floats, Ints, MappingBatch
+from tilewright.mapspace.constructive.placement import Spreading, spatial_slots, temporal_slots
+from tilewright.mapspace.counting import prime_powers
+from tilewright.mapspace.space import MapSpace
+from tilewright.plugin.mapper import Proposals, Run, Task
 
 REPAIRS = 8
 """Factors moved outwards, at most, to make a child fit."""

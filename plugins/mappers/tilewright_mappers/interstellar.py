@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewright.batch import Ints
-from tilewright.mapper import Proposals, Run, Task
-from tilewright.problem import Problem
-from tilewright.spreading import Spreading, reuse_orders, temporal_slots, used, with_orders
-from tilewright.structure import recognise
+from tilewright.mapspace.batch import Ints
+from tilewright.mapspace.constructive.placement import Spreading, reuse_orders, temporal_slots, used, with_orders
+from tilewright.plugin.mapper import Proposals, Run, Task
+from tilewright.schema.problem import Problem
+from tilewright.schema.structure import recognise
 
 PRESET = {"conv": "CK", "conv_transpose": "CK", "gemm": "KM"}
 """The letters of a structure that its input and output channels have."""

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewright.batch import Floats, Ints, MappingBatch, Positions
-from tilewright.counting import prime_powers
-from tilewright.mapper import Proposals, Run, Task
-from tilewright.mapspace import MapSpace
-from tilewright.spreading import Spreading, reuse_orders, spatial_slots, temporal_slots
+from tilewright.mapspace.batch import Floats, Ints, MappingBatch, Positions
+from tilewright.mapspace.constructive.placement import Spreading, reuse_orders, spatial_slots, temporal_slots
+from tilewright.mapspace.counting import prime_powers
+from tilewright.mapspace.space import MapSpace
+from tilewright.plugin.mapper import Proposals, Run, Task
 from tilewright_mappers.marvel import words_moved
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewright.batch import Bools, Ints, MappingBatch
-from tilewright.counting import prime_powers
-from tilewright.mapper import Proposals, Run, Task
-from tilewright.spreading import Spreading, temporal_slots
+from tilewright.mapspace.batch import Bools, Ints, MappingBatch
+from tilewright.mapspace.constructive.placement import Spreading, temporal_slots
+from tilewright.mapspace.counting import prime_powers
+from tilewright.plugin.mapper import Proposals, Run, Task
 
 Factor = tuple[int, int]
 """(dimension, trips)"""

@@ -6,10 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tilewright.batch import Floats, Ints, Positions
-from tilewright.mapper import Proposals, Run, Task
-from tilewright.problem import Problem
-from tilewright.spreading import (
+from tilewright.mapspace.batch import Floats, Ints, Positions
+from tilewright.mapspace.constructive.placement import (
     Spreading,
     reuse_orders,
     slots_by_cluster,
@@ -17,6 +15,8 @@ from tilewright.spreading import (
     used,
     with_orders,
 )
+from tilewright.plugin.mapper import Proposals, Run, Task
+from tilewright.schema.problem import Problem
 
 PASSES = 2
 """So many passes in a row without a candidate, and the threshold is halved."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tilewright.mapper import Proposals, Run, Task
+from tilewright.plugin.mapper import Proposals, Run, Task
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewright.batch import Ints
-from tilewright.mapper import Proposals, Run, Task
-from tilewright.spreading import Spreading
+from tilewright.mapspace.batch import Ints
+from tilewright.mapspace.constructive.placement import Spreading
+from tilewright.plugin.mapper import Proposals, Run, Task
 from tilewright_mappers.loma import allocate, loop_factors
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewright.mapper import Proposals, Run, Task
+from tilewright.plugin.mapper import Proposals, Run, Task
 from tilewright_mappers.timeloop_random import StopRules
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewright.batch import Floats
-from tilewright.mapper import Proposals, Run, Task
+from tilewright.mapspace.batch import Floats
+from tilewright.plugin.mapper import Proposals, Run, Task
 
 SMALLEST = 16
 """No batch is smaller, so that the rules may be met up to so many mappings late."""

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from command import Command
 
-from tilewright.costmodel import ScalarEvaluator
-from tilewright.mapper import Run, Task
-from tilewright.mapping import Mapping
-from tilewright.plugin import CostModelSpec, MapperSpec
-from tilewright.registry import Registry, installed
-from tilewright.report import Report
+from tilewright.plugin.costmodel import ScalarEvaluator
+from tilewright.plugin.mapper import Run, Task
+from tilewright.plugin.registry import Registry, installed
+from tilewright.plugin.specs import CostModelSpec, MapperSpec
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.report import Report
 
 LAYERS = """
 kind: workload

@@ -6,15 +6,14 @@ from pathlib import Path
 import pytest
 from command import Command
 
-from tilewright.adapter import InputSet
-from tilewright.conformability import Reason, Verdict
-from tilewright.conversion import CORE, convert
-from tilewright.document import read_text
-from tilewright.errors import InputError, NotConformableError, PluginError
-from tilewright.losses import SIMPLIFICATIONS, simplified
-from tilewright.plugin import AdapterSpec
-from tilewright.problem import Problem
-from tilewright.registry import Registry
+from tilewright.convert.conversion import CORE, convert
+from tilewright.convert.dropped import SIMPLIFICATIONS, simplified
+from tilewright.errors import InputError, NotConformableError, PluginError, Reason, Verdict
+from tilewright.plugin.adapter import InputSet
+from tilewright.plugin.registry import Registry
+from tilewright.plugin.specs import AdapterSpec
+from tilewright.schema.document import read_text
+from tilewright.schema.problem import Problem
 from tilewright_adapters.native import NativeAdapter
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

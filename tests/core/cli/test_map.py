@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from command import INTERRUPTIBLE, Command
 
-from tilewright.mapped import MappedProblem
+from tilewright.schema.mapped import MappedProblem
 
 GEMM = "nk,km->nm; n=8 k=12 m=6"
 

@@ -14,10 +14,10 @@ from command import INTERRUPTIBLE, Command
 
 from tilewright import library
 from tilewright.cli.mapping import ObjectiveName, method_of
-from tilewright.mapper import Budget
-from tilewright.network import map_workload
-from tilewright.search import Progress
-from tilewright.workload import DistinctProblem
+from tilewright.plugin.mapper import Budget
+from tilewright.plugin.result import Progress
+from tilewright.run.network import map_workload
+from tilewright.schema.workload import DistinctProblem
 
 WORDS = ("map", "union_dnn_layers", "--arch", "eyeriss", "--evaluations", 800, "--json")
 

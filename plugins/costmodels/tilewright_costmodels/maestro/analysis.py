@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tilewright.conformability import Reason
-from tilewright.directives import FILTER, INPUT, OUTPUT, DirectiveHardware, DirectiveLayer
-from tilewright.errors import NotConformableError
+from tilewright.errors import NotConformableError, Reason
+from tilewright.notations.directives import FILTER, INPUT, OUTPUT, DirectiveHardware, DirectiveLayer
 from tilewright_costmodels.maestro.levels import Level
 from tilewright_costmodels.maestro.phases import Phase, phases_of
 from tilewright_costmodels.maestro.traffic import PhaseTraffic

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tilewright.architecture import Architecture, Memory
-from tilewright.batch import Bools, Floats, Ints, MappingBatch
-from tilewright.costmodel import Costs
-from tilewright.directives import FILTER, INPUT, OUTPUT, WINDOWS, DirectiveLayer
-from tilewright.directives.plan import Plan
-from tilewright.directives.roles import Roles
-from tilewright.legality import legal
-from tilewright.problem import Problem
+from tilewright.mapspace.batch import Bools, Floats, Ints, MappingBatch
+from tilewright.mapspace.legality import legal
+from tilewright.notations.directives import FILTER, INPUT, OUTPUT, WINDOWS, DirectiveLayer
+from tilewright.notations.directives.plan import Plan
+from tilewright.notations.directives.roles import Roles
+from tilewright.plugin.costmodel import Costs
+from tilewright.schema.architecture import Architecture, Memory
+from tilewright.schema.problem import Problem
 from tilewright_costmodels.maestro.figures import words_held
 from tilewright_costmodels.maestro.nests import NOWHERE, Nest, Nests
 from tilewright_costmodels.maestro.recursion import Recursion, Sums, Wires

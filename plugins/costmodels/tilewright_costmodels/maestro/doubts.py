@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from tilewright.conformability import Reason
-from tilewright.directives import OUTPUT
+from tilewright.errors import Reason
+from tilewright.notations.directives import OUTPUT
 from tilewright_costmodels.maestro.figures import Figures
 from tilewright_costmodels.maestro.operation import words_needed
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tilewright.architecture import Architecture, Cluster, Memory
-from tilewright.batch import MappingBatch
-from tilewright.conformability import Reason
-from tilewright.costmodel import BatchEvaluator, Costs
-from tilewright.directives.plan import plan_of
-from tilewright.directives.roles import roles_of
-from tilewright.directives.translation import directives_of
-from tilewright.errors import NotConformableError
-from tilewright.frozen import FrozenDict
-from tilewright.legality import legality
-from tilewright.mapping import Mapping
-from tilewright.problem import Problem, Tensor
-from tilewright.report import LevelReport, Report, TensorCounts
+from tilewright.errors import NotConformableError, Reason
+from tilewright.mapspace.batch import MappingBatch
+from tilewright.mapspace.legality import legality
+from tilewright.notations.directives.plan import plan_of
+from tilewright.notations.directives.roles import roles_of
+from tilewright.notations.directives.translation import directives_of
+from tilewright.plugin.costmodel import BatchEvaluator, Costs
+from tilewright.schema.architecture import Architecture, Cluster, Memory
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem, Tensor
+from tilewright.schema.report import LevelReport, Report, TensorCounts
 from tilewright_costmodels.maestro.arrays import ArrayPricer, largest_count
 from tilewright_costmodels.maestro.doubts import doubts, shortages
 from tilewright_costmodels.maestro.figures import Figures, figures_of

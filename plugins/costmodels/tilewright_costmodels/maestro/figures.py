@@ -6,10 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.conformability import Reason
-from tilewright.directives import FILTER, INPUT, OUTPUT, WINDOWS, DirectiveHardware, DirectiveLayer
-from tilewright.directives.tiles import L1_ENERGY, L2_ENERGY, NJ_PER_MAC
-from tilewright.errors import NotConformableError
+from tilewright.errors import NotConformableError, Reason
+from tilewright.notations.directives import FILTER, INPUT, OUTPUT, WINDOWS, DirectiveHardware, DirectiveLayer
+from tilewright.notations.directives.tiles import L1_ENERGY, L2_ENERGY, NJ_PER_MAC
 from tilewright_costmodels.maestro.analysis import Analysis, Analyst, Step
 from tilewright_costmodels.maestro.levels import Level, levels_of
 

@@ -13,8 +13,8 @@ from functools import cached_property
 
 import numpy as np
 
-from tilewright.batch import Bools, Ints
-from tilewright.directives import OUTPUT
+from tilewright.mapspace.batch import Bools, Ints
+from tilewright.notations.directives import OUTPUT
 from tilewright_costmodels.maestro.stages import Stage, States, product, some
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from tilewright.directives import WINDOWS, DirectiveHardware, DirectiveLayer, Map
-from tilewright.directives.completion import CompleteLevel, complete
+from tilewright.notations.directives import WINDOWS, DirectiveHardware, DirectiveLayer, Map
+from tilewright.notations.directives.completion import CompleteLevel, complete
 
 
 @dataclass(frozen=True)

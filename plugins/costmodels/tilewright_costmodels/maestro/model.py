@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tilewright.architecture import Architecture
-from tilewright.directives import DirectiveProgram
 from tilewright.errors import NotConformableError
-from tilewright.problem import Problem
-from tilewright.report import Report
+from tilewright.notations.directives import DirectiveProgram
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.problem import Problem
+from tilewright.schema.report import Report
 from tilewright_costmodels.maestro.evaluator import MaestroEvaluator
 from tilewright_costmodels.maestro.figures import figures_of
 from tilewright_costmodels.maestro.report import report_of

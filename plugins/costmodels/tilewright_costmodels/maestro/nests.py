@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.batch import Bools, Ints, MappingBatch
-from tilewright.directives import DirectiveLayer, Map
-from tilewright.directives.completion import filled, inherited
-from tilewright.directives.plan import Plan
-from tilewright.directives.roles import Roles
-from tilewright.directives.shape import LevelShape, NestLoop, shape_of
-from tilewright.directives.translation import MAX_LEVELS
 from tilewright.errors import NotConformableError
+from tilewright.mapspace.batch import Bools, Ints, MappingBatch
+from tilewright.notations.directives import DirectiveLayer, Map
+from tilewright.notations.directives.completion import filled, inherited
+from tilewright.notations.directives.plan import Plan
+from tilewright.notations.directives.roles import Roles
+from tilewright.notations.directives.shape import LevelShape, NestLoop, shape_of
+from tilewright.notations.directives.translation import MAX_LEVELS
 
 NOWHERE = -1
 MOST_KINDS = 20_000

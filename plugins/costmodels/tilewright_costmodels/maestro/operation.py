@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tilewright.directives import INPUT, OUTPUT, WINDOWS, DirectiveLayer
+from tilewright.notations.directives import INPUT, OUTPUT, WINDOWS, DirectiveLayer
 
 
 def words_needed(layer: DirectiveLayer, tensor: str) -> int:

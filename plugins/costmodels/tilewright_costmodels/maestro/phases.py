@@ -6,9 +6,8 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from tilewright.conformability import Reason
-from tilewright.directives import Map
-from tilewright.errors import NotConformableError
+from tilewright.errors import NotConformableError, Reason
+from tilewright.notations.directives import Map
 from tilewright_costmodels.maestro.levels import Level, folds
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tilewright.batch import Bools, Ints
-from tilewright.directives import FILTER, INPUT, OUTPUT
+from tilewright.mapspace.batch import Bools, Ints
+from tilewright.notations.directives import FILTER, INPUT, OUTPUT
 from tilewright_costmodels.maestro.analysis import COUNTER_LIMIT, OPERANDS
 from tilewright_costmodels.maestro.groups import Group, edges_present
 from tilewright_costmodels.maestro.stages import Stage, states_of

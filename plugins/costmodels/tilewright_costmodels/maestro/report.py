@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.directives import OUTPUT
-from tilewright.directives.tiles import L1_ENERGY, L2_ENERGY, NJ_PER_MAC
-from tilewright.frozen import FrozenDict
-from tilewright.report import LevelReport, Report, TensorCounts
+from tilewright.notations.directives import OUTPUT
+from tilewright.notations.directives.tiles import L1_ENERGY, L2_ENERGY, NJ_PER_MAC
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.report import LevelReport, Report, TensorCounts
 from tilewright_costmodels.maestro.doubts import doubts, overflows, shortages
 from tilewright_costmodels.maestro.figures import Figures
 

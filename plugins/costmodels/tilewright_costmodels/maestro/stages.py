@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from tilewright.batch import Bools, Ints
+from tilewright.mapspace.batch import Bools, Ints
 
 Values = TypeVar("Values", Ints, Bools)
 

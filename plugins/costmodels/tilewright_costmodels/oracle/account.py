@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewright.architecture import Architecture, Cluster
-from tilewright.architecture import Memory as Hardware
-from tilewright.frozen import FrozenDict
-from tilewright.mapping import Mapping
-from tilewright.problem import Problem, Tensor
-from tilewright.report import Accesses, LevelReport, NetworkReport, Served, Spread, TensorCounts
+from tilewright.schema.architecture import Architecture, Cluster
+from tilewright.schema.architecture import Memory as Hardware
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem, Tensor
+from tilewright.schema.report import Accesses, LevelReport, NetworkReport, Served, Spread, TensorCounts
 from tilewright_costmodels.oracle.machine import Memory, execute
 from tilewright_costmodels.oracle.result import Words
 from tilewright_costmodels.oracle.trace import Ints, SplitLoop, Trace

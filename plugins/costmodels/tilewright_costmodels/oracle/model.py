@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.architecture import Architecture
-from tilewright.conformability import Reason
-from tilewright.costmodel import ScalarEvaluator
-from tilewright.errors import NotConformableError
-from tilewright.legality import legality
-from tilewright.mapping import Mapping
-from tilewright.problem import Problem
-from tilewright.report import Execution, Report
+from tilewright.errors import NotConformableError, Reason
+from tilewright.mapspace.legality import legality
+from tilewright.plugin.costmodel import ScalarEvaluator
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
+from tilewright.schema.report import Execution, Report
 from tilewright_costmodels.oracle.account import levels, run
 from tilewright_costmodels.oracle.result import Coverage, Outcome, Words, compute, coverage, inside
 from tilewright_costmodels.oracle.trace import Ints, TooManyOperationsError, Trace, trace

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.conformability import Reason
-from tilewright.problem import Problem, Tensor
+from tilewright.errors import Reason
+from tilewright.schema.problem import Problem, Tensor
 from tilewright_costmodels.oracle.trace import Ints, Trace
 
 

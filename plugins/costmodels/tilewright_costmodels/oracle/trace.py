@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.mapping import Mapping
-from tilewright.problem import Problem
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
 
 Ints = NDArray[np.int64]
 MOST = 2**62

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tilewright.architecture import Architecture, Memory
-from tilewright.frozen import FrozenDict
-from tilewright.mapping import Mapping
-from tilewright.problem import Problem, Tensor
-from tilewright.report import Delivery as DeliveryReport
-from tilewright.report import LevelReport, NetworkReport, TensorCounts
+from tilewright.schema.architecture import Architecture, Memory
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem, Tensor
+from tilewright.schema.report import Delivery as DeliveryReport
+from tilewright.schema.report import LevelReport, NetworkReport, TensorCounts
 from tilewright_costmodels.timeloop.nest import Level, Traffic, levels_of, traffic
 
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.architecture import Architecture, Cluster, Memory
-from tilewright.batch import Bools, Floats, MappingBatch
-from tilewright.costmodel import Costs
-from tilewright.problem import Problem
+from tilewright.mapspace.batch import Bools, Floats, MappingBatch
+from tilewright.plugin.costmodel import Costs
+from tilewright.schema.architecture import Architecture, Cluster, Memory
+from tilewright.schema.problem import Problem
 from tilewright_costmodels.timeloop.account import account
 from tilewright_costmodels.timeloop.array import Array, SpatialLoop
 from tilewright_costmodels.timeloop.moves import Flow, Indices, Moves, Nest

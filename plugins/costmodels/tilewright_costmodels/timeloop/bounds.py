@@ -11,9 +11,9 @@ import math
 
 import numpy as np
 
-from tilewright.architecture import Memory
-from tilewright.batch import Floats, MappingBatch
-from tilewright.costmodel import Costs
+from tilewright.mapspace.batch import Floats, MappingBatch
+from tilewright.plugin.costmodel import Costs
+from tilewright.schema.architecture import Memory
 from tilewright_costmodels.timeloop.arrays import CHUNK, ArrayPricer, Chunk, Moved, access_energy
 from tilewright_costmodels.timeloop.operand import LevelPlan, Operand, plan_levels
 
@@ -22,7 +22,7 @@ SURE = 1 - 1e-9
 
 
 def bound(pricer: ArrayPricer, batch: MappingBatch, entries: int) -> Costs:
-    """See `tilewright.costmodel.Bounder`; `entries` is less than the length of the skeleton."""
+    """See `tilewright.plugin.costmodel.Bounder`; `entries` is less than the length of the skeleton."""
     count = len(batch)
     valid = np.zeros(count, dtype=np.bool_)
     energy, cycles = np.full(count, np.inf), np.full(count, np.inf)

@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.architecture import Architecture
-from tilewright.batch import Floats, MappingBatch
-from tilewright.costmodel import Costs
-from tilewright.problem import Problem
-from tilewright.skeleton import Skeleton
+from tilewright.mapspace.batch import Floats, MappingBatch
+from tilewright.mapspace.skeleton import Skeleton
+from tilewright.plugin.costmodel import Costs
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.problem import Problem
 from tilewright_costmodels.timeloop.account import account
 from tilewright_costmodels.timeloop.arrays import wires_cost
 from tilewright_costmodels.timeloop.kernel import GROUPS, INVALID, OPEN, Plan, Scratch, Wires, Work, price_rows

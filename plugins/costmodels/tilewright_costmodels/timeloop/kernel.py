@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 from numba import njit
 
-from tilewright.batch import Bools, Floats, Ints, Positions
+from tilewright.mapspace.batch import Bools, Floats, Ints, Positions
 
 Function = TypeVar("Function", bound=Callable[..., object])
 

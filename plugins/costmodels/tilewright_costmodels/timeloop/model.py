@@ -8,15 +8,14 @@ from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal
 
-from tilewright.architecture import Architecture
-from tilewright.batch import MappingBatch
-from tilewright.conformability import Reason
-from tilewright.costmodel import BatchEvaluator, Costs
-from tilewright.errors import InputError, NotConformableError
-from tilewright.legality import legality
-from tilewright.mapping import Mapping
-from tilewright.problem import Problem
-from tilewright.report import Report
+from tilewright.errors import InputError, NotConformableError, Reason
+from tilewright.mapspace.batch import MappingBatch
+from tilewright.mapspace.legality import legality
+from tilewright.plugin.costmodel import BatchEvaluator, Costs
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
+from tilewright.schema.report import Report
 from tilewright_costmodels.timeloop.account import account
 from tilewright_costmodels.timeloop.arrays import ArrayPricer
 from tilewright_costmodels.timeloop.bounds import bound

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.batch import Bools, Floats
+from tilewright.mapspace.batch import Bools, Floats
 from tilewright_costmodels.timeloop.operand import Operand
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ import math
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass
 
-from tilewright.architecture import Architecture, Cluster
-from tilewright.mapping import Mapping
-from tilewright.problem import Problem, Tensor
+from tilewright.schema.architecture import Architecture, Cluster
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem, Tensor
 from tilewright_costmodels.timeloop.array import Array, SpatialLoop
 
 

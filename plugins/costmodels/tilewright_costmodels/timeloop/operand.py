@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewright.architecture import Architecture
-from tilewright.batch import Floats
-from tilewright.problem import Problem, Tensor
-from tilewright.skeleton import Skeleton
+from tilewright.mapspace.batch import Floats
+from tilewright.mapspace.skeleton import Skeleton
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.problem import Problem, Tensor
 
 
 @dataclass(frozen=True)

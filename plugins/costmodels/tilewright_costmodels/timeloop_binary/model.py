@@ -6,17 +6,17 @@ import functools
 import math
 from collections.abc import Iterator
 
-from tilewright.adapter import Adapter, InputSet
-from tilewright.architecture import Architecture
-from tilewright.conformability import Reason
-from tilewright.costmodel import ScalarEvaluator
-from tilewright.frozen import FrozenDict
-from tilewright.legality import legality
-from tilewright.mapping import Mapping
-from tilewright.plugin import AdapterSpec
-from tilewright.problem import Problem
-from tilewright.registry import installed
-from tilewright.report import LevelReport, NetworkReport, Report, TensorCounts
+from tilewright.errors import Reason
+from tilewright.mapspace.legality import legality
+from tilewright.plugin.adapter import Adapter, InputSet
+from tilewright.plugin.costmodel import ScalarEvaluator
+from tilewright.plugin.registry import installed
+from tilewright.plugin.specs import AdapterSpec
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
+from tilewright.schema.report import LevelReport, NetworkReport, Report, TensorCounts
 from tilewright_costmodels.timeloop_binary.program import Ended, run
 from tilewright_costmodels.timeloop_binary.stats import Section, Stats, Unreadable, count, energy, number, read_stats
 

@@ -7,16 +7,15 @@ import json
 import math
 from typing import Any
 
-from tilewright.architecture import Architecture
-from tilewright.conformability import Reason
-from tilewright.costmodel import ScalarEvaluator
-from tilewright.errors import NotConformableError
-from tilewright.frozen import FrozenDict
-from tilewright.layers import Held, held, operands, unsaid, unsuited
-from tilewright.legality import legality
-from tilewright.mapping import Mapping
-from tilewright.problem import Problem
-from tilewright.report import LevelReport, Report, TensorCounts
+from tilewright.errors import NotConformableError, Reason
+from tilewright.mapspace.legality import legality
+from tilewright.notations.operand_loops import Held, held, operands, unsaid, unsuited
+from tilewright.plugin.costmodel import ScalarEvaluator
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
+from tilewright.schema.report import LevelReport, Report, TensorCounts
 from tilewright_costmodels.zigzag.process import NoAnswer, process
 from tilewright_costmodels.zigzag.request import request
 

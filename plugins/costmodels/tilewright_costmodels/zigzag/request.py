@@ -6,10 +6,10 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from tilewright.architecture import Architecture, Memory
-from tilewright.layers import MEMORY_OPERANDS, OPERANDS, UNIT, Held, equation, held
-from tilewright.mapping import Mapping
-from tilewright.problem import Problem
+from tilewright.notations.operand_loops import MEMORY_OPERANDS, OPERANDS, UNIT, Held, equation, held
+from tilewright.schema.architecture import Architecture, Memory
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
 
 _FINEST = 10**6
 """Words are counted as so many bits at most, to make whole bits per cycle of a fraction of a word."""

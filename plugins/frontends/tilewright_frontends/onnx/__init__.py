@@ -15,10 +15,10 @@ from pathlib import Path
 from onnx import NodeProto
 
 from tilewright.errors import InputError
-from tilewright.workload import Layer, Unmapped, Workload
-from tilewright_frontends.onnx.graph import Graph, load_graph, values_read
+from tilewright.schema.workload import Layer, Unmapped, Workload
+from tilewright_frontends.onnx.graph import Graph, Unsupported, load_graph, values_read
 from tilewright_frontends.onnx.operators import BUILDERS
-from tilewright_frontends.onnx.unmapped import Unsupported, explain, operator_of
+from tilewright_frontends.onnx.unmapped import explain, operator_of
 
 FILES = {
     "resnet50": "light_resnet50.onnx",

@@ -14,15 +14,18 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 from onnx.inliner import inline_local_functions
 from onnx.shape_inference import infer_shapes
 
-from tilewright.document import suggestion
 from tilewright.errors import InputError
-from tilewright_frontends.onnx.unmapped import Unsupported
+from tilewright.schema.document import suggestion
 
 Shape = tuple[int, ...]
 OpenShape = tuple[int | str | None, ...]
 """A size, a name, or nothing known, per dimension."""
 
 FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
+
+
+class Unsupported(Exception):
+    """A mapped operator in a form that has no affine loop nest; the message is the reason."""
 
 
 @dataclass(frozen=True)

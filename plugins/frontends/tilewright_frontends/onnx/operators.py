@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 
 from onnx import NodeProto
 
-from tilewright.frozen import FrozenDict
-from tilewright.problem import Problem, Rank, Role, Tensor
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.problem import Problem, Rank, Role, Tensor
 from tilewright_frontends.einsum import operation_of
-from tilewright_frontends.onnx.graph import Graph, Shape
-from tilewright_frontends.onnx.unmapped import Unsupported, attributes_of
+from tilewright_frontends.onnx.graph import Graph, Shape, Unsupported
+from tilewright_frontends.onnx.unmapped import attributes_of
 
 AXES = {1: ("P",), 2: ("P", "Q"), 3: ("O", "P", "Q")}
 OFFSETS = {1: ("R",), 2: ("R", "S"), 3: ("T", "R", "S")}

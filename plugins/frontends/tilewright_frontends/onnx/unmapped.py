@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onnx import AttributeProto, NodeProto, helper
 
-if TYPE_CHECKING:
-    from tilewright_frontends.onnx.graph import Graph
+from tilewright_frontends.onnx.graph import Graph
 
 PLUMBING = frozenset(
     "Constant ConstantOfShape Identity Shape Size Reshape Flatten Squeeze Unsqueeze Transpose Concat Split Slice Gather "
@@ -50,10 +49,6 @@ WORK: dict[str, int] = dict.fromkeys(
     "GroupNormalization": 6,
 }
 """Scalar operations per element of the result, roughly."""
-
-
-class Unsupported(Exception):
-    """A mapped operator in a form that has no affine loop nest; the message is the reason."""
 
 
 def operator_of(node: NodeProto) -> str:

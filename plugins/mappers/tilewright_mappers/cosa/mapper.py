@@ -8,11 +8,11 @@ from typing import Literal
 
 import numpy as np
 
-from tilewright.batch import Bools, Floats, MappingBatch
-from tilewright.costmodel import Costs
-from tilewright.looporders import distinct_reuse_orders
-from tilewright.mapper import Proposals, Run, Task
-from tilewright.spreading import Spreading, temporal_slots, with_orders
+from tilewright.mapspace.batch import Bools, Floats, MappingBatch
+from tilewright.mapspace.constructive.placement import Spreading, temporal_slots, with_orders
+from tilewright.mapspace.looporders import distinct_reuse_orders
+from tilewright.plugin.costmodel import Costs
+from tilewright.plugin.mapper import Proposals, Run, Task
 from tilewright_mappers.cosa.objectives import Shares, least_energy_pj, published
 from tilewright_mappers.cosa.program import Limits, Linear, Program
 from tilewright_mappers.cosa.tiling import Tiling

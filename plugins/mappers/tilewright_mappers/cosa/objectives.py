@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tilewright.batch import Floats
-from tilewright.costmodel import Objective
-from tilewright.mapspace import MapSpace
-from tilewright.spreading import spatial_slots, temporal_slots
+from tilewright.mapspace.batch import Floats
+from tilewright.mapspace.constructive.placement import spatial_slots, temporal_slots
+from tilewright.mapspace.space import MapSpace
+from tilewright.plugin.costmodel import Objective
 from tilewright_mappers.cosa.program import Linear, Program, total
 from tilewright_mappers.cosa.tiling import Tiling
 from tilewright_mappers.cosa.traffic import Move, Traffic

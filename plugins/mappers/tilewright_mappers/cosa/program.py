@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.batch import Floats
+from tilewright.mapspace.batch import Floats
 
 INFINITE = float("inf")
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tilewright.batch import Bools, Floats, Ints, MappingBatch
-from tilewright.counting import divisors, prime_powers
-from tilewright.mapspace import MapSpace
-from tilewright.problem import Rank
+from tilewright.mapspace.batch import Bools, Floats, Ints, MappingBatch
+from tilewright.mapspace.counting import divisors, prime_powers
+from tilewright.mapspace.space import MapSpace
+from tilewright.schema.problem import Rank
 from tilewright_mappers.cosa.program import Linear, Program, total
 
 SHAPES = 256

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tilewright.architecture import Memory
-from tilewright.batch import Floats, Positions
-from tilewright.looporders import distinct_reuse_orders
-from tilewright.spreading import spatial_slots, temporal_slots
+from tilewright.mapspace.batch import Floats, Positions
+from tilewright.mapspace.constructive.placement import spatial_slots, temporal_slots
+from tilewright.mapspace.looporders import distinct_reuse_orders
+from tilewright.schema.architecture import Memory
 from tilewright_mappers.cosa.program import Linear, total
 from tilewright_mappers.cosa.tiling import SLACK, Tiling
 

@@ -8,11 +8,11 @@ from typing import Literal
 
 import numpy as np
 
-from tilewright.batch import Bools, Floats, Ints, MappingBatch
-from tilewright.costmodel import Costs
-from tilewright.mapper import Run, Task
-from tilewright.neighbours import Moves
-from tilewright.spreading import used
+from tilewright.mapspace.batch import Bools, Floats, Ints, MappingBatch
+from tilewright.mapspace.constructive.placement import used
+from tilewright.mapspace.moves import Moves
+from tilewright.plugin.costmodel import Costs
+from tilewright.plugin.mapper import Run, Task
 from tilewright_mappers.quickflow.orders import OneShot
 
 Guide = Literal["over_utilization", "plain"]
@@ -103,11 +103,11 @@ class Beam:
         numbers = np.random.default_rng(0).integers(1, 2**62, int(np.prod(shape)) + self.space.keeps[0].size)
         self.hashing = numbers.astype(np.uint64) * np.uint64(2) + np.uint64(1)
         self.seen: set[int] = set()
-        self.moves = Moves.of(self.space)
+        self.moves = Moves.of(self.space.problem.sizes, self.space.slots)
 
     def optimise(self, start: States, rules: Round) -> Search:
         """From the best of some states to the best that a round finds."""
-        self.moves, self.seen = Moves.of(self.space, rules.slots, rules.powers), set()
+        self.moves, self.seen = Moves.of(self.space.problem.sizes, self.space.slots, rules.slots, rules.powers), set()
         best = start.best(1)
         self._unseen(best.trips, best.keep)
         while not self.run.exhausted:
@@ -124,7 +124,7 @@ class Beam:
 
     def descend(self, start: States, rules: Round) -> Search:
         """Every state moves to its best neighbour, side by side, as long as that is better; where all of them end."""
-        self.moves, self.seen = Moves.of(self.space, rules.slots, rules.powers), set()
+        self.moves, self.seen = Moves.of(self.space.problem.sizes, self.space.slots, rules.slots, rules.powers), set()
         going, ended = start.best(len(start)), [start.take(slice(0, 0))]
         while len(going) and not self.run.exhausted:
             reached = (yield from self._hop(going)).best_of_each()

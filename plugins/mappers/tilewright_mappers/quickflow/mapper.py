@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tilewright.batch import Ints
-from tilewright.mapper import Proposals, Run, Task
-from tilewright.mapspace import MapSpace
-from tilewright.spreading import Spreading, spatial_slots, temporal_slots
+from tilewright.mapspace.batch import Ints
+from tilewright.mapspace.constructive.placement import Spreading, spatial_slots, temporal_slots
+from tilewright.mapspace.space import MapSpace
+from tilewright.plugin.mapper import Proposals, Run, Task
 from tilewright_mappers.quickflow.beam import Beam, Guide, Round, Search, States, prices
 from tilewright_mappers.quickflow.orders import OneShot
 

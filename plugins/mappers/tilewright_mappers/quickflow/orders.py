@@ -9,9 +9,9 @@ from functools import cached_property
 
 import numpy as np
 
-from tilewright.batch import Bools, Floats, Ints, Positions
-from tilewright.mapspace import MapSpace
-from tilewright.problem import Problem
+from tilewright.mapspace.batch import Bools, Floats, Ints, Positions
+from tilewright.mapspace.space import MapSpace
+from tilewright.schema.problem import Problem
 
 Reuse = tuple[frozenset[int], int | None]
 """What a tensor has of an order: the innermost dimensions over which it stays, and the one over which it then slides."""

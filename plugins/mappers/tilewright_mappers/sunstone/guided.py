@@ -6,11 +6,11 @@ from collections.abc import Generator, Iterator, Sequence
 
 import numpy as np
 
-from tilewright.batch import Bools, Floats, Ints, MappingBatch, Positions
-from tilewright.costmodel import Costs
-from tilewright.mapper import Run, Task
-from tilewright.spreading import Spreading
-from tilewright.tiling import leaves
+from tilewright.mapspace.batch import Bools, Floats, Ints, MappingBatch, Positions
+from tilewright.mapspace.constructive.placement import Spreading
+from tilewright.mapspace.constructive.tiling import leaves
+from tilewright.plugin.costmodel import Costs
+from tilewright.plugin.mapper import Run, Task
 from tilewright_mappers.sunstone.levels import Step
 from tilewright_mappers.sunstone.moves import exchanged, rekept, reordered, shifted
 from tilewright_mappers.sunstone.points import Points, Pool, priced

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from tilewright.mapspace import MapSpace
+from tilewright.mapspace.space import MapSpace
 
 Inter = Literal["bottom_up", "top_down"]
 Intra = Literal["unrolling_tiling_ordering", "tiling_unrolling_ordering", "ordering_tiling_unrolling"]

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from tilewright.mapper import Proposals, Run, Task
-from tilewright.mapspace import MapSpace
-from tilewright.spreading import keep_choices
+from tilewright.mapspace.constructive.placement import keep_choices
+from tilewright.mapspace.space import MapSpace
+from tilewright.plugin.mapper import Proposals, Run, Task
 from tilewright_mappers.sunstone.guided import Guided
 from tilewright_mappers.sunstone.levels import Inter, Intra, Step, array_first, steps
 from tilewright_mappers.sunstone.moves import choices_of_order

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tilewright.batch import Positions
-from tilewright.counting import prime_powers
-from tilewright.looporders import distinct_reuse_orders
-from tilewright.mapspace import MapSpace
+from tilewright.mapspace.batch import Positions
+from tilewright.mapspace.counting import prime_powers
+from tilewright.mapspace.looporders import distinct_reuse_orders
+from tilewright.mapspace.space import MapSpace
 from tilewright_mappers.sunstone.points import Points, stepping
 
 

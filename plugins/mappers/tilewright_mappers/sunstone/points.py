@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewright.batch import Bools, Floats, Ints, MappingBatch, Positions
-from tilewright.costmodel import Costs, Objective
-from tilewright.mapper import Run
-from tilewright.mapspace import MapSpace
+from tilewright.mapspace.batch import Bools, Floats, Ints, MappingBatch, Positions
+from tilewright.mapspace.space import MapSpace
+from tilewright.plugin.costmodel import Costs, Objective
+from tilewright.plugin.mapper import Run
 
 CHUNK = 8192
 """Mappings priced at once: a few hundredths of a second."""

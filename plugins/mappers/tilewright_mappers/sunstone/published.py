@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tilewright.batch import Bools, Floats, Ints, MappingBatch, Positions
-from tilewright.costmodel import Costs
-from tilewright.looporders import Prefix, ordering_trie, promising
-from tilewright.mapper import Run, Task
-from tilewright.mapspace import MapSpace
-from tilewright.problem import Problem
-from tilewright.spreading import Spreading
-from tilewright.tiling import leaves, tile_tree
+from tilewright.mapspace.batch import Bools, Floats, Ints, MappingBatch, Positions
+from tilewright.mapspace.constructive.placement import Spreading
+from tilewright.mapspace.constructive.tiling import leaves, tile_tree
+from tilewright.mapspace.looporders import Prefix, ordering_trie, promising
+from tilewright.mapspace.space import MapSpace
+from tilewright.plugin.costmodel import Costs
+from tilewright.plugin.mapper import Run, Task
+from tilewright.schema.problem import Problem
 from tilewright_mappers.sunstone.levels import Inter, Intra, Level, levels_of
 from tilewright_mappers.sunstone.points import Points, priced, stepping
 

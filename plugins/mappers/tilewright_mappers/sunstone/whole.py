@@ -7,11 +7,11 @@ from collections.abc import Generator, Sequence
 
 import numpy as np
 
-from tilewright.batch import Bools, Ints, MappingBatch, Positions
-from tilewright.costmodel import Bounder, Costs
-from tilewright.mapper import Run, Task
-from tilewright.spreading import keep_choices, with_order, with_orders
-from tilewright.tiling import fitting
+from tilewright.mapspace.batch import Bools, Ints, MappingBatch, Positions
+from tilewright.mapspace.constructive.placement import keep_choices, with_order, with_orders
+from tilewright.mapspace.constructive.tiling import fitting
+from tilewright.plugin.costmodel import Bounder, Costs
+from tilewright.plugin.mapper import Run, Task
 from tilewright_mappers.sunstone.points import Points, priced, stepping
 
 CHUNK = 2048

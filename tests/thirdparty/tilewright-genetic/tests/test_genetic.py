@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 from tilewright_genetic.search import Genetic
 
-from tilewright.constraints import Variant
-from tilewright.mapper import Budget, Run, Task
-from tilewright.mapspace import MapSpace
-from tilewright.plugin import MapperSpec
-from tilewright.registry import discover
-from tilewright.search import search
+from tilewright.mapspace.space import MapSpace
+from tilewright.plugin import Budget, MapperSpec, Run, Task, discover
+from tilewright.run.search import search
+from tilewright.schema.constraints import Variant
 from tilewright.testing import Case, parametrize_conformance
 from tilewright.testing.corpus import SAMPLES, Sample
 from tilewright.testing.reference import PlainModel

@@ -9,8 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from tilewright.hookspecs import hookimpl
-from tilewright.plugin import AdapterSpec, CostModelSpec, FrontendSpec, MapperSpec, PluginSpec
+from tilewright.plugin import AdapterSpec, CostModelSpec, FrontendSpec, MapperSpec, PluginSpec, hookimpl
 
 
 @dataclass(frozen=True)

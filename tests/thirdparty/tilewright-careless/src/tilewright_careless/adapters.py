@@ -6,12 +6,11 @@ import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
-from tilewright.adapter import InputSet
-from tilewright.architecture import Architecture
-from tilewright.conformability import Reason, Verdict
-from tilewright.errors import InputError, NotConformableError
-from tilewright.mapping import Mapping
-from tilewright.problem import Problem
+from tilewright.errors import InputError, NotConformableError, Reason, Verdict
+from tilewright.plugin import InputSet
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
 
 
 class Good:

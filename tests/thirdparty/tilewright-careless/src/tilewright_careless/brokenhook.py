@@ -1,7 +1,6 @@
 """An entry point whose hook raises."""
 
-from tilewright.hookspecs import hookimpl
-from tilewright.plugin import MapperSpec
+from tilewright.plugin import MapperSpec, hookimpl
 
 
 @hookimpl

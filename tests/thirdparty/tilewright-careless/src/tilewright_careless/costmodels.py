@@ -6,15 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.architecture import Architecture
-from tilewright.batch import MappingBatch
-from tilewright.conformability import Reason
-from tilewright.costmodel import Costs, ScalarEvaluator
-from tilewright.errors import NotConformableError
-from tilewright.legality import legality
-from tilewright.mapping import Mapping
-from tilewright.problem import Problem
-from tilewright.report import Report
+from tilewright.errors import NotConformableError, Reason
+from tilewright.mapspace.batch import MappingBatch
+from tilewright.mapspace.legality import legality
+from tilewright.plugin import Costs, ScalarEvaluator
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
+from tilewright.schema.report import Report
 from tilewright.testing.reference import PlainEvaluator, PlainModel
 
 Good = PlainModel

@@ -6,8 +6,8 @@ import random
 import re
 
 from tilewright.errors import InputError
-from tilewright.problem import Problem
-from tilewright.workload import Layer, Workload
+from tilewright.schema.problem import Problem
+from tilewright.schema.workload import Layer, Workload
 
 SIZES = re.compile(r"([1-9]\d{0,5})x([1-9]\d{0,5})x([1-9]\d{0,5})")
 

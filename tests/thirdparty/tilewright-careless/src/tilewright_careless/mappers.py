@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tilewright.mapper import Proposals, Run, Task
+from tilewright.plugin import Proposals, Run, Task
 
 SIZE = 64
 

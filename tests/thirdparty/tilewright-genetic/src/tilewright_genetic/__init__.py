@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tilewright.hookspecs import hookimpl
-from tilewright.plugin import MapperSpec
+from tilewright.plugin import MapperSpec, hookimpl
 
 if TYPE_CHECKING:
-    from tilewright.mapper import Mapper
+    from tilewright.plugin import Mapper
 
 
 class Options(BaseModel):

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tilewright.batch import Bools, Floats, Ints, MappingBatch
-from tilewright.mapper import Proposals, Run, Task
-from tilewright.mapspace import MapSpace
+from tilewright.mapspace.batch import Bools, Floats, Ints, MappingBatch
+from tilewright.mapspace.space import MapSpace
+from tilewright.plugin import Proposals, Run, Task
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""What `import tilewright` offers, and the names and files that it takes."""

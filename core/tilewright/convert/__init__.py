@@ -1,0 +1,1 @@
+"""Conversion between the notations of other tools, through the schemas."""

@@ -1,0 +1,234 @@
+"""Losses: what a lossy conversion may leave out, from the harmless to whole parts, and how it is said.
+
+An adapter only says whether it can hold something. What can be left out is a fixed list of simplifications, the same for
+all notations; one is made only if it does away with a reason that the adapter gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import BaseModel
+
+from tilewright.errors import Verdict
+from tilewright.plugin.adapter import InputSet
+from tilewright.schema.architecture import Architecture, Cluster
+from tilewright.schema.mapping import Entry
+from tilewright.schema.problem import Problem
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Something left out. `what` is a stable code, `message` says of which things, and what stands there instead."""
+
+    what: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.message}"
+
+
+Simplification = Callable[[InputSet], tuple[InputSet, Loss] | None]
+"""The inputs with less, and what was lost; None where there is nothing of the kind."""
+
+_MEMORY = (
+    "instances_per_macro", "block_words", "word_bits", "multiple_buffering", "technology", "update_energy_pj",
+    "read_bandwidth_words_per_cycle", "write_bandwidth_words_per_cycle", "capacity_words",
+)  # fmt: skip
+_NETWORK = (
+    "energy_per_hop_pj", "energy_per_router_pj", "energy_per_ingress_pj", "latency_cycles", "bandwidth_words_per_cycle",
+)  # fmt: skip
+
+
+def simplified(inputs: InputSet, judge: Callable[[InputSet], Verdict]) -> tuple[InputSet, tuple[Loss, ...]]:
+    """Leave out what a notation cannot hold, in the order of SIMPLIFICATIONS.
+
+    Args:
+        judge: an adapter's `expressible`.
+
+    Returns:
+        What can be held, with everything that was lost; the inputs as they were, without losses, where no
+        simplification is enough.
+    """
+    now, verdict = inputs, judge(inputs)
+    losses: list[Loss] = []
+    for simplify in SIMPLIFICATIONS:
+        if verdict:
+            break
+        made = simplify(now)
+        if made is None:
+            continue
+        then = judge(made[0])
+        if set(verdict.reasons) - set(then.reasons):
+            now, verdict = made[0], then
+            losses.append(made[1])
+    return (now, tuple(losses)) if verdict else (inputs, ())
+
+
+def _attribute(part: str, field: str, default: object) -> Simplification:
+    """Sets a field of the problem or of the architecture to its default."""
+
+    def simplify(inputs: InputSet) -> tuple[InputSet, Loss] | None:
+        holder: Problem | Architecture | None = getattr(inputs, part)
+        if holder is None or getattr(holder, field) == default:
+            return None
+        loss = Loss(f"{part}.{field}", f"{_shown(getattr(holder, field))}{_instead(default)}")
+        return _with(inputs, part, holder.model_copy(update={field: default})), loss
+
+    return simplify
+
+
+def _in_memories(field: str) -> Simplification:
+    def change(cluster: Cluster) -> tuple[Cluster, list[str]]:
+        memories, names = [], []
+        for memory in cluster.memories:
+            new, changed = _neutral(memory, field)
+            memories.append(new)
+            names += [f"{_shown(getattr(memory, field))} of {memory.name}"] if changed else []
+        return cluster.model_copy(update={"memories": tuple(memories)}), names
+
+    return _in_clusters("memory", field, change)
+
+
+def _in_fanouts(field: str) -> Simplification:
+    def change(cluster: Cluster) -> tuple[Cluster, list[str]]:
+        fanout, changed = _neutral(cluster.fanout, field)
+        names = [f"{_shown(getattr(cluster.fanout, field))} below {cluster.name}"] if changed else []
+        return cluster.model_copy(update={"fanout": fanout}), names
+
+    return _in_clusters("fanout", field, change)
+
+
+def _in_networks(field: str) -> Simplification:
+    def change(cluster: Cluster) -> tuple[Cluster, list[str]]:
+        network, changed = _neutral(cluster.fanout.network, field)
+        names = [f"{_shown(getattr(cluster.fanout.network, field))} below {cluster.name}"] if changed else []
+        fanout = cluster.fanout.model_copy(update={"network": network})
+        return cluster.model_copy(update={"fanout": fanout}), names
+
+    return _in_clusters("network", field, change)
+
+
+def _in_clusters(what: str, field: str, change: Callable[[Cluster], tuple[Cluster, list[str]]]) -> Simplification:
+    def simplify(inputs: InputSet) -> tuple[InputSet, Loss] | None:
+        if inputs.architecture is None:
+            return None
+        changed = [change(cluster) for cluster in inputs.architecture.clusters]
+        names = [name for _, found in changed for name in found]
+        if not names:
+            return None
+        clusters = tuple(cluster for cluster, _ in changed)
+        architecture = inputs.architecture.model_copy(update={"clusters": clusters})
+        return replace(inputs, architecture=architecture), Loss(f"{what}.{field}", ", ".join(names))
+
+    return simplify
+
+
+def _in_entries(field: str, default: object) -> Simplification:
+    def simplify(inputs: InputSet) -> tuple[InputSet, Loss] | None:
+        if inputs.mapping is None:
+            return None
+        entries = inputs.mapping.entries
+        odd = [(n, entry) for n, entry in enumerate(entries) if getattr(entry, field) != default]
+        if not odd:
+            return None
+        plain = tuple(entry.model_copy(update={field: default}) for entry in entries)
+        message = ", ".join(f"{_shown(getattr(entry, field))} of entry {n} on {entry.target}" for n, entry in odd)
+        mapping = inputs.mapping.model_copy(update={"entries": plain})
+        return replace(inputs, mapping=mapping), Loss(f"mapping.{field}", message)
+
+    return simplify
+
+
+def _siblings_apart(inputs: InputSet) -> tuple[InputSet, Loss] | None:
+    """An entry that holds in several memories at once becomes one entry for each, in file order."""
+    problem, architecture, mapping = inputs.problem, inputs.architecture, inputs.mapping
+    if problem is None or architecture is None or mapping is None:
+        return None
+    entries, odd = list[Entry](), list[str]()
+    for number, entry in enumerate(mapping.entries):
+        shares = _shares(problem, architecture, entry) if number else []
+        if len(shares) < 2:
+            entries.append(entry)
+            continue
+        odd.append(f"entry {number} on {entry.target} held {'; '.join(' '.join(share) for share in shares)} at once")
+        whole = {"spatial_tile_sizes": entry.temporal_tile_sizes, "unicast": (), "spatial_order": None}
+        entries += [entry.model_copy(update={"keep": share} | whole) for share in shares[:-1]]
+        entries.append(entry.model_copy(update={"keep": shares[-1]}))
+    if not odd:
+        return None
+    loss = Loss("mapping.siblings", f"{', '.join(odd)}; now one after the other")
+    return replace(inputs, mapping=mapping.model_copy(update={"entries": tuple(entries)})), loss
+
+
+def _shares(problem: Problem, architecture: Architecture, entry: Entry) -> list[tuple[str, ...]]:
+    """What an entry keeps, by memory, for those that keep something; empty where that is not clear."""
+    index = architecture.cluster_index.get(entry.target)
+    if index is None or not set(entry.keep or ()) <= set(problem.tensor_names):
+        return []
+    kept = [problem.tensor(name) for name in entry.keep or ()]
+    found = [
+        tuple(tensor.name for tensor in kept if memory.may_hold(tensor))
+        for memory in architecture.clusters[index].memories
+    ]
+    return [share for share in found if share] if sum(map(len, found)) == len(kept) else []
+
+
+def _whole(part: str) -> Simplification:
+    def simplify(inputs: InputSet) -> tuple[InputSet, Loss] | None:
+        others = ("problem", "architecture", "mapping", "constraints", "directives")
+        if getattr(inputs, part) is None or all(getattr(inputs, other) is None for other in others if other != part):
+            return None
+        return _with(inputs, part, None), Loss(part, "all of it")
+
+    return simplify
+
+
+def _model_options(inputs: InputSet) -> tuple[InputSet, Loss] | None:
+    if not inputs.model_options:
+        return None
+    return replace(inputs, model_options={}), Loss("model_options", ", ".join(inputs.model_options))
+
+
+def _all() -> Iterator[Simplification]:
+    yield _attribute("problem", "source", None)
+    yield _attribute("architecture", "source", None)
+    yield _model_options
+    yield _attribute("problem", "operation", None)
+    yield _attribute("architecture", "clock_ghz", None)
+    yield _whole("constraints")
+    yield _in_entries("spatial_order", None)
+    yield _in_entries("unicast", ())
+    yield _siblings_apart
+    yield from map(_in_networks, _NETWORK)
+    yield from map(_in_memories, _MEMORY)
+    yield from map(_in_fanouts, ("multicast", "reduction"))
+    yield from map(_whole, ("directives", "mapping", "architecture"))
+
+
+SIMPLIFICATIONS: tuple[Simplification, ...] = tuple(_all())
+"""In the order in which they are tried."""
+
+
+def _neutral(model: Any, field: str) -> tuple[Any, bool]:
+    """The model with the field at its default; whether that changed it."""
+    assert isinstance(model, BaseModel)
+    default = type(model).model_fields[field].default
+    if getattr(model, field) == default:
+        return model, False
+    return model.model_copy(update={field: default}), True
+
+
+def _with(inputs: InputSet, part: str, value: object) -> InputSet:
+    changes: dict[str, Any] = {part: value}
+    return replace(inputs, **changes)
+
+
+def _shown(value: object) -> str:
+    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _instead(default: object) -> str:
+    return "" if default is None else f", {default} instead"

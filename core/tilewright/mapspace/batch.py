@@ -1,0 +1,173 @@
+"""MappingBatch: many mappings over one skeleton, as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.mapspace.skeleton import Skeleton
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.mapping import Entry, Mapping
+from tilewright.schema.problem import Problem
+
+Ints = NDArray[np.int64]
+Positions = NDArray[np.int8]
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class MappingBatch:
+    """`n` mappings; entries outermost first, dimensions and tensors in the problem's order.
+
+    Attributes:
+        temporal, spatial: tile sizes, int64 [n, entry, dimension].
+        order: dimension indices outermost first, int8 [n, entry, position].
+        keep: bool [n, entry, tensor]; False wherever the skeleton's entry does not hold.
+        spatial_order: as `order`, for the split; None: the problem's order.
+        unicast: bool [n, entry, tensor]; None: nothing is sent separately.
+    """
+
+    problem: Problem
+    skeleton: Skeleton
+    temporal: Ints
+    spatial: Ints
+    order: Positions
+    keep: Bools
+    spatial_order: Positions | None = None
+    unicast: Bools | None = None
+
+    def __post_init__(self) -> None:
+        n, entries = len(self.temporal), len(self.skeleton)
+        dims, tensors = len(self.problem.dimensions), len(self.problem.tensors)
+        for name, kind, last in (
+            ("temporal", np.int64, dims),
+            ("spatial", np.int64, dims),
+            ("order", np.int8, dims),
+            ("keep", np.bool_, tensors),
+            ("spatial_order", np.int8, dims),
+            ("unicast", np.bool_, tensors),
+        ):
+            array = getattr(self, name)
+            if array is None:
+                continue
+            if array.shape != (n, entries, last) or array.dtype != kind:
+                raise ValueError(
+                    f"{name} has shape {array.shape} and type {array.dtype}; expected {(n, entries, last)} "
+                    f"and {np.dtype(kind)}"
+                )
+            view = array.view()
+            view.flags.writeable = False
+            object.__setattr__(self, name, view)
+
+    def __len__(self) -> int:
+        return len(self.temporal)
+
+    @classmethod
+    def pack(cls, problem: Problem, mappings: Sequence[Mapping]) -> MappingBatch:
+        """Arrays of mappings that share one skeleton and the problem's dimensions and tensors.
+
+        Raises:
+            ValueError: no mapping, or skeletons or names that differ.
+        """
+        if not mappings:
+            raise ValueError("cannot pack an empty list: the skeleton is unknown")
+        skeleton = Skeleton.of(mappings[0])
+        if any(Skeleton.of(mapping) != skeleton for mapping in mappings):
+            raise ValueError("mappings of one batch must target the same clusters with the same entries")
+        names, tensors = problem.dimension_names, problem.tensor_names
+        if any(set(mapping.dimension_names) != set(names) for mapping in mappings):
+            raise ValueError("a mapping has other dimensions than the problem")
+        named = {
+            name for mapping in mappings for entry in mapping.entries for name in (*(entry.keep or ()), *entry.unicast)
+        }
+        if not named <= set(tensors):
+            raise ValueError(
+                f"a mapping names tensors that the problem has not: {', '.join(sorted(named - set(tensors)))}"
+            )
+        number = {name: index for index, name in enumerate(names)}
+
+        def orders(entry: Entry, spatial: bool) -> list[int]:
+            chosen = (entry.spatial_order or names) if spatial else entry.temporal_order
+            return [number[name] for name in chosen]
+
+        rows = [mapping.entries for mapping in mappings]
+        return cls(
+            problem,
+            skeleton,
+            np.array([[[e.temporal_tile_sizes[d] for d in names] for e in row] for row in rows], dtype=np.int64),
+            np.array([[[e.spatial_tile_sizes[d] for d in names] for e in row] for row in rows], dtype=np.int64),
+            np.array([[orders(e, False) for e in row] for row in rows], dtype=np.int8),
+            np.array([[[t in (e.keep or ()) for t in tensors] for e in row] for row in rows], dtype=np.bool_),
+            np.array([[orders(e, True) for e in row] for row in rows], dtype=np.int8),
+            np.array([[[t in e.unicast for t in tensors] for e in row] for row in rows], dtype=np.bool_),
+        )
+
+    def __getitem__(self, index: int) -> Mapping:
+        """One mapping as an object."""
+        names, tensors = self.problem.dimension_names, self.problem.tensor_names
+        entries = []
+        for e, slot in enumerate(self.skeleton.entries):
+            sent = (
+                ()
+                if self.unicast is None
+                else tuple(t for t, on in zip(tensors, self.unicast[index, e], strict=True) if on)
+            )
+            placed = None if self.spatial_order is None else tuple(names[d] for d in self.spatial_order[index, e])
+            entries.append(
+                Entry(
+                    target=slot.target,
+                    keep=tuple(t for t, on in zip(tensors, self.keep[index, e], strict=True) if on)
+                    if slot.holds
+                    else None,
+                    temporal_order=tuple(names[d] for d in self.order[index, e]),
+                    temporal_tile_sizes=FrozenDict(dict(zip(names, self.temporal[index, e].tolist(), strict=True))),
+                    spatial_tile_sizes=FrozenDict(dict(zip(names, self.spatial[index, e].tolist(), strict=True))),
+                    spatial_order=None if placed == names else placed,
+                    unicast=sent,
+                )
+            )
+        return Mapping(entries=tuple(entries))
+
+    def __iter__(self) -> Iterator[Mapping]:
+        return (self[index] for index in range(len(self)))
+
+    def take(self, index: Ints | Bools | slice) -> MappingBatch:
+        """The mappings that an index, a mask or a slice selects."""
+        return MappingBatch(
+            self.problem,
+            self.skeleton,
+            self.temporal[index],
+            self.spatial[index],
+            self.order[index],
+            self.keep[index],
+            None if self.spatial_order is None else self.spatial_order[index],
+            None if self.unicast is None else self.unicast[index],
+        )
+
+    @classmethod
+    def join(cls, batches: Sequence[MappingBatch]) -> MappingBatch:
+        """One batch of several over the same problem and skeleton; their spatial orders must all be given or none."""
+        if len(batches) == 1:
+            return batches[0]
+        first = batches[0]
+        return cls(
+            first.problem,
+            first.skeleton,
+            np.concatenate([batch.temporal for batch in batches]),
+            np.concatenate([batch.spatial for batch in batches]),
+            np.concatenate([batch.order for batch in batches]),
+            np.concatenate([batch.keep for batch in batches]),
+            None if first.spatial_order is None else np.concatenate([batch.spatial_order for batch in batches]),
+            None if first.unicast is None else np.concatenate([batch.unicast for batch in batches]),
+        )
+
+    @cached_property
+    def incoming(self) -> Ints:
+        """The tile that each entry is given: the problem, then the spatial tile of the entry before."""
+        whole = np.broadcast_to(np.array(self.problem.sizes, dtype=np.int64), (len(self), 1, len(self.problem.sizes)))
+        return np.concatenate([whole, self.spatial[:, :-1]], axis=1)

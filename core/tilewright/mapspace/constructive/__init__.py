@@ -1,0 +1,1 @@
+"""Constructive placement: mappings built from nothing, one memory level after another."""

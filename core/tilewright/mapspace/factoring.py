@@ -1,0 +1,292 @@
+"""Factorisations of all dimensions over the slots of a map space: counted, ranked, and drawn uniformly.
+
+The factorisations of a dimension are listed in a table. What couples dimensions is the product of a split, which its
+fanout bounds; so the dimensions are taken one after another, and the state is the product used of every fanout.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.errors import SpaceTooLargeError
+from tilewright.mapspace.batch import Floats, Ints
+from tilewright.mapspace.counting import divisors, prime_powers
+from tilewright.mapspace.skeleton import Slot
+
+MAX_ROWS = 2_000_000
+"""Rows of the largest table of factorisations."""
+SPLIT_ROWS = 50_000
+"""A table larger than this is split by prime powers where the bounds allow it."""
+EXACT = 2**62
+"""Counts below this are kept in int64, above as Python's integers."""
+
+
+@dataclass(frozen=True)
+class Component:
+    """The factorisations of one dimension, or of one of its prime powers, grouped by their spatial part.
+
+    `rows`: trips [row, slot]; rows `start` to `start + count` have the spatial trips `spatial` [option, 1 + split]
+    (a column of ones first).
+    """
+
+    dimension: int
+    rows: Ints
+    spatial: Ints
+    start: Ints
+    count: Ints
+
+
+@dataclass(frozen=True)
+class Step:
+    """How one component is chosen: from `state`, `option` leads to state `after` (-1: it does not fit).
+
+    `shares`: ways to finish with this or an earlier option, exact, [state, option]; `limits`: the same as fractions,
+    each state's shifted by its number, so that one sorted search serves all states; `last`: a state's last option that
+    fits; `ways`: ways to finish from each state after this step.
+    """
+
+    after: Ints
+    shares: NDArray[Any]
+    limits: Floats
+    last: Ints
+    ways: NDArray[Any]
+
+
+class Factoring:
+    """All factorisations of `sizes` over `slots` of a skeleton of `entries` entries."""
+
+    def __init__(self, sizes: Sequence[int], slots: Sequence[Slot], entries: int) -> None:
+        self.sizes, self.slots, self.entries = sizes, slots, entries
+        self.splits = [index for index, slot in enumerate(slots) if slot.spatial]
+        self.steps_in_time = [index for index, slot in enumerate(slots) if not slot.spatial]
+        self.components = [
+            self._component(dim, part) for dim, size in enumerate(sizes) for part in self._parts(dim, size)
+        ]
+
+    def _bounds(self, dim: int) -> list[tuple[int, int]]:
+        size = self.sizes[dim]
+        return [
+            (slot.lowest[dim], min(slot.highest[dim], slot.most if slot.spatial and slot.most else size))
+            for slot in self.slots
+        ]
+
+    def _parts(self, dim: int, size: int) -> list[int]:
+        """The dimension as a whole, or, to keep tables small, its prime powers where no bound ties them together."""
+        able = sum(highest > 1 for _, highest in self._bounds(dim))
+        powers = prime_powers(size)
+        rows = math.prod(math.comb(power + max(able, 1) - 1, power) for _, power in powers)
+        free = all(slot.lowest[dim] == 1 and slot.highest[dim] in (1, size) for slot in self.slots)
+        return [prime**power for prime, power in powers] if free and rows > SPLIT_ROWS else [size]
+
+    def _component(self, dim: int, size: int) -> Component:
+        rows = factorizations(size, self._bounds(dim))
+        spatial = np.column_stack([np.ones(len(rows), dtype=np.int64), rows[:, self.splits]])
+        spatial, which = np.unique(spatial, axis=0, return_inverse=True)
+        which = which.reshape(-1)
+        count = np.bincount(which, minlength=len(spatial)).astype(np.int64)
+        return Component(dim, rows[np.argsort(which, kind="stable")], spatial, np.cumsum(count) - count, count)
+
+    # -- states ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _follow(self) -> tuple[list[Ints], Ints]:
+        """Per component the state after each (state, option), or -1; and the products of the last states."""
+        most = np.array([1, *(self.slots[index].most or 1 for index in self.splits)], dtype=np.int64)
+        states = np.ones((1, len(most)), dtype=np.int64)
+        follow = []
+        for component in self.components:
+            fits = (component.spatial[None] <= most // states[:, None]).all(axis=2)
+            which = np.nonzero(fits)
+            after = np.full(fits.shape, -1, dtype=np.int64)
+            states, number = np.unique(states[which[0]] * component.spatial[which[1]], axis=0, return_inverse=True)
+            after[which] = number.reshape(-1)
+            follow.append(after)
+        return follow, states
+
+    @cached_property
+    def _steps(self) -> list[Step]:
+        follow, states = self._follow
+        bound = math.prod(max(1, len(component.rows)) for component in self.components)
+        exact = np.int64 if bound < EXACT else np.object_
+        least = np.array([1, *(self.slots[index].least for index in self.splits)], dtype=np.int64)
+        ways: NDArray[Any] = np.asarray((states >= least).all(axis=1), dtype=np.int64).astype(exact)
+        steps = []
+        for component, after in zip(reversed(self.components), reversed(follow), strict=True):
+            ends = np.append(ways, np.zeros(1, dtype=exact))  # index -1: no way
+            shares = np.cumsum(ends[after] * component.count.astype(exact), axis=1)
+            total: NDArray[Any] = shares[:, -1] if shares.size else np.zeros(len(shares), dtype=exact)
+            fractions = (shares / np.where(total == 0, 1, total)[:, None]).astype(np.float64)
+            limits = (fractions + np.arange(len(shares))[:, None]).reshape(-1)
+            last = (shares < total[:, None]).sum(axis=1)
+            steps.append(Step(after, shares, limits, last, ends))
+            ways = np.asarray(total)
+        return steps[::-1]
+
+    @cached_property
+    def count(self) -> int:
+        """How many factorisations there are, exactly."""
+        shares = self._steps[0].shares
+        return int(shares[0, -1]) if shares.size else 0
+
+    # -- rows ------------------------------------------------------------------------------------------------
+
+    def draw(self, rng: np.random.Generator, count: int) -> list[Ints]:
+        """Row numbers of `count` factorisations, each equally likely: one array [n] per component."""
+        state = np.zeros(count, dtype=np.int64)
+        rows = []
+        for component, step in zip(self.components, self._steps, strict=True):
+            if len(component.rows) == 1:  # no choice
+                rows.append(np.zeros(count, dtype=np.int64))
+                state = step.after[state, 0]
+                continue
+            found = np.searchsorted(step.limits, state + rng.random(count), side="right")
+            option = np.minimum(found - state * step.after.shape[1], step.last[state])
+            state = step.after[state, option]
+            rows.append(component.start[option] + (rng.random(count) * component.count[option]).astype(np.int64))
+        return rows
+
+    def unrank(self, start: int, stop: int) -> list[Ints]:
+        """Row numbers of the factorisations number `start` to `stop`, none twice: one array [n] per component."""
+        rest: NDArray[Any] = np.arange(start, stop, dtype=np.int64 if stop < EXACT else np.object_)
+        state = np.zeros(len(rest), dtype=np.int64)
+        line = np.arange(len(rest))
+        rows = []
+        for component, step in zip(self.components, self._steps, strict=True):
+            shares = step.shares[state]
+            option = (shares <= rest[:, None]).sum(axis=1)
+            rest = rest - np.where(option > 0, shares[line, option - 1], 0)
+            state = step.after[state, option]
+            ways = step.ways[state]
+            rows.append(component.start[option] + (rest // ways).astype(np.int64))
+            rest = rest % ways
+        return rows
+
+    # -- what rows stand for ---------------------------------------------------------------------------------
+
+    @cached_property
+    def _tile_rows(self) -> list[Ints]:
+        """Per component the tile sizes of its rows: [row, entry x (temporal, spatial)]."""
+        place = {(slot.entry, slot.spatial): index for index, slot in enumerate(self.slots)}
+        result = []
+        for component in self.components:
+            tiles = np.ones((len(component.rows), 2 * self.entries), dtype=np.int64)
+            tile = np.ones(len(component.rows), dtype=np.int64)
+            for entry in range(self.entries - 1, -1, -1):
+                for column, spatial in ((2 * entry + 1, True), (2 * entry, False)):
+                    tiles[:, column] = tile
+                    if (entry, spatial) in place:
+                        tile = tile * component.rows[:, place[entry, spatial]]
+            result.append(tiles)
+        return result
+
+    def tiles(self, rows: list[Ints]) -> tuple[Ints, Ints]:
+        """(temporal, spatial) tile sizes [n, entry, dimension] of rows."""
+        n = len(rows[0])
+        both = np.empty((len(self.sizes), n, 2 * self.entries), dtype=np.int64)
+        done: set[int] = set()
+        for component, row, tiles in zip(self.components, rows, self._tile_rows, strict=True):
+            if component.dimension in done:
+                both[component.dimension] *= tiles[row]
+            else:
+                np.take(tiles, row, axis=0, out=both[component.dimension])
+            done.add(component.dimension)
+        apart = both.reshape(len(self.sizes), n, self.entries, 2)
+        return apart[..., 0].transpose(1, 2, 0), apart[..., 1].transpose(1, 2, 0)
+
+    @cached_property
+    def able(self) -> list[tuple[int, ...]]:
+        """Per temporal slot the dimensions that may turn there."""
+        return [
+            tuple(sorted({c.dimension for c in self.components if (c.rows[:, index] > 1).any()}))
+            for index in self.steps_in_time
+        ]
+
+    @cached_property
+    def _bits(self) -> list[Ints]:
+        """Per component which of the able dimensions its rows turn: [row, temporal slot], as in `OrderTable`."""
+        result = []
+        for component in self.components:
+            bits = np.zeros((len(component.rows), len(self.steps_in_time)), dtype=np.int64)
+            for column, index in enumerate(self.steps_in_time):
+                if component.dimension in self.able[column]:
+                    bit = 1 << self.able[column].index(component.dimension)
+                    bits[:, column] = (component.rows[:, index] > 1) * bit
+            result.append(bits)
+        return result
+
+    def patterns(self, rows: list[Ints]) -> Ints:
+        """Which dimensions turn in each temporal slot, as bits (see `OrderTable`): [n, temporal slot]."""
+        result = np.zeros((len(rows[0]), len(self.steps_in_time)), dtype=np.int64)
+        for bits, row in zip(self._bits, rows, strict=True):
+            result |= bits[row]
+        return result
+
+    # -- why there is none -----------------------------------------------------------------------------------
+
+    def fault(self, names: Sequence[str], describe: Sequence[str]) -> str:
+        """Why there is no factorisation; `names` of the dimensions, `describe` the slots."""
+        for component in self.components:
+            if not len(component.rows):
+                dim = component.dimension
+                wishes = [_wish(slot.lowest[dim], slot.highest[dim], self.sizes[dim]) for slot in self.slots]
+                told = [f"{where} {wish}" for where, wish in zip(describe, wishes, strict=True) if wish]
+                return f"dimension {names[dim]} of size {self.sizes[dim]} cannot be tiled as told: {', '.join(told)}"
+        _, states = self._follow
+        for column, index in enumerate(self.splits, start=1):
+            slot = self.slots[index]
+            if not len(states):
+                break
+            reached = int(states[:, column].max())
+            if reached < slot.least:
+                return f"{describe[index]} must use at least {slot.least} sub-clusters, at most {reached} can be used"
+        for index in self.splits:
+            fixed = math.prod(self.slots[index].lowest)
+            most = self.slots[index].most or 1
+            if fixed > most:
+                return f"{describe[index]} must be split over {fixed} at least and has {most} sub-clusters to use"
+        return "no factors suit all splits at once: " + ", ".join(
+            f"{describe[index]} takes {self.slots[index].least} to {self.slots[index].most}" for index in self.splits
+        )
+
+
+def _wish(lowest: int, highest: int, size: int) -> str:
+    """What a slot wants of a dimension, empty if it takes anything."""
+    if lowest == highest > 1:
+        return f"wants exactly {lowest}"
+    if lowest > 1:
+        return f"wants {lowest} or more" + (f" and at most {highest}" if highest < size else "")
+    return f"takes at most {highest}" if highest < size else ""
+
+
+def factorizations(size: int, bounds: Sequence[tuple[int, int]]) -> Ints:
+    """All ordered factorisations of `size` within bounds (lowest, highest) per slot: trips [row, slot].
+
+    Raises:
+        SpaceTooLargeError: there are more than MAX_ROWS.
+    """
+    rows = np.ones((1, 0), dtype=np.int64)
+    rest = np.array([size], dtype=np.int64)
+    whole = divisors(size)
+    for number, (lowest, highest) in enumerate(bounds):
+        able = [d for d in whole if lowest <= d <= highest]
+        blocks = [(d, np.flatnonzero(rest % d == 0)) for d in able]
+        if not any(high > 1 for _, high in bounds[number + 1 :]):  # what is left must go here
+            blocks = [(d, fits[rest[fits] == d]) for d, fits in blocks]
+        if sum(len(fits) for _, fits in blocks) > MAX_ROWS:
+            raise SpaceTooLargeError(
+                f"a dimension of size {size} has more than {MAX_ROWS} factorisations over {len(bounds)} slots",
+                hint="constrain where it may be tiled",
+            )
+        rows = np.concatenate(
+            [np.column_stack([rows[fits], np.full(len(fits), d, dtype=np.int64)]) for d, fits in blocks]
+            or [np.ones((0, number + 1), dtype=np.int64)]
+        )
+        rest = np.concatenate([rest[fits] // d for d, fits in blocks] or [np.ones(0, dtype=np.int64)])
+    return np.asarray(rows[rest == 1], dtype=np.int64)

@@ -1,0 +1,207 @@
+"""Limits: what a skeleton, the fanouts and the constraints leave a mapping to choose, and whether it keeps to that."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.errors import InputError, Reason, Verdict
+from tilewright.mapspace.legality import legality
+from tilewright.mapspace.skeleton import Skeleton, Slot
+from tilewright.schema.architecture import Architecture, Memory
+from tilewright.schema.constraints import Factors, Variant
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem, Tensor
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Those of one problem on one architecture under rules already on the problem's dimensions."""
+
+    problem: Problem
+    architecture: Architecture
+    rules: Variant
+    skeleton: Skeleton
+
+    @cached_property
+    def slots(self) -> tuple[Slot, ...]:
+        """Temporal and spatial slots, outermost first."""
+        slots = []
+        for index, entry in enumerate(self.skeleton.entries):
+            if entry.steps and index:
+                slots.append(self._temporal_slot(index))
+            if entry.splits:
+                slots.append(self._spatial_slot(index))
+        return tuple(slots)
+
+    def __post_init__(self) -> None:
+        """Raises InputError when a rule speaks of loops or splits that the skeleton has not."""
+        blocks = [entry.inside for entry in self.skeleton.entries[1:] if entry.steps and entry.inside]
+        for rule in self.rules.temporal:
+            if rule.memory not in blocks:
+                raise InputError(
+                    f"no loops stand right inside memory {rule.memory}, so no rule can bound them",
+                    hint=f"memories with loops inside: {', '.join(blocks)}",
+                )
+        orders = [rule.memory for rule in self.rules.temporal if rule.order]
+        for memory in sorted({memory for memory in orders if orders.count(memory) > 1}):
+            raise InputError(f"two rules order the loops inside memory {memory}", hint="write one")
+        splitting = [entry.target for entry in self.skeleton.entries if entry.splits]
+        for split in self.rules.spatial:
+            least = [name for name, trips in split.factors.items() if trips.min > 1]
+            if split.cluster not in splitting and least:
+                raise InputError(
+                    f"a rule splits {', '.join(least)} over cluster {split.cluster}, which has one sub-cluster",
+                    hint=f"clusters that fan out: {', '.join(splitting)}",
+                )
+
+    def _temporal_slot(self, index: int) -> Slot:
+        inside = self.skeleton.entries[index].inside
+        rules = [rule for rule in self.rules.temporal if rule.memory == inside]
+        lowest, highest = self._bounds([(rule.only, rule.factors) for rule in rules])
+        named = self.problem.dimension_names
+        order = next((tuple(named.index(name) for name in rule.order) for rule in rules if rule.order), ())
+        return Slot(index, False, lowest, highest, order=order)
+
+    def _spatial_slot(self, index: int) -> Slot:
+        target = self.skeleton.entries[index].target
+        size = self.architecture.clusters[self.architecture.cluster_index[target]].fanout.size
+        rules = [rule for rule in self.rules.spatial if rule.cluster == target]
+        lowest, highest = self._bounds([(rule.only, rule.factors) for rule in rules])
+        # a utilization is a decimal that was rounded: 0.7 of 10 is 7
+        least = max([1, *(math.ceil(rule.min_utilization * size * (1 - 1e-12)) for rule in rules)])
+        most = min([size, *(max(1, math.floor(rule.max_utilization * size * (1 + 1e-12))) for rule in rules)])
+        return Slot(index, True, lowest, highest, least, most)
+
+    def _bounds(self, rules: list[tuple[tuple[str, ...] | None, Factors]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        lowest, highest = [], []
+        for name, size in self.problem.dimensions.items():
+            low, high = 1, size
+            for only, factors in rules:
+                if only is not None and name not in only:
+                    high = 1
+                bound = factors.get(name)
+                if bound is not None:
+                    low, high = max(low, bound.min), min(high, size if bound.max is None else bound.max)
+            lowest.append(low)
+            highest.append(high)
+        return tuple(lowest), tuple(highest)
+
+    # -- what is kept ----------------------------------------------------------------------------------------
+
+    @cached_property
+    def keeps(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """(always kept, free to choose), each bool [entry, tensor].
+
+        Raises:
+            InputError: a tensor has no place, or two siblings to choose from.
+        """
+        shape = (len(self.skeleton), len(self.problem.tensors))
+        always, free = np.zeros(shape, dtype=np.bool_), np.zeros(shape, dtype=np.bool_)
+        for index, entry in enumerate(self.skeleton.entries):
+            if not entry.holds:
+                continue
+            cluster = self.architecture.clusters[self.architecture.cluster_index[entry.target]]
+            for number, tensor in enumerate(self.problem.tensors):
+                try:
+                    memory = cluster.memory_for(tensor)
+                except ValueError as error:
+                    raise InputError(str(error)) from None
+                if memory is None or (entry.memories and memory.name not in entry.memories):
+                    if not index:
+                        raise InputError(
+                            f"the outermost cluster {cluster.name} has no memory that may hold {tensor.name} "
+                            f"({tensor.role}), which must live somewhere"
+                        )
+                    continue
+                choice = self._kept(memory, tensor) if index else "keep"
+                always[index, number] = choice == "keep"
+                free[index, number] = choice == "free"
+        return always, free
+
+    def _kept(self, memory: Memory, tensor: Tensor) -> str:
+        """What the rules say; without a word a memory keeps what it may hold, if a word of each has room at all."""
+        for rule in self.rules.keep:
+            if rule.memory == memory.name:
+                for choice, words in (("keep", rule.keep), ("bypass", rule.bypass), ("free", rule.free)):
+                    if tensor.name in words or tensor.role in words:
+                        return choice
+        wanted = sum(memory.may_hold(each) for each in self.problem.tensors)
+        return "keep" if memory.usable_words is None or wanted <= memory.usable_words else "free"
+
+    def describe(self, slot: Slot) -> str:
+        """How messages name a slot."""
+        entry = self.skeleton.entries[slot.entry]
+        if slot.spatial:
+            return f"the split of {entry.target}"
+        return f"the loops inside {entry.inside}" if entry.inside else f"the loops of entry {slot.entry}"
+
+    # -- membership ------------------------------------------------------------------------------------------
+
+    def contains(self, mapping: Mapping) -> Verdict:
+        """Whether a mapping is of this space, and if not, by which rules.
+
+        Codes: those of `legality` but `capacity`, and `skeleton` (other entries), `perfect` (a tile that does not
+        divide), `factors` (trips out of bounds or where there are none), `loop_order`, `keeps`, `unicast`.
+        """
+        found = [(entry.target, entry.keep is not None) for entry in mapping.entries]
+        wanted = [(entry.target, entry.holds) for entry in self.skeleton.entries]
+        if found != wanted:
+            text = f"entries are on {_targets(found)}, the space has {_targets(wanted)}"
+            return Verdict(reasons=(Reason(code="skeleton", where="mapping", message=text),))
+        broken = legality(self.problem, self.architecture, mapping).reasons
+        broken = tuple(reason for reason in broken if reason.code != "capacity")
+        if broken:
+            return Verdict(reasons=broken)
+        if not mapping.is_perfect:
+            text = "a tile does not divide the one it is cut from"
+            return Verdict(reasons=(Reason(code="perfect", where="mapping", message=text),))
+        return Verdict(reasons=(*self._factor_faults(mapping), *self._keep_faults(mapping)))
+
+    def _factor_faults(self, mapping: Mapping) -> Iterator[Reason]:
+        names, factors = self.problem.dimension_names, mapping.factors()
+        open_slots = {(slot.entry, slot.spatial) for slot in self.slots}
+        for (index, pair), spatial in itertools.product(enumerate(factors), (False, True)):
+            stray = [name for name, trips in pair[spatial].items() if trips > 1]
+            if stray and (index, spatial) not in open_slots:
+                what = "splits" if spatial else "steps"
+                text = f"{what} {', '.join(stray)}, which it never does in this space"
+                yield Reason(code="factors", where=f"entry {index}", message=text)
+        for slot in self.slots:
+            trips = [factors[slot.entry][slot.spatial][name] for name in names]
+            for dim, name in enumerate(names):
+                if not slot.allows(dim, trips[dim]):
+                    text = f"{trips[dim]} trips of {name}, {slot.lowest[dim]} to {slot.highest[dim]} allowed"
+                    yield Reason(code="factors", where=self.describe(slot), message=text)
+            if slot.spatial and not slot.least <= math.prod(trips) <= (slot.most or 1):
+                text = f"uses {math.prod(trips)} sub-clusters, {slot.least} to {slot.most} allowed"
+                yield Reason(code="factors", where=self.describe(slot), message=text)
+            entry = mapping.entries[slot.entry]
+            order = (entry.spatial_order or names) if slot.spatial else entry.temporal_order
+            rule = range(len(names)) if slot.spatial else slot.order
+            turning = [name for name in order if trips[names.index(name)] > 1 and names.index(name) in rule]
+            if turning != [names[dim] for dim in rule if trips[dim] > 1]:
+                text = f"{', '.join(turning)} stand in another order than the space has them"
+                yield Reason(code="loop_order", where=self.describe(slot), message=text)
+
+    def _keep_faults(self, mapping: Mapping) -> Iterator[Reason]:
+        always, free = self.keeps
+        for index, entry in enumerate(mapping.entries):
+            for number, name in enumerate(self.problem.tensor_names):
+                kept = name in (entry.keep or ())
+                if kept != always[index, number] and not free[index, number]:
+                    text = f"{'keeps' if kept else 'bypasses'} {name}, which the space does not"
+                    yield Reason(code="keeps", where=f"entry {index} on {entry.target}", message=text)
+            if entry.unicast:
+                text = f"sends {', '.join(entry.unicast)} one by one, which the space leaves to the hardware"
+                yield Reason(code="unicast", where=f"entry {index} on {entry.target}", message=text)
+
+
+def _targets(entries: Sequence[tuple[str, bool]]) -> str:
+    return ", ".join(f"{target}{' (holds)' if holds else ''}" for target, holds in entries)

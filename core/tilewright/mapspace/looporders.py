@@ -1,0 +1,143 @@
+"""Orders of loops: counted, ranked and drawn, for many mappings at once.
+
+Only loops of more than one trip have an order. Dimensions that are `named` keep their order among themselves; an order
+is built by lining those up and inserting the others one by one, so that k loops, m of them named, have k! / m! orders.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tilewright.mapspace.batch import Bools, Ints, Positions
+from tilewright.schema.problem import Problem
+
+MAX_LISTED = 7
+"""Up to so many dimensions all orders are listed once (13,700 of them) and then looked up."""
+
+
+def arrange(turning: Bools, named: Sequence[int], choose: Callable[[Ints], Ints]) -> Positions:
+    """One order per row: loops that turn [n, dimension], after the others, which stand in the problem's order.
+
+    `choose` gets how many places there are for the next loop, [n], and gives one of them, counted from 0.
+    Returns dimension indices, outermost first, int8 [n, position].
+    """
+    dims = turning.shape[1]
+    place = np.full(turning.shape, -1, dtype=np.int64)
+    length = np.zeros(len(turning), dtype=np.int64)
+    for dim in [*named, *(dim for dim in range(dims) if dim not in named)]:
+        on = turning[:, dim]
+        if not on.any():
+            continue
+        spot = length if dim in named else choose(np.where(on, length + 1, 1))
+        place += (place >= spot[:, None]) & on[:, None]
+        place[on, dim] = spot[on]
+        length = length + on
+    return np.argsort(np.where(turning, place + dims, np.arange(dims)), axis=1).astype(np.int8)
+
+
+def by_rank(rank: Ints) -> Callable[[Ints], Ints]:
+    """A choice for `arrange` that gives a different order for every rank below `count_orders`."""
+    rest = rank
+
+    def choose(places: Ints) -> Ints:
+        nonlocal rest
+        spot = rest % places
+        rest = rest // places
+        return spot.astype(np.int64)
+
+    return choose
+
+
+def count_orders(turning: Bools, named: Sequence[int]) -> Ints:
+    """How many orders each row has; object array of exact integers, [n]."""
+    dims = turning.shape[1]
+    factorial = np.array([math.factorial(k) for k in range(dims + 1)], dtype=np.object_)
+    fixed = turning[:, list(named)].sum(axis=1)
+    return np.asarray(factorial[turning.sum(axis=1)] // factorial[fixed])
+
+
+class OrderTable:
+    """The orders of one slot, ready to be drawn from.
+
+    A pattern says which of the `able` dimensions turn: bit i stands for able[i].
+    """
+
+    def __init__(self, dims: int, able: Sequence[int], named: Sequence[int]) -> None:
+        self.dims, self.able, self.named = dims, tuple(able), tuple(dim for dim in named if dim in able)
+        self.listed = len(self.able) <= MAX_LISTED
+        if self.listed:
+            patterns = np.arange(2 ** len(self.able))
+            self.count: Ints = count_orders(self.turning(patterns), self.named).astype(np.int64)
+            self.start: Ints = np.cumsum(self.count) - self.count
+            rank = np.arange(int(self.count.sum())) - np.repeat(self.start, self.count)
+            self.orders = arrange(self.turning(np.repeat(patterns, self.count)), self.named, by_rank(rank))
+
+    def turning(self, patterns: Ints) -> Bools:
+        """Which dimensions turn, bool [n, dimension]."""
+        result = np.zeros((len(patterns), self.dims), dtype=np.bool_)
+        for bit, dim in enumerate(self.able):
+            result[:, dim] = (patterns >> bit) & 1 > 0
+        return result
+
+    def draw(self, rng: np.random.Generator, patterns: Ints) -> Positions:
+        """Orders [n, position], each allowed one of its row's loops equally likely."""
+        if not self.listed:
+            return arrange(self.turning(patterns), self.named, lambda places: rng.integers(0, places))
+        which = (rng.random(len(patterns)) * self.count[patterns]).astype(np.int64)
+        return np.take(self.orders, self.start[patterns] + which, axis=0)
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """A node of Sunstone's ordering trie: the innermost loops of a block, and the reuse that they offer.
+
+    `loops`: dimension indices, innermost first. `reuse`: (tensor, dimension) wherever a tile stays, or slides, while
+    that loop turns. Loops outside of the prefix add nothing, in whatever order they stand.
+    """
+
+    loops: tuple[int, ...]
+    reuse: frozenset[tuple[int, int]]
+
+
+def ordering_trie(problem: Problem, tensors: Sequence[int] | None = None) -> list[Prefix]:
+    """Every prefix in which each loop offers more reuse than those inside it (Sunstone, section IV-A).
+
+    A tensor stays while all loops so far do not index it, and slides over one loop of a window (a coordinate that sums
+    several dimensions), after which it is gone. `tensors`: those whose reuse counts (None: all).
+    """
+    names = problem.dimension_names
+    wanted = range(len(problem.tensors)) if tensors is None else tensors
+    stays = {t: {names.index(d) for d in names if d not in problem.tensors[t].dimensions} for t in wanted}
+    slides = {
+        t: {names.index(d) for rank in problem.tensors[t].projection if len(rank.terms) > 1 for d in rank.terms}
+        for t in wanted
+    }
+
+    def grow(node: Prefix, alive: Sequence[int]) -> Iterator[Prefix]:
+        for dim in range(len(names)):
+            gained = {(t, dim) for t in alive if dim in stays[t] or dim in slides[t]}
+            if dim not in node.loops and gained:
+                child = Prefix((*node.loops, dim), node.reuse | gained)
+                yield child
+                yield from grow(child, [t for t in alive if dim in stays[t]])
+
+    return list(grow(Prefix((), frozenset()), list(wanted)))
+
+
+def promising(nodes: Sequence[Prefix]) -> list[Prefix]:
+    """The nodes that no other one outdoes: one of each reuse, and none whose reuse is part of another's."""
+    first: dict[frozenset[tuple[int, int]], Prefix] = {}
+    for node in nodes:
+        first.setdefault(node.reuse, node)
+    return [node for node in first.values() if not any(node.reuse < other for other in first)]
+
+
+def distinct_reuse_orders(problem: Problem, tensors: Sequence[int] | None = None) -> Positions:
+    """Whole orders, outermost first, one for each promising prefix: int8 [k, position]; one order if none reuses."""
+    dims = range(len(problem.dimensions))
+    prefixes = [node.loops for node in promising(ordering_trie(problem, tensors))] or [()]
+    return np.array([[*(d for d in dims if d not in loops), *reversed(loops)] for loops in prefixes], dtype=np.int8)

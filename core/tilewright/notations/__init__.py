@@ -1,0 +1,1 @@
+"""Other tools' views of problems and mappings: MAESTRO's directives, ZigZag's operand loops."""

@@ -1,0 +1,89 @@
+"""An architecture of ours as MAESTRO sees it: DRAM or none, one L2, PEs with an L1."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from tilewright.notations.directives.roles import refusal
+from tilewright.schema.architecture import Architecture, Cluster, Memory, Network
+
+UNLIMITED = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which cluster is what."""
+
+    dram: Cluster | None
+    l2: Cluster
+    l1: Cluster
+    noc_bandwidth: int
+    noc_latency: int
+    offchip_bandwidth: int
+
+    @property
+    def l1_words(self) -> int | None:
+        """Words that the memories of one PE hold together; None: without limit."""
+        return _capacity(self.l1)
+
+    @property
+    def l2_words(self) -> int | None:
+        """The same for L2."""
+        return _capacity(self.l2)
+
+
+def plan_of(architecture: Architecture) -> Plan:
+    """Raises NotConformableError: not two or three levels of memory, a bandwidth below one word per cycle, a network
+    that does not multicast and reduce, networks of several kinds."""
+    holding = [cluster for cluster in architecture.clusters if cluster.memories]
+    if len(holding) not in (2, 3):
+        names = ", ".join(cluster.name for cluster in holding)
+        message = f"has memories in {names}; MAESTRO has L2 and L1, and DRAM as a bandwidth"
+        raise refusal("levels", architecture.name, message)
+    if architecture.compute.cycles_per_operation != 1:
+        raise refusal("compute", architecture.name, "an operation takes several cycles; in MAESTRO it takes one")
+    dram, (l2, l1) = holding[0] if len(holding) == 3 else None, holding[-2:]
+    network = l2.fanout.network
+    _check_networks(architecture, l2)
+    return Plan(
+        dram=dram,
+        l2=l2,
+        l1=l1,
+        noc_bandwidth=_words(network.bandwidth_words_per_cycle, f"network of {l2.name}"),
+        noc_latency=network.latency_cycles,
+        offchip_bandwidth=min((_read(memory) for memory in dram.memories), default=UNLIMITED) if dram else UNLIMITED,
+    )
+
+
+def _capacity(cluster: Cluster) -> int | None:
+    words = [memory.capacity_words for memory in cluster.memories]
+    return None if None in words else sum(each for each in words if each is not None)
+
+
+def _check_networks(architecture: Architecture, l2: Cluster) -> None:
+    """From L2 inwards: one kind of network, which multicasts and reduces."""
+    plain, network = Network(), l2.fanout.network
+    for cluster in architecture.clusters[architecture.cluster_index[l2.name] :]:
+        fanout = cluster.fanout
+        where = f"fanout of {cluster.name}"
+        if fanout.size > 1 and not (fanout.multicast and fanout.reduction):
+            raise refusal("multicast", where, "has no multicast or no reduction; in MAESTRO every network has both")
+        for field in ("bandwidth_words_per_cycle", "latency_cycles"):
+            value = getattr(fanout.network, field)
+            if fanout.size > 1 and value not in (getattr(plain, field), getattr(network, field)):
+                message = f"{field} is {value}, at {l2.name} it is {getattr(network, field)}; MAESTRO has one network"
+                raise refusal("network", where, message)
+
+
+def _read(memory: Memory) -> int:
+    return _words(memory.read_bandwidth_words_per_cycle, memory.name)
+
+
+def _words(bandwidth: float | None, where: str) -> int:
+    """MAESTRO takes whole words per cycle; fractions are rounded down."""
+    if bandwidth is None:
+        return UNLIMITED
+    if bandwidth < 1:
+        raise refusal("bandwidth", where, f"{bandwidth} words per cycle; MAESTRO takes whole ones, 1 at least")
+    return min(math.floor(bandwidth), UNLIMITED)

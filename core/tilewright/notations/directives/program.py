@@ -1,0 +1,126 @@
+"""Programs of directives: layers, each with its dataflow, and the hardware they run on."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from tilewright.schema.document import Model
+from tilewright.schema.frozen import FrozenDict
+
+Positive = Annotated[int, Field(ge=1, le=2**40, strict=True)]
+LayerType = Literal["CONV", "DSCONV", "NGCONV", "TRCONV", "GEMM"]
+
+WINDOWS = {"Y": "R", "X": "S"}
+"""Rows and columns -> the filter dimension that slides along them."""
+
+INPUT, FILTER, OUTPUT = "input", "filter", "output"
+"""MAESTRO's tensors."""
+_TENSORS: dict[LayerType, dict[str, str]] = {
+    "CONV": {INPUT: "CYX", FILTER: "KCRS", OUTPUT: "KYX"},
+    "TRCONV": {INPUT: "CYX", FILTER: "KCRS", OUTPUT: "KYX"},
+    "DSCONV": {INPUT: "CYX", FILTER: "CRS", OUTPUT: "CYX"},
+    "NGCONV": {INPUT: "GCYX", FILTER: "GKCRS", OUTPUT: "GKCYX"},
+    "GEMM": {INPUT: "MK", FILTER: "KN", OUTPUT: "MN"},
+}
+
+NEEDED: dict[LayerType, str] = {
+    "CONV": "KCRSYX",
+    "DSCONV": "CRSYX",
+    "NGCONV": "GKCRSYX",
+    "TRCONV": "KCRSYX",
+    "GEMM": "MNK",
+}
+"""Dimensions that a layer of each type must have."""
+
+
+class Map(Model):
+    """`SpatialMap(size, offset) dimension` or `TemporalMap(size, offset) dimension`.
+
+    Each sub-cluster works on `size` consecutive indices; the next one (spatial) or the next step (temporal) starts
+    `offset` further on. `Y'` and `X'` are output rows and columns.
+    """
+
+    spatial: bool
+    size: Positive
+    offset: Positive
+    dimension: str
+
+    def __str__(self) -> str:
+        return f"{'Spatial' if self.spatial else 'Temporal'}Map({self.size},{self.offset}) {self.dimension}"
+
+
+class DirectiveLayer(Model):
+    """A layer and its dataflow.
+
+    Attributes:
+        dimensions: CONV: N K C R S Y X (input rows and columns, padding included); GEMM: M N K.
+        strides: `Y` and `X` -> stride; 1 where absent.
+        levels: the directives of each level, outermost first.
+        cluster_sizes: `Cluster(c)` between the levels: how many sub-clusters the next level has.
+    """
+
+    name: str
+    type: LayerType
+    dimensions: FrozenDict[str, Positive]
+    strides: FrozenDict[str, Positive] = FrozenDict()
+    levels: tuple[tuple[Map, ...], ...] = Field(min_length=1)
+    cluster_sizes: tuple[Positive, ...] = ()
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        for name in NEEDED[self.type]:
+            if name not in self.dimensions:
+                raise ValueError(f"{self.type} needs dimension {name}")
+        return self
+
+    @property
+    def tensors(self) -> dict[str, str]:
+        """Tensor -> letters of its dimensions. For an output, Y and X stand for its own rows and columns."""
+        table = dict(_TENSORS[self.type])
+        if self.type != "GEMM" and "N" in self.dimensions:
+            for name in (INPUT, OUTPUT):
+                table[name] = "N" + table[name]
+        return table
+
+    def stride(self, dimension: str) -> int:
+        return self.strides.get(dimension, 1)
+
+    def outputs(self, dimension: str) -> int:
+        """Results along a dimension: for Y and X of a convolution the positions of the window, else its size."""
+        size = self.dimensions[dimension]
+        if self.type == "GEMM" or dimension not in WINDOWS:
+            return size
+        return max(0, (size - self.dimensions[WINDOWS[dimension]]) // self.stride(dimension) + 1)
+
+    @property
+    def macs(self) -> int:
+        """Operations the layer needs. A depthwise layer has one filter per channel, whatever its K."""
+        names = set(self.dimensions) - ({"K"} if self.type == "DSCONV" else set())
+        return math.prod(self.outputs(name) for name in names)
+
+
+class DirectiveHardware(Model):
+    """What MAESTRO knows of hardware. One network for all levels; sizes in elements; None: without limit."""
+
+    num_pes: Positive = 1
+    l1_size: Positive | None = None
+    l2_size: Positive | None = None
+    noc_bandwidth: Positive = 2**31 - 1
+    """Elements per cycle."""
+    noc_latency: Annotated[int, Field(ge=0, strict=True)] = 1
+    """Cycles."""
+    offchip_bandwidth: Positive = 2**31 - 1
+    """Elements per cycle."""
+    simd_lanes: Positive = 1
+    """MACs per PE and cycle."""
+
+
+class DirectiveProgram(Model):
+    """Layers, each with its dataflow, on one hardware."""
+
+    name: str
+    layers: tuple[DirectiveLayer, ...] = Field(min_length=1)
+    hardware: DirectiveHardware

@@ -1,0 +1,100 @@
+"""A problem of ours as a layer of MAESTRO: which dimension plays which letter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilewright.errors import NotConformableError, Reason
+from tilewright.notations.directives.program import FILTER, INPUT, OUTPUT, WINDOWS, LayerType
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.problem import Problem, Tensor
+from tilewright.schema.structure import Structure, recognise
+
+_GEMM = {"N": "M", "K": "K", "M": "N"}
+"""MAESTRO multiplies input (M, K) by filter (K, N)."""
+_CONV = {"N": "N", "K": "K", "C": "C", "P": "Y", "Q": "X", "R": "R", "S": "S"}
+
+
+@dataclass(frozen=True)
+class Roles:
+    """`letters`: dimension of the problem -> MAESTRO's letter; P and Q play Y and X, as output rows and columns.
+
+    `tensors`: MAESTRO's tensor -> the problem's.
+    """
+
+    type: LayerType
+    letters: FrozenDict[str, str]
+    strides: FrozenDict[str, int]
+    tensors: FrozenDict[str, Tensor]
+
+    def sizes(self, problem: Problem) -> dict[str, int]:
+        """MAESTRO's dimensions: rows and columns of the input, and 1 for what the problem does not have."""
+        letters = "MNK" if self.type == "GEMM" else "NKCRSYX"
+        sizes = dict.fromkeys(letters, 1)
+        sizes |= {self.letters[name]: size for name, size in problem.dimensions.items()}
+        if self.type != "GEMM":
+            sizes |= {name: self.inputs(name, sizes[name], sizes[window]) for name, window in WINDOWS.items()}
+        return sizes
+
+    def is_window(self, letter: str) -> bool:
+        """Whether it is a filter dimension that slides over the input."""
+        return self.type != "GEMM" and letter in WINDOWS.values()
+
+    def dimension(self, letter: str) -> str:
+        """The problem's dimension that plays a letter."""
+        return next((name for name, plays in self.letters.items() if plays == letter), letter)
+
+    def inputs(self, letter: str, outputs: int, window: int) -> int:
+        """Input rows or columns that so many outputs need."""
+        return (outputs - 1) * self.strides.get(letter, 1) + window
+
+
+def roles_of(problem: Problem) -> Roles:
+    """Raises NotConformableError: no layer of MAESTRO is this operation."""
+    structure = recognise(problem)
+    if structure is None or structure.kind == "conv_transpose":
+        raise refusal("operation", problem.name, "is no convolution and no matrix product of one input and one weight")
+    parts = structure.parts
+    twice = next((names for names in parts.values() if len(names) > 1), None)
+    if twice:
+        raise refusal(
+            "operation", problem.name, f"{' and '.join(twice)} play one part; MAESTRO has one dimension for it"
+        )
+    tensors = {role: _tensor(problem, role) for role in ("input", "weight", "output")}
+    named = FrozenDict({INPUT: tensors["input"], FILTER: tensors["weight"], OUTPUT: tensors["output"]})
+    if structure.kind == "gemm" and "G" not in parts:
+        return Roles("GEMM", _letters(structure, _GEMM), FrozenDict(), named)
+    if structure.kind == "gemm":
+        raise refusal("operation", problem.name, f"MAESTRO has no batched matrix product ({parts['G'][0]} is in all)")
+    letters, kind = dict(_CONV), "CONV"
+    if "G" in parts:
+        if "K" in parts or "C" in parts:
+            message = "MAESTRO's grouped convolution takes input channels for outputs; only depthwise is translated"
+            raise refusal("operation", problem.name, message)
+        letters, kind = letters | {"G": "C"}, "DSCONV"
+    strides = _strides(problem, tensors["input"], _letters(structure, letters))
+    return Roles("DSCONV" if kind == "DSCONV" else "CONV", _letters(structure, letters), strides, named)
+
+
+def _tensor(problem: Problem, role: str) -> Tensor:
+    return next(tensor for tensor in problem.tensors if tensor.role == role)
+
+
+def _letters(structure: Structure, table: dict[str, str]) -> FrozenDict[str, str]:
+    return FrozenDict({names[0]: table[part] for part, names in structure.parts.items()})
+
+
+def _strides(problem: Problem, data: Tensor, letters: FrozenDict[str, str]) -> FrozenDict[str, int]:
+    """The coefficients of P and Q. Dilated windows have no form in MAESTRO."""
+    strides: dict[str, int] = {}
+    for rank in data.projection:
+        for name, coefficient in rank.terms.items():
+            if letters[name] in WINDOWS:
+                strides[letters[name]] = coefficient
+            elif coefficient != 1:
+                raise refusal("affine", problem.name, f"{name} has coefficient {coefficient}; MAESTRO has no dilation")
+    return FrozenDict(strides)
+
+
+def refusal(code: str, where: str, message: str) -> NotConformableError:
+    return NotConformableError("MAESTRO", [Reason(code=code, where=where, message=message)])

@@ -1,0 +1,235 @@
+"""Directives as a problem, an architecture and a mapping of ours, where their tiles neither overlap nor leave gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.errors import NotConformableError, Reason
+from tilewright.notations.directives.completion import CompleteLevel, complete
+from tilewright.notations.directives.program import (
+    INPUT,
+    OUTPUT,
+    WINDOWS,
+    DirectiveHardware,
+    DirectiveLayer,
+    DirectiveProgram,
+    Map,
+)
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
+
+L1_ENERGY, L2_ENERGY = 1.68, 18.61
+"""Energy of one access, in units of one MAC."""
+NJ_PER_MAC = 0.00023
+OPERATIONS = {"CONV": "conv2d", "DSCONV": "depthwise_conv2d", "GEMM": "gemm"}
+_NAMES = {"Y": "P", "X": "Q"}
+"""Rows and columns of the output have names of their own."""
+
+
+@dataclass(frozen=True)
+class Tiled:
+    """The same in our terms. `warnings`: what the layer has and no operation touches."""
+
+    problem: Problem
+    architecture: Architecture
+    mapping: Mapping
+    warnings: tuple[str, ...] = ()
+
+
+def tiled(program: DirectiveProgram) -> Tiled:
+    """A program of one layer in our terms (see `tiled_layer`). Raises NotConformableError."""
+    if len(program.layers) > 1:
+        message = f"has {len(program.layers)} layers; a mapping of tiles is one layer's"
+        raise _refusal([Reason(code="layers", where=f"program {program.name}", message=message)])
+    return tiled_layer(program.layers[0], program.hardware)
+
+
+def tiled_layer(layer: DirectiveLayer, hardware: DirectiveHardware) -> Tiled:
+    """A layer and its dataflow in our terms. Sub-clusters that get no work are part of the architecture only.
+
+    L2 holds the tile that its sub-clusters work on together, L1 that of a PE; what a PE does inside it is left open by
+    directives and is done in the order of the dimensions. Energies are MAESTRO's; it has none for DRAM.
+
+    Raises:
+        NotConformableError: every directive that is no tile, or whatever MAESTRO itself refuses.
+    """
+    levels = complete(layer, hardware)
+    reasons = [*_strangers(layer, hardware), *(reason for level in levels for reason in _faults(layer, level))]
+    if reasons:
+        raise _refusal(reasons)
+    return Tiled(_problem(layer), _architecture(levels, hardware), _mapping(layer, levels), tuple(_rests(layer)))
+
+
+def _refusal(reasons: list[Reason]) -> NotConformableError:
+    return NotConformableError("a mapping of tiles", reasons)
+
+
+def _name(letter: str, layer: DirectiveLayer) -> str:
+    return letter if layer.type == "GEMM" else _NAMES.get(letter, letter)
+
+
+def _letters(layer: DirectiveLayer) -> list[str]:
+    """Those that the operation has; a depthwise layer may say K without using it."""
+    return [letter for letter in layer.dimensions if any(letter in table for table in layer.tensors.values())]
+
+
+def _strangers(layer: DirectiveLayer, hardware: DirectiveHardware) -> Iterator[Reason]:
+    where = f"layer {layer.name}"
+    if layer.type not in OPERATIONS:
+        yield Reason(
+            code="operation", where=where, message=f"{layer.type} has no problem of ours with the same figures"
+        )
+    if not layer.macs:
+        yield Reason(code="work", where=where, message="its filter is larger than its input: it has no output")
+    if hardware.simd_lanes != 1:
+        yield Reason(code="lanes", where=where, message=f"{hardware.simd_lanes} MACs per PE: no directive says which")
+
+
+def _rests(layer: DirectiveLayer) -> Iterator[str]:
+    for letter, window in WINDOWS.items() if layer.type != "GEMM" else ():
+        needed = (layer.outputs(letter) - 1) * layer.stride(letter) + layer.dimensions[window]
+        if needed < layer.dimensions[letter]:
+            yield f"layer {layer.name}: {layer.dimensions[letter] - needed} of {letter} that no window reaches are left out"
+
+
+def _diagonal(level: CompleteLevel) -> tuple[Map, Map] | None:
+    """The directives on a window's position and on its filter dimension where both are spatial."""
+    spatial = {each.dimension: each for each in level.maps if each.spatial}
+    pairs = ((spatial.get(letter), spatial.get(window)) for letter, window in WINDOWS.items())
+    return next(((each, piece) for each, piece in pairs if each is not None and piece is not None), None)
+
+
+def _faults(layer: DirectiveLayer, level: CompleteLevel) -> Iterator[Reason]:
+    """Directives of a level that are no tiles."""
+    pair = None if layer.type == "GEMM" else _diagonal(level)
+    if sum(each.spatial for each in level.maps) > 1:
+        message = "sub-clusters lie on a diagonal" if pair is None else _diagonal_fault(layer, level, *pair)
+        if message:
+            names = ", ".join(str(each) for each in level.maps if each.spatial)
+            yield Reason(code="diagonal", where=f"layer {layer.name}", message=f"{names}: {message}")
+            return
+    for each in level.maps:
+        message = None if pair and each in pair else _fault(layer, level, each)
+        if message:
+            yield Reason(code="tile", where=f"layer {layer.name}", message=f"{each} {message}")
+
+
+def _diagonal_fault(layer: DirectiveLayer, level: CompleteLevel, each: Map, piece: Map) -> str | None:
+    """Sub-clusters take equal pieces of the filter, and of the input just what these meet for the same outputs."""
+    filter_size, pieces = level.sizes[piece.dimension], level.sizes[piece.dimension] // piece.size
+    if layer.stride(each.dimension) != 1:
+        return "a diagonal under a stride"
+    if piece.offset != piece.size or filter_size % piece.size or pieces > level.sub_clusters:
+        return f"the filter's {filter_size} are not cut into equal pieces, one for a sub-cluster"
+    outputs = level.sizes[each.dimension] - filter_size + 1
+    if each.offset != piece.size or each.size != outputs + piece.size - 1:
+        return f"its pieces do not meet the same {outputs} outputs"
+    return None
+
+
+def _fault(layer: DirectiveLayer, level: CompleteLevel, each: Map) -> str | None:
+    if each.dimension not in layer.dimensions or each.size >= level.sizes[each.dimension]:
+        return None
+    if layer.type == "GEMM" or each.dimension not in (*WINDOWS, *WINDOWS.values()):
+        return None if each.size == each.offset else "overlaps" if each.offset < each.size else "leaves gaps"
+    if each.dimension not in WINDOWS:
+        return "cuts the filter, whose tiles then share no tile of outputs"
+    window, stride = level.sizes[WINDOWS[each.dimension]], layer.stride(each.dimension)
+    outputs = _outputs(layer, level, each)
+    if outputs < 1:
+        return f"is narrower than the {window} of a window"
+    # under strides wider than windows inner tiles follow one another in MAESTRO's way
+    offsets = sorted({outputs * stride, outputs * min(stride, window)}, reverse=True)
+    if each.offset not in offsets:
+        return f"is {outputs} outputs wide and does not go on after {' or '.join(map(str, offsets))}"
+    return None
+
+
+def _outputs(layer: DirectiveLayer, level: CompleteLevel, each: Map) -> int:
+    """Rows or columns of results that a tile gives; tiles of strided layers are those that MAESTRO rounded."""
+    window, stride = level.sizes[WINDOWS[each.dimension]], layer.stride(each.dimension)
+    return (each.size - window + stride) // stride if each.size >= window else 0
+
+
+def _problem(layer: DirectiveLayer) -> Problem:
+    def rank(letter: str, tensor: str) -> str:
+        if layer.type == "GEMM" or letter not in WINDOWS or tensor == OUTPUT:
+            return _name(letter, layer)
+        return f"{layer.stride(letter)}*{_name(letter, layer)} + {WINDOWS[letter]}"
+
+    roles = {INPUT: ("Inputs", "input"), "filter": ("Weights", "weight"), OUTPUT: ("Outputs", "output")}
+    tensors = [
+        {"name": roles[name][0], "role": roles[name][1], "projection": [rank(letter, name) for letter in letters]}
+        for name, letters in layer.tensors.items()
+    ]
+    sizes = {_name(letter, layer): layer.outputs(letter) for letter in _letters(layer)}
+    operation = OPERATIONS[layer.type]
+    return Problem.model_validate({"name": layer.name, "operation": operation, "dimensions": sizes, "tensors": tensors})
+
+
+def _architecture(levels: tuple[CompleteLevel, ...], hardware: DirectiveHardware) -> Architecture:
+    unit, plain = NJ_PER_MAC * 1000, DirectiveHardware()
+
+    def memory(name: str, energy: float, words: int | None = None) -> dict[str, Any]:
+        return {"name": name, "capacity_words": words, "word_bits": 8,
+                "read_energy_pj": energy, "write_energy_pj": energy}  # fmt: skip
+
+    def limit(field: str) -> int | None:
+        value: int = getattr(hardware, field)
+        return None if value == getattr(plain, field) else value
+
+    network = {"bandwidth_words_per_cycle": limit("noc_bandwidth"), "latency_cycles": hardware.noc_latency}
+    dram = memory("DRAM", 0.0) | {"technology": "dram", "read_bandwidth_words_per_cycle": limit("offchip_bandwidth")}
+    clusters: list[dict[str, Any]] = [{"name": "DRAM", "memories": [dram]}]
+    for number, level in enumerate(levels):
+        fanout = {"size": level.sub_clusters, "axis": "XY"[number % 2]}
+        if number == 0:
+            buffer = memory("L2", round(L2_ENERGY * unit, 6), hardware.l2_size)
+            clusters.append({"name": "L2", "memories": [buffer], "fanout": fanout | {"network": network}})
+        else:
+            clusters.append({"name": _cluster(number), "fanout": fanout})
+    register = memory("L1", round(L1_ENERGY * unit, 6), hardware.l1_size)
+    clusters.append({"name": "PE", "memories": [register]})
+    compute = {"energy_per_operation_pj": unit, "word_bits": 8}
+    return Architecture.model_validate({"name": "maestro", "clusters": clusters, "compute": compute})
+
+
+def _cluster(number: int) -> str:
+    return f"Cluster{number}" if number else "L2"
+
+
+def _mapping(layer: DirectiveLayer, levels: tuple[CompleteLevel, ...]) -> Mapping:
+    tensors = ["Inputs", "Weights", "Outputs"]
+    tile = {_name(letter, layer): layer.outputs(letter) for letter in _letters(layer)}
+    entries: list[dict[str, Any]] = [{"target": "DRAM", "keep": tensors, "temporal_tile_sizes": tile}]
+    for number, level in enumerate(levels):
+        temporal, spatial, order = dict(tile), dict(tile), []
+        pair = None if layer.type == "GEMM" else _diagonal(level)
+        for each in level.maps:
+            name = _name(each.dimension, layer)
+            if name not in tile:
+                continue
+            order.append(name)
+            size = tile[name] if pair and each is pair[0] else _tile(layer, level, each, tile[name])
+            spatial[name] = size
+            temporal[name] = min(tile[name], size * level.sub_clusters) if each.spatial else size
+        order += [name for name in tile if name not in order]
+        entry = {"target": _cluster(number), "temporal_order": order,
+                 "temporal_tile_sizes": temporal, "spatial_tile_sizes": spatial}  # fmt: skip
+        entries.append(entry | ({} if number else {"keep": tensors}))
+        tile = spatial
+    entries.append({"target": "PE", "keep": tensors})
+    entries.append({"target": "PE", "temporal_tile_sizes": dict.fromkeys(tile, 1), "temporal_order": list(tile)})
+    return Mapping.model_validate({"entries": entries})
+
+
+def _tile(layer: DirectiveLayer, level: CompleteLevel, each: Map, incoming: int) -> int:
+    """In results for Y and X."""
+    if each.size >= level.sizes[each.dimension]:
+        return incoming
+    if layer.type != "GEMM" and each.dimension in WINDOWS:
+        return min(_outputs(layer, level, each), incoming)
+    return min(each.size, incoming)

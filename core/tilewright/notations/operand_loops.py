@@ -1,0 +1,121 @@
+"""A problem as a layer of two operands I and W and a result O, and a mapping as what each of them is held in: the terms
+of ZigZag and the tools that stand on it, shared by its cost model and its notation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from collections.abc import Mapping as MappingOf
+from dataclasses import dataclass
+
+from tilewright.errors import Reason
+from tilewright.schema.architecture import Architecture, Memory
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem, Tensor
+
+OPERANDS = ("I", "W", "O")
+MEMORY_OPERANDS = {"I": "I1", "W": "I2", "O": "O"}
+"""Operand of a layer -> operand of memories, as ZigZag links them unless told otherwise."""
+UNIT = "U"
+"""A loop of one trip, for tensors of no dimension and coordinates of one dimension with a stride."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """A tensor in a memory: `entry` of the mapping, `level` of the operand, 0 the innermost."""
+
+    entry: int
+    memory: Memory
+    level: int
+
+
+def operands(problem: Problem) -> dict[str, Tensor]:
+    """Operand -> tensor: O the result, I the tensor with windows, or else the first operand, and W the other."""
+    first, second = problem.operands
+    if windows(second) and not windows(first):
+        first, second = second, first
+    return {"I": first, "W": second, "O": problem.output}
+
+
+def windows(tensor: Tensor) -> list[dict[str, int]]:
+    """Coordinates that are not just a dimension."""
+    return [dict(rank.terms) for rank in tensor.projection if list(rank.terms.values()) != [1]]
+
+
+def unsuited(problem: Problem) -> Iterator[Reason]:
+    """What such a layer cannot be."""
+    if problem.operand_count != 2:
+        yield Reason(
+            code="operands", where=problem.name, message=f"{problem.operand_count} operands; ZigZag's layers have two"
+        )
+        return
+    sliding = [tensor for tensor in problem.tensors if windows(tensor)]
+    for tensor in sliding:
+        if tensor.is_output or len(sliding) > 1:
+            yield Reason(code="windows", where=tensor.name, message="ZigZag has windows in one operand only")
+        for terms in windows(tensor):
+            if len(terms) > 2:
+                names = " + ".join(terms)
+                yield Reason(code="windows", where=tensor.name, message=f"{names} adds three loops; ZigZag adds two")
+    for tensor in problem.tensors:
+        named = [name for rank in tensor.projection for name in rank.terms]
+        for name in sorted({name for name in named if named.count(name) > 1}):
+            yield Reason(code="repeated", where=tensor.name, message=f"{name} indexes it twice; in ZigZag once")
+
+
+def held(problem: Problem, architecture: Architecture, mapping: Mapping) -> dict[str, list[Held]]:
+    """Operand -> where a legal mapping holds it, innermost first."""
+    result: dict[str, list[Held]] = {}
+    for operand, tensor in operands(problem).items():
+        entries = [index for index, entry in enumerate(mapping.entries) if tensor.name in (entry.keep or ())]
+        found = []
+        for level, index in enumerate(reversed(entries)):
+            cluster = architecture.clusters[architecture.cluster_index[mapping.entries[index].target]]
+            memory = cluster.memory_for(tensor)
+            assert memory is not None, "a legal mapping keeps what a memory may hold"
+            found.append(Held(index, memory, level))
+        result[operand] = found
+    return result
+
+
+def unsaid(problem: Problem, architecture: Architecture, mapping: Mapping) -> Iterator[Reason]:
+    """What ZigZag cannot be told about a legal mapping."""
+    if not mapping.is_perfect:
+        yield Reason(code="imperfect", where="mapping", message="tiles that do not divide; ZigZag's loops do")
+    for index, entry in enumerate(mapping.entries):
+        if entry.unicast:
+            names = ", ".join(entry.unicast)
+            yield Reason(code="unicast", where=f"entry {index} on {entry.target}", message=f"of {names}: not in ZigZag")
+    for loop in mapping.loops():
+        entry = mapping.entries[loop.entry]
+        fanout = architecture.clusters[architecture.cluster_index[entry.target]].fanout
+        for tensor in problem.tensors if loop.spatial else ():
+            able = fanout.reduction if tensor.is_output else fanout.multicast
+            if loop.dimension not in tensor.dimensions and not able:
+                what = "added up" if tensor.is_output else "multicast"
+                message = f"{tensor.name} is not {what} below it, and over {loop.dimension} ZigZag takes it to be"
+                yield Reason(code="no_sharing", where=entry.target, message=message)
+
+
+def equation(problem: Problem, names: MappingOf[str, str]) -> tuple[str, list[str]]:
+    """ZigZag's equation and its relations between dimensions.
+
+    Args:
+        names: dimension -> what it is called there; coordinates that are sums get names of their own.
+    """
+    relations: list[str] = []
+    texts = {}
+    for operand, tensor in operands(problem).items():
+        parts = []
+        for rank in tensor.projection:
+            terms = [(names[name], coefficient) for name, coefficient in rank.terms.items()]
+            if [coefficient for _, coefficient in terms] == [1]:
+                parts.append(terms[0][0])
+                continue
+            if len(terms) == 1:
+                terms.append((UNIT, 1))
+            parts.append(f"X{len(relations)}")
+            relations.append(f"{parts[-1]}=" + "+".join(f"{coefficient}*{name}" for name, coefficient in terms))
+        texts[operand] = operand + "".join(f"[{part}]" for part in parts or [UNIT])
+    named = {tensor.name: operand for operand, tensor in operands(problem).items()}
+    product = "*".join(texts[named[tensor.name]] for tensor in problem.operands)
+    return f"{texts['O']}={product}", relations

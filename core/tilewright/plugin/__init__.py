@@ -1,0 +1,76 @@
+"""The doors for third parties: everything that a plugin names, registers or implements.
+
+Names are imported when they are first asked for, so that listing plugins loads no NumPy.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tilewright.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from tilewright.errors import Reason, Verdict
+    from tilewright.plugin.adapter import Adapter, InputSet
+    from tilewright.plugin.costmodel import (
+        BatchEvaluator,
+        Bounder,
+        CostModel,
+        Costs,
+        DirectiveModel,
+        Evaluator,
+        Objective,
+        ScalarEvaluator,
+    )
+    from tilewright.plugin.frontend import Frontend
+    from tilewright.plugin.hooks import hookimpl
+    from tilewright.plugin.mapper import Budget, Mapper, Proposals, Run, Task
+    from tilewright.plugin.registry import Registry, discover, installed
+    from tilewright.plugin.result import Progress, Result
+    from tilewright.plugin.specs import (
+        INTERFACE,
+        AdapterSpec,
+        CostModelSpec,
+        FrontendSpec,
+        MapperSpec,
+        NoOptions,
+        PluginSpec,
+    )
+    from tilewright.schema.capabilities import Capabilities
+
+__all__ = [
+    "INTERFACE",
+    "Adapter",
+    "AdapterSpec",
+    "BatchEvaluator",
+    "Bounder",
+    "Budget",
+    "Capabilities",
+    "CostModel",
+    "CostModelSpec",
+    "Costs",
+    "DirectiveModel",
+    "Evaluator",
+    "Frontend",
+    "FrontendSpec",
+    "InputSet",
+    "Mapper",
+    "MapperSpec",
+    "NoOptions",
+    "Objective",
+    "PluginSpec",
+    "Progress",
+    "Proposals",
+    "Reason",
+    "Registry",
+    "Result",
+    "Run",
+    "ScalarEvaluator",
+    "Task",
+    "Verdict",
+    "discover",
+    "hookimpl",
+    "installed",
+]
+
+__getattr__, __dir__ = lazy_exports(__name__)

@@ -1,0 +1,58 @@
+"""Adapter: a notation of another tool, read and written through the core schemas, never pairwise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as MappingOf
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from tilewright.errors import Verdict
+from tilewright.notations.directives import DirectiveProgram
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.constraints import Constraints
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
+
+
+@dataclass(frozen=True)
+class InputSet:
+    """What a tool's input files say together; absent parts are None. `warnings` lists what could not be kept.
+
+    `directives` are whole programs in the data-centric notation, for models that take them as they are.
+    """
+
+    problem: Problem | None = None
+    architecture: Architecture | None = None
+    mapping: Mapping | None = None
+    constraints: Constraints | None = None
+    directives: DirectiveProgram | None = None
+    warnings: tuple[str, ...] = ()
+    model_options: MappingOf[str, object] = field(default_factory=dict)
+
+
+@runtime_checkable
+class Adapter(Protocol):
+    """What a plugin's factory returns. Law: where `expressible` says yes, `parse(render(x)) == x`."""
+
+    def expressible(self, inputs: InputSet) -> Verdict:
+        """Can the notation hold this? If not, exactly what it cannot hold."""
+        ...
+
+    def render(self, inputs: InputSet) -> dict[str, str]:
+        """File name -> text, as the tool expects them. Raises NotConformableError with the reasons of `expressible`."""
+        ...
+
+    def parse(self, files: Sequence[Path]) -> InputSet:
+        """Read a tool's own files, together one input set. Raises InputError with file and line."""
+        ...
+
+
+@runtime_checkable
+class Translator(Protocol):
+    """An adapter may also turn its files straight into another notation's, which its spec names in `links`."""
+
+    def translate(self, files: Sequence[Path], notation: str) -> dict[str, str]:
+        """File name -> text in the other notation. Raises InputError, NotConformableError."""
+        ...

@@ -1,0 +1,159 @@
+"""Cost model: bound once to a problem and an architecture, then prices mappings, by the batch."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping as MappingOf
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, runtime_checkable
+
+import numpy as np
+
+from tilewright.mapspace.batch import Bools, Floats, MappingBatch
+from tilewright.notations.directives import DirectiveProgram
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
+from tilewright.schema.report import Report
+
+Objective = Literal["edp", "energy", "cycles"]
+
+
+@dataclass(frozen=True, eq=False)
+class Costs:
+    """Prices of `n` mappings. An invalid mapping costs `inf`, never NaN, so that `argmin` is safe.
+
+    Attributes:
+        valid: bool [n].
+        energy_pj, cycles: float64 [n].
+        extra: name -> float64 [n].
+    """
+
+    valid: Bools
+    energy_pj: Floats
+    cycles: Floats
+    extra: MappingOf[str, Floats] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.valid)
+
+    @property
+    def edp(self) -> Floats:
+        """energy_pj x cycles."""
+        return self.energy_pj * self.cycles
+
+    def of(self, objective: Objective) -> Floats:
+        """The figure to make small."""
+        return {"edp": self.edp, "energy": self.energy_pj, "cycles": self.cycles}[objective]
+
+    @classmethod
+    def join(cls, parts: Sequence[Costs]) -> Costs:
+        """The prices of several batches, one after another; extras that all of them have. At least one part."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            np.concatenate([part.valid for part in parts]),
+            np.concatenate([part.energy_pj for part in parts]),
+            np.concatenate([part.cycles for part in parts]),
+            {
+                name: np.concatenate([part.extra[name] for part in parts])
+                for name in parts[0].extra
+                if all(name in part.extra for part in parts)
+            },
+        )
+
+    @classmethod
+    def gather(cls, reports: list[Report]) -> Costs:
+        """The prices of reports, one each."""
+
+        def column(values: list[float | None]) -> Floats:
+            return np.array([np.inf if value is None else value for value in values], dtype=np.float64)
+
+        return cls(
+            np.array([report.valid for report in reports], dtype=np.bool_),
+            column([report.energy_pj for report in reports]),
+            column([report.cycles for report in reports]),
+        )
+
+
+@runtime_checkable
+class Evaluator(Protocol):
+    """A cost model bound to one problem and one architecture. Picklable; calls leave no trace in its results."""
+
+    def evaluate(self, mapping: Mapping) -> Costs:
+        """The price of one mapping: a batch of one."""
+        ...
+
+    def evaluate_batch(self, batch: MappingBatch) -> Costs:
+        """The prices of a batch."""
+        ...
+
+    def explain(self, mapping: Mapping) -> Report:
+        """The full account of one mapping; a mapping the model rejects gives `valid` false and the reasons."""
+        ...
+
+
+@runtime_checkable
+class CostModel(Protocol):
+    """What a plugin's factory returns."""
+
+    def bind(self, problem: Problem, architecture: Architecture) -> Evaluator:
+        """Precompute for this pair. Raises NotConformableError early if the model cannot take it."""
+        ...
+
+
+@runtime_checkable
+class DirectiveModel(Protocol):
+    """A cost model that takes programs of directives too, as they are."""
+
+    def explain_directives(self, program: DirectiveProgram) -> tuple[Report, ...]:
+        """One report per layer; a layer the model cannot take has `valid` false and the reasons."""
+        ...
+
+
+@runtime_checkable
+class Bounder(Protocol):
+    """An evaluator that also bounds what is not decided yet, for mappers that cut branches off or prove their answer.
+
+    Mappers find it in `Run.bounder`.
+    """
+
+    def bound(self, batch: MappingBatch, entries: int) -> Costs:
+        """Lower bounds, for every mapping, on energy and on cycles over all mappings of the same skeleton that agree
+        with it in the outermost `entries` entries; what its other entries say is not read.
+
+        `inf` and not `valid` where no such mapping can be valid. With all entries given: the prices.
+
+        Raises:
+            ValueError: `entries` is not between 1 and the length of the skeleton.
+        """
+        ...
+
+
+class ScalarEvaluator(ABC):
+    """For authors who price one mapping at a time: write `explain`, get the rest."""
+
+    @abstractmethod
+    def explain(self, mapping: Mapping) -> Report: ...
+
+    def evaluate(self, mapping: Mapping) -> Costs:
+        return Costs.gather([self.explain(mapping)])
+
+    def evaluate_batch(self, batch: MappingBatch) -> Costs:
+        return Costs.gather([self.explain(mapping) for mapping in batch])
+
+
+class BatchEvaluator(ABC):
+    """For authors who price arrays: write `evaluate_batch` (and `explain`), get the rest."""
+
+    problem: Problem
+
+    @abstractmethod
+    def evaluate_batch(self, batch: MappingBatch) -> Costs: ...
+
+    @abstractmethod
+    def explain(self, mapping: Mapping) -> Report: ...
+
+    def evaluate(self, mapping: Mapping) -> Costs:
+        return self.evaluate_batch(MappingBatch.pack(self.problem, [mapping]))

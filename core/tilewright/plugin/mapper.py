@@ -1,0 +1,103 @@
+"""Mapper: a generator that proposes mappings and is told their prices; it never sees the cost model."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from tilewright.mapspace.batch import MappingBatch
+from tilewright.mapspace.space import MapSpace
+from tilewright.plugin.costmodel import Bounder, Costs, Objective
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
+
+Proposals = Generator[MappingBatch | Sequence[Mapping], Costs, None]
+"""Yields mappings, is sent their prices."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What to map, where, and what to make small."""
+
+    space: MapSpace
+    objective: Objective = "edp"
+
+    @property
+    def problem(self) -> Problem:
+        return self.space.problem
+
+    @property
+    def architecture(self) -> Architecture:
+        return self.space.architecture
+
+
+@dataclass(frozen=True)
+class Budget:
+    """When a search has to stop; None: never for that reason. `patience`: evaluations without a better mapping."""
+
+    evaluations: int | None = None
+    seconds: float | None = None
+    patience: int | None = None
+
+
+@dataclass
+class Run:
+    """What a mapper may know of the search it is part of.
+
+    `rng` is the only source of chance. `remaining_seconds` and `remaining_evaluations` may be handed to a solver;
+    `exhausted` is cheap to ask inside long steps. `bounder` is there if the cost model offers bounds.
+    """
+
+    rng: np.random.Generator
+    budget: Budget
+    clock: Callable[[], float] = time.monotonic
+    bounder: Bounder | None = None
+    started: float = field(init=False)
+    evaluated: int = 0
+    lower_bound: float | None = None
+    short_of_time: bool = False
+    """Set by a mapper that would have done more with more time, but stops before the deadline."""
+    figures: dict[str, float] = field(default_factory=dict)
+    """What a mapper has to tell of its search besides, such as a solver's bound; the names are its own."""
+
+    def __post_init__(self) -> None:
+        self.started = self.clock()
+
+    @property
+    def elapsed_seconds(self) -> float:
+        return self.clock() - self.started
+
+    @property
+    def remaining_seconds(self) -> float:
+        """inf without a deadline."""
+        return math.inf if self.budget.seconds is None else self.budget.seconds - self.elapsed_seconds
+
+    @property
+    def remaining_evaluations(self) -> int | None:
+        """None without a limit."""
+        return None if self.budget.evaluations is None else self.budget.evaluations - self.evaluated
+
+    @property
+    def exhausted(self) -> bool:
+        """Time or evaluations have run out."""
+        left = self.remaining_evaluations
+        return self.remaining_seconds <= 0 or (left is not None and left <= 0)
+
+    def prove(self, lower_bound: float) -> None:
+        """Record that no mapping of the space costs less than this (in the task's objective)."""
+        self.lower_bound = max(lower_bound, self.lower_bound or 0.0)
+
+
+@runtime_checkable
+class Mapper(Protocol):
+    """What a plugin's factory returns. It holds options only: a search leaves it as it was."""
+
+    def search(self, task: Task, run: Run) -> Proposals:
+        """Propose mappings until done, or until the generator is closed."""
+        ...

@@ -1,0 +1,112 @@
+"""What a plugin tells the host about itself, before anything of it is built."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from tilewright.schema.capabilities import Capabilities
+
+if TYPE_CHECKING:
+    from tilewright.plugin.adapter import Adapter  # noqa: F401 -- named in quotes below
+    from tilewright.plugin.costmodel import CostModel  # noqa: F401 -- named in quotes below
+    from tilewright.plugin.frontend import Frontend  # noqa: F401 -- named in quotes below
+    from tilewright.plugin.mapper import Mapper  # noqa: F401 -- named in quotes below
+
+INTERFACE = 1
+"""The version of the plugin interface this host speaks."""
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class NoOptions(BaseModel):
+    """For plugins without options."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+@dataclass(frozen=True)
+class PluginSpec(Generic[T_co]):
+    """One plugin. Cheap to make: heavy libraries are imported inside `factory`.
+
+    Attributes:
+        name: unique within its kind; `distribution/name` always works too.
+        summary: one line for `tilewright plugins`.
+        factory: options -> the plugin object.
+        options: a pydantic model of the options, extra keys forbidden.
+        capabilities: what it accepts, judged without building it.
+        needs: modules it imports, looked for before it is built.
+        hint: what to type when one is missing.
+        interface: the interface version it was written for.
+        programs: option -> program that it runs unless the option says otherwise, looked for on the PATH.
+    """
+
+    kind: ClassVar[str] = "plugin"
+    methods: ClassVar[tuple[str, ...]] = ()
+    """What the factory's product must be able to do."""
+
+    name: str
+    summary: str
+    factory: Callable[[Any], T_co]
+    options: type[BaseModel] = NoOptions
+    capabilities: Capabilities = field(default_factory=Capabilities)
+    needs: tuple[str, ...] = ()
+    hint: str | None = None
+    interface: int = INTERFACE
+    programs: Mapping[str, str] = field(default_factory=dict)
+
+    def missing(self, options: Iterable[str] = ()) -> tuple[str, ...]:
+        """Modules of `needs` and `programs` that are not installed; programs named in one of the `options` aside."""
+        modules = [name for name in self.needs if importlib.util.find_spec(name.partition(".")[0]) is None]
+        given = set(options)
+        programs = [name for option, name in self.programs.items() if option not in given and not shutil.which(name)]
+        return (*modules, *programs)
+
+
+@dataclass(frozen=True)
+class MapperSpec(PluginSpec["Mapper"]):
+    """A search for mappings."""
+
+    kind: ClassVar[str] = "mapper"
+    methods: ClassVar[tuple[str, ...]] = ("search",)
+
+
+@dataclass(frozen=True)
+class CostModelSpec(PluginSpec["CostModel"]):
+    """A price for mappings. `approximations`: traits of mappings that it is known not to count exactly, codes of
+    `tilewright.run.differences.TRAITS`; `verify` names them where they are found."""
+
+    kind: ClassVar[str] = "cost model"
+    methods: ClassVar[tuple[str, ...]] = ("bind",)
+
+    approximations: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class FrontendSpec(PluginSpec["Frontend"]):
+    """A way in for work. `suffixes` of files it reads; `library`: names it can load -> one line with the source."""
+
+    kind: ClassVar[str] = "frontend"
+    methods: ClassVar[tuple[str, ...]] = ("recognises", "load")
+
+    suffixes: tuple[str, ...] = ()
+    library: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class AdapterSpec(PluginSpec["Adapter"]):
+    """Another tool's notation; its name is what `--from` and `--to` take. `links`: notations that it writes straight
+    from its own files (`tilewright.plugin.adapter.Translator`), without the core schemas between."""
+
+    kind: ClassVar[str] = "adapter"
+    methods: ClassVar[tuple[str, ...]] = ("expressible", "render", "parse")
+
+    links: tuple[str, ...] = ()
+
+
+KINDS: tuple[type[PluginSpec[Any]], ...] = (MapperSpec, CostModelSpec, FrontendSpec, AdapterSpec)

@@ -1,0 +1,1 @@
+"""Runs: searches, evaluations, whole networks, and what is kept of them."""

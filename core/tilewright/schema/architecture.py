@@ -1,0 +1,166 @@
+"""Architecture: a chain of clusters, outermost to innermost, then compute (Union, section IV-C).
+
+A cluster holds memories (none: it is virtual) and a fanout of equal sub-clusters along one axis; a two-dimensional
+array is two nested clusters. Memories of one cluster are siblings: a partitioned buffer.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from tilewright.schema.document import FileModel, Model
+from tilewright.schema.problem import Name, Tensor
+
+Energy = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Bandwidth = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1, strict=True)]
+
+
+class Network(Model):
+    """The wires of one fanout."""
+
+    energy_per_hop_pj: Energy = 0.0
+    energy_per_router_pj: Energy = 0.0
+    energy_per_ingress_pj: Energy = 0.0
+    bandwidth_words_per_cycle: Bandwidth | None = None
+    latency_cycles: Annotated[int, Field(ge=0, strict=True)] = 0
+
+
+class Fanout(Model):
+    """`size` equal sub-clusters along `axis`.
+
+    `multicast`: one read may serve several sub-clusters; `reduction`: partial sums of several are added on the way.
+    """
+
+    size: Count = 1
+    axis: Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9_]*$")] = "X"
+    multicast: bool = True
+    reduction: bool = True
+    network: Network = Network()
+
+
+class Memory(Model):
+    """A buffer. `holds` lists the tensor roles or names it may hold (None: any)."""
+
+    name: Name
+    technology: Literal["dram", "sram", "register"] = "sram"
+    capacity_words: Count | None = None
+    """None: unlimited."""
+    word_bits: Count = 16
+    holds: tuple[str, ...] | None = None
+    read_energy_pj: Energy
+    write_energy_pj: Energy
+    update_energy_pj: Energy | None = None
+    """Energy of one accumulating write; None: as a write."""
+    read_bandwidth_words_per_cycle: Bandwidth | None = None
+    write_bandwidth_words_per_cycle: Bandwidth | None = None
+    block_words: Count = 1
+    """Words moved by one access; an energy is per access."""
+    instances_per_macro: Count = 1
+    """That many instances are built as one array and accessed together (Timeloop's cluster-size)."""
+    multiple_buffering: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1.0
+    """Copies kept of every tile; the capacity is divided by it."""
+
+    @property
+    def usable_words(self) -> int | None:
+        """Capacity left for one copy of the tiles, in words; None: unlimited."""
+        return None if self.capacity_words is None else math.floor(self.capacity_words / self.multiple_buffering)
+
+    def may_hold(self, tensor: Tensor) -> bool:
+        return self.holds is None or tensor.role in self.holds or tensor.name in self.holds
+
+
+class Cluster(Model):
+    """One level of the chain: memories (none: virtual) over a fanout of sub-clusters."""
+
+    name: Name
+    memories: tuple[Memory, ...] = ()
+    fanout: Fanout = Fanout()
+
+    @property
+    def is_virtual(self) -> bool:
+        return not self.memories
+
+    def memory_for(self, tensor: Tensor) -> Memory | None:
+        """The memory that may hold the tensor; None if no one may.
+
+        Raises:
+            ValueError: two siblings may hold it, so it is not clear where it lives.
+        """
+        able = [memory for memory in self.memories if memory.may_hold(tensor)]
+        if len(able) > 1:
+            raise ValueError(
+                f"in cluster {self.name} both {able[0].name} and {able[1].name} may hold {tensor.name} "
+                f"({tensor.role}); make their 'holds' disjoint"
+            )
+        return able[0] if able else None
+
+
+class Compute(Model):
+    """The units inside the innermost cluster; their number follows from the fanouts."""
+
+    name: Name = "MAC"
+    energy_per_operation_pj: Energy
+    cycles_per_operation: Count = 1
+    word_bits: Count = 16
+
+
+class Architecture(FileModel):
+    """The bare hardware: what could be done, not what its authors chose to do (that is a constraints file)."""
+
+    schema_version: Literal[1] = 1
+    kind: Literal["architecture"] = "architecture"
+    name: Name
+    source: str | None = None
+    """Where the numbers come from."""
+    clock_ghz: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    clusters: tuple[Cluster, ...] = Field(min_length=1)
+    compute: Compute
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        for what, names in (
+            ("cluster", [cluster.name for cluster in self.clusters]),
+            ("memory", [memory.name for memory in self.memories]),
+        ):
+            repeated = sorted({name for name in names if names.count(name) > 1})
+            if repeated:
+                raise ValueError(f"{what} names repeat: {', '.join(repeated)}")
+        if self.clusters[0].is_virtual:
+            raise ValueError(
+                f"the outermost cluster {self.clusters[0].name} has no memory; tensors must live somewhere"
+            )
+        return self
+
+    @cached_property
+    def memories(self) -> tuple[Memory, ...]:
+        """All memories, outermost first."""
+        return tuple(memory for cluster in self.clusters for memory in cluster.memories)
+
+    @cached_property
+    def instances(self) -> tuple[int, ...]:
+        """How many of each cluster exist; one entry more for compute."""
+        counts = [1]
+        for cluster in self.clusters:
+            counts.append(counts[-1] * cluster.fanout.size)
+        return tuple(counts)
+
+    @property
+    def compute_instances(self) -> int:
+        return self.instances[-1]
+
+    @cached_property
+    def cluster_index(self) -> dict[str, int]:
+        """Cluster name -> position, outermost 0."""
+        return {cluster.name: index for index, cluster in enumerate(self.clusters)}
+
+    def mesh(self, index: int) -> dict[str, int]:
+        """Axis -> how many of cluster `index` (len(clusters): of compute) lie along it."""
+        extent: dict[str, int] = {}
+        for cluster in self.clusters[:index]:
+            extent[cluster.fanout.axis] = extent.get(cluster.fanout.axis, 1) * cluster.fanout.size
+        return extent

@@ -1,0 +1,207 @@
+"""Constraints: what a dataflow, or a user, takes out of the map space (Union, section IV-E).
+
+The rules live in a file of their own beside the architecture, which stays bare hardware. A variant may be written
+for a structure (`conv`, `gemm`); its dimensions are then the canonical letters of `tilewright.schema.structure`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from tilewright.errors import InputError
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.document import FileModel, Model, suggestion
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.problem import DimensionName, Name, Problem
+from tilewright.schema.structure import Kind, recognise
+
+Trips = Annotated[int, Field(ge=1, strict=True)]
+
+
+class TripRange(Model):
+    """Bounds on a trip count; a plain number fixes it."""
+
+    min: Trips = 1
+    max: Trips | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_number(cls, value: Any) -> Any:
+        return {"min": value, "max": value} if isinstance(value, int) else value
+
+    @model_validator(mode="after")
+    def _ordered(self) -> TripRange:
+        if self.max is not None and self.max < self.min:
+            raise ValueError(f"min {self.min} is above max {self.max}")
+        return self
+
+
+Factors = FrozenDict[DimensionName, TripRange]
+
+
+class TemporalRule(Model):
+    """Bounds the temporal loops right inside `memory`.
+
+    `only`: the dimensions that may step there (None: all). `factors`: their trip counts. `order`: these dimensions,
+    outermost first, keep this order among themselves.
+    """
+
+    memory: Name
+    only: tuple[DimensionName, ...] | None = None
+    factors: Factors = FrozenDict()
+    order: tuple[DimensionName, ...] = ()
+
+
+class SpatialRule(Model):
+    """Bounds the split over the fanout of `cluster`; utilizations are fractions of its size."""
+
+    cluster: Name
+    only: tuple[DimensionName, ...] | None = None
+    factors: Factors = FrozenDict()
+    min_utilization: Annotated[float, Field(ge=0, le=1)] = 0.0
+    max_utilization: Annotated[float, Field(gt=0, le=1)] = 1.0
+
+
+class KeepRule(Model):
+    """What `memory` keeps: tensor names or roles that it must keep, must not, or may either way.
+
+    Without a rule a memory keeps every tensor that it may hold; one too small for a word of each may bypass any of them.
+    """
+
+    memory: Name
+    keep: tuple[str, ...] = ()
+    bypass: tuple[str, ...] = ()
+    free: tuple[str, ...] = ()
+
+
+class Variant(Model):
+    """Rules for one structure of problem; without `structure`, for problems that use the named dimensions."""
+
+    structure: Kind | None = None
+    temporal: tuple[TemporalRule, ...] = ()
+    spatial: tuple[SpatialRule, ...] = ()
+    keep: tuple[KeepRule, ...] = ()
+
+    def renamed(self, parts: FrozenDict[str, tuple[str, ...]]) -> Variant:
+        """The same rules on a problem's own dimensions; a letter that several play counts for each of them."""
+
+        def names(letters: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(name for letter in letters for name in parts.get(letter, ()))
+
+        def factors(rules: Factors) -> Factors:
+            return FrozenDict({name: rule for letter, rule in rules.items() for name in parts.get(letter, ())})
+
+        return Variant(
+            temporal=tuple(
+                rule.model_copy(
+                    update={
+                        "only": None if rule.only is None else names(rule.only),
+                        "factors": factors(rule.factors),
+                        "order": names(rule.order),
+                    }
+                )
+                for rule in self.temporal
+            ),
+            spatial=tuple(
+                rule.model_copy(
+                    update={
+                        "only": None if rule.only is None else names(rule.only),
+                        "factors": factors(rule.factors),
+                    }
+                )
+                for rule in self.spatial
+            ),
+            keep=self.keep,
+        )
+
+
+class Constraints(FileModel):
+    """Named rules for one architecture (None: any that has the named clusters and memories).
+
+    `default`: the dataflow that the architecture's authors published; it applies unless another is asked for. `aspect` gives a flexible array another shape: cluster -> fanout size, the number of compute units unchanged.
+    """
+
+    schema_version: Literal[1] = 1
+    kind: Literal["constraints"] = "constraints"
+    name: Name
+    architecture: Name | None = None
+    source: str | None = None
+    default: bool = False
+    aspect: FrozenDict[Name, Trips] = FrozenDict()
+    variants: tuple[Variant, ...] = ()
+
+    def rules_for(self, problem: Problem, architecture: Architecture) -> Variant | None:
+        """The first variant written for the problem's structure, else the first without structure, on the problem's
+        own dimensions; None when no variant speaks of such a problem.
+
+        Raises:
+            InputError: a rule names a cluster, a memory or a dimension that does not exist.
+        """
+        structure = recognise(problem)
+        for variant in self.variants:
+            if variant.structure is not None and structure is not None and variant.structure == structure.kind:
+                rules = variant.renamed(structure.parts)
+                self._check(rules, problem, architecture)
+                return rules
+        for variant in self.variants:
+            if variant.structure is None:
+                self._check(variant, problem, architecture)
+                return variant
+        return None
+
+    def shape(self, architecture: Architecture) -> Architecture:
+        """The architecture with the array's aspect ratio applied. Raises InputError if the unit count would change."""
+        if not self.aspect:
+            return architecture
+        for name in self.aspect:
+            self._known("cluster", name, [cluster.name for cluster in architecture.clusters])
+        clusters = tuple(
+            cluster.model_copy(
+                update={
+                    "fanout": cluster.fanout.model_copy(
+                        update={"size": self.aspect.get(cluster.name, cluster.fanout.size)}
+                    )
+                }
+            )
+            for cluster in architecture.clusters
+        )
+        count = math.prod(cluster.fanout.size for cluster in clusters)
+        if count != architecture.compute_instances:
+            raise InputError(
+                f"constraints {self.name}: aspect gives {count} compute units, {architecture.name} has "
+                f"{architecture.compute_instances}"
+            )
+        return architecture.model_copy(update={"clusters": clusters})
+
+    def _check(self, rules: Variant, problem: Problem, architecture: Architecture) -> None:
+        memories = [memory.name for memory in architecture.memories]
+        clusters = [cluster.name for cluster in architecture.clusters]
+        for temporal in rules.temporal:
+            self._known("memory", temporal.memory, memories)
+            self._dimensions(problem, temporal.only, temporal.factors, temporal.order)
+        for spatial in rules.spatial:
+            self._known("cluster", spatial.cluster, clusters)
+            self._dimensions(problem, spatial.only, spatial.factors, ())
+        for rule in rules.keep:
+            self._known("memory", rule.memory, memories)
+            for word in (*rule.keep, *rule.bypass, *rule.free):
+                self._known("tensor or role", word, [*problem.tensor_names, "input", "weight", "output"])
+
+    def _dimensions(
+        self, problem: Problem, only: tuple[str, ...] | None, factors: Factors, order: tuple[str, ...]
+    ) -> None:
+        for name in (*(only or ()), *factors, *order):
+            self._known("dimension", name, problem.dimension_names)
+
+    def _known(self, what: str, name: str, known: list[str] | tuple[str, ...]) -> None:
+        if name not in known:
+            raise InputError(
+                f"constraints {self.name}: no {what} is called '{name}'{suggestion(name, known)}; "
+                f"known: {', '.join(known)}"
+            )
+
+
+NO_CONSTRAINTS = Constraints(name="none")

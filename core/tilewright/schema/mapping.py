@@ -1,0 +1,156 @@
+"""Mapping: how a problem is tiled in time and space over an architecture (Union, section IV-D).
+
+A list of entries, outermost first. An entry steps its incoming tile in time, holds the temporal tile for the tensors
+it keeps, and splits it in space over the target's sub-clusters. Only tile sizes are stored; the loop nest and its
+factors are views.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from tilewright.schema.document import FileModel, Model
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.problem import DimensionName, Name
+
+TileSizes = FrozenDict[DimensionName, Annotated[int, Field(ge=1, strict=True)]]
+
+
+@dataclass(frozen=True)
+class Loop:
+    """One loop of the nest that a mapping stands for.
+
+    `trips` iterations of `dimension`, each covering `tile` iterations of the problem; the last may be short.
+    """
+
+    entry: int
+    dimension: str
+    trips: int
+    tile: int
+    spatial: bool
+
+
+class Entry(Model):
+    """Step, hold, split on one cluster.
+
+    `keep`: tensors held in the cluster's memories; an empty list is a memory that everything bypasses; None holds
+    nothing and is no storage level at all (a step before a split). `temporal_order` and `spatial_order` are
+    outermost first; the latter places sub-clusters when several dimensions share one fanout. Tensors of `unicast`
+    are sent to (or collected from) each sub-cluster separately.
+    """
+
+    target: Name
+    keep: tuple[Name, ...] | None = None
+    temporal_order: tuple[DimensionName, ...]
+    temporal_tile_sizes: TileSizes
+    spatial_tile_sizes: TileSizes
+    spatial_order: tuple[DimensionName, ...] | None = None
+    unicast: tuple[Name, ...] = ()
+
+    @model_validator(mode="after")
+    def _same_dimensions(self) -> Self:
+        dimensions = set(self.temporal_tile_sizes)
+        for what, names in (
+            ("temporal_order", self.temporal_order),
+            ("spatial_tile_sizes", tuple(self.spatial_tile_sizes)),
+            ("spatial_order", self.spatial_order or tuple(dimensions)),
+        ):
+            if set(names) != dimensions or len(names) != len(dimensions):
+                odd = sorted(dimensions.symmetric_difference(names)) or sorted(n for n in names if names.count(n) > 1)
+                raise ValueError(f"{what} must name every dimension once; look at {', '.join(odd)}")
+        return self
+
+
+class Mapping(FileModel):
+    """Entries, outermost first.
+
+    In a file, tile sizes that an entry leaves out are those it gets: the spatial tile of the entry before for
+    `temporal_tile_sizes`, the entry's own temporal tile for `spatial_tile_sizes`. The first entry names them all.
+    `temporal_order` may be left out where at most one dimension steps.
+    """
+
+    schema_version: Literal[1] = 1
+    kind: Literal["mapping"] = "mapping"
+    entries: tuple[Entry, ...] = Field(min_length=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _inherit_tiles(cls, value: Any) -> Any:
+        if not isinstance(value, dict) or not isinstance(value.get("entries"), list):
+            return value
+        incoming: dict[str, int] = {}
+        entries: list[Any] = []
+        for raw in value["entries"]:
+            if not isinstance(raw, dict):
+                return value
+            temporal, spatial = raw.get("temporal_tile_sizes") or {}, raw.get("spatial_tile_sizes") or {}
+            if not isinstance(temporal, dict) or not isinstance(spatial, dict):
+                return value
+            temporal = incoming | temporal
+            spatial = temporal | spatial
+            entry = raw | {"temporal_tile_sizes": temporal, "spatial_tile_sizes": spatial}
+            if "temporal_order" not in raw:
+                stepping = [name for name in temporal if temporal[name] != incoming.get(name, temporal[name])]
+                if len(stepping) > 1:
+                    raise ValueError(
+                        f"entry {len(entries)} on {raw.get('target')} steps {', '.join(stepping)}: "
+                        "temporal_order must say which is outermost"
+                    )
+                entry["temporal_order"] = list(temporal)
+            entries.append(entry)
+            incoming = spatial
+        return value | {"entries": entries}
+
+    @model_validator(mode="after")
+    def _one_set_of_dimensions(self) -> Self:
+        first = set(self.entries[0].temporal_tile_sizes)
+        for index, entry in enumerate(self.entries):
+            odd = first.symmetric_difference(entry.temporal_tile_sizes)
+            if odd:
+                raise ValueError(f"entry {index} on {entry.target} and entry 0 differ in dimensions {sorted(odd)}")
+        return self
+
+    @cached_property
+    def dimension_names(self) -> tuple[str, ...]:
+        return tuple(self.entries[0].temporal_tile_sizes)
+
+    def factors(self) -> tuple[tuple[dict[str, int], dict[str, int]], ...]:
+        """Per entry the (temporal, spatial) trip counts of every dimension; ceilings where tiles do not divide."""
+        result = []
+        incoming = self.entries[0].temporal_tile_sizes
+        for entry in self.entries:
+            temporal, spatial = entry.temporal_tile_sizes, entry.spatial_tile_sizes
+            result.append(
+                (
+                    {name: -(-incoming[name] // temporal[name]) for name in temporal},
+                    {name: -(-temporal[name] // spatial[name]) for name in temporal},
+                )
+            )
+            incoming = spatial
+        return tuple(result)
+
+    def loops(self) -> Iterator[Loop]:
+        """The loop nest, outermost first, loops of one trip left out."""
+        for index, (entry, (temporal, spatial)) in enumerate(zip(self.entries, self.factors(), strict=True)):
+            for name in entry.temporal_order:
+                if temporal[name] > 1:
+                    yield Loop(index, name, temporal[name], entry.temporal_tile_sizes[name], spatial=False)
+            for name in entry.spatial_order or self.dimension_names:
+                if spatial[name] > 1:
+                    yield Loop(index, name, spatial[name], entry.spatial_tile_sizes[name], spatial=True)
+
+    @property
+    def is_perfect(self) -> bool:
+        """True when every tile divides the tile it is cut from."""
+        incoming = self.entries[0].temporal_tile_sizes
+        for entry in self.entries:
+            for name, temporal in entry.temporal_tile_sizes.items():
+                if incoming[name] % temporal or temporal % entry.spatial_tile_sizes[name]:
+                    return False
+            incoming = entry.spatial_tile_sizes
+        return True

@@ -1,0 +1,190 @@
+"""Problem: a tensor operation as a perfect affine loop nest (Union, section IV-B; Timeloop's problem shape)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import Field, model_serializer, model_validator
+
+from tilewright.schema.document import FileModel, Model, suggestion
+from tilewright.schema.frozen import FrozenDict
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.\-]*$")]
+DimensionName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+Size = Annotated[int, Field(ge=1, le=2**40, strict=True)]
+Role = Literal["input", "weight", "output"]
+
+_TERM = re.compile(r"\s*(?:(\d+)\s*\*?\s*)?([A-Za-z_]\w*)\s*")
+
+
+class Rank(Model):
+    """One coordinate of a tensor: a sum of coefficient x dimension, written `2*P + R`.
+
+    A stride or a dilation is a coefficient. Terms of one dimension are merged.
+    """
+
+    terms: FrozenDict[DimensionName, Annotated[int, Field(ge=1, le=2**31, strict=True)]]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, value: Any) -> Any:
+        return {"terms": parse_terms(value)} if isinstance(value, str) else value
+
+    @model_serializer
+    def _to_text(self) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        return " + ".join(name if c == 1 else f"{c}*{name}" for name, c in self.terms.items())
+
+
+def parse_terms(text: str) -> dict[str, int]:
+    """Read `2*P + R` (or `2P+R`) as {"P": 2, "R": 1}. Raises ValueError.
+
+    >>> parse_terms("2p + 3*r")
+    {'p': 2, 'r': 3}
+    """
+    terms: dict[str, int] = {}
+    for part in text.split("+"):
+        match = _TERM.fullmatch(part)
+        if not match:
+            raise ValueError(f"cannot read '{part.strip()}' in '{text}'; expected terms like 2*P + R")
+        terms[match[2]] = terms.get(match[2], 0) + int(match[1] or 1)
+    return terms
+
+
+class Tensor(Model):
+    """An operand or the result. `role` tells which buffers may hold it: hardware has input, weight and output ones."""
+
+    name: Name
+    role: Role
+    projection: tuple[Rank, ...]
+
+    @property
+    def is_output(self) -> bool:
+        return self.role == "output"
+
+    @cached_property
+    def dimensions(self) -> frozenset[str]:
+        """The dimensions that index the tensor."""
+        return frozenset(name for rank in self.projection for name in rank.terms)
+
+
+class Problem(FileModel):
+    """A tensor operation: dimensions with sizes, tensors with affine projections, one unit operation per iteration.
+
+    `operation` names the kind where known (`conv2d`, `gemm`), which operation-level cost models need;
+    `unit_operation` what one iteration computes (a MAC of `operand_count` operands).
+    """
+
+    schema_version: Literal[1] = 1
+    kind: Literal["problem"] = "problem"
+    name: str = Field(min_length=1)
+    source: str | None = None
+    """Where the numbers come from."""
+    operation: str | None = None
+    unit_operation: str = "mac"
+    dimensions: FrozenDict[DimensionName, Size] = Field(min_length=1)
+    tensors: tuple[Tensor, ...]
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        names = [tensor.name for tensor in self.tensors]
+        if len(set(names)) != len(names):
+            raise ValueError(f"tensor names repeat: {', '.join(names)}")
+        if sum(tensor.is_output for tensor in self.tensors) != 1:
+            raise ValueError("exactly one tensor must have role output")
+        if len(self.tensors) < 2:
+            raise ValueError("at least one tensor must have role input or weight")
+        for tensor in self.tensors:
+            for unknown in sorted(tensor.dimensions - set(self.dimensions)):
+                raise ValueError(
+                    f"tensor {tensor.name} uses dimension {unknown}, which has no size"
+                    + suggestion(unknown, self.dimensions)
+                )
+        return self
+
+    @cached_property
+    def dimension_names(self) -> tuple[str, ...]:
+        return tuple(self.dimensions)
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Sizes in the order of `dimension_names`."""
+        return tuple(self.dimensions.values())
+
+    @cached_property
+    def tensor_names(self) -> tuple[str, ...]:
+        return tuple(tensor.name for tensor in self.tensors)
+
+    @cached_property
+    def output(self) -> Tensor:
+        return next(tensor for tensor in self.tensors if tensor.is_output)
+
+    @cached_property
+    def operands(self) -> tuple[Tensor, ...]:
+        return tuple(tensor for tensor in self.tensors if not tensor.is_output)
+
+    @property
+    def operand_count(self) -> int:
+        return len(self.operands)
+
+    @property
+    def is_affine(self) -> bool:
+        """True when some coordinate is more than one dimension with coefficient 1."""
+        return any(tuple(rank.terms.values()) != (1,) for tensor in self.tensors for rank in tensor.projection)
+
+    @cached_property
+    def macs(self) -> int:
+        """Unit operations: the product of all sizes."""
+        return math.prod(self.sizes)
+
+    def tensor(self, name: str) -> Tensor:
+        """Raises KeyError."""
+        for tensor in self.tensors:
+            if tensor.name == name:
+                return tensor
+        raise KeyError(name)
+
+    def tile_words(self, tensor: Tensor, extents: Mapping[str, int]) -> int:
+        """Words of the bounding box that a tile of `extents` (dimension -> iterations) spans, holes included
+        (Timeloop's convention: per rank 1 + sum of coefficient x (extent - 1))."""
+        return math.prod(
+            1 + sum(c * (extents[name] - 1) for name, c in rank.terms.items()) for rank in tensor.projection
+        )
+
+    def tensor_words(self, tensor: Tensor) -> int:
+        """Words of the whole tensor (bounding box)."""
+        return self.tile_words(tensor, self.dimensions)
+
+    def projection_matrix(self, tensor: Tensor) -> NDArray[np.int64]:
+        """Coefficients, shape [rank, dimension]."""
+        import numpy as np  # most commands need no arrays
+
+        return np.array(
+            [[rank.terms.get(name, 0) for name in self.dimensions] for rank in tensor.projection], dtype=np.int64
+        ).reshape(len(tensor.projection), len(self.dimensions))
+
+    @cached_property
+    def content_key(self) -> str:
+        """Equal for problems that are the same work: everything but name and source (hex digest)."""
+        data = self.model_dump(mode="json", exclude={"name", "source"})
+        data["dimensions"] = list(data["dimensions"].items())
+        return hashlib.sha256(json.dumps(data).encode()).hexdigest()
+
+    def __str__(self) -> str:
+        def text(tensor: Tensor) -> str:
+            return f"{tensor.name}[{', '.join(str(rank) for rank in tensor.projection)}]"
+
+        sizes = " ".join(f"{name}={size}" for name, size in self.dimensions.items())
+        return f"{text(self.output)} += {' * '.join(text(t) for t in self.operands)}; {sizes}"

@@ -1,0 +1,102 @@
+"""Workload: a network of problems; equal problems are recognised and mapped once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, Self
+
+from pydantic import Field, model_validator
+
+from tilewright.schema.document import FileModel, Model
+from tilewright.schema.problem import Problem
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+
+class Layer(Model):
+    """One problem of a network; `after` names the layers whose results it reads."""
+
+    problem: Problem
+    after: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.problem.name
+
+
+class Unmapped(Model):
+    """An operator that is not a tensor operation we map, and why; nothing is dropped silently.
+
+    `operations` estimates its scalar operations, so that its share of the work can be shown; `None` when unknown.
+    """
+
+    name: str
+    operator: str
+    reason: str
+    operations: int | None = Field(default=None, ge=0)
+
+
+@dataclass(frozen=True)
+class DistinctProblem:
+    """A problem with the names of all layers that are the same work."""
+
+    problem: Problem
+    layers: tuple[str, ...]
+
+    @property
+    def count(self) -> int:
+        return len(self.layers)
+
+
+class Workload(FileModel):
+    """Layers in execution order, and what is not mapped."""
+
+    schema_version: Literal[1] = 1
+    kind: Literal["workload"] = "workload"
+    name: str = Field(min_length=1)
+    source: str | None = None
+    layers: tuple[Layer, ...]
+    unmapped: tuple[Unmapped, ...] = ()
+
+    @model_validator(mode="after")
+    def _names_known(self) -> Self:
+        names = [layer.name for layer in self.layers]
+        repeated = {name for name in names if names.count(name) > 1} if len(set(names)) != len(names) else set()
+        if repeated:
+            raise ValueError(f"layer names repeat: {', '.join(sorted(repeated))}")
+        for layer in self.layers:
+            for name in layer.after:
+                if name not in set(names):
+                    raise ValueError(f"layer {layer.name} comes after {name}, which is not a layer")
+        return self
+
+    @classmethod
+    def of(cls, problem: Problem) -> Workload:
+        """A workload of one layer."""
+        return cls(name=problem.name, source=problem.source, layers=(Layer(problem=problem),))
+
+    @cached_property
+    def graph(self) -> nx.DiGraph[str]:
+        """Node: layer name, with attribute `problem`; edge: a result read by another layer."""
+        import networkx as nx  # takes longer to import than most commands to run
+
+        graph: nx.DiGraph[str] = nx.DiGraph(name=self.name)
+        for layer in self.layers:
+            graph.add_node(layer.name, problem=layer.problem)
+        graph.add_edges_from((before, layer.name) for layer in self.layers for before in layer.after)
+        return graph
+
+    @property
+    def macs(self) -> int:
+        return sum(layer.problem.macs for layer in self.layers)
+
+    def distinct(self) -> tuple[DistinctProblem, ...]:
+        """Each different problem once, in order of first appearance, with the layers that share it."""
+        groups: dict[str, list[Layer]] = {}
+        for layer in self.layers:
+            groups.setdefault(layer.problem.content_key, []).append(layer)
+        return tuple(
+            DistinctProblem(group[0].problem, tuple(layer.name for layer in group)) for group in groups.values()
+        )
