@@ -6,7 +6,8 @@ from functools import cache
 import pytest
 
 from tilewright.errors import PluginError
-from tilewright.plugin import GROUP, AdapterSpec, CostModelSpec, FrontendSpec, MapperSpec, Registry, discover
+from tilewright.plugin import AdapterSpec, CostModelSpec, FrontendSpec, MapperSpec, Registry, discover
+from tilewright.plugin.registry import GROUP
 from tilewright.testing import check_plugin, registrations_of
 from tilewright.testing.kit import CHECKS
 
