@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from tilewright.errors import SpaceTooLargeError
 from tilewright.mapspace import counting
-from tilewright.mapspace.counting import count_unpruned, distinct_values
+from tilewright.mapspace.counting import distinct_values, prime_powers
 from tilewright.mapspace.space import MapSpace
 from tilewright.schema.architecture import Architecture, Cluster, Compute, Fanout, Memory
 from tilewright.schema.problem import Problem
@@ -51,29 +52,39 @@ def test_what_cannot_be_counted_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
         distinct_values([(1, 100), (5, 100), (5, 101), (7, 1)])
 
 
+def unbounded(problem: Problem, memories: int) -> MapSpace:
+    """Memories without limits, one below the other, and a fanout that no problem fills: one level more."""
+    clusters = [
+        Cluster(name=f"C{n}", memories=(Memory(name=f"M{n}", read_energy_pj=1, write_energy_pj=1),))
+        for n in range(memories)
+    ]
+    clusters[-1] = clusters[-1].model_copy(update={"fanout": Fanout(size=2**40)})
+    compute = Compute(energy_per_operation_pj=1)
+    return MapSpace.of(problem, Architecture(name="wide", clusters=tuple(clusters), compute=compute))
+
+
+def ways(sizes: Sequence[int], levels: int) -> int:
+    """To spread the prime factors of all sizes over levels."""
+    return math.prod(
+        math.comb(power + levels - 1, levels - 1) for size in sizes for prime, power in prime_powers(size) if prime > 1
+    )
+
+
 def test_a_map_space_is_as_large_as_published() -> None:
     """QuickFlow, section III-D: five levels, four of them memories, six dimensions of five factors: beyond 10**21."""
-    assert count_unpruned([32] * 6, levels=5, memories=4) == math.factorial(6) ** 4 * math.comb(9, 4) ** 6 > 10**21
-    assert count_unpruned([2 * 3 * 5 * 7 * 11] * 6, levels=5, memories=4) > 10**21
+    tensors = [
+        {"name": "I", "role": "input", "projection": list("ABC")},
+        {"name": "O", "role": "output", "projection": list("DEF")},
+    ]
+    problem = Problem.model_validate({"name": "six", "dimensions": dict.fromkeys("ABCDEF", 32), "tensors": tensors})
+    space = unbounded(problem, memories=4)
+    assert space.factorizations == ways([32] * 6, levels=5) == math.comb(9, 4) ** 6
+    assert space.factorizations * math.factorial(6) ** 4 > 10**21
 
 
 @given(problems(max_dimensions=4, max_macs=300))
-def test_the_formula_counts_the_factors_of_a_space_that_nothing_bounds(problem: Problem) -> None:
-    def memory(name: str) -> Memory:
-        return Memory(name=name, read_energy_pj=1, write_energy_pj=1)
-
-    wide = Fanout(size=2**20)
-    architecture = Architecture(
-        name="wide",
-        clusters=(
-            Cluster(name="Far", memories=(memory("far"),)),
-            Cluster(name="Near", memories=(memory("near"),), fanout=wide),
-        ),
-        compute=Compute(energy_per_operation_pj=1),
-    )
-    space = MapSpace.of(problem, architecture)
+def test_factors_of_a_space_that_nothing_bounds(problem: Problem) -> None:
+    space = unbounded(problem, memories=2)
     assert [slot.spatial for slot in space.slots] == [False, False, True]
-    count = count_unpruned(space.problem.sizes, levels=3, memories=2)
-    orders = math.factorial(len(space.problem.sizes)) ** 2
-    assert count == space.factorizations * orders
-    assert space.size <= count
+    assert space.factorizations == ways(space.problem.sizes, levels=3)
+    assert space.size <= space.factorizations * math.factorial(len(space.problem.sizes)) ** 2

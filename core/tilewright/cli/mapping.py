@@ -90,7 +90,6 @@ def map_command(
             outcome.add(layer)
             if bar:
                 bar.done(layer.distinct)
-            installed().manager.hook.tilewright_search_done(layer=layer.name, result=layer.result)
     outcome.finish()
     for message in outcome.messages():
         note(message)

@@ -1,31 +1,21 @@
-"""Conversion: files of one notation into those of another, through the core schemas.
-
-Notations are nodes of a graph whose hub is the core schemas: an adapter parses into it and renders out of it. An adapter
-may also declare links, notations into which it translates its own files directly.
-"""
+"""Conversion: files of one notation into those of another. One adapter reads them into the core schemas, another writes."""
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tilewright.convert.dropped import Loss, simplified
-from tilewright.errors import InputError, NotConformableError, PluginError, TilewrightError, UnknownNameError
+from tilewright.errors import InputError, NotConformableError, PluginError, TilewrightError
 from tilewright.notations.directives.tiles import tiled
-from tilewright.plugin.adapter import Adapter, InputSet, Translator
+from tilewright.plugin.adapter import Adapter, InputSet
 from tilewright.plugin.registry import Registry
 from tilewright.plugin.specs import AdapterSpec
 
-if TYPE_CHECKING:
-    import networkx as nx
-
 CORE = "core schemas"
-"""The hub of the graph."""
+"""What stands between two notations."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +24,7 @@ class Conversion:
 
     Attributes:
         files: file name -> text, as the other tool expects them.
-        route: the notations on the way, the hub among them.
+        route: the two notations, the core schemas between.
         adapters: `distribution/name` of the adapters used, in order.
         warnings: what the readers could not keep.
         dropped: what the other notation cannot hold and was left out.
@@ -47,24 +37,8 @@ class Conversion:
     dropped: tuple[Loss, ...] = ()
 
 
-def notations(registry: Registry) -> nx.DiGraph[str]:
-    """Node: the hub, or the long name of an adapter; edge: what turns one into the other, its long name as `adapter`."""
-    import networkx as nx  # most commands need no graph
-
-    graph: nx.DiGraph[str] = nx.DiGraph()
-    for registration in registry.of_kind(AdapterSpec):
-        spec, name = registration.spec, registration.long_name
-        assert isinstance(spec, AdapterSpec)
-        graph.add_edge(name, CORE, adapter=name)
-        graph.add_edge(CORE, name, adapter=name)
-        for other in spec.links:
-            with suppress(UnknownNameError):  # a link to what is not installed leads nowhere
-                graph.add_edge(name, registry.find(AdapterSpec, other).long_name, adapter=name)
-    return graph
-
-
 def convert(files: Sequence[Path], source: str, target: str, registry: Registry, *, lossy: bool = False) -> Conversion:
-    """Read files of one notation and write them in another, by the shortest way.
+    """Read files of one notation and write them in another.
 
     Args:
         source, target: names of adapters.
@@ -76,35 +50,22 @@ def convert(files: Sequence[Path], source: str, target: str, registry: Registry,
         NotConformableError: the target cannot hold what they say; every reason is listed.
         PluginError: an adapter crashed or cannot be built.
     """
-    import networkx as nx
-
-    first, last = (registry.find(AdapterSpec, name).long_name for name in (source, target))
-    if first == last:
+    first, last = (registry.find(AdapterSpec, name) for name in (source, target))
+    if first.long_name == last.long_name:
         raise InputError(f"--from and --to are both {source}", hint="name two notations")
-    graph = notations(registry)
-    way = nx.shortest_path(graph, first, last)
-    used = tuple(str(graph.edges[edge]["adapter"]) for edge in pairwise(way))
-    inputs, found, warnings, dropped = InputSet(), dict[str, str](), list[str](), tuple[Loss, ...]()
-    with tempfile.TemporaryDirectory() as folder:
-        for number, ((here, there), name) in enumerate(zip(pairwise(way), used, strict=True)):
-            adapter = registry.make(AdapterSpec, name)
-            with _blaming(name):
-                if there == CORE:
-                    inputs = adapter.parse(files)
-                    warnings += inputs.warnings
-                    continue
-                if here == CORE:
-                    inputs = _known(adapter, inputs)
-                    warnings += [warning for warning in inputs.warnings if warning not in warnings]
-                found, dropped = (
-                    _render(adapter, name, inputs, lossy)
-                    if here == CORE
-                    else (_translate(adapter, name, files, there), dropped)
-                )
-            if there != last:
-                files = write_files(Path(folder) / str(number), found)
-    names = tuple(node if node == CORE else registry.find(AdapterSpec, node).spec.name for node in way)
-    return Conversion(found, names, tuple(dict.fromkeys(used)), tuple(warnings), dropped)
+    with _blaming(first.long_name):
+        read = registry.make(AdapterSpec, first.long_name).parse(files)
+    with _blaming(last.long_name):
+        adapter = registry.make(AdapterSpec, last.long_name)
+        known = _known(adapter, read)
+        found, dropped = _render(adapter, last.long_name, known, lossy)
+    return Conversion(
+        files=found,
+        route=(first.spec.name, CORE, last.spec.name),
+        adapters=(first.long_name, last.long_name),
+        warnings=tuple(dict.fromkeys((*read.warnings, *known.warnings))),
+        dropped=dropped,
+    )
 
 
 def write_files(folder: Path, files: Mapping[str, str]) -> list[Path]:
@@ -140,15 +101,9 @@ def _render(adapter: Adapter, name: str, inputs: InputSet, lossy: bool) -> tuple
     return dict(adapter.render(inputs)), losses
 
 
-def _translate(adapter: Adapter, name: str, files: Sequence[Path], notation: str) -> dict[str, str]:
-    if not isinstance(adapter, Translator):
-        raise PluginError(f"adapter {name} declares a link to {notation}, but has no method 'translate'")
-    return dict(adapter.translate(files, notation))
-
-
 @contextmanager
 def _blaming(name: str) -> Iterator[None]:
-    """A stranger's adapter may raise anything; what is not meant for the user becomes a PluginError."""
+    """A third party's adapter may raise anything; what is not meant for the user becomes a PluginError."""
     try:
         yield
     except TilewrightError:

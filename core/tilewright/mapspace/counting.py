@@ -96,23 +96,6 @@ def _enumerated(terms: Sequence[tuple[int, int]]) -> int:
     return values.bit_count()
 
 
-def count_unpruned(sizes: Sequence[int], levels: int, memories: int) -> int:
-    """Mappings without any rule, valid or not, as QuickFlow counts them (section III-D): every order of all loops of
-    every memory, times every way to spread the prime factors over the levels.
-
-    `levels`: all of them; `memories`: those with loops in time. `MapSpace.size` counts less: orders that differ in loops
-    of one trip are one there, and fanouts and rules bound it.
-
-    >>> count_unpruned([4, 3], levels=2, memories=1)  # 2! * C(3, 1) * C(2, 1)
-    12
-    """
-    orders: int = math.factorial(len(sizes)) ** memories
-    factors = (
-        math.comb(power + levels - 1, levels - 1) for size in sizes for prime, power in prime_powers(size) if prime > 1
-    )
-    return orders * math.prod(factors)
-
-
 def count_mappings(sizes: Sequence[int], slots: Sequence[Slot], bound: int) -> int:
     """The number of (factorisation, orders of loops longer than one trip); `bound` is no less than it.
 

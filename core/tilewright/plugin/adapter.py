@@ -47,12 +47,3 @@ class Adapter(Protocol):
     def parse(self, files: Sequence[Path]) -> InputSet:
         """Read a tool's own files, together one input set. Raises InputError with file and line."""
         ...
-
-
-@runtime_checkable
-class Translator(Protocol):
-    """An adapter may also turn its files straight into another notation's, which its spec names in `links`."""
-
-    def translate(self, files: Sequence[Path], notation: str) -> dict[str, str]:
-        """File name -> text in the other notation. Raises InputError, NotConformableError."""
-        ...

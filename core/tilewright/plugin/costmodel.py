@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -27,13 +26,11 @@ class Costs:
     Attributes:
         valid: bool [n].
         energy_pj, cycles: float64 [n].
-        extra: name -> float64 [n].
     """
 
     valid: Bools
     energy_pj: Floats
     cycles: Floats
-    extra: MappingOf[str, Floats] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.valid)
@@ -49,18 +46,13 @@ class Costs:
 
     @classmethod
     def join(cls, parts: Sequence[Costs]) -> Costs:
-        """The prices of several batches, one after another; extras that all of them have. At least one part."""
+        """The prices of several batches, one after another. At least one part."""
         if len(parts) == 1:
             return parts[0]
         return cls(
             np.concatenate([part.valid for part in parts]),
             np.concatenate([part.energy_pj for part in parts]),
             np.concatenate([part.cycles for part in parts]),
-            {
-                name: np.concatenate([part.extra[name] for part in parts])
-                for name in parts[0].extra
-                if all(name in part.extra for part in parts)
-            },
         )
 
     @classmethod

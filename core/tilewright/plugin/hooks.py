@@ -26,4 +26,8 @@ def tilewright_plugins() -> Sequence[PluginSpec[Any]]:
 
 @hookspec
 def tilewright_search_done(layer: str, result: Result) -> None:
-    """Called after each layer's search has ended, for loggers and recorders; `layer` is its name."""
+    """Called after a layer's search has ended, however it ended, for loggers and recorders; `layer` is its name.
+
+    It is called in the process that asked for the search, also where layers are mapped in several; not for results that
+    come from the cache. What it raises is told as a warning and loses no result.
+    """

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tilewright.plugin.costmodel import CostModel
     from tilewright.plugin.frontend import Frontend
     from tilewright.plugin.mapper import Mapper
+    from tilewright.plugin.result import Result
 
 GROUP = "tilewright"
 BUILTIN = "tilewright"
@@ -197,12 +198,26 @@ class Registry:
             raise ValueError(f"{name} has no hook; mark tilewright_plugins() with tilewright.plugin.hooks.hookimpl")
         if "tilewright_plugins" not in own:
             return []  # it only watches
-        others = [plugin for plugin in self.manager.get_plugins() if plugin is not module]
-        caller = self.manager.subset_hook_caller("tilewright_plugins", others)
-        answers = caller() or [None]  # pluggy drops an answer of None
+        answers = self._alone("tilewright_plugins", module)() or [None]  # pluggy drops an answer of None
         if not isinstance(answers[0], Sequence):
             raise ValueError(f"tilewright_plugins() of {name} returned {type(answers[0]).__name__}, expected a list")
         return list(answers[0])
+
+    def _alone(self, hook: str, plugin: object) -> pluggy.HookCaller:
+        """A hook that only one plugin hears."""
+        others = [other for other in self.manager.get_plugins() if other is not plugin]
+        return self.manager.subset_hook_caller(hook, others)
+
+    def tell_search_done(self, layer: str, result: Result) -> list[str]:
+        """Call `tilewright_search_done` of every plugin that has it; one line for each that raised."""
+        complaints = []
+        for watcher in self.manager.hook.tilewright_search_done.get_hookimpls():
+            try:
+                self._alone("tilewright_search_done", watcher.plugin)(layer=layer, result=result)
+            except (Exception, SystemExit) as error:  # a third party's watcher may raise anything
+                text = f"{type(error).__name__}: {error}"
+                complaints.append(f"plugin {watcher.plugin_name} failed after the search of {layer}: {text}")
+        return complaints
 
 
 def _check_spec(spec: Any) -> None:  # from a stranger: anything

@@ -100,13 +100,10 @@ class FrontendSpec(PluginSpec["Frontend"]):
 
 @dataclass(frozen=True)
 class AdapterSpec(PluginSpec["Adapter"]):
-    """Another tool's notation; its name is what `--from` and `--to` take. `links`: notations that it writes straight
-    from its own files (`tilewright.plugin.adapter.Translator`), without the core schemas between."""
+    """Another tool's notation; its name is what `--from` and `--to` take."""
 
     kind: ClassVar[str] = "adapter"
     methods: ClassVar[tuple[str, ...]] = ("expressible", "render", "parse")
-
-    links: tuple[str, ...] = ()
 
 
 KINDS: tuple[type[PluginSpec[Any]], ...] = (MapperSpec, CostModelSpec, FrontendSpec, AdapterSpec)

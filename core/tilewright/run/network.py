@@ -15,6 +15,7 @@ from tilewright.mapspace.legality import legality
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import CostModel, Evaluator, Objective
 from tilewright.plugin.mapper import Budget, Mapper, Task
+from tilewright.plugin.registry import installed
 from tilewright.plugin.result import Progress, Result, Watcher
 from tilewright.run.cache import ResultCache, digest
 from tilewright.run.parallel import in_processes
@@ -83,7 +84,7 @@ def map_workload(
     """Map each distinct problem, in `jobs` processes, and yield it when done, in the workload's order.
 
     After an interrupted search no other is started, and what is done is yielded. Results that `cache` has are not
-    searched again; new ones are kept there.
+    searched again; new ones are kept there. Plugins that watch are told of every search as it ends.
     """
     todo = workload.distinct()
     memories = [_Memory(distinct, method, cache) for distinct in todo]
@@ -93,11 +94,19 @@ def map_workload(
     following = 0
     for number, layer in itertools.chain([(-1, None)], searched):
         if layer is not None:
-            done[missing[number]] = memories[missing[number]].kept(layer)
+            done[missing[number]] = _told(memories[missing[number]].kept(layer))
         while following in done:
             yield done.pop(following)
             following += 1
     yield from (done[index] for index in sorted(done))
+
+
+def _told(layer: MappedLayer) -> MappedLayer:
+    """The layer of a new search, after all watchers were told; with a warning for each that failed."""
+    if layer.result is None:
+        return layer
+    complaints = installed().tell_search_done(layer.name, layer.result)
+    return dataclasses.replace(layer, warnings=(*layer.warnings, *complaints))
 
 
 def _searched(

@@ -54,13 +54,6 @@ class Upper:
         return {"NAME": inputs.problem.name.upper()}
 
 
-class Mirrored(Upper):
-    """Backwards; it writes capitals of its own files without the core between."""
-
-    def translate(self, files: Sequence[Path], notation: str) -> dict[str, str]:
-        return {"NAME": read_text(files[0])[::-1]}
-
-
 class Crashing(Upper):
     def parse(self, files: Sequence[Path]) -> InputSet:
         raise RuntimeError("boom")
@@ -72,8 +65,6 @@ def registry() -> Registry:
     for spec in (
         AdapterSpec(name="ours", summary="", factory=lambda options: NativeAdapter()),
         AdapterSpec(name="upper", summary="", factory=lambda options: Upper()),
-        AdapterSpec(name="mirrored", summary="", factory=lambda options: Mirrored(), links=("upper",)),
-        AdapterSpec(name="boaster", summary="", factory=lambda options: Upper(), links=("upper", "absent")),
         AdapterSpec(name="crashing", summary="", factory=lambda options: Crashing()),
     ):
         found.add(spec, "test")
@@ -145,23 +136,11 @@ def test_wrong_calls_say_what_is_wrong(tilewright: Command, words: tuple[str, ..
     assert ran.code == 2 and said in ran.err and "Traceback" not in ran.err
 
 
-def test_a_link_is_taken_before_the_core(registry: Registry, tmp_path: Path) -> None:
-    (tmp_path / "name").write_text("AB")
-    made = convert([tmp_path / "name"], "mirrored", "upper", registry)
-    assert made.files == {"NAME": "BA"} and made.route == ("mirrored", "upper") and made.warnings == ()
-
-
-def test_a_link_leads_on_through_the_core(registry: Registry, tmp_path: Path) -> None:
+def test_two_adapters_and_the_core_between(registry: Registry, tmp_path: Path) -> None:
     (tmp_path / "name").write_text("ab")
     made = convert([tmp_path / "name"], "upper", "ours", registry)
     assert made.route == ("upper", CORE, "ours") and made.adapters == ("test/upper", "test/ours")
     assert made.warnings == ("sizes are guessed",)
-
-
-def test_a_link_without_translate_is_the_plugins_fault(registry: Registry, tmp_path: Path) -> None:
-    (tmp_path / "name").write_text("ab")
-    with pytest.raises(PluginError, match="no method 'translate'"):
-        convert([tmp_path / "name"], "boaster", "upper", registry)
 
 
 def test_a_crash_is_the_plugins_fault(registry: Registry, tmp_path: Path) -> None:

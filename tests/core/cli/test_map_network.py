@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,27 @@ from command import INTERRUPTIBLE, Command
 
 from tilewright import library
 from tilewright.cli.mapping import ObjectiveName, method_of
+from tilewright.plugin.hooks import hookimpl
 from tilewright.plugin.mapper import Budget
-from tilewright.plugin.result import Progress
+from tilewright.plugin.registry import installed
+from tilewright.plugin.result import Progress, Result
 from tilewright.run.network import map_workload
 from tilewright.schema.workload import DistinctProblem
+
+
+@pytest.fixture
+def watchers() -> Iterator[Callable[[object], None]]:
+    """`watchers(plugin)` installs one for a test, under the name of its class."""
+    manager, added = installed().manager, list[object]()
+
+    def add(plugin: object) -> None:
+        manager.register(plugin, name=type(plugin).__name__)
+        added.append(plugin)
+
+    yield add
+    for plugin in added:
+        manager.unregister(plugin)
+
 
 WORDS = ("map", "union_dnn_layers", "--arch", "eyeriss", "--evaluations", 800, "--json")
 
@@ -68,6 +86,55 @@ def test_an_error_in_a_process_is_that_of_the_layer(tilewright: Command) -> None
     one, two = tilewright(*words), tilewright(*words, "--jobs", 2)
     assert one.code == two.code == 2
     assert one.err == two.err and "the limit of the mapper" in two.err
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_watchers_hear_of_every_search(tilewright: Command, watchers: Callable[[object], None], jobs: int) -> None:
+    """In this process, with a result each; not of what was found before; one that raises loses nothing."""
+    heard: list[tuple[str, str, int]] = []
+
+    class Recorder:
+        @hookimpl
+        def tilewright_search_done(self, layer: str, result: Result) -> None:
+            heard.append((layer, result.stop, os.getpid()))
+
+    class Broken:
+        @hookimpl
+        def tilewright_search_done(self, layer: str) -> None:
+            raise ZeroDivisionError("of no use")
+
+    watchers(Broken())
+    watchers(Recorder())
+    ran = tilewright(*WORDS, "--jobs", jobs)
+    names = [layer["name"] for layer in ran.data["layers"]]
+    assert ran.code == 0 and sorted(heard) == sorted((name, "evaluations", os.getpid()) for name in names)
+    assert f"warning: plugin Broken failed after the search of {names[0]}: ZeroDivisionError: of no use" in ran.err
+    assert tilewright(*WORDS, "--jobs", jobs).err == "" and len(heard) == len(names)
+    compared = tilewright(
+        "compare",
+        WORDS[1],
+        "--arch",
+        "eyeriss",
+        "--mappers",
+        "random,gamma",
+        "--models",
+        "timeloop",
+        "--evaluations",
+        50,
+    )
+    assert compared.code == 0 and len(heard) == 3 * len(names)
+    assert "plugin Broken failed" in compared.err
+
+
+def test_a_search_that_cannot_start_is_not_told(tilewright: Command, watchers: Callable[[object], None]) -> None:
+    class Recorder:
+        @hookimpl
+        def tilewright_search_done(self, layer: str, result: Result) -> None:
+            raise AssertionError
+
+    watchers(Recorder())
+    ran = tilewright("map", "nk,kj,jm->nm; n=4 k=4 j=4 m=2", "--arch", "eyeriss", "--model", "maestro")
+    assert ran.code == 2 and "at most 2 accepted" in ran.err and "Recorder" not in ran.err
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
