@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from notations import edit, price, same
 
-from tilewright.convert.conversion import write_files
+from tilewright.conversion.conversion import write_files
 from tilewright.errors import InputError, NotConformableError
 from tilewright.plugin.adapter import InputSet
 from tilewright.schema.architecture import Architecture

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from notations import PARTS, price, same
 from zigzag_files import files
 
-from tilewright.convert.conversion import write_files
+from tilewright.conversion.conversion import write_files
 from tilewright.errors import InputError, NotConformableError
 from tilewright.plugin.adapter import Adapter, InputSet
 from tilewright.plugin.registry import installed

@@ -16,7 +16,7 @@ from zigzag.opt.loma.engine import LomaEngine, NoValidLoopOrderingFoundException
 from zigzag.opt.loma.memory_allocator import MemoryHierarchyTooSmallException, MemoryTooSmallException
 from zigzag_files import Files, files
 
-from tilewright.convert.conversion import write_files
+from tilewright.conversion.conversion import write_files
 from tilewright.errors import InputError
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec

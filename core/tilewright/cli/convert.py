@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from tilewright.convert.conversion import Conversion
+    from tilewright.conversion.conversion import Conversion
 
 
 def convert_command(
@@ -21,7 +21,7 @@ def convert_command(
 ) -> None:
     """Write files of one notation in another. What the other cannot hold is refused with every reason, unless --lossy."""
     from tilewright.cli.common import note, print_json
-    from tilewright.convert.conversion import convert, write_files
+    from tilewright.conversion.conversion import convert, write_files
     from tilewright.errors import InputError, NotConformableError
     from tilewright.plugin.registry import installed
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from command import Command
 
-from tilewright.convert.conversion import CORE, convert
-from tilewright.convert.dropped import SIMPLIFICATIONS, simplified
+from tilewright.conversion.conversion import CORE, convert
+from tilewright.conversion.dropped import SIMPLIFICATIONS, simplified
 from tilewright.errors import InputError, NotConformableError, PluginError, Reason, Verdict
 from tilewright.plugin.adapter import InputSet
 from tilewright.plugin.registry import Registry

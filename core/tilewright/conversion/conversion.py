@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tilewright.convert.dropped import Loss, simplified
+from tilewright.conversion.dropped import Loss, simplified
 from tilewright.errors import InputError, NotConformableError, PluginError, TilewrightError
 from tilewright.notations.directives.tiles import tiled
 from tilewright.plugin.adapter import Adapter, InputSet
