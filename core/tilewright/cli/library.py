@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from tilewright.schema.workload import Workload
 
 
 class Shelf(StrEnum):
@@ -14,17 +18,30 @@ class Shelf(StrEnum):
     all = "all"
     archs = "archs"
     workloads = "workloads"
+    show = "show"
 
 
 def library_command(
-    shelf: Annotated[Shelf, typer.Argument(help="archs, workloads or both")] = Shelf.all,
+    shelf: Annotated[Shelf, typer.Argument(help="archs, workloads, all, or show WORKLOAD")] = Shelf.all,
+    workload: Annotated[str | None, typer.Argument(help="show: a workload, as for `map`")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="show: write its graph to FILE.graphml or FILE.json")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
 ) -> None:
-    """List the library's architectures (with their constraints) and workloads."""
-    from tilewright.api.load import workload_names
+    """List the library's architectures (with their constraints) and workloads, or show what feeds what in a workload."""
+    from tilewright.api.load import load_workload, workload_names
     from tilewright.cli.common import console, print_json
+    from tilewright.errors import InputError
     from tilewright.plugin.registry import installed
 
+    if shelf == Shelf.show:
+        if workload is None:
+            raise InputError("library show needs a workload", hint="tilewright library show resnet50")
+        _show(load_workload(workload, installed()), output, json)
+        return
+    if workload is not None or output is not None:
+        raise InputError(f"library {shelf} takes no workload", hint=f"tilewright library show {workload or 'WORKLOAD'}")
     archs = _architectures() if shelf != Shelf.workloads else []
     workloads = workload_names(installed()) if shelf != Shelf.archs else {}
     if json:
@@ -51,6 +68,53 @@ def library_command(
         for name, source in workloads.items():
             table.add_row(name, source)
         out.print(table)
+
+
+def _show(workload: Workload, output: Path | None, json: bool) -> None:
+    """The layers, each with those whose results it reads."""
+    from tilewright.cli.common import console, figure, note, print_json
+
+    if output is not None:
+        _write_graph(workload, output)
+        note(f"written to {output}: {len(workload.layers)} layers, {workload.graph.number_of_edges()} edges")
+    if json:
+        layers = [
+            {
+                "name": each.name,
+                "macs": each.problem.macs,
+                "dimensions": dict(each.problem.dimensions),
+                "after": each.after,
+            }
+            for each in workload.layers
+        ]
+        print_json({"schema_version": 1, "workload": workload.name, "source": workload.source, "layers": layers})
+        return
+    from rich.table import Table
+
+    table = Table("layer", "MACs", "dimensions longer than 1", "reads results of", box=None, pad_edge=False)
+    for layer in workload.layers:
+        problem = layer.problem
+        table.add_row(layer.name, figure(problem.macs), problem.long_dimensions, ", ".join(layer.after) or "-")
+    console().print(table)
+
+
+def _write_graph(workload: Workload, path: Path) -> None:
+    """Raises InputError: the name does not say how to write it, or it cannot be written."""
+    import json
+
+    import networkx as nx
+
+    from tilewright.errors import InputError
+
+    try:
+        if path.suffix == ".graphml":
+            nx.write_graphml_xml(workload.graph, path)
+        elif path.suffix == ".json":
+            path.write_text(json.dumps(nx.node_link_data(workload.graph, edges="edges"), indent=2), encoding="utf-8")
+        else:
+            raise InputError(f"a graph cannot be written as {path.name}", hint="name a file .graphml or .json")
+    except OSError as error:
+        raise InputError(f"cannot write to {path}: {error.strerror}") from None
 
 
 def _architectures() -> list[dict[str, Any]]:

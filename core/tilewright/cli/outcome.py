@@ -186,7 +186,6 @@ class Outcome:
             table.add_column("dimensions longer than 1")
         for layer in self.layers:
             report = layer.report
-            sizes = " ".join(f"{name}={size}" for name, size in layer.distinct.problem.dimensions.items() if size > 1)
             energy = None if report is None or report.energy_pj is None else report.energy_pj
             table.add_row(
                 layer.name,
@@ -197,7 +196,7 @@ class Outcome:
                 figure(report.utilization if report else None, 3),
                 figure(report.edp if report else None),
                 percent((energy or 0.0) * layer.count, totals["energy_pj"] or 0.0),
-                *([sizes] if wide else []),
+                *([layer.distinct.problem.long_dimensions] if wide else []),
             )
         table.add_section()
         table.add_row(

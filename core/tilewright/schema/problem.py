@@ -149,6 +149,11 @@ class Problem(FileModel):
         """Unit operations: the product of all sizes."""
         return math.prod(self.sizes)
 
+    @property
+    def long_dimensions(self) -> str:
+        """Dimensions longer than 1, for people: `K=64 C=3`."""
+        return " ".join(f"{name}={size}" for name, size in self.dimensions.items() if size > 1)
+
     def tensor(self, name: str) -> Tensor:
         """Raises KeyError."""
         for tensor in self.tensors:

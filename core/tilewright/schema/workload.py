@@ -79,12 +79,13 @@ class Workload(FileModel):
 
     @cached_property
     def graph(self) -> nx.DiGraph[str]:
-        """Node: layer name, with attribute `problem`; edge: a result read by another layer."""
+        """Node: layer name, with `macs` and `dimensions` (sizes other than 1, as text); edge: a result read by another
+        layer. All of it is plain, so that any writer of networkx takes it."""
         import networkx as nx  # takes longer to import than most commands to run
 
         graph: nx.DiGraph[str] = nx.DiGraph(name=self.name)
         for layer in self.layers:
-            graph.add_node(layer.name, problem=layer.problem)
+            graph.add_node(layer.name, macs=layer.problem.macs, dimensions=layer.problem.long_dimensions)
         graph.add_edges_from((before, layer.name) for layer in self.layers for before in layer.after)
         return graph
 
