@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.errors import InputError, Reason, Verdict
+from tilewright.mapspace.batch import Positions
 from tilewright.mapspace.legality import legality
 from tilewright.mapspace.skeleton import Skeleton, Slot
 from tilewright.schema.architecture import Architecture, Memory
@@ -39,6 +40,36 @@ class Limits:
             if entry.splits:
                 slots.append(self._spatial_slot(index))
         return tuple(slots)
+
+    @cached_property
+    def temporal_slots(self) -> tuple[int, ...]:
+        """Indices of the slots of loops, outermost first: the blocks that have an order."""
+        return tuple(index for index, slot in enumerate(self.slots) if not slot.spatial)
+
+    @cached_property
+    def spatial_slots(self) -> tuple[int, ...]:
+        """Indices of the slots of spatial unrolling, outermost first."""
+        return tuple(index for index, slot in enumerate(self.slots) if slot.spatial)
+
+    @cached_property
+    def plain_order(self) -> Positions:
+        """The problem's order in every block, but for loops that a rule orders: int8 [block, position]."""
+        dims = len(self.problem.dimensions)
+        plain = np.arange(dims, dtype=np.int8)[None, None].repeat(len(self.temporal_slots), axis=1)
+        return np.asarray(self.lawful(plain)[0])
+
+    def lawful(self, order: Positions) -> Positions:
+        """Orders [n, block, position] with the loops that a rule names put in its order, on the places they have."""
+        order = order.copy()
+        for block, index in enumerate(self.temporal_slots):
+            rule = self.slots[index].order
+            if rule:
+                named = np.isin(order[:, block], rule)
+                places = np.argsort(~named, axis=1, kind="stable")[:, : len(rule)]
+                here = order[:, block].copy()
+                np.put_along_axis(here, places, np.array(rule, dtype=np.int8)[None], axis=1)
+                order[:, block] = here
+        return order
 
     def __post_init__(self) -> None:
         """Raises InputError when a rule speaks of loops or splits that the skeleton has not."""

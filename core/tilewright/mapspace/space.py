@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from tilewright.errors import InvalidMappingError, NoValidMappingError
 from tilewright.mapspace.batch import Bools, Ints, MappingBatch, Positions
+from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.counting import count_mappings
 from tilewright.mapspace.factoring import EXACT, Factoring
 from tilewright.mapspace.legality import fits
@@ -127,7 +128,7 @@ class MapSpace(Limits):
             rows = self._factoring.unrank(start, min(start + chunk, self.factorizations))
             temporal, spatial = self._factoring.tiles(rows)
             shape = (len(temporal), len(self.skeleton))
-            order = np.broadcast_to(self._plain_order, (*shape, self._plain_order.shape[1]))
+            order = np.broadcast_to(self._plain_orders(1), (*shape, len(self.problem.sizes)))
             keep = np.broadcast_to(self.keeps[0], (*shape, self.keeps[0].shape[1]))
             yield self.trips(MappingBatch(self.problem, self.skeleton, temporal, spatial, order, keep))
 
@@ -208,27 +209,9 @@ class MapSpace(Limits):
 
         Without `order` loops stand as the problem and the rules have them; without `keep` what is free is bypassed.
         """
-        temporal, spatial = self.tiles(trips)
-        plain = np.broadcast_to(self._plain_order, (len(trips), *self._plain_order.shape))
-        order = plain if order is None else self.lawful(order)
-        keep = np.broadcast_to(self.keeps[0], (len(trips), *self.keeps[0].shape)) if keep is None else keep
-        return MappingBatch(self.problem, self.skeleton, temporal, spatial, order, keep)
-
-    @cached_property
-    def _plain_order(self) -> Positions:
-        return np.asarray(self.lawful(self._plain_orders(1))[0])
-
-    def lawful(self, order: Positions) -> Positions:
-        """Orders [n, entry, position] with the loops that a rule names put in its order, on the places they have."""
-        order = order.copy()
-        for slot in self._temporal:
-            if slot.order:
-                named = np.isin(order[:, slot.entry], slot.order)
-                places = np.argsort(~named, axis=1, kind="stable")[:, : len(slot.order)]
-                block = order[:, slot.entry].copy()
-                np.put_along_axis(block, places, np.array(slot.order, dtype=np.int8)[None], axis=1)
-                order[:, slot.entry] = block
-        return order
+        if order is not None:
+            order = self.lawful(order[:, [self.slots[slot].entry for slot in self.temporal_slots]])
+        return Candidates(self, trips, order, keep).batch()
 
     def neighbours(self, of: MappingBatch | Mapping, powers: bool = False) -> tuple[MappingBatch, Ints]:
         """All mappings that move one prime factor of one dimension to another slot, and the row each came from, [n].

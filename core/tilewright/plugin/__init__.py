@@ -11,10 +11,12 @@ from tilewright.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from tilewright.errors import Reason, Verdict
+    from tilewright.mapspace.candidates import Candidates
     from tilewright.plugin.adapter import Adapter, InputSet
     from tilewright.plugin.costmodel import (
         BatchEvaluator,
         Bounder,
+        CandidateEvaluator,
         CostModel,
         Costs,
         DirectiveModel,
@@ -45,6 +47,8 @@ __all__ = [
     "BatchEvaluator",
     "Bounder",
     "Budget",
+    "CandidateEvaluator",
+    "Candidates",
     "Capabilities",
     "CostModel",
     "CostModelSpec",

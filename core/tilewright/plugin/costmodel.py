@@ -10,6 +10,7 @@ from typing import Literal, Protocol, runtime_checkable
 import numpy as np
 
 from tilewright.mapspace.batch import Bools, Floats, MappingBatch
+from tilewright.mapspace.candidates import Candidates
 from tilewright.notations.directives import DirectiveProgram
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
@@ -83,6 +84,15 @@ class Evaluator(Protocol):
 
     def explain(self, mapping: Mapping) -> Report:
         """The full account of one mapping; a mapping the model rejects gives `valid` false and the reasons."""
+        ...
+
+
+@runtime_checkable
+class CandidateEvaluator(Protocol):
+    """An evaluator that takes trip counts as they are. Where it is one, the driver makes no tile sizes."""
+
+    def evaluate_candidates(self, candidates: Candidates) -> Costs:
+        """The costs that `evaluate_batch(candidates.batch())` would give."""
         ...
 
 

@@ -11,14 +11,15 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from tilewright.mapspace.batch import MappingBatch
+from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import Bounder, Costs, Objective
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 
-Proposals = Generator[MappingBatch | Sequence[Mapping], Costs, None]
-"""Yields mappings, is sent their prices."""
+Proposals = Generator[Candidates | MappingBatch | Sequence[Mapping], Costs, None]
+"""Yields mappings, is sent their costs."""
 
 
 @dataclass(frozen=True)

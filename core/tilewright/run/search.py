@@ -10,8 +10,9 @@ import numpy as np
 
 from tilewright.errors import PluginError, TilewrightError
 from tilewright.mapspace.batch import MappingBatch
+from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.legality import legality
-from tilewright.plugin.costmodel import Bounder, Costs, Evaluator
+from tilewright.plugin.costmodel import Bounder, CandidateEvaluator, Costs, Evaluator
 from tilewright.plugin.mapper import Budget, Mapper, Proposals, Run, Task
 from tilewright.plugin.result import Progress, Result, Stop, Watcher
 from tilewright.schema.mapping import Mapping
@@ -75,6 +76,7 @@ def _warm_up(evaluator: Evaluator, task: Task) -> None:
 class _Loop:
     def __init__(self, task: Task, evaluator: Evaluator, run: Run, watch: Watcher | None) -> None:
         self.task, self.evaluator, self.run, self.watch = task, evaluator, run, watch
+        self.takes_candidates = evaluator if isinstance(evaluator, CandidateEvaluator) else None
         self.best: Mapping | None = None
         self.value = np.inf
         self.valid = self.rejected = 0
@@ -117,10 +119,10 @@ class _Loop:
             late = self.run.short_of_time or self.run.remaining_seconds <= 0
             return "deadline" if late and self.run.lower_bound is None else "finished"
 
-    def _evaluate(self, proposed: MappingBatch | Sequence[Mapping]) -> Costs:
+    def _evaluate(self, proposed: Candidates | MappingBatch | Sequence[Mapping]) -> Costs:
         """Price a batch, a piece at a time, so that a slow model cannot pass the deadline by much."""
         batch = proposed
-        if not isinstance(batch, MappingBatch):
+        if not isinstance(batch, Candidates | MappingBatch):
             batch = MappingBatch.pack(self.task.problem, batch)
         left = self.run.remaining_evaluations
         if left is not None and left < len(batch):
@@ -133,10 +135,15 @@ class _Loop:
             done += len(pieces[-1])
         return Costs.join(pieces)
 
-    def _price(self, batch: MappingBatch) -> Costs:
+    def _price(self, batch: Candidates | MappingBatch) -> Costs:
         started = time.perf_counter()
         try:
-            costs = self.evaluator.evaluate_batch(batch)
+            if isinstance(batch, MappingBatch):
+                costs = self.evaluator.evaluate_batch(batch)
+            elif self.takes_candidates is not None:
+                costs = self.takes_candidates.evaluate_candidates(batch)
+            else:
+                costs = self.evaluator.evaluate_batch(batch.batch())
         except TilewrightError:
             raise
         except Exception as error:  # a stranger's model may raise anything
@@ -151,7 +158,7 @@ class _Loop:
             self.watch(Progress(self.run.evaluated, self.valid, self.value, self.run.elapsed_seconds, self.run.budget))
         return costs
 
-    def _keep_best(self, batch: MappingBatch, costs: Costs) -> None:
+    def _keep_best(self, batch: Candidates | MappingBatch, costs: Costs) -> None:
         values = np.where(costs.valid, costs.of(self.task.objective), np.inf)
         while len(values) and values.min() < self.value:
             index = int(values.argmin())

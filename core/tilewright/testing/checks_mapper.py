@@ -11,6 +11,7 @@ import numpy as np
 
 from tilewright.errors import NotConformableError, SpaceTooLargeError
 from tilewright.mapspace.batch import MappingBatch
+from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.legality import legality
 from tilewright.plugin.costmodel import Costs
 from tilewright.plugin.mapper import Budget, Mapper, Proposals, Run, Task
@@ -48,6 +49,8 @@ def _run(seed: int = 7, evaluations: int = ENOUGH) -> Run:
 
 def _packed(sample: Sample, proposed: object) -> MappingBatch:
     """A proposal as arrays. Raises CheckFailure if it is not what a mapper may yield."""
+    if isinstance(proposed, Candidates):
+        proposed = proposed.batch()
     if isinstance(proposed, MappingBatch):
         require(
             proposed.problem == sample.problem,
@@ -55,7 +58,7 @@ def _packed(sample: Sample, proposed: object) -> MappingBatch:
         )
         return proposed
     good = isinstance(proposed, list | tuple) and all(isinstance(each, Mapping) for each in proposed)
-    require(good, f"it yields {type(proposed).__name__}; a MappingBatch or a list of Mapping is expected")
+    require(good, f"it yields {type(proposed).__name__}; Candidates, a MappingBatch or a list of Mapping are expected")
     assert isinstance(proposed, list | tuple)
     require(bool(proposed), "it yields an empty list; end the search instead")
     return MappingBatch.pack(sample.problem, list(proposed))

@@ -67,11 +67,8 @@ class Traffic:
     # -- orders ----------------------------------------------------------------------------------------------
 
     def _order(self, slot: int) -> None:
-        orders = np.broadcast_to(
-            distinct_reuse_orders(self.problem)[:, None],
-            (len(distinct_reuse_orders(self.problem)), len(self.space.skeleton), len(self.problem.sizes)),
-        )
-        lawful = self.space.lawful(np.ascontiguousarray(orders))[:, self.space.slots[slot].entry]
+        distinct = distinct_reuse_orders(self.problem)[:, None]
+        lawful = self.space.lawful(np.repeat(distinct, len(self.loops), axis=1))[:, self.loops.index(slot)]
         able = {dim for dim in range(len(self.problem.sizes)) if (slot, dim) in self.tiling.exponents}
         kept = {tuple(self._staying(order, t) & able for t in range(len(self.indexing))): order for order in lawful}
         best = [

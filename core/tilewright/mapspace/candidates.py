@@ -1,0 +1,143 @@
+"""Candidates: mappings of one map space as mappers think of them, in trip counts, loop orders and keeps.
+
+Tile sizes, the form that is stored and exchanged, are made once, by `Candidates.batch`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tilewright.mapspace.batch import Bools, Ints, MappingBatch, Positions
+from tilewright.mapspace.legality import fits
+from tilewright.mapspace.limits import Limits
+from tilewright.schema.mapping import Mapping
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """`n` mappings of one map space. Nothing asks whether they keep to its rules; see `Limits.allowed`.
+
+    Attributes:
+        space: whose slots, skeleton and rules they have.
+        trips: int64 [n, slot, dimension], slots as in `space.slots`; over all slots they multiply to the dimension's size.
+        order: dimension indices outermost first, int8 [n, block, position], one block of loops per temporal slot; None:
+            as the problem and the rules have them.
+        keep: bool [n, entry, tensor]; None: what is free is bypassed.
+    """
+
+    space: Limits
+    trips: Ints
+    order: Positions | None = None
+    keep: Bools | None = None
+
+    def __post_init__(self) -> None:
+        n, space = len(self.trips), self.space
+        dims = len(space.problem.dimensions)
+        for name, kind, shape in (
+            ("trips", np.int64, (n, len(space.slots), dims)),
+            ("order", np.int8, (n, len(space.temporal_slots), dims)),
+            ("keep", np.bool_, (n, len(space.skeleton), len(space.problem.tensors))),
+        ):
+            array = getattr(self, name)
+            if array is None:
+                continue
+            if array.shape != shape or array.dtype != kind:
+                raise ValueError(
+                    f"{name} has shape {array.shape} and type {array.dtype}; expected {shape} and {np.dtype(kind)}"
+                )
+            view = array.view()
+            view.flags.writeable = False
+            object.__setattr__(self, name, view)
+
+    @classmethod
+    def of(cls, space: Limits, batch: MappingBatch) -> Candidates:
+        """Mappings given by their tile sizes, which divide, over the skeleton of the space; the inverse of `batch`."""
+        trips = np.empty((len(batch), len(space.slots), len(space.problem.sizes)), dtype=np.int64)
+        for index, slot in enumerate(space.slots):
+            outer, inner = (batch.temporal, batch.spatial) if slot.spatial else (batch.incoming, batch.temporal)
+            trips[:, index] = outer[:, slot.entry] // inner[:, slot.entry]
+        return cls(space, trips, batch.order[:, [space.slots[slot].entry for slot in space.temporal_slots]], batch.keep)
+
+    def __len__(self) -> int:
+        return len(self.trips)
+
+    def __getitem__(self, index: int) -> Mapping:
+        """One mapping as an object."""
+        return self.take(np.array([range(len(self))[index]], dtype=np.int64)).batch()[0]
+
+    def __iter__(self) -> Iterator[Mapping]:
+        return iter(self.batch())
+
+    def take(self, index: Ints | Bools | slice) -> Candidates:
+        """Those that an index, a mask or a slice selects."""
+        return Candidates(
+            self.space,
+            self.trips[index],
+            None if self.order is None else self.order[index],
+            None if self.keep is None else self.keep[index],
+        )
+
+    @classmethod
+    def join(cls, parts: Sequence[Candidates]) -> Candidates:
+        """Several of one space, one after another; at least one part."""
+        if len(parts) == 1:
+            return parts[0]
+        ordered, kept = (
+            any(each is not None for each in column)
+            for column in zip(*((part.order, part.keep) for part in parts), strict=True)
+        )
+        return cls(
+            parts[0].space,
+            np.concatenate([part.trips for part in parts]),
+            np.concatenate([part.orders for part in parts]) if ordered else None,
+            np.concatenate([part.keeps for part in parts]) if kept else None,
+        )
+
+    @property
+    def orders(self) -> Positions:
+        """`order`, spelled out where it is None."""
+        plain = self.space.plain_order
+        return np.broadcast_to(plain, (len(self), *plain.shape)) if self.order is None else self.order
+
+    @property
+    def keeps(self) -> Bools:
+        """`keep`, spelled out where it is None."""
+        always, _ = self.space.keeps
+        return np.broadcast_to(always, (len(self), *always.shape)) if self.keep is None else self.keep
+
+    def move(self, dimension: int | Ints, factor: int | Ints, source: int | Ints, target: int | Ints) -> Candidates:
+        """Trips of a dimension moved from one slot into another; each of the arguments one for all, or [n].
+
+        Raises:
+            ValueError: a factor is not there to be moved.
+        """
+        line, trips = np.arange(len(self)), self.trips.copy()
+        if (trips[line, source, dimension] % factor).any():
+            raise ValueError("a factor does not divide the trips of the slot that it is to leave")
+        trips[line, source, dimension] //= factor
+        trips[line, target, dimension] *= factor
+        return replace(self, trips=trips)
+
+    def fits(self) -> Bools:
+        """Whether the tiles fit the memories, bool [n]."""
+        return fits(self.space.architecture, self.batch())
+
+    def batch(self) -> MappingBatch:
+        """Their tile sizes."""
+        space = self.space
+        n, entries, dims = len(self), len(space.skeleton), self.trips.shape[2]
+        temporal, spatial = np.empty((2, n, entries, dims), dtype=np.int64)
+        tile = np.ones((n, dims), dtype=np.int64)
+        place = {(slot.entry, slot.spatial): index for index, slot in enumerate(space.slots)}
+        for entry in range(entries - 1, -1, -1):
+            for tiles, split in ((spatial, True), (temporal, False)):
+                tiles[:, entry] = tile
+                if (entry, split) in place:
+                    tile = tile * self.trips[:, place[entry, split]]
+        order = np.empty((n, entries, dims), dtype=np.int8)
+        order[:] = np.arange(dims, dtype=np.int8)
+        order[:, [space.slots[slot].entry for slot in space.temporal_slots]] = self.orders
+        return MappingBatch(space.problem, space.skeleton, temporal, spatial, order, self.keeps)
