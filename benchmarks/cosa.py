@@ -22,7 +22,7 @@ from tilewright.plugin.specs import CostModelSpec, MapperSpec
 from tilewright.run.search import search
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-from cosa_layers import CosaLayer, layers
+from support.recorded.cosa import CosaLayer, layers
 
 FORMS = ("head", "isca")
 

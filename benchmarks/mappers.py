@@ -157,7 +157,7 @@ def measure(where: tuple[str, str, str], space: MapSpace, mapper: str, model: st
 def recorded(where: tuple[str, str, str], evaluator: Evaluator) -> Row | None:
     """What another tool found for this space, priced by our model; None if nothing, or nothing that fits, is recorded."""
     sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-    from recorded_runs import factorflow, sunstone
+    from support.recorded.searches import factorflow, sunstone
 
     for each in (*factorflow(), *sunstone()):
         if (each.workload, each.layer, each.architecture) == where:

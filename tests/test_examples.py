@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from command import Command, command
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
+from support import EXAMPLE_FILES
+from support.command import Command, command
 
 
 def test_the_worked_mapping_is_valid_and_fills_the_array(
@@ -15,8 +15,8 @@ def test_the_worked_mapping_is_valid_and_fills_the_array(
 ) -> None:
     run: Command = command(monkeypatch, capsys)
     ran = run(
-        "evaluate", "--mapping", EXAMPLES / "gemm.mapping.yaml", "--problem", EXAMPLES / "gemm.problem.yaml",
-        "--arch", EXAMPLES / "small.arch.yaml", "--json",
+        "evaluate", "--mapping", EXAMPLE_FILES / "gemm.mapping.yaml", "--problem", EXAMPLE_FILES / "gemm.problem.yaml",
+        "--arch", EXAMPLE_FILES / "small.arch.yaml", "--json",
     )  # fmt: skip
     (result,) = ran.data["results"]
     assert result["valid"], result["reasons"]
@@ -24,7 +24,7 @@ def test_the_worked_mapping_is_valid_and_fills_the_array(
     assert weights["instances"] == 256 and weights["tile_words"] == 1
 
 
-@pytest.mark.parametrize("script", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
+@pytest.mark.parametrize("script", sorted(EXAMPLE_FILES.glob("*.py")), ids=lambda path: path.name)
 def test_scripts_run(script: Path) -> None:
     ran = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=300)
     assert ran.returncode == 0, ran.stderr

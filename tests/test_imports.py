@@ -7,7 +7,8 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from support import ROOT
+
 OURS = {
     "tilewright": ROOT / "core" / "tilewright",
     **{path.name: path for path in sorted((ROOT / "plugins").glob("*/tilewright_*"))},

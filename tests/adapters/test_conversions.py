@@ -5,13 +5,13 @@ import os
 from itertools import permutations
 from pathlib import Path
 
-import accelforge_inputs
 import pytest
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
-from notations import PARTS, price, same
-from zigzag_files import files
 
+from support import accelforge_inputs
+from support.notations import PARTS, price, same
+from support.zigzag_files import files
 from tilewright.conversion.conversion import write_files
 from tilewright.errors import InputError, NotConformableError
 from tilewright.plugin.adapter import Adapter, InputSet

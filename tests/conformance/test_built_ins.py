@@ -2,8 +2,7 @@
 
 import importlib.util
 
-import fake_timeloop
-
+from support import fake_timeloop
 from tilewright.testing import Case, parametrize_conformance
 
 

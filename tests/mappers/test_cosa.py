@@ -5,11 +5,11 @@ import os
 
 import numpy as np
 import pytest
-from cosa_layers import CosaLayer, layers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from products import products
 
+from support.products import products
+from support.recorded.cosa import CosaLayer, layers
 from tilewright.mapspace.batch import Floats, MappingBatch
 from tilewright.mapspace.constructive.placement import Spreading, temporal_slots
 from tilewright.mapspace.legality import words_needed

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from products import products
-from recorded_runs import factorflow, sunstone
 
+from support.products import products
+from support.recorded.searches import factorflow, sunstone
 from tilewright import library
 from tilewright.errors import InputError
 from tilewright.mapspace.space import MapSpace

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from recorded_runs import RecordedRun, factorflow, sunstone
 
+from support.recorded.searches import RecordedRun, factorflow, sunstone
 from tilewright.errors import NotConformableError, NoValidMappingError
 from tilewright.mapspace.batch import Ints
 from tilewright.mapspace.constructive.placement import Spreading, reuse_orders, temporal_slots, used, with_orders

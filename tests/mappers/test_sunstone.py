@@ -1,13 +1,13 @@
 """`sunstone`: the paper's walk-through, no loss where everything can be tried, its options, its stops."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from sunstone_account import SunstoneAccount
 
+from support import DATA
+from support.sunstone_account import SunstoneAccount
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import BatchEvaluator, Costs, Evaluator
@@ -24,7 +24,7 @@ from tilewright.testing.corpus import SAMPLES, Sample
 from tilewright_mappers.sunstone.moves import choices_of_order
 from tilewright_mappers.sunstone.whole import whole
 
-SMALL = json.loads((Path(__file__).parents[1] / "data" / "mappers" / "sunstone_small.json").read_text())
+SMALL = json.loads((DATA / "mappers/sunstone_small.json").read_text())
 """The spaces on which the published rules were measured; `best_edp` is the best of all mappings, by `timeloop`."""
 
 

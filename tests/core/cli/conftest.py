@@ -1,5 +1,6 @@
 import pytest
-from command import Command, command
+
+from support.command import Command, command
 
 
 @pytest.fixture

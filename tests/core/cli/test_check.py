@@ -1,6 +1,6 @@
 """`tilewright plugins check`: the conformance kit from the command line."""
 
-from command import Command
+from support.command import Command
 
 
 def test_a_plugin_that_keeps_its_promises(tilewright: Command) -> None:

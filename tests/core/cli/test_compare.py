@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import Command
 
+from support import EXAMPLE_FILES
+from support.command import Command
 from tilewright.plugin.costmodel import ScalarEvaluator
 from tilewright.plugin.mapper import Run, Task
 from tilewright.plugin.registry import Registry, installed
@@ -215,7 +216,7 @@ def test_wrong_calls_say_what_is_wrong(tilewright: Command, layers: Path, mapper
 
 
 def test_the_manuals_example_is_accepted_by_all_its_models(tilewright: Command) -> None:
-    example = Path(__file__).parents[3] / "examples" / "three_layers.workload.yaml"
+    example = EXAMPLE_FILES / "three_layers.workload.yaml"
     ran = tilewright(
         "compare", example, "--arch", "union_edge", "--evaluations", "500", "--no-cache",
         "--mappers", "gamma", "--models", "maestro,timeloop", "--json",

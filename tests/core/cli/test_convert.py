@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from command import Command
 
+from support import EXAMPLE_FILES
+from support.command import Command
 from tilewright.conversion.conversion import CORE, convert
 from tilewright.conversion.dropped import SIMPLIFICATIONS, simplified
 from tilewright.errors import InputError, NotConformableError, PluginError, Reason, Verdict
@@ -16,8 +17,7 @@ from tilewright.schema.document import read_text
 from tilewright.schema.problem import Problem
 from tilewright_adapters.native import NativeAdapter
 
-EXAMPLES = Path(__file__).parents[3] / "examples"
-GEMM = [EXAMPLES / name for name in ("gemm.mapping.yaml", "gemm.problem.yaml", "small.arch.yaml")]
+GEMM = [EXAMPLE_FILES / name for name in ("gemm.mapping.yaml", "gemm.problem.yaml", "small.arch.yaml")]
 PARTS = ("problem", "architecture", "mapping", "constraints")
 
 

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from command import Command
+
+from support.command import Command
 
 PROBLEM = """
 name: gemm

@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from command import Command
-from maestro_cases import differences, load
+from support import EXAMPLE_FILES
+from support.command import Command
+from support.recorded.maestro import differences, load
 
 
 def write(case: dict[str, Any], folder: Path) -> None:
@@ -84,7 +85,7 @@ def test_what_is_no_tile_is_not_converted(tilewright: Command, tmp_path: Path) -
 
 def test_the_diagonals_of_unions_figure_7(tilewright: Command, tmp_path: Path) -> None:
     """K_YR_XS: K over 2, R over 3, S over 3; rows of input and filter on a diagonal, as MAESTRO's notation says it."""
-    figure = Path(__file__).parents[3] / "examples" / "union_figure_7.yaml"
+    figure = EXAMPLE_FILES / "union_figure_7.yaml"
     ran = tilewright("convert", figure, "--from", "union", "--to", "maestro", "-o", tmp_path)
     assert ran.code == 0, ran.err
     mapping, hardware = (next((tmp_path / "data" / name).iterdir()).read_text() for name in ("mapping", "hw"))

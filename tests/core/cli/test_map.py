@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-from command import INTERRUPTIBLE, Command
 
+from support.command import INTERRUPTIBLE, Command
 from tilewright.schema.mapped import MappedProblem
 
 GEMM = "nk,km->nm; n=8 k=12 m=6"

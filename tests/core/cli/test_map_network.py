@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import INTERRUPTIBLE, Command
 
+from support.command import INTERRUPTIBLE, Command
 from tilewright import library
 from tilewright.cli.mapping import ObjectiveName, method_of
 from tilewright.plugin.hooks import hookimpl

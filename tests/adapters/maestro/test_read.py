@@ -1,0 +1,233 @@
+"""MAESTRO's own files: read as they are, priced as MAESTRO prices them, refused with a place and a reason."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.recorded.maestro import differences, hardware_of, layer_of, load
+from tilewright.errors import InputError
+from tilewright.notations.directives import DirectiveHardware, DirectiveProgram
+from tilewright_adapters.maestro import MaestroAdapter
+from tilewright_costmodels.maestro.model import MaestroModel
+
+CASES = load("cases")
+SOUND = [case for case in CASES if case["status"] != "nonsense"]
+REJECTS = load("rejects")
+
+
+def read(case: dict[str, Any], folder: Path) -> DirectiveProgram:
+    """The case's mapping file with its hardware file, where it had one."""
+    mapping, hardware = folder / "case.m", folder / "hardware.m"
+    mapping.write_text(case["mapping_file"])
+    files = [mapping]
+    if case["hardware_file"] is not None:
+        hardware.write_text(case["hardware_file"])
+        files.append(hardware)
+    program = MaestroAdapter().parse(files).directives
+    assert program is not None
+    return program
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+def test_files_say_what_was_recorded_and_cost_it(case: dict[str, Any], tmp_path: Path) -> None:
+    program = read(case, tmp_path)
+    (layer,) = program.layers
+    assert layer == layer_of(case).model_copy(update={"name": layer.name})
+    lanes = case["hardware"]["simd_lanes"]  # is given on MAESTRO's command line
+    if case["hardware_file"] is None:  # all of it was, twice
+        program = program.model_copy(update={"hardware": hardware_of(case)})
+    assert program.hardware.model_copy(update={"simd_lanes": lanes}) == hardware_of(case)
+    (report,) = MaestroModel(faithful=True, simd_lanes=lanes).explain_directives(program)
+    if case["status"] == "nonsense":
+        assert not report.valid and report.reasons[0].code == "work"
+        return
+    assert differences(report.model_dump()["columns"], case["columns"]) == []
+    assert report.valid and report.cycles == case["columns"]["runtime_cycles"]
+    wrong = [warning for warning in report.warnings if f"the layer has {case['macs']}" in warning]
+    assert len(wrong) == (case["status"] == "suspect_mac_count")
+
+
+@pytest.mark.parametrize("case", SOUND, ids=lambda case: case["id"])
+def test_buffers_too_small_are_invalid_and_thin_wires_a_warning_where_maestro_warns(
+    case: dict[str, Any], tmp_path: Path
+) -> None:
+    program = read(case, tmp_path)
+    if case["hardware_file"] is None:
+        program = program.model_copy(update={"hardware": hardware_of(case)})
+    (report,) = MaestroModel(simd_lanes=case["hardware"]["simd_lanes"]).explain_directives(program)
+    buffers = [warning for warning in case["warnings"] if "WARNING:Buffer" in warning]
+    wires = [warning for warning in case["warnings"] if "WARNING:BW" in warning]
+    assert len(report.reasons) == len(buffers) and report.valid == (not buffers)
+    assert len([warning for warning in report.warnings if "MAESTRO asks for" in warning]) == len(wires)
+    assert len(buffers) + len(wires) == len(case["warnings"])
+
+
+PRICED = {
+    "two independent spatial maps",
+    "PEs not multiple of cluster",
+    "output-centric Dimensions",
+    "TRCONV",
+    "offset larger than size",
+    "offset smaller than size without overlap dim",
+    "stride: two negative edges",
+    "spatial partial cluster loses work",
+    "multi-output tile with stride 2",
+    "inner tile larger than outer tile",
+    "second CONV layer with batch",
+}
+"""What MAESTRO takes and we take: wrong or surprising, but defined."""
+
+
+@pytest.mark.parametrize("case", REJECTS, ids=lambda case: case["name"])
+def test_rejects_are_refused_with_a_reason_or_priced_with_a_warning(case: dict[str, Any], tmp_path: Path) -> None:
+    mapping = tmp_path / "case.m"
+    mapping.write_text(case["mapping_file"])
+    given = case["hardware"]
+    hardware = tmp_path / "hardware.m"
+    hardware.write_text(
+        f"num_pes: {given['num_pes']}\nnoc_bw_cstr: {given['noc_bandwidth']}\n"
+        f"NoC_NumHops: {given['noc_latency']}\noffchip_bw_cstr: {given['offchip_bandwidth']}\n"
+    )
+    try:
+        program = MaestroAdapter().parse([mapping, hardware]).directives
+    except InputError as error:
+        assert case["name"] not in PRICED and str(tmp_path) in error.message
+        return
+    assert program is not None
+    reports = MaestroModel().explain_directives(program)
+    if case["name"] not in PRICED:
+        assert not any(report.valid for report in reports) and reports[0].reasons[0].message
+        return
+    rows = case["rows"]
+    if case["name"] == "second CONV layer with batch":
+        assert any("MAESTRO would treat N" in warning for warning in reports[1].warnings)
+        reports, rows = reports[:1], rows[:1]
+    if case["name"] == "output-centric Dimensions":  # MAESTRO forgets rows and columns in this one column
+        assert rows[0]["num_input_elements"] == 4
+        rows = [rows[0] | {"num_input_elements": 144}]
+    for report, row in zip(reports, rows, strict=True):
+        assert differences(report.model_dump()["columns"], row) == []
+        if row["num_macs"] != case["macs"]:
+            assert any(f"counts {row['num_macs']} operations" in warning for warning in report.warnings)
+
+
+GEMM = "Network n {\n Layer A {\n Type: GEMM\n Dimensions { M: 4, N: 6, K: 8 }\n Dataflow { SpatialMap(1,1) M; }\n }"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("", None, "is empty"),
+        (GEMM, 6, "found the end of the file"),
+        (GEMM.replace("{ M: 4", "{M: 4") + "\n}", 4, "braces must be separated by blanks"),
+        (GEMM.replace("SpatialMap", "SpacialMap") + "\n}", 5, "did you mean 'SpatialMap'"),
+        (GEMM.replace("Dimensions { M: 4, N: 6, K: 8 }", "") + "\n}", 5, "Dimensions must come before Dataflow"),
+        (GEMM.replace("M: 4", "M: 4, M: 5") + "\n}", 4, "given twice"),
+        (GEMM + "\n} more", 7, "nothing may follow"),
+        (GEMM.replace("(1,1)", "(MTile,1)") + "\n}", 5, "'MTile' is no constant"),
+        ("Dataflow {\n SpatialMap(1,1) M;\n}", 1, "begins with Network, found 'Dataflow'"),
+        ("Constant MTile 2\n" + GEMM.replace("(1,1)", "(MTle,1)") + "\n}", 6, "did you mean 'MTile'"),
+        (GEMM.replace("(1,1)", "(Sz(Q),1)") + "\n}", 5, "'Q' is no dimension of this layer"),
+        (GEMM.replace("GEMM", "BMM") + "\n}", 3, "no batched matrix product"),
+        (GEMM.replace("Dataflow { SpatialMap(1,1) M; }", "") + "\n}", 6, "no layer before to copy it from"),
+        (GEMM.replace("M: 4, ", "") + "\n}", 5, "has no dimension M"),
+        (GEMM.replace("N: 6, ", "") + "\n}", 6, "GEMM needs dimension N"),
+    ],
+)
+def test_faults_are_named_with_their_line(text: str, line: int | None, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "case.m"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        MaestroAdapter().parse([path])
+    assert message in str(caught.value)
+    assert line is None or (caught.value.location is not None and caught.value.location.line == line)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("num_pes: 4\nnoc_bw: 3", 2, "did you mean 'noc_bw_cstr'"),
+        ("num_pes: 4\nNumPEs: 4", 2, "given twice"),
+        ("num_pes: 0", 1, "from 1 to 2^40"),
+        ("num_pes:", 1, "found the end of the file"),
+    ],
+)
+def test_faults_of_hardware_files_too(text: str, line: int, message: str, tmp_path: Path) -> None:
+    mapping, hardware = tmp_path / "case.m", tmp_path / "hardware.m"
+    mapping.write_text(GEMM + "\n}")
+    hardware.write_text(text)
+    with pytest.raises(InputError) as caught:
+        MaestroAdapter().parse([mapping, hardware])
+    assert message in str(caught.value)
+    assert caught.value.location is not None and caught.value.location.line == line
+
+
+def test_words_of_older_hardware_files(tmp_path: Path) -> None:
+    mapping, hardware = tmp_path / "case.m", tmp_path / "hardware.m"
+    mapping.write_text(GEMM.replace("M: 4", "M: 4, M: 4") + "\n}")  # a shipped file repeats a size
+    hardware.write_text("NumPEs: 256\nL1Size: 256\nL2Size: 4096\nNoC_BW: 64\nNoC_NumHops: 1\n")
+    program = MaestroAdapter().parse([mapping, hardware]).directives
+    assert program is not None
+    assert program.hardware == DirectiveHardware(num_pes=256, l1_size=256, l2_size=4096, noc_bandwidth=64)
+
+
+def test_ways_of_writing_that_shipped_files_have(tmp_path: Path) -> None:
+    """Blanks before parentheses, missing commas and colons, names of digits, sizes of clusters by name, comments at the
+    end of any line, and after the network."""
+    path = tmp_path / "case.m"
+    path.write_text(
+        "Constant Len 12; // of a sequence\n\nNetwork 0 { // first\n\tLayer CONV_1\t{ //good\n"
+        "Type: CONV \nDimensions { N: Len, K 64, C:3 R: 3, S:3,Y:8 ,X:8 }\nDataflow {\n"
+        "TemporalMap (16,16) K; // TemporalMap(4,4) K;\n SpatialMap(Sz(R), 1) Y;Cluster(Sz(S), P);\n"
+        "\tSpatialMap(1,1) X;\n SpatialMap(1,1) S; TemporalMap(Sz(R),Sz(R)) R }\n} //end\n}\n\n//Accelerator {\n//  PE { NumPEs: 128 }\n//}\n"
+    )
+    program = MaestroAdapter().parse([path]).directives
+    assert program is not None
+    (layer,) = program.layers
+    assert (program.name, layer.name, layer.cluster_sizes) == ("0", "CONV_1", (3,))
+    assert dict(layer.dimensions) == {"N": 12, "K": 64, "C": 3, "R": 3, "S": 3, "Y": 8, "X": 8}
+    assert [[str(each) for each in level] for level in layer.levels] == [
+        ["TemporalMap(16,16) K", "SpatialMap(3,1) Y"],
+        ["SpatialMap(1,1) X", "SpatialMap(1,1) S", "TemporalMap(3,3) R"],
+    ]
+    (report,) = MaestroModel(num_pes=12).explain_directives(program)
+    assert report.valid
+
+
+def test_sizes_by_name_constants_comments_and_copied_dataflows(tmp_path: Path) -> None:
+    path = tmp_path / "case.m"
+    path.write_text(
+        "Constant Rows 2;\n// a comment\nNetwork n {\n"
+        " Layer A {\n Type: CONV Stride { X: 2, Y: 2 }\n Dimensions { K 4, C 3, R 3, S 3, Y' 2, X' 3 }\n"
+        " Dataflow { SpatialMap(Rows,2) K; TemporalMap(Sz(R), Sz(R)) R; Cluster(2, L); SpatialMap(1,1) C; } }\n"
+        " Layer B { Type: CONV Dimensions { K 8, C 3, R 1, S 1, Y 4, X 4 } }\n}\n"
+    )
+    program = MaestroAdapter().parse([path]).directives
+    assert program is not None
+    first, second = program.layers
+    assert (first.dimensions["Y"], first.dimensions["X"]) == (5, 7)
+    assert [str(each) for level in first.levels for each in level] == [
+        "SpatialMap(2,2) K",
+        "TemporalMap(3,3) R",
+        "SpatialMap(1,1) C",
+    ]
+    assert second.levels == first.levels and second.cluster_sizes == (2,)
+    assert program.hardware.num_pes == 1
+
+
+@pytest.mark.parametrize("case", [case for case in SOUND if case["hardware_file"] is None], ids=lambda case: case["id"])
+def test_hardware_of_the_command_line_is_given_as_options(case: dict[str, Any], tmp_path: Path) -> None:
+    options = hardware_of(case).model_dump(exclude_none=True)
+    (report,) = MaestroModel(faithful=True, **options).explain_directives(read(case, tmp_path))
+    assert differences(report.model_dump()["columns"], case["columns"]) == []
+
+
+def test_pes_outside_clusters_are_warned_of(tmp_path: Path) -> None:
+    case = next(case for case in REJECTS if case["name"] == "PEs not multiple of cluster")
+    mapping = tmp_path / "case.m"
+    mapping.write_text(case["mapping_file"])
+    program = MaestroAdapter().parse([mapping]).directives
+    assert program is not None
+    (report,) = MaestroModel(num_pes=16).explain_directives(program)
+    assert report.valid and "1 of 16 PEs are in no cluster of 3; MAESTRO passes over them" in report.warnings

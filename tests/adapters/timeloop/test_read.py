@@ -1,0 +1,332 @@
+"""Reading Timeloop's own files: what they mean in the schemas, and what is said when they cannot be read."""
+
+from pathlib import Path
+
+import pytest
+
+from support.recorded.timeloop import INPUTS, Case, Rejected, cases, rejected
+from tilewright.errors import InputError
+from tilewright.mapspace.legality import legality
+from tilewright.plugin.adapter import InputSet
+from tilewright_adapters.timeloop import TimeloopAdapter
+
+ARCHITECTURE = """
+architecture:
+  version: 0.3
+  subtree:
+  - name: system
+    local:
+    - {name: DRAM, class: DRAM, attributes: {width: 64, block-size: 4, word-bits: 16}}
+    subtree:
+    - name: chip
+      attributes: {technology: 40nm}
+      local:
+      - {name: Buffer, class: smartbuffer_SRAM, attributes: {memory_depth: 1024, memory_width: 64, n_banks: 2, block_size: 4}}
+      - {name: "Column[0..2]", class: regfile, attributes: {entries: 32, meshX: 3}}
+      subtree:
+      - name: PE[0..5]
+        local:
+        - {name: Spad, class: smartbuffer_RF, attributes: {sizeKB: 1, meshX: 3, read_bandwidth: 2}}
+        - {name: Mac, class: intmac, attributes: {datawidth: 8, meshX: 3}}
+"""
+ENERGIES = """
+ERT:
+  version: 0.3
+  tables:
+  - {name: system.DRAM, actions: [{name: read, arguments: {}, energy: 100}, {name: write, arguments: {}, energy: 110}]}
+  - name: system.chip.Buffer
+    actions:
+    - {name: read, arguments: {stride: 0}, energy: 1}
+    - {name: read, arguments: {stride: 1}, energy: 2.5}
+    - {name: write, arguments: {}, energy: 3}
+    - {name: update, arguments: {}, energy: 4}
+  - {name: "system.chip.Column[0..2]", actions: [{name: read, energy: 0.5}, {name: write, energy: 0.5}]}
+  - {name: "system.chip.PE[0..5].Spad", actions: [{name: read, energy: 0.25}, {name: write, energy: 0.25}]}
+  - {name: "system.chip.PE[0..5].Mac", actions: [{name: mac_random, energy: 0.125}, {name: idle, energy: 0.1}]}
+"""
+PROBLEM = """
+problem:
+  shape:
+    name: conv1d
+    dimensions: [K, P, R]
+    coefficients: [{name: Pstride, default: 1}]
+    data-spaces:
+    - {name: Weights, projection: [[[K]], [[R]]]}
+    - {name: Inputs, projection: [[[P, Pstride], [R]]]}
+    - {name: Outputs, projection: [[[K]], [[P]]], read-write: True}
+  instance: {K: 12, P: 6, R: 3, Pstride: 2}
+"""
+MAPPING = """
+mapping:
+- {target: DRAM, type: temporal, factors: K=2, permutation: KPR}
+- {target: Buffer, type: bypass, keep: [Inputs], bypass: [Weights]}
+- {target: Buffer, type: temporal, factors: P=3 K=1, permutation: "R, P, K"}
+- {target: Buffer, type: spatial, factors: K=3, permutation: [K, P, R], split: 1}
+- {target: Column, type: spatial, factors: P=2, permutation: KRP, split: 2, no_reuse: [Inputs]}
+- {target: 0, type: temporal, factors: K2 R3, permutation: RK P}
+"""
+ALL = ARCHITECTURE + ENERGIES + PROBLEM + MAPPING
+
+
+def read(folder: Path, *texts: str) -> InputSet:
+    files = []
+    for number, text in enumerate(texts):
+        files.append(folder / f"{number}.yaml")
+        files[-1].write_text(text)
+    return TimeloopAdapter().parse(files)
+
+
+def complaint(folder: Path, text: str) -> str:
+    with pytest.raises(InputError) as caught:
+        read(folder, text)
+    return str(caught.value)
+
+
+MEASURED: dict[str, Case | Rejected] = {case.id: case for case in cases()} | {case.id: case for case in rejected()}
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in sorted(INPUTS.iterdir()) if path.stem in MEASURED], ids=lambda p: p.stem
+)
+def test_reads_files_that_timeloop_ran(path: Path) -> None:
+    case = MEASURED[path.stem]
+    found = TimeloopAdapter().parse([path])
+    assert found.architecture is not None
+    assert found.problem == case.problem
+    assert found.architecture.model_copy(update={"name": case.architecture.name}) == case.architecture
+    assert found.mapping == case.mapping
+    assert found.warnings == ()
+
+
+def test_all_measured_mappings_are_legal_but_for_fanouts() -> None:
+    for case in cases():
+        assert legality(case.problem, case.architecture, case.mapping), case.id
+
+
+def test_one_file_or_several_say_the_same(tmp_path: Path) -> None:
+    together = read(tmp_path, ALL)
+    assert read(tmp_path, MAPPING, ENERGIES, PROBLEM, ARCHITECTURE) == together
+    assert together.warnings == ()
+
+
+def test_levels_become_clusters(tmp_path: Path) -> None:
+    found = read(tmp_path, ALL).architecture
+    assert found is not None
+    assert [(c.name, c.fanout.size, c.fanout.axis) for c in found.clusters] == [
+        ("DRAM", 1, "X"),
+        ("Buffer", 3, "X"),
+        ("Column", 2, "Y"),
+        ("Spad", 1, "X"),
+    ]
+    dram, buffer, column, spad = found.memories
+    assert (dram.technology, dram.capacity_words, dram.block_words) == ("dram", None, 4)
+    assert (buffer.technology, buffer.capacity_words, buffer.block_words) == ("sram", 4096, 4)
+    assert (buffer.read_energy_pj, buffer.write_energy_pj, buffer.update_energy_pj) == (2.5, 3.0, 4.0)
+    assert (column.technology, column.capacity_words) == ("register", 32)
+    assert (spad.capacity_words, spad.read_bandwidth_words_per_cycle) == (512, 2.0)
+    assert (found.compute.name, found.compute.word_bits, found.compute.energy_per_operation_pj) == ("Mac", 8, 0.125)
+    assert found.compute_instances == 6
+
+
+def test_directives_become_entries(tmp_path: Path) -> None:
+    found = read(tmp_path, ALL)
+    assert found.problem and found.architecture and found.mapping
+    assert legality(found.problem, found.architecture, found.mapping)
+    assert [(e.target, e.keep) for e in found.mapping.entries] == [
+        ("DRAM", ("Weights", "Inputs", "Outputs")),
+        ("DRAM", None),
+        ("Buffer", ("Inputs", "Outputs")),
+        ("Buffer", None),
+        ("Column", ("Weights", "Inputs", "Outputs")),
+        ("Column", None),
+        ("Spad", ("Weights", "Inputs", "Outputs")),
+        ("Spad", None),
+    ]
+    assert [(loop.entry, loop.dimension, loop.trips, loop.spatial) for loop in found.mapping.loops()] == [
+        (1, "K", 2, False),
+        (3, "P", 3, False),
+        (3, "K", 3, True),
+        (5, "P", 2, True),
+        (7, "K", 2, False),
+        (7, "R", 3, False),
+    ]
+    assert found.mapping.entries[3].temporal_order == ("K", "P", "R")
+    assert found.mapping.entries[5].unicast == ("Inputs",)
+    assert str(found.problem.tensor("Inputs").projection[0]) == "2*P + R"
+    assert [tensor.role for tensor in found.problem.tensors] == ["weight", "input", "output"]
+
+
+def test_a_level_that_fans_out_both_ways_gets_a_virtual_cluster() -> None:
+    found = TimeloopAdapter().parse([INPUTS / "A3_dwconv_00.yaml"]).architecture
+    assert found is not None
+    names = [(c.name, c.fanout.axis, c.fanout.size, c.is_virtual) for c in found.clusters]
+    assert names[1:3] == [("GLB", "Y", 12, False), ("GLB_X", "X", 14, True)]
+
+
+def test_a_split_without_a_fanout_gets_a_place_and_is_judged(tmp_path: Path) -> None:
+    text = ALL.replace("factors: K=2, permutation: KPR}", "permutation: KPR}") + (
+        "- {target: DRAM, type: spatial, factors: K=2, permutation: KPR, split: 0}\n"
+    )
+    found = read(tmp_path, text)
+    assert found.problem and found.architecture and found.mapping
+    verdict = legality(found.problem, found.architecture, found.mapping)
+    assert [(reason.code, reason.where) for reason in verdict.reasons] == [("fanout", "entry 1 on DRAM")]
+
+
+def test_a_wrong_product_is_left_to_legality(tmp_path: Path) -> None:
+    found = read(tmp_path, ALL.replace("factors: P=3 K=1", "factors: P=3 K=5"))
+    assert found.problem and found.architecture and found.mapping
+    (reason,) = legality(found.problem, found.architecture, found.mapping).reasons
+    assert reason.code == "coverage" and "60 iterations, the problem has 12" in reason.message
+
+
+def test_zero_is_the_whole_dimension(tmp_path: Path) -> None:
+    whole = ALL.replace("P=3 K=1", "P=6 K=1").replace("factors: P=2", "factors: P=1")
+    assert read(tmp_path, whole.replace("P=6 K=1", "P=0 K=1")) == read(tmp_path, whole)
+    found = read(tmp_path, ALL.replace("P=3 K=1", "P=0 K=1"))
+    assert found.problem and found.architecture and found.mapping
+    (reason,) = legality(found.problem, found.architecture, found.mapping).reasons
+    assert "12 iterations, the problem has 6" in reason.message
+
+
+def test_remainders_become_tiles_that_do_not_divide(tmp_path: Path) -> None:
+    found = read(
+        tmp_path,
+        ALL.replace("factors: K=2, permutation: KPR", 'factors: "K=2,2 P=2", permutation: KPR').replace(
+            "P=3 K=1", '"P=2,1 K=1"'
+        ),
+    )
+    assert found.problem and found.architecture and found.mapping
+    assert legality(found.problem, found.architecture, found.mapping)
+    assert not found.mapping.is_perfect
+    assert [f[0]["P"] for f in found.mapping.factors()][:4] == [1, 2, 1, 2]
+    assert "remainder" in complaint(tmp_path, ALL.replace("P=3 K=1", '"P=3,1 K=1"'))
+
+
+def test_a_measured_remainder() -> None:
+    found = TimeloopAdapter().parse([INPUTS / "A3_imperfect_v303_10.yaml"])
+    assert found.mapping is not None and not found.mapping.is_perfect
+    assert found.mapping.entries[1].temporal_tile_sizes["K"] == 5
+
+
+def test_parts_may_be_absent(tmp_path: Path) -> None:
+    alone = read(tmp_path, PROBLEM)
+    assert alone.problem is not None and alone.architecture is None and alone.mapping is None
+    hardware = read(tmp_path, ARCHITECTURE, ENERGIES)
+    assert hardware.architecture == read(tmp_path, ALL).architecture
+
+
+def test_old_spellings(tmp_path: Path) -> None:
+    old_energies = """
+    ERT:
+      version: 0.2
+      tables:
+        system.DRAM: {read: [{arguments: {}, energy: 100}], write: {energy: 110}}
+        system.chip.Buffer: {read: [{energy: 1}, {energy: 2.5}], write: {energy: 3}, update: {energy: 4}}
+        system.chip.Column[0..2]: {read: {energy: 0.5}, write: {energy: 0.5}}
+        system.chip.PE[0..5].Spad: {read: {energy: 0.25}, write: {energy: 0.25}}
+        system.chip.PE[0..5].Mac: {mac_random: {energy: 0.125}}
+    """
+    assert (
+        read(tmp_path, ARCHITECTURE, old_energies).architecture == read(tmp_path, ARCHITECTURE, ENERGIES).architecture
+    )
+    flat = """
+    arch:
+      arithmetic: {instances: 4, meshX: 2, word-bits: 8, energy: 0.5}
+      storage:
+      - {name: Registers, entries: 1, instances: 4, meshX: 2, vector-access-energy: 0.25}
+      - {name: DRAM, technology: DRAM, instances: 1, bandwidth: 10.0, vector-access-energy: 64}
+    """
+    found = read(tmp_path, flat).architecture
+    assert found is not None
+    assert [(c.name, c.fanout.size, c.fanout.axis) for c in found.clusters] == [
+        ("DRAM", 2, "Y"),
+        ("DRAM_X", 2, "X"),
+        ("Registers", 1, "X"),
+    ]
+    assert found.memories[0].technology == "dram"
+    assert found.memories[0].read_bandwidth_words_per_cycle == 5.0
+
+
+def test_a_memory_without_entries_holds_nothing(tmp_path: Path) -> None:
+    found = read(tmp_path, ALL.replace("entries: 32", "entries: 0"))
+    assert found.problem and found.architecture and found.mapping
+    assert found.architecture.memories[2].holds == ()
+    reasons = legality(found.problem, found.architecture, found.mapping).reasons
+    assert {(reason.code, reason.where) for reason in reasons} == {("keep", "entry 4 on Column")}
+
+
+def test_what_is_ignored_is_said(tmp_path: Path) -> None:
+    text = ALL.replace("n_banks: 2", "n_banks: 2, colour: red").replace(
+        "      subtree:\n      - name: PE", "      - {name: Wires, class: XY_NoC}\n      subtree:\n      - name: PE"
+    )
+    text = text.replace("factors: K2 R3, permutation: RK P", "factors: K2 R3")
+    found = read(tmp_path, text + "mapper: {timeout: 1000}\n")
+    assert len(found.warnings) == 4
+    assert "mapper" in found.warnings[0] and ":" in found.warnings[0]
+    assert "colour" in found.warnings[1] and "Wires" in found.warnings[2] and "K, R" in found.warnings[3]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("PE[0..5]", "PE[0..6]", ("7 instances", "meshX 3")),
+        ('"Column[0..2]"', '"Column[0..1]"', ("Column", "meshX 3")),
+        ("meshX: 3, read_bandwidth", "meshX: 2, read_bandwidth", ("2 Spad along X", "3 Column")),
+        ("n_banks: 2", "min-utilization: 0.5", ("min_utilization", "Buffer")),
+        ("n_banks: 2", "network_read: Wires", ("network_read",)),
+        ("n_banks: 2", "word-bits: 16, word_bits: 16", ("stands twice",)),
+        ("read_bandwidth: 2", "read_bandwidth: 0", ("read_bandwidth", "greater than 0")),
+        ("n_banks: 2", "multiple-buffering: 0.5", ("multiple_buffering of Buffer", "at least 1")),
+        ("name: Buffer", "name: Column", ("names repeat: Column",)),
+        ("name: Inputs", "name: 2nd input", ("pattern", "2nd input")),
+        ("P: 6", "P: 0", ("dimension P", "at least 1")),
+        ("[K, P, R]", "[K, P, K]", ("stands twice",)),
+        ("name: Inputs", "name: Weights", ("names repeat",)),
+        ("memory_width: 64", "memory_width: 48", ("width 48",)),
+        ("entries: 32", "entries: 32, depth: 8", ("entries and depth",)),
+        ("entries: 32", "entries: lots", ("entries of Column", "'lots'")),
+        ("class: intmac", "class: wires", ("arithmetic level", "none")),
+        ("subtree:\n  - name: system", "nodes:\n  - name: system", ("marked !Container", "nothing")),
+        ("{name: write, arguments: {}, energy: 110}", "{name: poke, energy: 1}", ("energies of DRAM",)),
+        ("energy: 2.5", "energy: much", ("energy", "'much'")),
+        ("[[K]], [[R]]", "[[K]], [[T]]", ("'T'", "dimension")),
+        ("[P, Pstride]", "[P, K]", ("not affine",)),
+        ("read-write: True", "read-write: False", ("0 data-spaces",)),
+        ("K: 12, ", "", ("dimension K has no size",)),
+        ("Pstride: 2", "Pstrid: 2", ("did you mean 'Pstride'",)),
+        ("Pstride: 2", "densities: {Inputs: 0.5}", ("sparse",)),
+        ("  shape:\n", "  shap:\n", ("no 'shape'",)),
+        ("target: Column", "target: Colum", ("did you mean 'Column'",)),
+        ("factors: P=2", "factors: Q=2", ("no dimension 'Q'",)),
+        ("factors: P=2", "factors: P<=2", ("cannot read the factors",)),
+        ("factors: P=2", "factors: P=2 P=2", ("two factors",)),
+        ("permutation: KRP", "permutation: KRR", ("twice",)),
+        ("permutation: KRP", "permutation: KRX", ("no dimension 'X'",)),
+        ("no_reuse: [Inputs]", "no_reuse: [Input]", ("did you mean 'Inputs'",)),
+        ("no_reuse", "no_link_transfer", ("links switched off",)),
+        ("bypass: [Weights]", "passthrough: [Weights]", ("pass-through",)),
+        ("type: bypass", "type: bypas", ("directive type", "did you mean")),
+        ("{target: Column, type: spatial", "{target: Buffer, type: spatial", ("second spatial directive for Buffer",)),
+        ("mapping:", "layout: []\nmapping:", ("layout", "figures")),
+        ("mapping:", "maping:", ("did you mean 'mapping'",)),
+    ],
+)
+def test_faults_are_named_with_their_place(tmp_path: Path, old: str, new: str, words: tuple[str, ...]) -> None:
+    assert old in ALL
+    message = complaint(tmp_path, ALL.replace(old, new, 1))
+    assert str(tmp_path / "0.yaml") + ":" in message
+    for word in words:
+        assert word in message
+
+
+def test_a_section_that_stands_twice_names_both_places(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"1.yaml:3:3: a second problem; the first is at .*0.yaml:3:3"):
+        read(tmp_path, PROBLEM, PROBLEM)
+
+
+def test_a_mapping_needs_the_rest(tmp_path: Path) -> None:
+    assert "without its architecture" in complaint(tmp_path, PROBLEM + MAPPING)
+    assert "without its problem" in complaint(tmp_path, ARCHITECTURE + ENERGIES + MAPPING)
+    with pytest.raises(InputError, match="no architecture, problem or mapping"):
+        TimeloopAdapter().parse([])

@@ -1,0 +1,176 @@
+"""Union's notation: the paper's figures, typed in, do what the paper says; what is written comes back."""
+
+import math
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from support import EXAMPLE_FILES
+from support.command import Command, command
+from support.notations import same
+from tilewright.errors import InputError, NotConformableError
+from tilewright.mapspace.legality import legality
+from tilewright.plugin.adapter import InputSet
+from tilewright.schema.constraints import Constraints
+from tilewright.testing.strategies import architectures, mappings, problems
+from tilewright_adapters.union import UnionAdapter
+
+EXAMPLES = int(os.environ.get("TILEWRIGHT_EXAMPLES", "100"))
+many = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SMALL = """
+problem:
+  dimensions: [M, K]
+  data-space:
+    - {name: A, projection: [[[M]], [[K]]]}
+    - {name: Z, projection: [[[M]]], read-write: true}
+  instance: {M: 4, K: 2}
+architecture:
+  clusters:
+    - {cluster: C1, memory: {name: L1, read_energy_pj: 1, write_energy_pj: 1}}
+  compute: {energy_per_operation_pj: 1}
+mapping:
+  - target cluster: C1
+    temporal_order: MK
+    temporal_tile_sizes: 4, 2
+    spatial_tile_sizes: 4, 2
+  - target_cluster: C1
+    temporal_order: KM
+    temporal_tile_sizes: [1, 1]
+    spatial_tile_sizes: [1, 1]
+"""
+
+
+@pytest.fixture
+def tilewright(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    return command(monkeypatch, capsys)
+
+
+def parse(folder: Path, *texts: str) -> InputSet:
+    paths = [folder / f"{number}.yaml" for number in range(len(texts))]
+    for path, text in zip(paths, texts, strict=True):
+        path.write_text(text, encoding="utf-8")
+    return UnionAdapter().parse(paths)
+
+
+def there_and_back(inputs: InputSet, folder: Path) -> InputSet:
+    return parse(folder, *UnionAdapter().render(inputs).values())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("union")
+
+
+@pytest.mark.parametrize(("figure", "elements"), [("5", 8), ("7", 18), ("9a", 256), ("9b", 1024)])
+def test_figures_use_the_elements_the_paper_says(tilewright: Command, figure: str, elements: int) -> None:
+    file = EXAMPLE_FILES / f"union_figure_{figure}.yaml"
+    found = UnionAdapter().parse([file])
+    assert found.problem is not None and found.architecture is not None and found.mapping is not None
+    assert legality(found.problem, found.architecture, found.mapping).reasons == ()
+    assert math.prod(trips for _, spatial in found.mapping.factors() for trips in spatial.values()) == elements
+    ran = tilewright("evaluate", "--from", "union", file, "--model", "timeloop", "--model", "maestro", "--json")
+    assert ran.code == 0, ran.err
+    timeloop, maestro = ran.data["results"]
+    assert timeloop["valid"]
+    inner = next(level for level in timeloop["levels"] if level["name"] == "L1")
+    assert {counts["instances"] for counts in inner["tensors"].values()} == {elements}
+    assert maestro["valid"] or all(reason["message"] for reason in maestro["reasons"])
+    assert maestro["valid"] == (figure in ("5", "7", "9b"))
+
+
+def test_figure_7_is_the_partition_it_is_named_after() -> None:
+    found = UnionAdapter().parse([EXAMPLE_FILES / "union_figure_7.yaml"])
+    assert found.mapping is not None
+    split = [{name for name, trips in spatial.items() if trips > 1} for _, spatial in found.mapping.factors()]
+    assert split == [set(), {"K"}, {"R"}, {"S"}, set()]
+    assert [loop.dimension for loop in found.mapping.loops() if not loop.spatial] == ["P", "Q", "K"]
+    assert "Y as P" in found.warnings[0]
+
+
+def test_files_may_be_one_or_several(folder: Path) -> None:
+    whole = parse(folder, SMALL)
+    parts = [
+        "problem:" + SMALL.split("problem:")[1].split("architecture:")[0],
+        "architecture:" + SMALL.split("architecture:")[1],
+    ]
+    assert same(parse(folder, *parts), whole)
+    assert whole.mapping is not None
+    assert [entry.keep for entry in whole.mapping.entries] == [("A", "Z"), None]
+
+
+@many
+@given(data=st.data())
+def test_any_mapping_comes_back(folder: Path, data: st.DataObject) -> None:
+    problem, architecture = data.draw(problems(max_operands=4)), data.draw(architectures(roomy=False))
+    inputs = InputSet(problem, architecture, data.draw(mappings(problem, architecture)))
+    assert UnionAdapter().expressible(inputs)
+    assert same(there_and_back(inputs, folder), inputs)
+
+
+@pytest.mark.parametrize("names", ["MNK", ["MN", "K"], ["MN"], ["Y", "R"], ["n", "o"], ["true", "N"]])
+def test_odd_dimension_names_come_back(folder: Path, names: list[str]) -> None:
+    inputs = parse(folder, SMALL)
+    assert inputs.problem and inputs.mapping
+    from tilewright.schema.mapping import Mapping
+    from tilewright.schema.problem import Problem
+
+    sizes = {name: 2 for name in names}
+    tensors = [
+        {"name": "A", "role": "input", "projection": [" + ".join(names)]},
+        {"name": "Z", "role": "output", "projection": list(names)},
+    ]
+    problem = Problem.model_validate({"name": "odd", "operation": "conv2d", "dimensions": sizes, "tensors": tensors})
+    order = list(reversed(names))
+    ones = dict.fromkeys(names, 1)
+    entries = [
+        {"target": "C1", "keep": ["A", "Z"], "temporal_order": order, "temporal_tile_sizes": sizes},
+        {"target": "C1", "temporal_order": order, "temporal_tile_sizes": ones},
+    ]
+    mapping = Mapping.model_validate({"entries": entries})
+    odd = InputSet(problem, inputs.architecture, mapping)
+    assert same(there_and_back(odd, folder), odd)
+
+
+def test_constraints_come_back(folder: Path) -> None:
+    constraints = Constraints.model_validate(
+        {"name": "still", "aspect": {"a-b": 2}, "variants": [{"keep": [{"memory": "L1", "keep": ["weight"]}]}]}
+    )
+    assert there_and_back(InputSet(constraints=constraints), folder).constraints == constraints
+
+
+def test_a_mapping_alone_is_refused(folder: Path) -> None:
+    inputs = parse(folder, SMALL)
+    with pytest.raises(NotConformableError, match=r"without the problem \[incomplete\]"):
+        UnionAdapter().render(InputSet(mapping=inputs.mapping))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "said"),
+    [
+        ("temporal_tile_sizes: 4, 2", "temporal_tile_sizes: 4, 2, 1", 13, "has 3 numbers; 2 were expected, for M, K"),
+        ("temporal_tile_sizes: 4, 2", "temporal_tile_sizes: 4, two", 15, "valid integer"),
+        ("target cluster: C1", "target cluster: C2", 13, "no cluster is called 'C2'"),
+        ("temporal_order: MK", "temporal_order: MM", 13, "temporal_order must name every dimension once"),
+        ("instance: {M: 4, K: 2}", "instance: {M: 4}", 3, "look at K"),
+        ("instance", "instances", 7, "unknown key 'instances'"),
+        ("{cluster: C1, memory", "{cluster: C1, virtual: true, memory", 10, "is virtual"),
+        ("read-write: true", "role: input", 3, "exactly one tensor must have role output"),
+        ("temporal_order: MK", "temporal_order: MK\n    temporal-order: MK", 15, "stands twice"),
+        ("mapping:", "layout:", 13, "unknown key 'layout'"),
+        ("instance: {M: 4", "instance: {M: 0", 7, "greater than or equal to 1"),
+    ],
+)  # fmt: skip
+def test_faults_have_lines(folder: Path, old: str, new: str, line: int, said: str) -> None:
+    assert old in SMALL
+    with pytest.raises(InputError) as caught:
+        parse(folder, SMALL.replace(old, new, 1))
+    assert said in str(caught.value) and f"0.yaml:{line}:" in str(caught.value)
+
+
+def test_a_window_without_output_is_told(folder: Path) -> None:
+    text = (EXAMPLE_FILES / "union_figure_7.yaml").read_text().replace("1, 2, 1, 3, 3, 3, 3", "1, 2, 1, 2, 3, 3, 3")
+    with pytest.raises(InputError, match="2 of Y with 3 of R make no output"):
+        parse(folder, text)

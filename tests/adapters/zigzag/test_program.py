@@ -1,0 +1,145 @@
+"""ZigZag itself, where it is installed, beside our reading of its files: the same loops in the same memories, the same
+figures; and what we refuse, it does not price either."""
+
+import json
+import logging
+import math
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+from zigzag.api import get_hardware_performance_zigzag
+from zigzag.opt.loma.engine import LomaEngine, NoValidLoopOrderingFoundException
+from zigzag.opt.loma.memory_allocator import MemoryHierarchyTooSmallException, MemoryTooSmallException
+
+from support import DATA
+from support.zigzag_files import Files, files
+from tilewright.conversion.conversion import write_files
+from tilewright.errors import InputError
+from tilewright.plugin.registry import installed
+from tilewright.plugin.specs import CostModelSpec
+from tilewright.schema.document import dump_yaml, parse_document
+from tilewright_adapters.zigzag import ZigZagAdapter
+
+EXAMPLES = int(os.environ.get("TILEWRIGHT_EXAMPLES", "100"))
+many = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+NAMES = ("workload.yaml", "accelerator.yaml", "mapping.yaml")
+ADAPTER = ZigZagAdapter()
+
+
+class SearchedError(Exception):
+    """ZigZag does not take the order of loops as it stands."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("zigzag")
+
+
+@pytest.fixture(autouse=True)
+def no_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    logging.disable(logging.WARNING)
+
+    def run(self: LomaEngine) -> None:
+        raise SearchedError
+
+    monkeypatch.setattr(LomaEngine, "run", run)
+
+
+@dataclass(frozen=True)
+class Answer:
+    energy_pj: float
+    cycles: float
+
+
+def ask(folder: Path) -> Answer | None:
+    """ZigZag's figures for the files of a folder; None: it finds no place, or would search for an order itself."""
+    try:
+        energy, cycles, _ = get_hardware_performance_zigzag(
+            *(str(folder / name) for name in NAMES), dump_folder=str(folder / "out"), loma_show_progress_bar=False
+        )
+    except (
+        MemoryTooSmallException,
+        MemoryHierarchyTooSmallException,
+        NoValidLoopOrderingFoundException,
+        SearchedError,
+    ) as error:
+        event(type(error).__name__)
+        return None
+    return Answer(energy, cycles)
+
+
+def truncated(found: Files) -> float:
+    """What ZigZag may lose: it cuts accesses of parts of a port to whole numbers, once per operand and direction."""
+    memories = found["accelerator.yaml"]["memories"].values()
+    return sum(
+        2 * len(memory["operands"]) * (memory["r_cost"] + memory["w_cost"])
+        for memory in memories
+        if any(port["bandwidth_min"] != port["bandwidth_max"] for port in memory["ports"])
+    )
+
+
+@many
+@given(found=files())
+def test_the_same_figures_or_no_place_for_either(folder: Path, found: Files) -> None:
+    paths = write_files(folder, {name: dump_yaml(data) for name, data in found.items()})
+    if not found["mapping.yaml"][0]["temporal_ordering"]:
+        return  # ZigZag cannot show a mapping without loops in time
+    theirs = ask(folder)
+    try:
+        inputs = ADAPTER.parse(paths)
+    except InputError as error:
+        assert theirs is None or "has no form here" in error.message
+        return
+    assert theirs is not None and inputs.problem and inputs.architecture
+    report = installed().make(CostModelSpec, "zigzag").bind(inputs.problem, inputs.architecture).explain(inputs.mapping)
+    if not report.valid:
+        assert {reason.code for reason in report.reasons} == {"capacity"}
+        return
+    _agree(report.energy_pj, theirs.energy_pj, truncated(found))
+    texts = ADAPTER.render(inputs) if ADAPTER.expressible(inputs) else {}
+    if not texts:
+        return
+    write_files(folder / "written", texts)
+    again = ask(folder / "written")
+    assert again is not None
+    _agree(report.energy_pj, again.energy_pj, truncated(found))
+    memories = parse_document(texts["accelerator.yaml"]).data["memories"].values()
+    if all(memory["operands"] == sorted(memory["operands"]) for memory in memories):  # its cycles depend on that order
+        event("cycles compared")
+        assert report.cycles == math.ceil(again.cycles)
+
+
+RECORDED = json.loads((DATA / "zigzag/runs.json").read_text())
+
+
+@pytest.mark.parametrize("run", RECORDED["runs"], ids=lambda run: f"{run['conv']}-{run['engine']}")
+def test_what_zigzag_found_costs_what_it_cost(tmp_path: Path, run: dict[str, Any]) -> None:
+    """Convolutions with words of 8 bits, sums of 16. Cycles differ where the sums' width counts, and ports are shared."""
+    (x, y), (u, v) = run["stride"], run["dilation"]
+    layer = {
+        "id": 0,
+        "name": "conv",
+        "operator_type": "Conv",
+        "equation": "O[b][k][oy][ox]+=W[k][c][fy][fx]*I[b][c][iy][ix]",
+        "dimension_relations": [f"ix={x}*ox+{u}*fx", f"iy={y}*oy+{v}*fy"],
+        "loop_dims": list(run["sizes"]),
+        "loop_sizes": list(run["sizes"].values()),
+        "operand_precision": RECORDED["bits"],
+    }
+    said = {"name": "default", "spatial_mapping": run["spatial"], "temporal_ordering": run["ordering"]}
+    contents = zip(NAMES, ([layer], RECORDED["accelerator"], [said]), strict=True)
+    inputs = ADAPTER.parse(write_files(tmp_path, {name: dump_yaml(data) for name, data in contents}))
+    assert inputs.problem and inputs.architecture
+    report = installed().make(CostModelSpec, "zigzag").bind(inputs.problem, inputs.architecture).explain(inputs.mapping)
+    assert report.valid and report.cycles is not None
+    assert report.energy_pj == pytest.approx(run["energy_pj"], rel=0.003)
+    assert report.cycles == pytest.approx(run["cycles"], rel=0.12)
+
+
+def _agree(ours: float | None, theirs: float, lost: float) -> None:
+    assert ours is not None
+    assert theirs <= ours * (1 + 1e-9) and ours - theirs <= lost + 1e-9 * ours

@@ -1,0 +1,141 @@
+"""Candidates: what they say in trip counts is what their tile sizes say."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from support.map_spaces import rules
+from tilewright.mapspace.batch import MappingBatch
+from tilewright.mapspace.candidates import Candidates
+from tilewright.mapspace.legality import legality
+from tilewright.mapspace.space import MapSpace
+from tilewright.plugin import Budget, Costs, Proposals, Run, Task
+from tilewright.run.search import search
+from tilewright.testing.corpus import SAMPLES
+from tilewright.testing.reference import PlainEvaluator
+from tilewright.testing.strategies import architectures, problems
+
+
+@st.composite
+def candidates(draw: st.DrawFn, most: int = 12) -> Candidates:
+    """Of spaces with rules and small memories; orders and keeps given or left out."""
+    problem = draw(problems(max_dimensions=4, max_macs=500))
+    architecture = draw(architectures(roomy=False))
+    space = MapSpace.of(problem, architecture, draw(rules(problem, architecture)))
+    assume(space.factorizations)
+    drawn = Candidates.of(
+        space, space.sample(np.random.default_rng(draw(st.integers(0, 2**16))), draw(st.integers(0, most)))
+    )
+    if draw(st.booleans()):
+        drawn = replace(drawn, order=None)
+    return replace(drawn, keep=None) if draw(st.booleans()) else drawn
+
+
+def same(left: MappingBatch, right: MappingBatch) -> bool:
+    names = ("temporal", "spatial", "order", "keep")
+    return left.skeleton == right.skeleton and all(np.array_equal(getattr(left, n), getattr(right, n)) for n in names)
+
+
+@given(candidates())
+def test_their_batch_has_the_same_trips_orders_and_keeps(drawn: Candidates) -> None:
+    back = Candidates.of(drawn.space, drawn.batch())
+
+    assert np.array_equal(back.trips, drawn.trips)
+    assert np.array_equal(back.orders, drawn.orders)
+    assert np.array_equal(back.keeps, drawn.keeps)
+    assert same(back.batch(), drawn.batch())
+    assert list(drawn) == list(drawn.batch()) == [drawn[row] for row in range(len(drawn))]
+
+
+@given(candidates())
+def test_without_orders_and_keeps_they_are_of_the_space(drawn: Candidates) -> None:
+    for mapping in replace(drawn, order=None, keep=None):
+        assert drawn.space.contains(mapping).reasons == ()
+
+
+@given(candidates())
+def test_what_fits_is_what_has_no_fault_of_capacity(drawn: Candidates) -> None:
+    architecture = drawn.space.architecture
+    verdicts = [legality(drawn.space.problem, architecture, mapping) for mapping in drawn]
+
+    assert drawn.fits().tolist() == [
+        "capacity" not in {reason.code for reason in verdict.reasons} for verdict in verdicts
+    ]
+
+
+@given(candidates(), st.data())
+def test_take_and_join_are_those_of_their_batches(drawn: Candidates, data: st.DataObject) -> None:
+    chosen = np.array(
+        data.draw(st.lists(st.integers(0, len(drawn) - 1)) if len(drawn) else st.just([])), dtype=np.int64
+    )
+    cut = data.draw(st.integers(0, len(drawn)))
+
+    assert same(drawn.take(chosen).batch(), drawn.batch().take(chosen))
+    assert same(Candidates.join([drawn.take(slice(0, cut)), drawn.take(slice(cut, None))]).batch(), drawn.batch())
+    bare = replace(drawn, order=None, keep=None)
+    assert same(Candidates.join([drawn, bare]).batch(), MappingBatch.join([drawn.batch(), bare.batch()]))
+
+
+@given(candidates(), st.data())
+def test_a_move_and_its_reverse(drawn: Candidates, data: st.DataObject) -> None:
+    """Rows by rows and all at once; products stay, other slots and dimensions are left alone."""
+    slots, dims = drawn.trips.shape[1:]
+    assume(slots > 1)
+    source, target = data.draw(st.permutations(range(slots)))[:2]
+    dimension = data.draw(st.integers(0, dims - 1))
+    factor = np.array([data.draw(st.sampled_from([d for d in range(1, trips + 1) if trips % d == 0])) for trips in drawn.trips[:, source, dimension].tolist()], dtype=np.int64)  # fmt: skip
+    moved = drawn.move(dimension, factor, source, target)
+
+    assert np.array_equal(moved.trips.prod(axis=1), drawn.trips.prod(axis=1))
+    assert np.array_equal(moved.trips[:, target, dimension], drawn.trips[:, target, dimension] * factor)
+    touched = np.zeros((slots, dims), dtype=np.bool_)
+    touched[[source, target], dimension] = True
+    assert np.array_equal(moved.trips[:, ~touched], drawn.trips[:, ~touched])
+    assert np.array_equal(moved.move(dimension, factor, target, source).trips, drawn.trips)
+    columns = [np.full(len(drawn), each, dtype=np.int64) for each in (source, target)]
+    assert np.array_equal(drawn.move(np.full(len(drawn), dimension), factor, *columns).trips, moved.trips)
+
+
+SAMPLE = SAMPLES[1]
+
+
+def test_a_factor_that_is_not_there_cannot_move() -> None:
+    drawn = Candidates.of(SAMPLE.space, SAMPLE.batch(3))
+    with pytest.raises(ValueError, match="does not divide"):
+        drawn.move(0, 10_007, 0, 1)
+
+
+def test_arrays_of_other_shapes_are_refused() -> None:
+    drawn = Candidates.of(SAMPLE.space, SAMPLE.batch(3))
+    with pytest.raises(ValueError, match=r"order has shape .* expected \(3, "):
+        replace(drawn, order=drawn.orders[:2])
+    assert not drawn.trips.flags.writeable
+
+
+class Counting(PlainEvaluator):
+    """Takes candidates, and counts how many came as such."""
+
+    seen = 0
+
+    def evaluate_candidates(self, given: Candidates) -> Costs:
+        self.seen += len(given)
+        return self.evaluate_batch(given.batch())
+
+
+class Drawing:
+    def search(self, task: Task, run: Run) -> Proposals:
+        while True:
+            drawn = task.space.sample(run.rng, 20)
+            yield Candidates.of(task.space, drawn)
+
+
+def test_the_driver_hands_them_on_as_they_are_where_that_is_offered() -> None:
+    plain = PlainEvaluator(SAMPLE.problem, SAMPLE.architecture)
+    counting = Counting(SAMPLE.problem, SAMPLE.architecture)
+    first, second = (search(Drawing(), Task(SAMPLE.space), each, Budget(evaluations=90)) for each in (plain, counting))
+
+    assert counting.seen == first.evaluated == second.evaluated == 90
+    assert first.best is not None and first.best == second.best and first.value == second.value

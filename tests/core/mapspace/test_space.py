@@ -1,0 +1,509 @@
+"""Map spaces against brute force: counted, enumerated, sampled, walked, and asked who belongs."""
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from support.map_spaces import rules
+from tilewright.errors import InputError, InvalidMappingError, NoValidMappingError
+from tilewright.mapspace import factoring, looporders
+from tilewright.mapspace import space as mapspace
+from tilewright.mapspace.batch import MappingBatch
+from tilewright.mapspace.legality import legal, legality
+from tilewright.mapspace.skeleton import Skeleton
+from tilewright.mapspace.space import MapSpace
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.constraints import Variant
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
+from tilewright.testing.strategies import architectures, problems
+
+Key = tuple[object, ...]
+
+
+def key(mapping: Mapping) -> Key:
+    """What makes a mapping different from another: its loops in order and what it keeps."""
+    loops = tuple((loop.entry, loop.spatial, loop.dimension, loop.trips) for loop in mapping.loops())
+    return loops, tuple(entry.keep if entry.keep is None else frozenset(entry.keep) for entry in mapping.entries)
+
+
+# -- brute force: straight from the rules, without tables -------------------------------------------------------
+
+
+def splits_of(size: int, places: int) -> Iterator[tuple[int, ...]]:
+    if places == 0:
+        if size == 1:
+            yield ()
+        return
+    for factor in range(1, size + 1):
+        if size % factor == 0:
+            for rest in splits_of(size // factor, places - 1):
+                yield factor, *rest
+
+
+def factor_allowed(only: tuple[str, ...] | None, name: str, trips: int) -> bool:
+    return trips == 1 or only is None or name in only
+
+
+def allowed(space: MapSpace, entry: int, spatial: bool, trips: dict[str, int]) -> bool:
+    slot = space.skeleton.entries[entry]
+    size = space.architecture.clusters[space.architecture.cluster_index[slot.target]].fanout.size
+    used = math.prod(trips.values())
+    if spatial and used > size:
+        return False
+    rules = (
+        [rule for rule in space.rules.spatial if rule.cluster == slot.target]
+        if spatial
+        else [rule for rule in space.rules.temporal if rule.memory == slot.inside]
+    )
+    for rule in rules:
+        for name, count in trips.items():
+            bound = rule.factors.get(name)
+            if not factor_allowed(rule.only, name, count):
+                return False
+            if bound is not None and not bound.min <= count <= (bound.max or count):
+                return False
+    for split in space.rules.spatial:
+        if spatial and split.cluster == slot.target and not split.min_utilization * size - 1e-6 <= used:
+            return False
+        if spatial and split.cluster == slot.target and not used <= max(1, split.max_utilization * size + 1e-6):
+            return False
+    return True
+
+
+def keep_choices(space: MapSpace) -> list[list[tuple[int, str] | None]]:
+    """Per (entry, tensor) that may be kept: the alternatives."""
+    choices: list[list[tuple[int, str] | None]] = []
+    for index, entry in enumerate(space.skeleton.entries):
+        for tensor in space.problem.tensors if entry.holds else ():
+            for memory in space.architecture.memories:
+                if memory.name in entry.memories and memory.may_hold(tensor):
+                    said = [
+                        word
+                        for rule in space.rules.keep
+                        if rule.memory == memory.name
+                        for word in ("keep", "bypass", "free")
+                        if {tensor.name, tensor.role} & set(getattr(rule, word))
+                    ]
+                    wanted = sum(memory.may_hold(each) for each in space.problem.tensors)
+                    cramped = memory.usable_words is not None and memory.usable_words < wanted
+                    word = (said or ["free" if cramped else "keep"])[0] if index else "keep"
+                    choices.append(
+                        {"keep": [(index, tensor.name)], "bypass": [None], "free": [(index, tensor.name), None]}[word]
+                    )
+    return choices
+
+
+def brute_force(space: MapSpace) -> tuple[set[Key], set[Key]]:
+    """(all mappings, all factorisations) as keys."""
+    names = space.problem.dimension_names
+    places = [(index, False) for index, entry in enumerate(space.skeleton.entries) if entry.steps and index]
+    places += [(index, True) for index, entry in enumerate(space.skeleton.entries) if entry.splits]
+    places.sort()
+    every, shapes = set(), set()
+    for factors in itertools.product(*(list(splits_of(size, len(places))) for size in space.problem.sizes)):
+        trips = {place: {name: f[i] for name, f in zip(names, factors, strict=True)} for i, place in enumerate(places)}
+        if not all(allowed(space, *place, trips[place]) for place in places):
+            continue
+        shapes.add(tuple(factors))
+        orders = []
+        for index, spatial in places:
+            loops = [name for name in names if trips[index, spatial][name] > 1]
+            rule = next(
+                (
+                    rule.order
+                    for rule in space.rules.temporal
+                    if not spatial and rule.order and rule.memory == space.skeleton.entries[index].inside
+                ),
+                (),
+            )
+            orders.append(
+                [
+                    order
+                    for order in ([tuple(loops)] if spatial else itertools.permutations(loops))
+                    if [name for name in order if name in rule] == [name for name in rule if name in order]
+                ]
+            )
+        for chosen in itertools.product(*orders):
+            nest = tuple(
+                (index, spatial, name, trips[index, spatial][name])
+                for (index, spatial), order in zip(places, chosen, strict=True)
+                for name in order
+            )
+            for kept in itertools.product(*keep_choices(space)):
+                keeps = tuple(
+                    frozenset(pair[1] for pair in kept if pair and pair[0] == index) if entry.holds else None
+                    for index, entry in enumerate(space.skeleton.entries)
+                )
+                every.add((nest, keeps))
+    return every, shapes
+
+
+# -- small random spaces -------------------------------------------------------------------------------------------
+
+
+@st.composite
+def spaces(draw: st.DrawFn, most: int = 3000) -> MapSpace:
+    problem = draw(problems(max_dimensions=3, max_macs=48, max_operands=2))
+    architecture = draw(architectures(max_clusters=3, roomy=draw(st.booleans())))
+    slots = sum(
+        (entry.steps and index > 0) + entry.splits
+        for index, entry in enumerate(Skeleton.for_architecture(architecture).entries)
+    )
+    assume(math.prod(len(list(splits_of(size, slots))) for size in problem.sizes) <= most)
+    space = MapSpace.of(problem, architecture, draw(rules(problem, architecture)))
+    assume(space.size <= 2 * most)
+    return space
+
+
+@settings(max_examples=250, deadline=None)
+@given(spaces())
+def test_size_and_enumeration_are_brute_force(space: MapSpace) -> None:
+    every, shapes = brute_force(space)
+    batches = list(space.enumerate(chunk=100))
+    found = [mapping for batch in batches for mapping in batch]
+    assert {key(mapping) for mapping in found} == every
+    assert len(set(found)) == len(found) == space.size == len(every)
+    assert space.factorizations == len(shapes)
+    assert all(len(batch) <= 100 for batch in batches)
+    for batch in batches:
+        assert (legal(space.problem, space.architecture, batch) == space.fits(batch)).all()
+    for mapping in found[:20]:
+        verdict = legality(space.problem, space.architecture, mapping)
+        assert {reason.code for reason in verdict.reasons} <= {"capacity"}
+        assert space.contains(mapping)
+
+
+@settings(max_examples=120, deadline=None)
+@given(spaces(), st.integers(0, 100))
+def test_samples_are_in_the_space(space: MapSpace, seed: int) -> None:
+    if not space.size:
+        with pytest.raises(NoValidMappingError, match="is empty"):
+            space.sample(np.random.default_rng(seed), 1)
+        return
+    batch = space.sample(np.random.default_rng(seed), 30)
+    assert len(batch) == 30
+    for mapping in batch:
+        assert space.contains(mapping), space.contains(mapping)
+    again = space.sample(np.random.default_rng(seed), 30)
+    assert list(batch) == list(again)
+
+
+@settings(max_examples=120, deadline=None)
+@given(spaces(most=400), st.integers(0, 100))
+def test_contains_is_membership(space: MapSpace, seed: int) -> None:
+    """Mappings of the space without rules belong to the one with rules just when it enumerates them."""
+    free = MapSpace.of(space.problem, space.architecture)
+    members = {key(mapping) for batch in space.enumerate() for mapping in batch}
+    for mapping in free.sample(np.random.default_rng(seed), 40):
+        assert bool(space.contains(mapping)) == (key(mapping) in members), space.contains(mapping)
+
+
+@settings(max_examples=120, deadline=None)
+@given(spaces(most=400), st.integers(0, 100))
+def test_neighbours_are_all_that_move_one_prime(space: MapSpace, seed: int) -> None:
+    assume(space.size)
+    batch = space.sample(np.random.default_rng(seed), 4)
+    found, origin = space.neighbours(batch)
+    assert len(found) == len(origin)
+    inside = [np.asarray(space.trips(b))[i] for b in space.enumerate() for i in range(len(b))]
+    every = {trips.tobytes(): trips for trips in inside}
+    moved = space.trips(found)
+    for row, mapping in enumerate(batch):
+        mine = np.flatnonzero(origin == row)
+        here = space.trips(batch)[row]
+        wanted = {data for data, trips in every.items() if one_prime_apart(here, trips)}
+        assert {moved[index].tobytes() for index in mine} == wanted
+        assert len(mine) == len(wanted)
+        alone, _ = space.neighbours(mapping)
+        assert {key(m) for m in alone} == {key(found[int(index)]) for index in mine}
+    for mapping in found:
+        assert space.contains(mapping), space.contains(mapping)
+
+
+def one_prime_apart(one: np.ndarray, other: np.ndarray) -> bool:
+    """One dimension differs, by one prime, in two slots."""
+    slot, dim = np.nonzero(one != other)
+    if len(slot) != 2 or dim[0] != dim[1]:
+        return False
+    a, b = (sorted((int(one[s, dim[0]]), int(other[s, dim[0]]))) for s in slot)
+    ratio = a[1] // a[0]
+    return a[1] % a[0] == 0 and b[1] == b[0] * ratio and len(list(splits_of(ratio, 2))) == 2
+
+
+@settings(max_examples=120, deadline=None)
+@given(spaces(most=400))
+def test_other_ways_of_computing_give_the_same(space: MapSpace) -> None:
+    """Tables split by prime powers, Python's integers for int64, and orders drawn without a list."""
+    plain = {key(mapping) for batch in space.enumerate() for mapping in batch}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(factoring, "SPLIT_ROWS", 0)
+        patch.setattr(factoring, "EXACT", 1)
+        patch.setattr(mapspace, "EXACT", 1)
+        patch.setattr(looporders, "MAX_LISTED", 0)
+        other = replace(space)
+        assert {key(mapping) for batch in other.enumerate(7) for mapping in batch} == plain
+        assert (other.size, other.factorizations) == (space.size, space.factorizations)
+        if space.size:
+            for mapping in other.sample(np.random.default_rng(0), 10):
+                assert space.contains(mapping)
+
+
+# -- fixed spaces --------------------------------------------------------------------------------------------------
+
+GEMM = Problem.from_yaml(
+    """
+name: gemm
+dimensions: {M: 4, N: 6, K: 2}
+tensors:
+- {name: A, role: input, projection: [M, K]}
+- {name: B, role: weight, projection: [K, N]}
+- {name: Z, role: output, projection: [M, N]}
+"""
+)
+ARRAY = Architecture.from_yaml(
+    """
+name: array
+clusters:
+- {name: D, memories: [{name: D, read_energy_pj: 64, write_energy_pj: 64}]}
+- name: G
+  memories: [{name: G, capacity_words: 8, read_energy_pj: 2, write_energy_pj: 2}]
+  fanout: {size: 4}
+compute: {energy_per_operation_pj: 1}
+"""
+)
+
+
+def space_of(**written: object) -> MapSpace:
+    return MapSpace.of(GEMM, ARRAY, Variant.model_validate(written))
+
+
+UNIFORM = [
+    space_of(),
+    space_of(
+        temporal=[{"memory": "D", "order": ["N", "K", "M"]}, {"memory": "G", "factors": {"N": {"min": 1, "max": 3}}}],
+        spatial=[{"cluster": "G", "min_utilization": 0.5}],
+        keep=[{"memory": "G", "free": ["A", "output"]}],
+    ),
+]
+
+
+def chi_square(counts: list[int], categories: int) -> float:
+    """How many standard deviations above its mean the statistic of a uniform draw is."""
+    mean = sum(counts) / categories
+    missing = categories - len(counts)
+    statistic = (sum((count - mean) ** 2 for count in counts) + missing * mean**2) / mean
+    return (statistic - (categories - 1)) / math.sqrt(2 * (categories - 1))
+
+
+@pytest.mark.parametrize("space", UNIFORM)
+@pytest.mark.parametrize("listed", [7, 0])
+@pytest.mark.parametrize("split_rows", [50_000, 0])
+def test_samples_are_uniform(space: MapSpace, listed: int, split_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over factorisations, and over the orders and keeps of each factorisation."""
+    monkeypatch.setattr(looporders, "MAX_LISTED", listed)
+    monkeypatch.setattr(factoring, "SPLIT_ROWS", split_rows)
+    space = replace(space)
+    members = [row for batch in space.enumerate() for row in rows(space, batch)]
+    variants = Counter(shape for shape, _ in members)
+    drawn = Counter(rows(space, space.sample(np.random.default_rng(11), 100_000)))
+    shapes: Counter[bytes] = Counter()
+    for (shape, _), count in drawn.items():
+        shapes[shape] += count
+    assert set(drawn) <= set(members)
+    assert chi_square(list(shapes.values()), space.factorizations) < 4
+    spread = [chi_square([drawn[m] for m in members if m[0] == shape], n) for shape, n in variants.items() if n > 1]
+    assert abs(sum(spread)) / math.sqrt(len(spread)) < 4
+
+
+def rows(space: MapSpace, batch: MappingBatch) -> list[tuple[bytes, bytes]]:
+    """(factorisation, all else) of every mapping."""
+    n = len(batch)
+    rest = np.concatenate([batch.order.reshape(n, -1), batch.keep.reshape(n, -1).astype(np.int8)], axis=1)
+    return [(trips.tobytes(), other.tobytes()) for trips, other in zip(space.trips(batch), rest, strict=True)]
+
+
+CONV = Problem.from_yaml(
+    """
+name: conv
+dimensions: {N: 1, K: 256, C: 128, P: 56, Q: 56, R: 3, S: 3}
+tensors:
+- {name: I, role: input, projection: [N, C, P + R, Q + S]}
+- {name: W, role: weight, projection: [K, C, R, S]}
+- {name: O, role: output, projection: [N, K, P, Q]}
+"""
+)
+
+
+def ordered_pairs(power: int, places: int) -> int:
+    """Ways to spread `power` equal primes over places."""
+    return math.comb(power + places - 1, power)
+
+
+def test_size_in_closed_form() -> None:
+    """Without a fanout, factorisations are binomials; with one loop each slot, orders are too."""
+    flat = Architecture.from_yaml(
+        """
+name: flat
+clusters:
+- {name: D, memories: [{name: D, read_energy_pj: 1, write_energy_pj: 1}]}
+- {name: G, memories: [{name: G, read_energy_pj: 1, write_energy_pj: 1}]}
+- {name: L, memories: [{name: L, read_energy_pj: 1, write_energy_pj: 1}]}
+compute: {energy_per_operation_pj: 1}
+"""
+    )
+    space = MapSpace.of(CONV, flat)
+    powers = [8, 7, 3, 1, 3, 1, 1, 1]  # 256, 128, 56 = 2**3 * 7 twice, 3, 3
+    assert space.factorizations == math.prod(ordered_pairs(power, 3) for power in powers)
+    only_k = space_rules_of(CONV, flat, temporal=[{"memory": m, "only": ["K"]} for m in ("D", "G")])
+    rest = 5  # dimensions that turn in L whatever K does
+    inside = [k for k in range(9)]
+    wanted = sum((9 - k) * math.factorial(rest + (k > 0)) for k in inside)
+    assert only_k.size == wanted
+
+
+def space_rules_of(problem: Problem, architecture: Architecture, **written: object) -> MapSpace:
+    return MapSpace.of(problem, architecture, Variant.model_validate(written))
+
+
+def test_numbers_beyond_int64() -> None:
+    """A space of 2**89 factorisations is counted exactly, sampled, and enumerated from its start."""
+    problem = Problem.from_yaml(
+        """
+name: large
+dimensions: {M: 27720, N: 27720, K: 27720, L: 27720}
+tensors:
+- {name: A, role: input, projection: [M, K, L]}
+- {name: Z, role: output, projection: [M, N]}
+"""
+    )
+    clusters = "".join(
+        f"- {{name: C{i}, memories: [{{name: C{i}, read_energy_pj: 1, write_energy_pj: 1}}]}}\n" for i in range(9)
+    )
+    chain = Architecture.from_yaml(f"name: chain\nclusters:\n{clusters}compute: {{energy_per_operation_pj: 1}}\n")
+    space = MapSpace.of(problem, chain)
+    each = ordered_pairs(3, 9) * ordered_pairs(2, 9) * ordered_pairs(1, 9) ** 3  # 2**3 * 3**2 * 5 * 7 * 11
+    assert space.factorizations == each**4 > 2**89
+    for batch in (space.sample(np.random.default_rng(0), 50), next(space.enumerate(50))):
+        assert len(set(batch)) == len(batch) == 50
+        assert all(space.contains(mapping) for mapping in batch)
+
+
+def test_capacity_is_no_part_of_the_space() -> None:
+    space = space_of()
+    fit = np.concatenate([space.fits(batch) for batch in space.enumerate()])
+    assert len(fit) == space.size and 0 < fit.sum() < len(fit)
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        (
+            {"temporal": [{"memory": "D", "factors": {"M": 3}}]},
+            "dimension M of size 4 cannot be tiled as told: the loops inside D wants exactly 3",
+        ),
+        (
+            {"spatial": [{"cluster": "G", "only": ["K"], "min_utilization": 1}]},
+            "the split of G must use at least 4 sub-clusters, at most 2",
+        ),
+        ({"spatial": [{"cluster": "G", "factors": {"N": 3, "K": 2}}]}, "the split of G must be split over 6"),
+    ],
+)
+def test_an_empty_space_says_why(written: dict[str, object], message: str) -> None:
+    space = space_of(**written)
+    assert space.size == 0 and list(space.enumerate()) == []
+    with pytest.raises(NoValidMappingError, match=message):
+        space.sample(np.random.default_rng(0), 1)
+
+
+def test_rules_about_nothing_are_refused() -> None:
+    siblings = Architecture.from_yaml(
+        """
+name: siblings
+clusters:
+- name: D
+  memories:
+  - {name: DI, holds: [input, output], read_energy_pj: 1, write_energy_pj: 1}
+  - {name: DW, holds: [weight], read_energy_pj: 1, write_energy_pj: 1}
+- {name: G, memories: [{name: G, read_energy_pj: 1, write_energy_pj: 1}]}
+compute: {energy_per_operation_pj: 1}
+"""
+    )
+    with pytest.raises(InputError, match="no loops stand right inside memory DI.*\n.*DW, G"):
+        space_rules_of(GEMM, siblings, temporal=[{"memory": "DI", "only": ["M"]}])
+    with pytest.raises(InputError, match="splits M over cluster D, which has one sub-cluster"):
+        space_rules_of(GEMM, siblings, spatial=[{"cluster": "D", "factors": {"M": 2}}])
+    with pytest.raises(InputError, match="two rules order"):
+        space_of(temporal=[{"memory": "D", "order": ["M", "N"]}, {"memory": "D", "order": ["N", "K"]}])
+
+
+def test_a_tensor_without_a_home_is_an_error() -> None:
+    homeless = Architecture.from_yaml(
+        """
+name: homeless
+clusters:
+- {name: D, memories: [{name: D, holds: [input], read_energy_pj: 1, write_energy_pj: 1}]}
+compute: {energy_per_operation_pj: 1}
+"""
+    )
+    with pytest.raises(InputError, match="no memory that may hold B"):
+        MapSpace.of(GEMM, homeless).sample(np.random.default_rng(0), 1)
+
+
+POINT = Mapping.from_yaml(
+    """
+entries:
+- {target: D, keep: [A, B, Z], temporal_tile_sizes: {M: 4, N: 6, K: 2}}
+- {target: G, keep: [A, B, Z], temporal_tile_sizes: {M: 4, N: 6, K: 2}}
+- {target: G, temporal_tile_sizes: {M: 2, N: 2, K: 1}, spatial_tile_sizes: {M: 1, N: 1, K: 1}, temporal_order: [M, N, K]}
+"""
+)
+
+
+def point_with(index: int, **changes: object) -> Mapping:
+    entries = [
+        entry.model_copy(update=changes) if number == index else entry for number, entry in enumerate(POINT.entries)
+    ]
+    return Mapping(entries=tuple(entries))
+
+
+def tiles(m: int, n: int, k: int) -> FrozenDict[str, int]:
+    return FrozenDict({"M": m, "N": n, "K": k})
+
+
+@pytest.mark.parametrize(
+    ("mapping", "code"),
+    [
+        (point_with(2, spatial_order=("N", "M", "K")), "loop_order"),
+        (point_with(1, unicast=("A",)), "unicast"),
+        (point_with(1, keep=("A", "B")), "keeps"),
+        (point_with(2, temporal_tile_sizes=tiles(1, 2, 2)), "factors"),
+        (point_with(2, temporal_tile_sizes=tiles(3, 1, 1), spatial_tile_sizes=tiles(1, 1, 1)), "perfect"),
+        (point_with(1, spatial_tile_sizes=tiles(2, 6, 2)), "split"),
+        (point_with(0, spatial_tile_sizes=tiles(4, 3, 2)), "fanout"),
+        (point_with(0, keep=("A", "B")), "backing"),
+        (Mapping(entries=POINT.entries[:1]), "skeleton"),
+    ],
+    ids=["split order", "unicast", "keep", "split bounds", "imperfect", "stray split", "first", "backing", "entries"],
+)
+def test_a_stranger_is_told_why(mapping: Mapping, code: str) -> None:
+    space = space_of(spatial=[{"cluster": "G", "only": ["M", "N"], "min_utilization": 1}])
+    assert space.contains(POINT)
+    verdict = space.contains(mapping)
+    assert code in {reason.code for reason in verdict.reasons}, verdict
+    with pytest.raises(InvalidMappingError):
+        space.neighbours(mapping)
+
+
+def test_loops_the_rules_forbid_are_told() -> None:
+    space = space_of(temporal=[{"memory": "G", "order": ["K", "M"]}, {"memory": "D", "only": []}])
+    reasons = [str(reason) for reason in space.contains(POINT).reasons]
+    assert reasons == ["the loops inside G: M, K stand in another order than the space has them [loop_order]"]

@@ -1,0 +1,94 @@
+"""The array form of `maestro` gives the figures of the scalar form, mapping by mapping."""
+
+import numpy as np
+import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from support.maestro_mappings import Case, cases
+from tilewright.mapspace.batch import MappingBatch
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
+from tilewright_costmodels.maestro.model import MaestroModel
+
+
+@pytest.mark.parametrize("roomy", [True, False])
+@settings(max_examples=120, deadline=None)
+@given(data=st.data(), faithful=st.booleans())
+def test_batch_equals_scalar(data: st.DataObject, faithful: bool, roomy: bool) -> None:
+    problem, architecture, found = data.draw(cases(roomy))
+    evaluator = MaestroModel(faithful).bind(problem, architecture)
+    costs = evaluator.evaluate_batch(MappingBatch.pack(problem, found))
+    for index, mapping in enumerate(found):
+        report = evaluator.explain(mapping)
+        event("valid" if report.valid else report.reasons[0].code)
+        assert report.valid == costs.valid[index], report.reasons
+        if report.valid:
+            assert report.cycles == costs.cycles[index]
+            np.testing.assert_allclose(costs.energy_pj[index], report.energy_pj, rtol=1e-12)
+        else:
+            assert np.isinf(costs.energy_pj[index]) and np.isinf(costs.cycles[index])
+
+
+@settings(max_examples=40, deadline=None)
+@given(case=cases(most=6), random=st.randoms(use_true_random=False))
+def test_a_permuted_batch_has_permuted_prices(case: Case, random: st.DataObject) -> None:
+    problem, architecture, found = case
+    evaluator = MaestroModel().bind(problem, architecture)
+    batch = MappingBatch.pack(problem, found)
+    order = np.array(random.sample(range(len(found)), len(found)))  # type: ignore[attr-defined]
+    plain, mixed = evaluator.evaluate_batch(batch), evaluator.evaluate_batch(batch.take(order))
+    np.testing.assert_array_equal(mixed.energy_pj, plain.energy_pj[order])
+    np.testing.assert_array_equal(mixed.cycles, plain.cycles[order])
+
+
+@settings(max_examples=20, deadline=None)
+@given(case=cases())
+def test_batches_are_priced_without_an_object_per_mapping(case: Case) -> None:
+    problem, architecture, found = case
+    batch = MappingBatch.pack(problem, found)
+    evaluator = MaestroModel().bind(problem, architecture)
+    before = MappingBatch.__getitem__
+    MappingBatch.__getitem__ = None  # type: ignore[assignment, method-assign]
+    try:
+        assert len(evaluator.evaluate_batch(batch)) == len(found)
+    finally:
+        MappingBatch.__getitem__ = before  # type: ignore[method-assign]
+
+
+def test_counts_beyond_64_bits_are_priced_one_by_one() -> None:
+    """2^22 x 2^20 x 2^20 operations with slow wires: no cycle is lost."""
+    problem = Problem.from_yaml("""
+name: gemm
+operation: gemm
+dimensions: {M: 4194304, N: 1048576, K: 1048576}
+tensors:
+- {name: A, role: input, projection: [M, K]}
+- {name: B, role: weight, projection: [K, N]}
+- {name: Z, role: output, projection: [M, N]}
+""")
+    architecture = Architecture.from_yaml("""
+name: array
+clusters:
+- name: L2
+  memories: [{name: L2, read_energy_pj: 1, write_energy_pj: 1}]
+  fanout: {size: 1024, network: {bandwidth_words_per_cycle: 1, latency_cycles: 1}}
+- {name: PE, memories: [{name: L1, read_energy_pj: 1, write_energy_pj: 1}]}
+compute: {energy_per_operation_pj: 1}
+""")
+    mapping = Mapping.from_yaml("""
+entries:
+- {target: L2, keep: [A, B, Z], temporal_tile_sizes: {M: 4194304, N: 1048576, K: 1048576}}
+- target: L2
+  temporal_tile_sizes: {M: 1048576, N: 1024, K: 1024}
+  temporal_order: [M, N, K]
+  spatial_tile_sizes: {M: 1024}
+- {target: PE, keep: [A, B, Z]}
+- {target: PE, temporal_tile_sizes: {M: 1, N: 1, K: 1}, temporal_order: [M, N, K]}
+""")
+    evaluator = MaestroModel().bind(problem, architecture)
+    report = evaluator.explain(mapping)
+    costs = evaluator.evaluate_batch(MappingBatch.pack(problem, [mapping]))
+    assert report.valid and report.columns["num_macs"] == problem.macs == 2**62  # type: ignore[attr-defined]
+    assert (costs.cycles[0], costs.energy_pj[0]) == (report.cycles, report.energy_pj)

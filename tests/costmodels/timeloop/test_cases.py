@@ -1,0 +1,104 @@
+"""Timeloop's own figures, reproduced: counts exactly, cycles exactly (within 1 where throttled), energies to 1e-6."""
+
+import pytest
+
+from support.recorded.timeloop import Case, Figures, Rejected, cases, rejected
+from tilewright.mapspace.batch import MappingBatch
+from tilewright.schema.report import Report
+from tilewright_costmodels.timeloop.model import Arrays, TimeloopModel
+
+FORMS: tuple[Arrays, ...] = ("numpy", "numba")
+RUNS = [(case, links) for case in cases() for links in (True, False)]
+
+
+def test_every_recorded_mapping_is_here() -> None:
+    assert len(cases()) == 370
+    assert sum(case.figures != case.without_links for case in cases()) == 27
+    assert len(rejected()) == 26
+
+
+@pytest.mark.parametrize(
+    ("case", "links"), RUNS, ids=[f"{case.id}-{'links' if on else 'no_links'}" for case, on in RUNS]
+)
+def test_report_and_batch_reproduce_timeloop(case: Case, links: bool) -> None:
+    evaluator = TimeloopModel(link_transfers=links).bind(case.problem, case.architecture)
+    figures = case.run(links)
+    report = evaluator.explain(case.mapping)
+    assert report.valid, report.reasons
+    assert report.cycles is not None and report.energy_pj is not None and report.utilization is not None
+    assert report.macs == figures.macs
+    assert abs(report.cycles - figures.cycles) <= figures.throttled
+    assert report.energy_pj == pytest.approx(figures.energy_pj, rel=1e-6)
+    assert report.compute_energy_pj == pytest.approx(figures.compute_energy_pj, rel=1e-6)
+    assert report.utilization == pytest.approx(figures.utilization, rel=1e-6)
+    check_levels(report, figures)
+    check_networks(report, figures)
+
+    for arrays in FORMS:
+        evaluator = TimeloopModel(link_transfers=links, arrays=arrays).bind(case.problem, case.architecture)
+        costs = evaluator.evaluate_batch(MappingBatch.pack(case.problem, [case.mapping, case.mapping]))
+        assert costs.valid.tolist() == [True, True]
+        assert costs.cycles.tolist() == [report.cycles, report.cycles]
+        assert costs.energy_pj[0] == pytest.approx(figures.energy_pj, rel=1e-6)
+
+
+def check_levels(report: Report, figures: Figures) -> None:
+    levels = {level.name: level for level in report.levels}
+    for expected in figures.levels:
+        level = levels[expected.name]
+        assert abs(level.cycles - expected.cycles) <= figures.throttled
+        assert level.energy_pj == pytest.approx(expected.energy_pj, rel=1e-6)
+        assert set(level.tensors) == set(expected.tensors)
+        for name, counts in expected.tensors.items():
+            found = level.tensors[name]
+            assert counts == counts._replace(
+                reads=found.reads,
+                fills=found.fills,
+                updates=found.updates,
+                instances=found.instances,
+                tile_words=found.tile_words,
+                partition_words=found.partition_words,
+            ), f"{expected.name} {name}"
+            assert found.energy_pj == pytest.approx(counts.energy_pj, rel=1e-6)
+
+
+def check_networks(report: Report, figures: Figures) -> None:
+    networks = {(network.name, network.tensor): network for network in report.networks}
+    for wires in figures.networks:
+        found = networks[wires.level, wires.tensor]
+        where = f"below {wires.level}, {wires.tensor}"
+        assert (found.ingresses, found.link_transfers, found.spatial_reductions) == (
+            wires.ingresses,
+            wires.link_transfers,
+            wires.spatial_reductions,
+        ), where
+        rows = sorted((row.multicast, row.scatter, row.accesses) for row in found.deliveries)
+        assert rows == sorted(row for row in wires.deliveries if row[2]), where
+        assert found.hops == pytest.approx(wires.hops, rel=1e-6), where
+        assert found.energy_pj == pytest.approx(wires.energy_pj + wires.link_energy_pj, rel=1e-6), where
+
+
+CODES = {"capacity": "capacity", "fanout": "fanout", "product": "coverage", "bypass_all": "backing"}
+
+
+@pytest.mark.parametrize("case", rejected(), ids=lambda case: case.id)
+def test_rejected_mappings_get_timeloops_verdict_and_reason(case: Rejected) -> None:
+    evaluator = TimeloopModel().bind(case.problem, case.architecture)
+    report = evaluator.explain(case.mapping)
+    for arrays in FORMS:
+        evaluator = TimeloopModel(arrays=arrays).bind(case.problem, case.architecture)
+        costs = evaluator.evaluate_batch(MappingBatch.pack(case.problem, [case.mapping]))
+        assert costs.valid.tolist() == [report.valid]
+    if case.error is None:  # Timeloop checks totals, not each fanout, and takes these; we say so
+        assert report.valid and case.figures is not None
+        assert report.energy_pj == pytest.approx(case.figures.energy_pj, rel=1e-6)
+        assert case.expected["level"] in report.warnings[0] and str(case.expected["used"]) in report.warnings[0]
+        return
+    assert not report.valid and report.energy_pj is None
+    first = report.reasons[0]
+    assert first.code == CODES[case.kind]
+    words = case.error.replace(":", " ").split()
+    numbers = [word.rstrip(".") for word in words if word.rstrip(".").isdecimal()]
+    assert all(number in first.message for number in numbers), (first, case.error)
+    if case.kind in ("capacity", "fanout"):
+        assert f"level {first.where}:" in case.error

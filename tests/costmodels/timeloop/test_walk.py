@@ -1,0 +1,44 @@
+"""The closed form of `timeloop` is the walk that it stands for."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.timeloop_walk import walk
+from tilewright.schema.architecture import Architecture, Network
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
+from tilewright.testing.strategies import architectures, mappings, problems
+from tilewright_costmodels.timeloop.model import TimeloopModel
+
+
+@st.composite
+def triples(draw: st.DrawFn) -> tuple[Problem, Architecture, Mapping]:
+    """Architectures here have wires that cost energy."""
+    problem = draw(problems(max_macs=1024))
+    plain = draw(architectures())
+    wires = Network(energy_per_hop_pj=0.375, energy_per_router_pj=0.0625, energy_per_ingress_pj=0.125)
+    clusters = tuple(
+        cluster.model_copy(update={"fanout": cluster.fanout.model_copy(update={"network": wires})})
+        for cluster in plain.clusters
+    )
+    architecture = plain.model_copy(update={"clusters": clusters})
+    return problem, architecture, draw(mappings(problem, architecture))
+
+
+@settings(max_examples=200, deadline=None)
+@given(triples(), st.booleans())
+def test_closed_form_equals_literal_walk(triple: tuple[Problem, Architecture, Mapping], links: bool) -> None:
+    problem, architecture, mapping = triple
+    report = TimeloopModel(link_transfers=links).bind(problem, architecture).explain(mapping)
+    if not report.valid:
+        return
+    walked = walk(problem, architecture, mapping, link_transfers=links)
+    assert report.cycles == walked.cycles
+    assert report.energy_pj == pytest.approx(walked.energy_pj, rel=1e-9)
+    for level, expected in zip(report.levels, walked.levels, strict=True):
+        assert level.name == expected.name
+        for name, counts in expected.tensors.items():
+            found = level.tensors[name]
+            assert (found.reads, found.fills, found.updates) == (counts.reads, counts.fills, counts.updates)
+            assert (found.tile_words, found.partition_words) == (counts.tile_words, counts.partition_words)

@@ -1,0 +1,1 @@
+"""What other tools found and printed, as typed objects."""

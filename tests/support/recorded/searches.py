@@ -1,0 +1,114 @@
+"""Mappings that other tools found, as mappings of our map spaces."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from support import DATA
+from tilewright import library
+from tilewright.mapspace.batch import MappingBatch
+from tilewright.mapspace.space import MapSpace
+
+FOLDER = DATA / "mappers"
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """What a tool found for one layer. `fits`: within the exact capacities; `edp_pj_cycles`: by the tool's own model;
+    `evaluations`: mappings it priced."""
+
+    architecture: str
+    workload: str
+    layer: str
+    fits: bool
+    edp_pj_cycles: float
+    levels: Sequence[dict[str, Any]]
+    cpu_seconds: float
+    evaluations: int
+    tool: str
+
+    def __str__(self) -> str:
+        return f"{self.architecture}-{self.layer}"
+
+    @cached_property
+    def space(self) -> MapSpace:
+        architecture = library.architecture(self.architecture)
+        layers = library.workload(self.workload).layers
+        problem = next(each.problem for each in layers if each.name == self.layer)
+        dataflow = library.default_constraints(self.architecture)
+        rules = None if dataflow is None else dataflow.rules_for(problem, architecture)
+        return MapSpace.of(problem, architecture, rules)
+
+    @property
+    def mapping(self) -> MappingBatch:
+        """The mapping, as a batch of one."""
+        space = self.space
+        names = space.problem.dimension_names
+        trips = np.ones((1, len(space.slots), len(names)), dtype=np.int64)
+        order = np.tile(np.arange(len(names), dtype=np.int8), (1, len(space.skeleton), 1))
+        for index, (slot, level) in enumerate(zip(space.slots, self.levels, strict=False)):
+            assert slot.spatial == ("order" not in level)
+            for name, factor in level["factors"].items():
+                trips[0, index, names.index(name)] = factor
+            if not slot.spatial:
+                named = [names.index(name) for name in level["order"]]
+                order[0, slot.entry] = [*(d for d in range(len(names)) if d not in named), *named]
+        return replace(space.build(trips), order=order)
+
+
+def factorflow() -> list[RecordedRun]:
+    """All runs of FactorFlow."""
+    return [
+        RecordedRun(
+            architecture=each["architecture"],
+            workload="quickflow_convs" if each["conv"] else "factorflow_gemms",
+            layer=each["layer"],
+            fits=each["fits"],
+            edp_pj_cycles=each["edp_j_cycles"] * 1e12,
+            levels=_renamed(each["levels"], {"M": "K"} if each["conv"] else {}),
+            cpu_seconds=each["cpu_seconds"],
+            evaluations=each["evaluations"],
+            tool="FactorFlow",
+        )
+        for each in json.loads((FOLDER / "factorflow.json").read_text())["runs"]
+    ]
+
+
+def _renamed(levels: Sequence[dict[str, Any]], ours: dict[str, str]) -> list[dict[str, Any]]:
+    """With our names; the two outermost memories of TPUv1, which stand side by side, as one."""
+    found = [
+        {
+            "factors": {ours.get(name, name): factor for name, factor in level["factors"].items()},
+            **({"order": [ours.get(name, name) for name in level["order"]]} if "order" in level else {}),
+        }
+        for level in levels
+    ]
+    if levels[1]["level"] == "WeightsDRAM":
+        outer, inner = found[:2]
+        names = dict.fromkeys([*outer["factors"], *inner["factors"]])
+        factors = {name: outer["factors"].get(name, 1) * inner["factors"].get(name, 1) for name in names}
+        first = [name for name in outer["order"] if name in outer["factors"]]
+        found[:2] = [{"factors": factors, "order": [*first, *(name for name in inner["order"] if name not in first)]}]
+    return found
+
+
+def sunstone() -> list[RecordedRun]:
+    """All runs of Sunstone on its conventional architecture."""
+    return [
+        RecordedRun(
+            architecture="sunstone_conventional",
+            workload="sunstone_layers" if each["layer"].startswith(("resnet18", "incv3")) else "sunstone_kernels",
+            layer=each["layer"],
+            fits=True,
+            edp_pj_cycles=each["edp_pj_cycles"],
+            levels=each["levels"],
+            cpu_seconds=each["cpu_seconds"],
+            evaluations=each["evaluations"],
+            tool="Sunstone",
+        )
+        for each in json.loads((FOLDER / "sunstone.json").read_text())["runs"]
+    ]
