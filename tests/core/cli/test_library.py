@@ -5,8 +5,8 @@ from pathlib import Path
 
 import networkx as nx
 import pytest
-from command import Command
 
+from support.command import Command
 from tilewright import library
 
 
