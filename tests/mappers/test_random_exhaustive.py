@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from tilewright.errors import InputError, NoValidMappingError, SpaceTooLargeError
 from tilewright.mapspace.space import MapSpace
-from tilewright.plugin.costmodel import Objective
 from tilewright.plugin.mapper import Budget, Mapper, Task
 from tilewright.plugin.registry import installed
 from tilewright.plugin.result import Result
@@ -18,6 +17,7 @@ from tilewright.plugin.specs import MapperSpec
 from tilewright.run.search import search
 from tilewright.schema.constraints import SpatialRule, TripRange, Variant
 from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.report import Objective
 from tilewright.testing.corpus import SAMPLES
 from tilewright.testing.reference import PlainEvaluator
 

@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from tilewright.errors import InputError
-from tilewright.plugin.registry import Registration, check_options
-from tilewright.plugin.specs import PluginSpec
 from tilewright.schema.document import parse_document
-from tilewright.schema.mapped import PluginRecord
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -65,20 +62,6 @@ def options_by_name(options: dict[str, Any], names: Sequence[str], option: str) 
         for taker in [name] if dot else names:
             result[taker][rest if dot else key] = value
     return result
-
-
-def record(registration: Registration, options: dict[str, Any]) -> PluginRecord:
-    """Which plugin, which version, which options. Raises InputError for options it does not take."""
-    spec: PluginSpec[Any] = registration.spec
-    checked = check_options(spec, options)
-    return PluginRecord.model_validate(
-        {
-            "name": spec.name,
-            "distribution": registration.distribution,
-            "version": registration.version,
-            "options": checked.model_dump(mode="json"),
-        }
-    )
 
 
 def figure(value: float | None, digits: int = 4) -> str:

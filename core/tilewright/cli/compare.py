@@ -13,11 +13,12 @@ import typer
 from tilewright.cli.mapping import DEFAULT_EVALUATIONS, ObjectiveName
 
 if TYPE_CHECKING:
-    from tilewright.plugin.costmodel import Objective
     from tilewright.plugin.mapper import Budget
     from tilewright.plugin.result import Progress as SearchProgress
+    from tilewright.run.evaluation import BuiltModel
     from tilewright.run.network import Watch
-    from tilewright.run.sweep import Contender, Judge
+    from tilewright.run.sweep import SweepPoint
+    from tilewright.schema.report import Objective
     from tilewright.schema.workload import DistinctProblem, Workload
 
 
@@ -59,12 +60,13 @@ def compare_command(
     from tilewright.plugin.mapper import Budget
     from tilewright.plugin.registry import installed
     from tilewright.run.cache import ResultCache, default_folder
-    from tilewright.run.sweep import matrix
+    from tilewright.run.evaluation import build_model
+    from tilewright.run.sweep import sweep
 
     if seconds is None and evaluations is None:
         evaluations = DEFAULT_EVALUATIONS
     budget = Budget(evaluations, seconds, patience)
-    judges = [_judge(name) for name in _names(models, "--models")]
+    judges = [build_model(name) for name in _names(models, "--models")]
     network = load_workload(workload, installed())
     contenders = [
         _contender(mapper, judge, arch, constraints, objective.value, budget, seed)
@@ -74,7 +76,7 @@ def compare_command(
     standing = Standing(network, arch, objective.value, contenders, judges, output)
     cache = None if no_cache else ResultCache(default_folder())
     with _watching(network, contenders) as watch, suppress(KeyboardInterrupt):
-        for cell in matrix(network, contenders, judges, watch, jobs=jobs, cache=cache):
+        for cell in sweep(network, contenders, judges, watch, jobs=jobs, cache=cache):
             standing.add(cell)
     standing.finish()
     for message in standing.messages():
@@ -98,43 +100,29 @@ def _names(text: str, option: str) -> list[str]:
     return names
 
 
-def _judge(name: str) -> Judge:
-    """Raises UnknownPluginError; a model that is there but cannot be built is a judge that says why."""
-    from tilewright.errors import PluginError
-    from tilewright.plugin.registry import installed
-    from tilewright.plugin.specs import CostModelSpec
-    from tilewright.run.sweep import Judge
-
-    capabilities = installed().find(CostModelSpec, name).spec.capabilities
-    try:
-        return Judge(name, installed().make(CostModelSpec, name, {}), capabilities)
-    except PluginError as error:
-        return Judge(name, None, capabilities, error)
-
-
 def _contender(
-    mapper: str, judge: Judge, arch: str, constraints: str | None, objective: Objective, budget: Budget, seed: int
-) -> Contender:
+    mapper: str, judge: BuiltModel, arch: str, constraints: str | None, objective: Objective, budget: Budget, seed: int
+) -> SweepPoint:
     """Raises UnknownPluginError; a mapper that is there but cannot be built is a contender that says why."""
     from tilewright.cli.mapping import method_of
     from tilewright.errors import PluginError
-    from tilewright.run.sweep import Contender
+    from tilewright.run.sweep import SweepPoint
 
     if judge.error is not None:
-        return Contender(mapper, judge.name, error=judge.error)
+        return SweepPoint(mapper, judge.name, error=judge.error)
     try:
         name = ObjectiveName(objective)
-        return Contender(
+        return SweepPoint(
             mapper,
             judge.name,
             method_of(arch, constraints, mapper, None, judge.name, None, name, budget, seed),
         )
     except PluginError as error:
-        return Contender(mapper, judge.name, error=error)
+        return SweepPoint(mapper, judge.name, error=error)
 
 
 @contextmanager
-def _watching(workload: Workload, contenders: Sequence[Contender]) -> Iterator[Callable[[Contender], Watch] | None]:
+def _watching(workload: Workload, contenders: Sequence[SweepPoint]) -> Iterator[Callable[[SweepPoint], Watch] | None]:
     """A bar on stderr: who is at what, and how much is left; nothing when stderr is not a terminal."""
     if not sys.stderr.isatty():
         yield None
@@ -149,11 +137,11 @@ def _watching(workload: Workload, contenders: Sequence[Contender]) -> Iterator[C
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("starting", total=len(names) * len(contenders))
 
-        def watch(contender: Contender) -> Watch:
+        def watch(contender: SweepPoint) -> Watch:
             begun = contenders.index(contender) * len(names)
 
             def tell(distinct: DistinctProblem, progress: SearchProgress) -> None:
-                text = f"{contender.mapper} by {contender.guide}: {distinct.problem.name}, best {figure(progress.best)}"
+                text = f"{contender.mapper} by {contender.model}: {distinct.problem.name}, best {figure(progress.best)}"
                 bar.update(task, description=text, completed=begun + names.index(distinct.problem.name))
 
             return tell

@@ -28,17 +28,23 @@ def evaluate_command(
     """Price a mapping. A mapping file written by `map` needs nothing else; --problem and --arch override."""
     from tilewright.cli.common import key_values, note, options_by_name, print_json
     from tilewright.cli.sidebyside import disagreements, print_side_by_side
-    from tilewright.run.evaluation import price_by_all, price_directives
+    from tilewright.errors import PluginError
+    from tilewright.run.evaluation import FAILED, build_model, evaluate, evaluate_directives
 
     inputs = _from_notation(notation, files or []) if notation else read_inputs(mapping, problem, arch, files)
     for warning in inputs.warnings:
         note(f"warning: {warning}")
     names = model or ["timeloop" if inputs.directives is None else "maestro"]
     options = options_by_name(key_values(model_option or [], "--model-option"), names, "--model-option")
+    models = [build_model(name, options[name]) for name in names]
     if inputs.directives is None:
-        reports = price_by_all(inputs, names, options)
+        assert inputs.problem is not None and inputs.architecture is not None and inputs.mapping is not None
+        reports = [evaluate(model, inputs.problem, inputs.architecture, inputs.mapping) for model in models]
     else:
-        reports = [report for name in names for report in price_directives(inputs.directives, name, options[name])]
+        reports = [report for model in models for report in evaluate_directives(model, inputs.directives)]
+    failures = [reason for report in reports for reason in report.reasons[:1] if reason.code == FAILED]
+    if len(failures) == len(reports):
+        raise PluginError(failures[0].message)
     together = len(reports) > 1 and inputs.directives is None
     if json:
         data: dict[str, Any] = {"schema_version": 1, "results": [report_data(report) for report in reports]}

@@ -10,7 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from tilewright.plugin.mapper import Budget
-    from tilewright.run.network import Method
+    from tilewright.run.configuration import RunConfiguration
 
 DEFAULT_EVALUATIONS = 100_000
 """Per distinct problem, when the user sets no limit at all."""
@@ -110,26 +110,28 @@ def method_of(
     objective: ObjectiveName,
     budget: Budget,
     seed: int,
-) -> Method:
+) -> RunConfiguration:
     from tilewright.api.load import load_architecture, load_constraints
-    from tilewright.cli.common import key_values, record
+    from tilewright.cli.common import key_values
     from tilewright.plugin.registry import installed
-    from tilewright.plugin.specs import CostModelSpec, MapperSpec
-    from tilewright.run.network import Method
+    from tilewright.plugin.specs import MapperSpec
+    from tilewright.run.configuration import RunConfiguration
+    from tilewright.run.evaluation import build_model, record_of
 
     registry = installed()
     for_mapper = key_values(mapper_option or [], "--mapper-option")
     for_model = key_values(model_option or [], "--model-option")
     architecture = load_architecture(arch)
-    return Method(
+    built = build_model(model, for_model)
+    if built.error is not None:
+        raise built.error
+    return RunConfiguration(
         architecture=architecture,
         constraints=load_constraints(constraints, architecture),
         mapper=registry.make(MapperSpec, mapper, for_mapper),
-        mapper_record=record(registry.find(MapperSpec, mapper), for_mapper),
-        model=registry.make(CostModelSpec, model, for_model),
-        model_record=record(registry.find(CostModelSpec, model), for_model),
+        mapper_record=record_of(registry.find(MapperSpec, mapper), for_mapper),
+        model=built,
         objective=objective.value,
         budget=budget,
         seed=seed,
-        accepts=registry.find(CostModelSpec, model).spec.capabilities,
     )

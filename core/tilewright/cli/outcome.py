@@ -13,7 +13,8 @@ from rich.table import Table
 
 from tilewright.cli.common import console, figure, percent
 from tilewright.errors import InputError
-from tilewright.run.network import MappedLayer, Method, mapping_file
+from tilewright.run.configuration import RunConfiguration
+from tilewright.run.network import MappedLayer, mapping_file
 from tilewright.schema.workload import Workload
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ COLUMNS = ("layer", "count", "MACs", "energy pJ", "cycles", "utilization", "EDP 
 class Outcome:
     """Collects mapped layers, and writes each one's file as soon as it is there."""
 
-    def __init__(self, workload: Workload, method: Method, folder: Path | None) -> None:
+    def __init__(self, workload: Workload, method: RunConfiguration, folder: Path | None) -> None:
         self.workload = workload
         self.method = method
         self.folder = folder
@@ -120,7 +121,7 @@ class Outcome:
             "arch": method.architecture.name,
             "constraints": method.constraints.name,
             "mapper": method.mapper_record.name,
-            "model": method.model_record.name,
+            "model": method.model.record.name,
             "objective": method.objective,
             "seed": method.seed,
             "layers": [self._layer(layer, file) for layer, file in zip(self.layers, self.files, strict=True)],
@@ -176,7 +177,7 @@ class Outcome:
         method, totals = self.method, self._totals()
         title = (
             f"{self.workload.name} on {method.architecture.name} (constraints {method.constraints.name}), "
-            f"mapper {method.mapper_record.name}, model {method.model_record.name}"
+            f"mapper {method.mapper_record.name}, model {method.model.record.name}"
         )
         table = Table(title=title, title_justify="left", box=None, pad_edge=False)
         for index, column in enumerate(COLUMNS):

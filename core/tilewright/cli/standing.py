@@ -14,10 +14,10 @@ from rich.table import Table
 
 from tilewright.cli.common import console, figure
 from tilewright.errors import InputError, Reason
-from tilewright.plugin.costmodel import Objective
+from tilewright.run.evaluation import BuiltModel
 from tilewright.run.network import mapping_file
-from tilewright.run.sweep import Cell, Contender, Judge
-from tilewright.schema.report import Report
+from tilewright.run.sweep import SweepPoint, SweepRow
+from tilewright.schema.report import Objective, Report
 from tilewright.schema.workload import Workload
 
 FIGURES: dict[Objective, tuple[str, str]] = {
@@ -40,13 +40,13 @@ class Standing:
         workload: Workload,
         arch: str,
         objective: Objective,
-        contenders: Sequence[Contender],
-        judges: Sequence[Judge],
+        contenders: Sequence[SweepPoint],
+        judges: Sequence[BuiltModel],
         folder: Path | None,
     ) -> None:
         self.workload, self.arch, self.objective = workload, arch, objective
         self.contenders, self.judges, self.folder = contenders, judges, folder
-        self.cells: list[Cell] = []
+        self.cells: list[SweepRow] = []
         self.files: list[str | None] = []
         if folder is not None:
             try:
@@ -54,14 +54,14 @@ class Standing:
             except OSError as error:
                 raise InputError(f"cannot write to {folder}: {error}") from None
 
-    def add(self, cell: Cell) -> None:
+    def add(self, cell: SweepRow) -> None:
         """Take a cell; its mapping is on disk when this returns."""
         self.cells.append(cell)
-        name, contender = None, cell.contender
-        if self.folder is not None and cell.layer.report is not None and contender.method is not None:
-            words = (f"{len(self.cells):03d}", cell.layer.name, contender.mapper, contender.guide)
+        name, contender = None, cell.point
+        if self.folder is not None and cell.layer.report is not None and contender.configuration is not None:
+            words = (f"{len(self.cells):03d}", cell.layer.name, contender.mapper, contender.model)
             name = "_".join(re.sub(r"[^A-Za-z0-9.\-]+", "_", word) for word in words) + ".yaml"
-            text = mapping_file(cell.layer, contender.method).to_yaml()
+            text = mapping_file(cell.layer, contender.configuration).to_yaml()
             (self.folder / name).write_text(text, encoding="utf-8")
         self.files.append(name)
 
@@ -73,7 +73,7 @@ class Standing:
     @property
     def exit_code(self) -> int:
         """0 when everything was tried and something found; refusals are results."""
-        return 0 if not self.missing and any(cell.prices for cell in self.cells) else 1
+        return 0 if not self.missing and any(cell.reports for cell in self.cells) else 1
 
     def finish(self) -> None:
         """Write `compare.json` and `compare.csv`."""
@@ -104,8 +104,8 @@ class Standing:
 
     def _warnings(self) -> list[tuple[str, str]]:
         """(model or mapper, text), once for all that differ in numbers only."""
-        said = [(cell.contender.mapper, text) for cell in self.cells for text in cell.layer.warnings]
-        said += [(price.model, text) for cell in self.cells for price in cell.prices for text in price.warnings]
+        said = [(cell.point.mapper, text) for cell in self.cells for text in cell.layer.warnings]
+        said += [(price.model, text) for cell in self.cells for price in cell.reports for text in price.warnings]
         alike: dict[tuple[str, str], dict[str, None]] = {}
         for name, text in said:
             alike.setdefault((name, re.sub(r"[\d,.]+", "#", text)), {})[text] = None
@@ -127,16 +127,16 @@ class Standing:
             "rows": [self._row(cell, file) for cell, file in zip(self.cells, self.files, strict=True)],
         }
 
-    def _row(self, cell: Cell, file: str | None) -> dict[str, Any]:
+    def _row(self, cell: SweepRow, file: str | None) -> dict[str, Any]:
         result = cell.layer.result
         return {
             "layer": cell.layer.name,
             "layers": list(cell.layer.distinct.layers),
             "count": cell.layer.count,
             "macs": cell.layer.distinct.problem.macs,
-            "mapper": cell.contender.mapper,
-            "guide": cell.contender.guide,
-            "valid": bool(cell.prices),
+            "mapper": cell.point.mapper,
+            "guide": cell.point.model,
+            "valid": bool(cell.reports),
             "reasons": [reason.model_dump(mode="json") for reason in cell.reasons],
             "mapping_file": file,
             "search": {
@@ -153,7 +153,7 @@ class Standing:
                     include={"valid", "reasons", "warnings", "energy_pj", "cycles", "edp", "utilization"},
                 )
                 | {"model": judge.name}
-                for judge, price in zip(self.judges, cell.prices, strict=False)
+                for judge, price in zip(self.judges, cell.reports, strict=False)
             ],
         }
 
@@ -181,7 +181,7 @@ class Standing:
         for text, mark in notes.items():
             out.print(f"  {mark}  {text}")
 
-    def _texts(self, cell: Cell, bests: Sequence[float], notes: dict[str, int]) -> list[str]:
+    def _texts(self, cell: SweepRow, bests: Sequence[float], notes: dict[str, int]) -> list[str]:
         """The words of a row; remarks are numbers of notes."""
         prices = []
         for number, best in enumerate(bests):
@@ -189,17 +189,17 @@ class Standing:
             prices.append("-" if math.isinf(value) else f"{figure(value)} ({value / best if best else 1:.2f})")
         seconds = "-" if cell.layer.result is None else f"{cell.layer.result.wall_seconds:.1f}"
         marks = [str(notes.setdefault(text, len(notes) + 1)) for text in self._remarks(cell)]
-        return [cell.contender.guide, cell.contender.mapper, *prices, seconds, " ".join(marks)]
+        return [cell.point.model, cell.point.mapper, *prices, seconds, " ".join(marks)]
 
-    def _value(self, cell: Cell, judge: int) -> float:
+    def _value(self, cell: SweepRow, judge: int) -> float:
         """The objective by one judge; inf where there is none."""
-        price: Report | None = cell.prices[judge] if cell.prices else None
+        price: Report | None = cell.reports[judge] if cell.reports else None
         value = None if price is None or not price.valid else getattr(price, FIGURES[self.objective][0])
         return math.inf if value is None else float(value)
 
-    def _remarks(self, cell: Cell) -> list[str]:
+    def _remarks(self, cell: SweepRow) -> list[str]:
         """Why there is no mapping, and who refuses to price it."""
         found = [f"{reason.message} [{reason.code}]" for reason in cell.reasons]
-        for judge, price in zip(self.judges, cell.prices, strict=False):
+        for judge, price in zip(self.judges, cell.reports, strict=False):
             found += [f"{judge.name}: {reason}" for reason in price.reasons]
         return found

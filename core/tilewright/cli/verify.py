@@ -54,27 +54,19 @@ def verify_command(
 
 def _execute(inputs: InputSet, options: dict[str, Any]) -> Report:
     """Raises NotConformableError if the problem is too large to execute."""
-    from tilewright.errors import NotConformableError
-    from tilewright.plugin.registry import installed
-    from tilewright.plugin.specs import CostModelSpec
+    from tilewright.run.evaluation import bind, build_model
 
     assert inputs.problem is not None and inputs.architecture is not None and inputs.mapping is not None
-    judge = installed().make(CostModelSpec, JUDGE, options)
-    verdict = installed().find(CostModelSpec, JUDGE).spec.capabilities.judge(inputs.problem, inputs.architecture)
-    if not verdict:
-        raise NotConformableError(f"cost model {JUDGE}", verdict.reasons)
-    return judge.bind(inputs.problem, inputs.architecture).explain(inputs.mapping)
+    return bind(build_model(JUDGE, options), inputs.problem, inputs.architecture).explain(inputs.mapping)
 
 
 def _others(inputs: InputSet, executed: Report) -> list[Judged]:
     """What all other installed cost models say; refusals and failures are reports too."""
-    from tilewright.errors import PluginError, Reason
     from tilewright.plugin.registry import installed
     from tilewright.plugin.specs import CostModelSpec
-    from tilewright.run.evaluation import price
-    from tilewright.schema.report import Report
+    from tilewright.run.evaluation import build_model, evaluate
 
-    assert inputs.problem is not None
+    assert inputs.problem is not None and inputs.architecture is not None and inputs.mapping is not None
     registry = installed()
     judge = registry.find(CostModelSpec, JUDGE).long_name
     found = []
@@ -82,12 +74,7 @@ def _others(inputs: InputSet, executed: Report) -> list[Judged]:
         spec = registration.spec
         if registration.long_name == judge or not isinstance(spec, CostModelSpec) or spec.missing():
             continue
-        try:
-            report = price(inputs, registration.long_name, {})
-        except PluginError as error:
-            reason = Reason(code="failed", where=registration.long_name, message=str(error))
-            name, macs = inputs.problem.name, inputs.problem.macs
-            report = Report(model=spec.name, problem=name, valid=False, reasons=(reason,), macs=macs)
+        report = evaluate(build_model(registration.long_name), inputs.problem, inputs.architecture, inputs.mapping)
         found.append(_judge(inputs, executed, report, spec.approximations))
     return found
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
         Costs,
         DirectiveModel,
         Evaluator,
-        Objective,
         ScalarEvaluator,
     )
     from tilewright.plugin.frontend import Frontend
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
         PluginSpec,
     )
     from tilewright.schema.capabilities import Capabilities
+    from tilewright.schema.report import Objective
 
 __all__ = [
     "INTERFACE",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -15,9 +15,7 @@ from tilewright.notations.directives import DirectiveProgram
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Report
-
-Objective = Literal["edp", "energy", "cycles"]
+from tilewright.schema.report import Objective, Report
 
 
 @dataclass(frozen=True, eq=False)

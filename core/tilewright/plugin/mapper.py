@@ -13,10 +13,11 @@ import numpy as np
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.space import MapSpace
-from tilewright.plugin.costmodel import Bounder, Costs, Objective
+from tilewright.plugin.costmodel import Bounder, Costs
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
+from tilewright.schema.report import Objective
 
 Proposals = Generator[Candidates | MappingBatch | Sequence[Mapping], Costs, None]
 """Yields mappings, is sent their costs."""

@@ -1,88 +1,145 @@
-"""Evaluation: what installed cost models say of one mapping, or of a program of directives."""
+"""Evaluation: what a cost model says of a mapping, or of a program of directives.
+
+There is one rule for failure: what a model refuses, and what it cannot do because it crashed or could not be built, is a
+report that is not valid, with the reasons.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping as MappingOf
+from dataclasses import dataclass
 from typing import Any
 
-from tilewright.errors import NotConformableError, PluginError, Reason, TilewrightError
+from tilewright.errors import InvalidMappingError, NotConformableError, PluginError, Reason, TilewrightError
 from tilewright.notations.directives import DirectiveHardware, DirectiveLayer, DirectiveProgram
 from tilewright.notations.directives.tiles import tiled_layer
-from tilewright.plugin.adapter import InputSet
-from tilewright.plugin.costmodel import DirectiveModel
-from tilewright.plugin.registry import installed
+from tilewright.plugin.costmodel import CostModel, DirectiveModel, Evaluator
+from tilewright.plugin.registry import Registration, check_options, installed
 from tilewright.plugin.specs import CostModelSpec
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.capabilities import Capabilities
+from tilewright.schema.mapped import PluginRecord
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
 
+FAILED = "plugin_failed"
+"""Code of the reason where a plugin crashed or could not be built."""
 
-def price_by_all(inputs: InputSet, names: Sequence[str], options: Mapping[str, dict[str, Any]]) -> list[Report]:
-    """One report per model. Of several, one that is not installed or fails is a report with that reason, as long as
-    another is not.
+
+@dataclass(frozen=True)
+class BuiltModel:
+    """A cost model, with what it declares and which plugin it is; without `model`, `error` says why it is not built."""
+
+    name: str
+    record: PluginRecord
+    model: CostModel | None
+    capabilities: Capabilities = Capabilities()
+    error: PluginError | None = None
+
+
+def build_model(name: str, options: MappingOf[str, Any] | None = None) -> BuiltModel:
+    """Build an installed cost model.
 
     Raises:
-        PluginError: no model could be asked.
+        UnknownPluginError, AmbiguousPluginError: no single cost model has this name.
+        InputError: an option is unknown or wrong.
     """
-    assert inputs.problem is not None
-    reports, failures = [], []
-    for name in names:
-        try:
-            reports.append(price(inputs, name, options[name]))
-        except PluginError as error:
-            failures.append(error)
-            message = f"{error.message}; {error.hint}" if error.hint else error.message
-            reason = Reason(code="plugin_failed", where="", message=message)
-            reports.append(
-                Report(
-                    model=name, problem=inputs.problem.name, valid=False, reasons=(reason,), macs=inputs.problem.macs
-                )
-            )
-    if len(failures) == len(names):
-        raise failures[0]
-    return reports
-
-
-def price(inputs: InputSet, name: str, options: dict[str, Any]) -> Report:
-    """The report of one model; a refusal is a report too, with the reasons."""
-    assert inputs.problem is not None and inputs.architecture is not None and inputs.mapping is not None
     registration = installed().find(CostModelSpec, name)
-    model = installed().make(CostModelSpec, name, options)
+    record = record_of(registration, options or {})
+    capabilities = registration.spec.capabilities
     try:
-        verdict = registration.spec.capabilities.judge(inputs.problem, inputs.architecture)
-        if not verdict:
-            raise NotConformableError(f"cost model {name}", verdict.reasons)
-        return model.bind(inputs.problem, inputs.architecture).explain(inputs.mapping)
-    except NotConformableError as error:
-        return Report(
-            model=name, problem=inputs.problem.name, valid=False, reasons=error.reasons, macs=inputs.problem.macs
-        )
+        return BuiltModel(name, record, installed().make(CostModelSpec, name, options or {}), capabilities)
+    except PluginError as error:
+        return BuiltModel(name, record, None, capabilities, error)
+
+
+def record_of(registration: Registration, options: MappingOf[str, Any]) -> PluginRecord:
+    """Which plugin, which version, which options. Raises InputError for options it does not take."""
+    checked = check_options(registration.spec, options)
+    return PluginRecord.model_validate(
+        {
+            "name": registration.spec.name,
+            "distribution": registration.distribution,
+            "version": registration.version,
+            "options": checked.model_dump(mode="json"),
+        }
+    )
+
+
+def bind(model: BuiltModel, problem: Problem, architecture: Architecture) -> Evaluator:
+    """The model for one problem on one architecture.
+
+    Raises:
+        NotConformableError: it does not take this pair.
+        PluginError: it could not be built, or crashed.
+    """
+    if model.model is None:
+        raise model.error or PluginError(f"cost model '{model.name}' was not built")
+    verdict = model.capabilities.judge(problem, architecture)
+    if not verdict:
+        raise NotConformableError(f"cost model {model.name}", verdict.reasons)
+    try:
+        return model.model.bind(problem, architecture)
     except TilewrightError:
         raise
-    except Exception as error:  # a stranger's model may raise anything
-        raise PluginError(
-            f"cost model '{name}' of {registration.distribution} failed: {type(error).__name__}: {error}"
-        ) from error
+    except Exception as error:  # a third party's model may raise anything
+        raise _crashed(model, error) from error
 
 
-def price_directives(program: DirectiveProgram, name: str, options: dict[str, Any]) -> tuple[Report, ...]:
+def evaluate(model: BuiltModel, problem: Problem, architecture: Architecture, mapping: Mapping) -> Report:
+    """What the model says of one mapping. Raises nothing; see the rule above."""
+    try:
+        evaluator = bind(model, problem, architecture)
+    except TilewrightError as error:
+        return refusal(model, problem.name, problem.macs, error)
+    return explain(model, evaluator, problem, mapping)
+
+
+def explain(model: BuiltModel, evaluator: Evaluator, problem: Problem, mapping: Mapping) -> Report:
+    """As `evaluate`, with a model that is bound to the problem already."""
+    try:
+        return evaluator.explain(mapping)
+    except Exception as error:  # a third party's model may raise anything
+        return refusal(model, problem.name, problem.macs, error)
+
+
+def evaluate_directives(model: BuiltModel, program: DirectiveProgram) -> tuple[Report, ...]:
     """One report per layer. A model that takes mappings only is given the tiles, where the directives are tiles."""
-    registration = installed().find(CostModelSpec, name)
-    model = installed().make(CostModelSpec, name, options)
-    if not isinstance(model, DirectiveModel):
-        return tuple(_price_tiles(layer, program.hardware, name, options) for layer in program.layers)
+    if model.model is not None and not isinstance(model.model, DirectiveModel):
+        return tuple(_evaluate_tiles(model, layer, program.hardware) for layer in program.layers)
     try:
-        return model.explain_directives(program)
-    except TilewrightError:
-        raise
-    except Exception as error:  # a stranger's model may raise anything
-        raise PluginError(
-            f"cost model '{name}' of {registration.distribution} failed: {type(error).__name__}: {error}"
-        ) from error
+        if model.model is None:
+            raise model.error or PluginError(f"cost model '{model.name}' was not built")
+        return model.model.explain_directives(program)
+    except Exception as error:  # a third party's model may raise anything
+        return tuple(refusal(model, layer.name, layer.macs, error) for layer in program.layers)
 
 
-def _price_tiles(layer: DirectiveLayer, hardware: DirectiveHardware, name: str, options: dict[str, Any]) -> Report:
+def _evaluate_tiles(model: BuiltModel, layer: DirectiveLayer, hardware: DirectiveHardware) -> Report:
     try:
         tiles = tiled_layer(layer, hardware)
     except NotConformableError as error:
-        return Report(model=name, problem=layer.name, valid=False, reasons=error.reasons, macs=layer.macs)
-    report = price(InputSet(tiles.problem, tiles.architecture, tiles.mapping), name, options)
+        return refusal(model, layer.name, layer.macs, error)
+    report = evaluate(model, tiles.problem, tiles.architecture, tiles.mapping)
     return report.model_copy(update={"warnings": (*tiles.warnings, *report.warnings)})
+
+
+def refusal(model: BuiltModel, problem: str, macs: int, error: Exception) -> Report:
+    """The report of a model that does not say what a mapping costs."""
+    if not isinstance(error, TilewrightError):
+        error = _crashed(model, error)
+    return Report(model=model.record.name, problem=problem, valid=False, reasons=reasons_of(error), macs=macs)
+
+
+def reasons_of(error: TilewrightError) -> tuple[Reason, ...]:
+    """An error as reasons."""
+    if isinstance(error, NotConformableError | InvalidMappingError):
+        return error.reasons
+    message = f"{error.message}; {error.hint}" if error.hint else error.message
+    return (Reason(code=FAILED if isinstance(error, PluginError) else error.code, where="", message=message),)
+
+
+def _crashed(model: BuiltModel, error: Exception) -> PluginError:
+    text = f"cost model '{model.name}' of {model.record.distribution} failed: {type(error).__name__}: {error}"
+    return PluginError(text)

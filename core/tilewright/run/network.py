@@ -10,41 +10,25 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from tilewright.errors import NotConformableError, PluginError, TilewrightError
+from tilewright.errors import PluginError, TilewrightError
 from tilewright.mapspace.legality import legality
 from tilewright.mapspace.space import MapSpace
-from tilewright.plugin.costmodel import CostModel, Evaluator, Objective
-from tilewright.plugin.mapper import Budget, Mapper, Task
+from tilewright.plugin.costmodel import Evaluator
+from tilewright.plugin.mapper import Task
 from tilewright.plugin.registry import installed
 from tilewright.plugin.result import Progress, Result, Watcher
 from tilewright.run.cache import ResultCache, digest
+from tilewright.run.configuration import RunConfiguration
+from tilewright.run.evaluation import bind, explain
 from tilewright.run.parallel import in_processes
 from tilewright.run.search import search
 from tilewright.schema.architecture import Architecture
-from tilewright.schema.capabilities import Capabilities
-from tilewright.schema.constraints import Constraints, Variant
-from tilewright.schema.mapped import Figures, MappedProblem, PluginRecord, Provenance
+from tilewright.schema.constraints import Variant
+from tilewright.schema.mapped import Figures, MappedProblem, Provenance
 from tilewright.schema.report import Report
 from tilewright.schema.workload import DistinctProblem, Workload
 
 Watch = Callable[[DistinctProblem, Progress], None]
-
-
-@dataclass(frozen=True)
-class Method:
-    """How to map: where, with what, for how long. The records say which plugins these are; `accepts` is what the model
-    declares."""
-
-    architecture: Architecture
-    constraints: Constraints
-    mapper: Mapper
-    mapper_record: PluginRecord
-    model: CostModel
-    model_record: PluginRecord
-    objective: Objective
-    budget: Budget
-    seed: int
-    accepts: Capabilities = Capabilities()
 
 
 @dataclass(frozen=True)
@@ -75,7 +59,7 @@ class MappedLayer:
 
 def map_workload(
     workload: Workload,
-    method: Method,
+    configuration: RunConfiguration,
     watch: Watch | None = None,
     *,
     jobs: int = 1,
@@ -87,10 +71,10 @@ def map_workload(
     searched again; new ones are kept there. Plugins that watch are told of every search as it ends.
     """
     todo = workload.distinct()
-    memories = [_Memory(distinct, method, cache) for distinct in todo]
+    memories = [_Memory(distinct, configuration, cache) for distinct in todo]
     done = {index: layer for index, memory in enumerate(memories) if (layer := memory.recall()) is not None}
     missing = [index for index in range(len(todo)) if index not in done]
-    searched = _searched([todo[index] for index in missing], method, watch, jobs)
+    searched = _searched([todo[index] for index in missing], configuration, watch, jobs)
     following = 0
     for number, layer in itertools.chain([(-1, None)], searched):
         if layer is not None:
@@ -110,69 +94,72 @@ def _told(layer: MappedLayer) -> MappedLayer:
 
 
 def _searched(
-    todo: Sequence[DistinctProblem], method: Method, watch: Watch | None, jobs: int
+    todo: Sequence[DistinctProblem], configuration: RunConfiguration, watch: Watch | None, jobs: int
 ) -> Iterator[tuple[int, MappedLayer]]:
     """(position, layer) when it is done."""
     if jobs == 1 or len(todo) < 2:
         for index, distinct in enumerate(todo):
-            layer = map_problem(distinct, method, watch)
+            layer = map_problem(distinct, configuration, watch)
             yield index, layer
             if layer.result is not None and layer.result.stop == "cancelled":
                 return
         return
     left = set(range(len(todo)))
     try:
-        for index, layer in in_processes(todo, partial(_map_in_process, method=method), watch, method.budget, jobs):
+        work = partial(_map_in_process, configuration=configuration)
+        for index, layer in in_processes(todo, work, watch, configuration.budget, jobs):
             left.remove(index)
             yield index, layer
     except PluginError as error:
-        yield from ((index, MappedLayer(todo[index], error=_named(error, method))) for index in sorted(left))
+        yield from ((index, MappedLayer(todo[index], error=_named(error, configuration))) for index in sorted(left))
 
 
-def _map_in_process(distinct: DistinctProblem, watch: Watcher, method: Method) -> MappedLayer:
-    return map_problem(distinct, method, lambda _, progress: watch(progress))
+def _map_in_process(distinct: DistinctProblem, watch: Watcher, configuration: RunConfiguration) -> MappedLayer:
+    return map_problem(distinct, configuration, lambda _, progress: watch(progress))
 
 
-def map_problem(distinct: DistinctProblem, method: Method, watch: Watch | None = None) -> MappedLayer:
+def map_problem(distinct: DistinctProblem, configuration: RunConfiguration, watch: Watch | None = None) -> MappedLayer:
     """Search the best mapping of one problem."""
     try:
-        space, constrained, evaluator = _bound(distinct, method)
+        space, constrained, evaluator = _bound(distinct, configuration)
     except TilewrightError as error:
         return MappedLayer(distinct, error=error)
     result = search(
-        method.mapper,
-        Task(space, method.objective),
+        configuration.mapper,
+        Task(space, configuration.objective),
         evaluator,
-        method.budget,
-        seed=method.seed,
+        configuration.budget,
+        seed=configuration.seed,
         watch=None if watch is None else lambda progress: watch(distinct, progress),
     )
-    report = None if result.best is None else evaluator.explain(result.best)
-    return MappedLayer(distinct, result, report, _named(result.error, method), constrained)
+    report, failure = None, result.error
+    if result.best is not None:
+        report = explain(configuration.model, evaluator, distinct.problem, result.best)
+    if report is not None and not report.valid:
+        said = "; ".join(str(reason) for reason in report.reasons)
+        report, failure = None, PluginError(f"the cost model does not explain the best mapping found: {said}")
+    return MappedLayer(distinct, result, report, _named(failure, configuration), constrained)
 
 
-def _bound(distinct: DistinctProblem, method: Method) -> tuple[MapSpace, bool, Evaluator]:
+def _bound(distinct: DistinctProblem, configuration: RunConfiguration) -> tuple[MapSpace, bool, Evaluator]:
     """(space, whether constraints speak of it, evaluator). Raises TilewrightError."""
-    architecture, rules = _place(distinct, method)
-    verdict = method.accepts.judge(distinct.problem, architecture)
-    if not verdict:
-        raise NotConformableError(f"cost model {method.model_record.name}", verdict.reasons)
+    architecture, rules = _place(distinct, configuration)
     space = MapSpace.of(distinct.problem, architecture, rules)
-    evaluator = method.model.bind(distinct.problem, architecture)
-    return space, rules is not None or not method.constraints.variants, evaluator
+    evaluator = bind(configuration.model, distinct.problem, architecture)
+    return space, rules is not None or not configuration.constraints.variants, evaluator
 
 
-def _place(distinct: DistinctProblem, method: Method) -> tuple[Architecture, Variant | None]:
-    architecture = method.constraints.shape(method.architecture)
-    return architecture, method.constraints.rules_for(distinct.problem, architecture)
+def _place(distinct: DistinctProblem, configuration: RunConfiguration) -> tuple[Architecture, Variant | None]:
+    architecture = configuration.constraints.shape(configuration.architecture)
+    return architecture, configuration.constraints.rules_for(distinct.problem, architecture)
 
 
 class _Memory:
     """What the cache knows of one problem."""
 
-    def __init__(self, distinct: DistinctProblem, method: Method, cache: ResultCache | None) -> None:
-        self.distinct, self.method, self.cache = distinct, method, cache
-        self.key = None if cache is None else _key(distinct, method)
+    def __init__(self, distinct: DistinctProblem, configuration: RunConfiguration, cache: ResultCache | None) -> None:
+        self.distinct, self.configuration, self.cache = distinct, configuration, cache
+        self.key = None if cache is None else _key(distinct, configuration)
         self.warnings: list[str] = []
 
     def recall(self) -> MappedLayer | None:
@@ -188,11 +175,11 @@ class _Memory:
 
     def _checked(self, result: Result) -> MappedLayer:
         """Raises ValueError if the mapping is not legal, or has another price now."""
-        space, constrained, evaluator = _bound(self.distinct, self.method)
+        space, constrained, evaluator = _bound(self.distinct, self.configuration)
         report = None
         if result.best is not None:
-            report = evaluator.explain(result.best)
-            now = {"edp": report.edp, "energy": report.energy_pj, "cycles": report.cycles}[self.method.objective]
+            report = explain(self.configuration.model, evaluator, self.distinct.problem, result.best)
+            now = report.of(self.configuration.objective)
             if not legality(space.problem, space.architecture, result.best) or now is None:
                 raise ValueError(f"its mapping of {self.distinct.problem.name} is not valid")
             if not math.isclose(now, result.value, rel_tol=1e-9):
@@ -209,10 +196,10 @@ class _Memory:
         return dataclasses.replace(layer, warnings=tuple(self.warnings))
 
 
-def _key(distinct: DistinctProblem, method: Method) -> str | None:
+def _key(distinct: DistinctProblem, configuration: RunConfiguration) -> str | None:
     """What the result depends on, as a digest; None where no search can start."""
     try:
-        architecture, rules = _place(distinct, method)
+        architecture, rules = _place(distinct, configuration)
     except TilewrightError:
         return None
     return digest(
@@ -220,30 +207,30 @@ def _key(distinct: DistinctProblem, method: Method) -> str | None:
             "problem": distinct.problem.content_key,
             "architecture": architecture.model_dump(mode="json"),
             "rules": None if rules is None else rules.model_dump(mode="json"),
-            "mapper": method.mapper_record.model_dump(mode="json"),
-            "model": method.model_record.model_dump(mode="json"),
-            "objective": method.objective,
-            "budget": dataclasses.asdict(method.budget),
-            "seed": method.seed,
+            "mapper": configuration.mapper_record.model_dump(mode="json"),
+            "model": configuration.model.record.model_dump(mode="json"),
+            "objective": configuration.objective,
+            "budget": dataclasses.asdict(configuration.budget),
+            "seed": configuration.seed,
         },
-        (method.mapper, method.model),
+        (configuration.mapper, configuration.model.model),
     )
 
 
-def _named(error: TilewrightError | None, method: Method) -> TilewrightError | None:
+def _named(error: TilewrightError | None, configuration: RunConfiguration) -> TilewrightError | None:
     """A plugin's failure with the names of those that took part."""
     if not isinstance(error, PluginError):
         return error
     mapper, model = (
         f"'{record.name}' of {record.distribution} {record.version}"
-        for record in (method.mapper_record, method.model_record)
+        for record in (configuration.mapper_record, configuration.model.record)
     )
     named = PluginError(f"{error.message} (mapper {mapper}, cost model {model})", hint=error.hint)
     named.__cause__ = error.__cause__
     return named
 
 
-def mapping_file(layer: MappedLayer, method: Method) -> MappedProblem:
+def mapping_file(layer: MappedLayer, configuration: RunConfiguration) -> MappedProblem:
     """What is written for a mapped layer: enough to price it again and to know where it came from."""
     result, report = layer.result, layer.report
     if result is None or result.best is None or report is None:
@@ -257,16 +244,16 @@ def mapping_file(layer: MappedLayer, method: Method) -> MappedProblem:
         ),
         provenance=Provenance(
             tilewright=importlib.metadata.version("tilewright"),
-            mapper=method.mapper_record,
-            model=method.model_record,
-            objective=method.objective,
-            constraints=method.constraints.name,
-            seed=method.seed,
+            mapper=configuration.mapper_record,
+            model=configuration.model.record,
+            objective=configuration.objective,
+            constraints=configuration.constraints.name,
+            seed=configuration.seed,
             evaluated=result.evaluated,
             valid=result.valid,
             stop=result.stop,
         ),
         mapping=result.best,
         problem=layer.distinct.problem,
-        architecture=method.constraints.shape(method.architecture),
+        architecture=configuration.constraints.shape(configuration.architecture),
     )

@@ -1,6 +1,6 @@
-"""Matrix: several mappers, each guided by several cost models, and every best mapping priced by all of these models.
+"""Sweep: several mappers under several cost models, and every best mapping evaluated by all of these models.
 
-Whatever cannot be done is a cell with the reason; nothing of it ends the comparison.
+Whatever cannot be done is a row with the reason; nothing of it ends the sweep.
 """
 
 from __future__ import annotations
@@ -8,46 +8,33 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tilewright.errors import InvalidMappingError, NotConformableError, Reason, TilewrightError
-from tilewright.plugin.costmodel import CostModel
+from tilewright.errors import Reason, TilewrightError
 from tilewright.run.cache import ResultCache
-from tilewright.run.network import MappedLayer, Method, Watch, map_workload
-from tilewright.schema.architecture import Architecture
-from tilewright.schema.capabilities import Capabilities
-from tilewright.schema.mapping import Mapping
-from tilewright.schema.problem import Problem
+from tilewright.run.configuration import RunConfiguration
+from tilewright.run.evaluation import BuiltModel, evaluate, reasons_of, refusal
+from tilewright.run.network import MappedLayer, Watch, map_workload
 from tilewright.schema.report import Report
-from tilewright.schema.workload import DistinctProblem, Workload
+from tilewright.schema.workload import Workload
 
 
 @dataclass(frozen=True)
-class Contender:
-    """A mapper guided by a model; without `method`, `error` says why it cannot be built."""
+class SweepPoint:
+    """A mapper under a cost model; without `configuration`, `error` says why one of them could not be built."""
 
     mapper: str
-    guide: str
-    method: Method | None = None
+    model: str
+    configuration: RunConfiguration | None = None
     error: TilewrightError | None = None
 
 
 @dataclass(frozen=True)
-class Judge:
-    """A model that prices what the mappers found; without `model`, `error` says why it cannot be built."""
+class SweepRow:
+    """What one point found for one layer, and what each model of the sweep says of it, in their order; no reports where
+    nothing was found."""
 
-    name: str
-    model: CostModel | None = None
-    capabilities: Capabilities = Capabilities()
-    error: TilewrightError | None = None
-
-
-@dataclass(frozen=True)
-class Cell:
-    """What one contender found for one layer, and what each judge says of it, in their order; no prices where nothing
-    was found."""
-
-    contender: Contender
+    point: SweepPoint
     layer: MappedLayer
-    prices: tuple[Report, ...] = ()
+    reports: tuple[Report, ...] = ()
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
@@ -55,87 +42,62 @@ class Cell:
         if self.layer.report is not None:
             return ()
         if self.layer.error is not None:
-            return _reasons(self.layer.error)
+            return reasons_of(self.layer.error)
         result = self.layer.result
         tried = "nothing was searched" if result is None else f"{result.evaluated:,} tried, stopped by {result.stop}"
         return (Reason(code="no_valid_mapping", where=self.layer.name, message=f"no valid mapping: {tried}"),)
 
 
-def matrix(
+def sweep(
     workload: Workload,
-    contenders: Sequence[Contender],
-    judges: Sequence[Judge],
-    watch: Callable[[Contender], Watch] | None = None,
+    points: Sequence[SweepPoint],
+    models: Sequence[BuiltModel],
+    watch: Callable[[SweepPoint], Watch] | None = None,
     *,
     jobs: int = 1,
     cache: ResultCache | None = None,
-) -> Iterator[Cell]:
-    """One cell after another, contender by contender, each as soon as it is done.
+) -> Iterator[SweepRow]:
+    """One row after another, point by point, each as soon as it is done.
 
-    Ctrl-C ends the comparison: the search under way gives its best so far, and no further one is begun.
+    Ctrl-C ends the sweep: the search under way gives its best so far, and no further one is begun.
 
     Args:
-        watch: contender -> what is told of the progress of its searches.
+        watch: point -> what is told of the progress of its searches.
         jobs, cache: as for `map_workload`.
     """
     count = len(workload.distinct())
-    for contender in contenders:
-        if contender.method is None:
+    for point in points:
+        if point.configuration is None:
             for distinct in workload.distinct():
-                yield Cell(contender, MappedLayer(distinct, error=contender.error))
+                yield SweepRow(point, MappedLayer(distinct, error=point.error))
             continue
-        watcher = watch(contender) if watch else None
+        watcher = watch(point) if watch else None
         done, cancelled = 0, False
-        for layer in map_workload(workload, contender.method, watcher, jobs=jobs, cache=cache):
+        for layer in map_workload(workload, point.configuration, watcher, jobs=jobs, cache=cache):
             done += 1
             cancelled = cancelled or (layer.result is not None and layer.result.stop == "cancelled")
-            cell, interrupted = _cell(contender, layer, judges)
-            yield cell
+            row, interrupted = _row(point, layer, models)
+            yield row
             if interrupted:
                 return
         if cancelled or done < count:
             return
 
 
-def _cell(contender: Contender, layer: MappedLayer, judges: Sequence[Judge]) -> tuple[Cell, bool]:
-    """The priced layer, and whether Ctrl-C came meanwhile; what is then not priced says so."""
+def _row(point: SweepPoint, layer: MappedLayer, models: Sequence[BuiltModel]) -> tuple[SweepRow, bool]:
+    """The evaluated layer, and whether Ctrl-C came meanwhile; what is then not evaluated says so."""
     best = None if layer.result is None else layer.result.best
-    if best is None or layer.report is None or contender.method is None:
-        return Cell(contender, layer), False
-    architecture = contender.method.constraints.shape(contender.method.architecture)
-    prices: list[Report] = []
+    if best is None or layer.report is None or point.configuration is None:
+        return SweepRow(point, layer), False
+    problem = layer.distinct.problem
+    architecture = point.configuration.constraints.shape(point.configuration.architecture)
+    reports: list[Report] = []
     interrupted = False
-    for judge in judges:
+    for model in models:
         try:
-            own = layer.report if judge.name == contender.guide else None
-            prices.append(own or price(judge, layer.distinct, architecture, best))
+            own = layer.report if model.name == point.model else None
+            reports.append(own or evaluate(model, problem, architecture, best))
         except KeyboardInterrupt:
             interrupted = True
-            prices.append(_refusal(judge, layer.distinct.problem, TilewrightError("interrupted")))
-    return Cell(contender, layer, tuple(prices)), interrupted
-
-
-def price(judge: Judge, distinct: DistinctProblem, architecture: Architecture, mapping: Mapping) -> Report:
-    """What a model says of a mapping; a refusal or a crash is a report that is not valid, with the reasons."""
-    problem = distinct.problem
-    if judge.model is None:
-        return _refusal(judge, problem, judge.error or TilewrightError(f"{judge.name} was not built"))
-    try:
-        verdict = judge.capabilities.judge(problem, architecture)
-        if not verdict:
-            raise NotConformableError(f"cost model {judge.name}", verdict.reasons)
-        return judge.model.bind(problem, architecture).explain(mapping)
-    except Exception as error:  # a stranger's model may raise anything
-        return _refusal(judge, problem, error)
-
-
-def _refusal(judge: Judge, problem: Problem, error: Exception) -> Report:
-    return Report(model=judge.name, problem=problem.name, valid=False, reasons=_reasons(error), macs=problem.macs)
-
-
-def _reasons(error: Exception) -> tuple[Reason, ...]:
-    if isinstance(error, NotConformableError | InvalidMappingError):
-        return error.reasons
-    if isinstance(error, TilewrightError):
-        return (Reason(code=error.code, where="", message=error.message),)
-    return (Reason(code="plugin", where="", message=f"{type(error).__name__}: {error}"),)
+            reports.append(refusal(model, problem.name, problem.macs, TilewrightError("interrupted")))
+    return SweepRow(point, layer, tuple(reports)), interrupted

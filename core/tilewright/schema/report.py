@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from tilewright.errors import Reason
 from tilewright.schema.document import Model
 from tilewright.schema.frozen import FrozenDict
+
+Objective = Literal["edp", "energy", "cycles"]
+"""What a search makes small."""
 
 
 class TensorCounts(Model):
@@ -102,7 +107,7 @@ class Execution(Model):
 
 
 class Report(Model):
-    """A priced mapping; with `valid` false, `reasons` says why and the figures are absent."""
+    """What a mapping costs by one model; with `valid` false, `reasons` says why and the figures are absent."""
 
     model: str
     problem: str
@@ -120,3 +125,7 @@ class Report(Model):
     networks: tuple[NetworkReport, ...] = ()
     execution: Execution | None = None
     """From models that execute the mapping; None from those that calculate."""
+
+    def of(self, objective: Objective) -> float | None:
+        """The figure to make small; None where the mapping is not valid."""
+        return {"edp": self.edp, "energy": self.energy_pj, "cycles": self.cycles}[objective]

@@ -64,16 +64,16 @@ def test_processes_find_what_one_finds_in_the_same_order(tilewright: Command, tm
 
 def test_processes_tell_how_far_they_are() -> None:
     """The watcher hears of layers while they are searched, and never less than before."""
-    method = method_of(
+    configuration = method_of(
         "eyeriss", None, "random", None, "timeloop", None, ObjectiveName.edp, Budget(seconds=1.0, evaluations=10**7), 0
     )
     seen: dict[str, list[int]] = {}
 
     def watch(distinct: DistinctProblem, progress: Progress) -> None:
-        assert progress.budget == method.budget
+        assert progress.budget == configuration.budget
         seen.setdefault(distinct.problem.name, []).append(progress.evaluated)
 
-    layers = list(map_workload(library.workload("union_dnn_layers"), method, watch, jobs=2))
+    layers = list(map_workload(library.workload("union_dnn_layers"), configuration, watch, jobs=2))
     assert len(seen) >= len(layers) / 2
     for layer in layers:
         told = seen.get(layer.name, [])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tilewright.mapspace.batch import Floats
 from tilewright.mapspace.constructive.placement import spatial_slots, temporal_slots
 from tilewright.mapspace.space import MapSpace
-from tilewright.plugin.costmodel import Objective
+from tilewright.schema.report import Objective
 from tilewright_mappers.cosa.program import Linear, Program, total
 from tilewright_mappers.cosa.tiling import Tiling
 from tilewright_mappers.cosa.traffic import Move, Traffic

@@ -9,8 +9,9 @@ import numpy as np
 
 from tilewright.mapspace.batch import Bools, Floats, Ints, MappingBatch, Positions
 from tilewright.mapspace.space import MapSpace
-from tilewright.plugin.costmodel import Costs, Objective
+from tilewright.plugin.costmodel import Costs
 from tilewright.plugin.mapper import Run
+from tilewright.schema.report import Objective
 
 CHUNK = 8192
 """Mappings priced at once: a few hundredths of a second."""
