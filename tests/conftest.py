@@ -1,6 +1,16 @@
-"""Tests of plugins whose packages have an environment of their own are collected where those are installed."""
+"""Profiles of random tests; tests of plugins whose packages have an environment of their own are collected where those
+are installed.
+"""
 
 import importlib.util
+import os
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("dev", max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", settings.get_profile("dev"), max_examples=20)
+settings.register_profile("thorough", settings.get_profile("dev"), max_examples=20_000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 ZIGZAG = importlib.util.find_spec("zigzag") is not None
 collect_ignore = [] if ZIGZAG else ["costmodels/zigzag", "adapters/zigzag/test_program.py"]

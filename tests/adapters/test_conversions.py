@@ -1,7 +1,6 @@
 """The law over every pair of notations: a mapping that goes through both comes back equal and costs the same, or is
 refused with a reason that names what cannot be said."""
 
-import os
 from itertools import permutations
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 
 from support import accelforge_inputs
 from support.notations import PARTS, price, same
+from support.profiles import scaled
 from support.zigzag_files import files
 from tilewright.conversion.conversion import write_files
 from tilewright.errors import InputError, NotConformableError
@@ -20,7 +20,6 @@ from tilewright.plugin.specs import AdapterSpec
 from tilewright.schema.document import dump_yaml
 from tilewright.testing.strategies import architectures, mappings, problems
 
-PER_PAIR = int(os.environ.get("TILEWRIGHT_CONVERSIONS", "20"))
 """Random mappings per ordered pair of adapters."""
 NOTATIONS = [
     registration.spec.name
@@ -69,9 +68,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(("first", "second"), PAIRS, ids=[f"{a}-{b}" for a, b in PAIRS])
-@settings(
-    max_examples=PER_PAIR, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
-)
+@settings(scaled(0.2), suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(data=st.data())
 def test_two_notations_agree(first: str, second: str, folder: Path, data: st.DataObject) -> None:
     kinds = [inputs()]

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.plugin.costmodel import CostModel
@@ -42,7 +42,6 @@ def cases(draw: st.DrawFn) -> tuple[Problem, Architecture, Mapping, str]:
 
 
 @both_models
-@settings(max_examples=100, deadline=None)
 @given(case=cases(), times=st.sampled_from([1.5, 2.0, 7.0, None]))
 def test_more_bandwidth_never_costs_cycles(
     case: tuple[Problem, Architecture, Mapping, str], times: float | None, model: CostModel
@@ -67,7 +66,6 @@ def test_more_bandwidth_never_costs_cycles(
 
 
 @both_models
-@settings(max_examples=100, deadline=None)
 @given(case=cases(), more=st.sampled_from([1, 2, 100, None]))
 def test_a_larger_memory_never_invalidates(
     case: tuple[Problem, Architecture, Mapping, str], more: int | None, model: CostModel

@@ -1,14 +1,14 @@
 """`cosa`: its program counts as the cost model does, its solutions fit, and beat CoSA's own schedules."""
 
 import math
-import os
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from support.products import products
+from support.profiles import scaled
 from support.recorded.cosa import CosaLayer, layers
 from tilewright.mapspace.batch import Floats, MappingBatch
 from tilewright.mapspace.constructive.placement import Spreading, temporal_slots
@@ -29,8 +29,7 @@ from tilewright_mappers.cosa.program import Limits, Linear, Program
 from tilewright_mappers.cosa.tiling import Tiling, tangent
 from tilewright_mappers.cosa.traffic import Traffic
 
-EXAMPLES = int(os.environ.get("TILEWRIGHT_EXAMPLES", "20"))
-thorough = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+few = scaled(0.2)
 LIMITS = Limits(seconds=math.inf, nodes=1000, gap=0.01)
 SMALL = [each for each in layers() if each.name.endswith(("input.5", "input.128", "3356", "Linear-68"))]
 
@@ -60,7 +59,7 @@ def mapping(traffic: Traffic, point: Floats) -> MappingBatch:
     return tiling.space.build(tiling.read(point[None]), traffic.chosen(point)[None], tiling.keep[None])
 
 
-@thorough
+@few
 @given(products(), architectures(roomy=False))
 def test_energy_is_that_of_the_model_where_there_are_no_windows(problem: Problem, architecture: Architecture) -> None:
     """Words, orders and what they save, to the last word; blocks are counted as if they were always full."""

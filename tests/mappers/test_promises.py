@@ -1,12 +1,11 @@
 """What every mapper promises, on random problems and architectures; each rival's own rules."""
 
-import os
-
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from support.profiles import scaled
 from tilewright.errors import NotConformableError, NoValidMappingError, SpaceTooLargeError
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.legality import legality
@@ -24,12 +23,11 @@ from tilewright.schema.report import Report
 from tilewright.testing.strategies import architectures, problems
 from tilewright_costmodels.oracle.model import OracleModel
 
-EXAMPLES = int(os.environ.get("TILEWRIGHT_EXAMPLES", "6"))
 """Random pairs of problem and architecture per mapper and property."""
 MAPPERS = sorted(each.spec.name for each in installed().of_kind(MapperSpec) if each.distribution == "tilewright")
 REFUSALS = (SpaceTooLargeError, NotConformableError, NoValidMappingError)
 pairs = st.tuples(problems(max_dimensions=6, max_macs=400), architectures(roomy=False))
-thorough = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+few = scaled(0.06)
 
 
 def mapper(name: str, **options: object) -> Mapper:
@@ -47,7 +45,7 @@ def run(
 
 
 @pytest.mark.parametrize("name", MAPPERS)
-@thorough
+@few
 @given(pairs)
 def test_the_best_is_legal_of_the_space_and_right(name: str, pair: tuple[Problem, Architecture]) -> None:
     """Never an invalid mapping, no crash, and the same again; what it found computes the right result."""
@@ -89,7 +87,7 @@ class Watched:
 
 
 @pytest.mark.parametrize("name", MAPPERS)
-@thorough
+@few
 @given(pairs, st.integers(0, 4))
 def test_whatever_stops_it_the_best_so_far_is_returned(
     name: str, pair: tuple[Problem, Architecture], batches: int

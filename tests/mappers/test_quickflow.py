@@ -2,14 +2,14 @@
 
 import itertools
 import math
-import os
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from support.products import products
+from support.profiles import scaled
 from support.recorded.searches import factorflow, sunstone
 from tilewright import library
 from tilewright.errors import InputError
@@ -26,8 +26,7 @@ from tilewright.testing.corpus import SAMPLES, Sample
 from tilewright.testing.strategies import problems
 from tilewright_mappers.quickflow.orders import Indexing, OneShot, equi_reuse_orders
 
-EXAMPLES = int(os.environ.get("TILEWRIGHT_EXAMPLES", "40"))
-thorough = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+few = scaled(0.4)
 CONVOLUTIONS = [layer.problem for layer in library.workload("quickflow_convs").layers]
 
 
@@ -58,7 +57,7 @@ def test_few_of_all_orders_differ_for_a_convolution(problem: Problem) -> None:
     assert len(orders) == len(set(classes(problem)))
 
 
-@thorough
+@few
 @given(problems(max_dimensions=5, max_macs=2000))
 def test_one_order_of_each_class(problem: Problem) -> None:
     orders = equi_reuse_orders(problem)
@@ -79,7 +78,7 @@ compute: {energy_per_operation_pj: 0.5}
 """
 
 
-@thorough
+@few
 @given(problem=products(), sums=st.booleans(), seed=st.integers(0, 2**20))
 def test_one_shot_is_the_best_of_all_orders_between_two_memories(problem: Problem, sums: bool, seed: int) -> None:
     """In energy; windows apart, of which models count otherwise what slides. With sums but for the partial sums that are

@@ -5,9 +5,10 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from support.profiles import scaled
 from tilewright.errors import InputError, NoValidMappingError, SpaceTooLargeError
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.mapper import Budget, Mapper, Task
@@ -62,7 +63,7 @@ def test_exhaustive_proves_the_optimum(number: int, objective: Objective) -> Non
         assert evaluator.evaluate(result.best).of(objective)[0] == result.value
 
 
-@settings(max_examples=20, deadline=None)
+@scaled(0.2)
 @given(st.integers(0, 2**32), st.integers(1, 40), st.sampled_from(range(len(SMALL))))
 def test_random_is_the_seed_and_never_beats_the_optimum(seed: int, batch: int, number: int) -> None:
     space = SMALL[number].space

@@ -6,9 +6,10 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from support.profiles import scaled
 from support.recorded.searches import RecordedRun, factorflow, sunstone
 from tilewright.errors import NotConformableError, NoValidMappingError
 from tilewright.mapspace.batch import Ints
@@ -44,7 +45,6 @@ def spreading(space: MapSpace) -> Spreading:
 # -- Timeloop's stop rules ---------------------------------------------------------------------------------------
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.one_of(st.just(math.inf), st.integers(1, 30).map(float)), max_size=60),
     st.lists(st.integers(1, 9), min_size=1, max_size=9),
@@ -170,7 +170,6 @@ def test_every_choice_of_what_is_kept_is_tried() -> None:
     assert run("local", space).evaluated == 4
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.integers(0, 2**32))
 def test_neighbours_by_powers_are_several_single_moves(seed: int) -> None:
     """They contain the single moves, and differ from their origin in one dimension of two slots."""
@@ -202,7 +201,7 @@ def test_orders_of_factors_are_all_and_different(factors: list[tuple[int, int]])
     assert len(orders) == len(set(orders)) == wanted
 
 
-@settings(max_examples=30, deadline=None)
+@scaled(0.3)
 @given(st.integers(0, 2**32))
 def test_loops_fill_memories_from_the_inside(seed: int) -> None:
     """What is allocated fits, and no memory could have taken the next loop as well."""
@@ -257,7 +256,7 @@ def test_dmazerunner_refuses_rather_than_relaxes() -> None:
     assert isinstance(found.error, NotConformableError) and "uses 100% of the array" in str(found.error)
 
 
-@settings(max_examples=40, deadline=None)
+@scaled(0.4)
 @given(st.integers(0, 2**32), st.sampled_from([FLAT.problem, CONV.problem]))
 def test_words_moved_are_those_of_a_walk_over_the_loops(seed: int, problem: Problem) -> None:
     """Tiles visited one by one: a tensor's tile is fetched whenever it is another one than before."""

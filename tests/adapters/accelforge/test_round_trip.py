@@ -1,14 +1,13 @@
 """AccelForge's files: what they say is read, what is written they give back, templates are filled in."""
 
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from support.accelforge_inputs import inputs as suitable
@@ -25,8 +24,6 @@ from tilewright_adapters.accelforge import AccelForgeAdapter
 from tilewright_adapters.accelforge.expressions import Scope
 from tilewright_adapters.expressions import CannotSay
 
-EXAMPLES = int(os.environ.get("TILEWRIGHT_EXAMPLES", "100"))
-many = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 ADAPTER = AccelForgeAdapter()
 NAMES = ("arch.yaml", "workload.yaml", "mapping.yaml")
 
@@ -136,7 +133,6 @@ def parse(folder: Path, einsum: str = "Y") -> InputSet:
     return ADAPTER.parse([folder / NAMES[0], folder / NAMES[1] / einsum, folder / NAMES[2]])
 
 
-@many
 @given(inputs=suitable())
 def test_what_is_written_comes_back(folder: Path, inputs: InputSet) -> None:
     verdict = ADAPTER.expressible(inputs)
@@ -155,7 +151,6 @@ def test_what_is_written_comes_back(folder: Path, inputs: InputSet) -> None:
     assert plain.energy_pj == pytest.approx(original.energy_pj)
 
 
-@many
 @given(inputs=suitable())
 def test_parts_come_back_without_a_mapping(folder: Path, inputs: InputSet) -> None:
     for part in (
@@ -167,7 +162,6 @@ def test_parts_come_back_without_a_mapping(folder: Path, inputs: InputSet) -> No
             assert same(ADAPTER.parse(write_files(folder, ADAPTER.render(part))), part)
 
 
-@many
 @given(data=st.data())
 def test_damaged_files_are_refused_and_nothing_else(tmp_path_factory: Any, data: st.DataObject) -> None:
     """Lines that are lost, doubled or changed: an input set, or a message for the user."""

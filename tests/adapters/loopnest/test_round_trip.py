@@ -1,10 +1,9 @@
 """Loop nests in text: whatever a mapping is, it comes back; faults are told with their line."""
 
-import os
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from support import EXAMPLE_FILES
@@ -17,8 +16,6 @@ from tilewright.testing.strategies import architectures, mappings, problems
 from tilewright_adapters.loopnest import FILE, LoopNestAdapter
 from tilewright_adapters.native import NativeAdapter
 
-EXAMPLES = int(os.environ.get("TILEWRIGHT_EXAMPLES", "100"))
-many = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 PARTS = ("problem", "architecture", "mapping")
 NAMES = st.sampled_from(["A", "B", "true", "null", "hold", "nothing", "for", "a-b", "x.y", "_"])
 
@@ -57,7 +54,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("nests")
 
 
-@many
 @given(data=st.data())
 def test_any_lawful_mapping_comes_back(folder: Path, data: st.DataObject) -> None:
     problem, architecture = data.draw(problems(max_operands=4)), data.draw(architectures(roomy=False))
@@ -65,13 +61,11 @@ def test_any_lawful_mapping_comes_back(folder: Path, data: st.DataObject) -> Non
     assert same(there_and_back(inputs, folder), inputs)
 
 
-@many
 @given(mapping=any_mappings())
 def test_any_mapping_at_all_comes_back(folder: Path, mapping: Mapping) -> None:
     assert there_and_back(InputSet(mapping=mapping), folder).mapping == mapping
 
 
-@many
 @given(data=st.data())
 def test_names_and_notes_come_back(folder: Path, data: st.DataObject) -> None:
     texts = st.text(min_size=1, max_size=12)

@@ -4,10 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from support.maestro_mappings import Case, cases
+from support.profiles import scaled
 from support.recorded.maestro import hardware_of, layer_of, load
 from tilewright.errors import InputError, NotConformableError
 from tilewright.notations.directives import NEEDED, WINDOWS, DirectiveHardware, DirectiveLayer, DirectiveProgram, Map
@@ -34,7 +35,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("maestro")
 
 
-@settings(max_examples=150, deadline=None)
 @given(case=cases(most=1))
 def test_a_mapping_comes_back_and_costs_what_it_cost(case: Case, folder: Path) -> None:
     problem, architecture, (mapping,) = case
@@ -93,7 +93,7 @@ def programs(draw: st.DrawFn) -> DirectiveProgram:
     return DirectiveProgram(name=draw(names), layers=tuple(layer() for _ in range(count)), hardware=hardware)
 
 
-@settings(max_examples=250, deadline=None)
+@scaled(2.5)
 @given(program=programs())
 def test_a_program_comes_back(program: DirectiveProgram, folder: Path) -> None:
     inputs = InputSet(directives=program)

@@ -1,7 +1,7 @@
 """Constraints of Timeloop's map space, read and written."""
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright import library
@@ -240,7 +240,6 @@ def random_rules(draw: st.DrawFn, problem: Problem, architecture: Architecture) 
     return Constraints(name="random", variants=(Variant(temporal=temporal, spatial=spatial, keep=keep),))
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_random_rules_come_back_and_leave_the_same_space(data: st.DataObject) -> None:
     from tilewright.testing.corpus import SAMPLES

@@ -1,12 +1,11 @@
 """Writing Timeloop's files: what is read back equals what was written, and costs the same."""
 
-import os
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from support.recorded.timeloop import INPUTS, cases
@@ -26,7 +25,6 @@ from tilewright.testing.strategies import architectures, mappings, problems
 from tilewright_adapters.timeloop import TimeloopAdapter
 from tilewright_costmodels.timeloop.model import TimeloopModel
 
-EXAMPLES = int(os.environ.get("TILEWRIGHT_EXAMPLES", "100"))
 """Random triples of problem, architecture and mapping per property."""
 OURS = "tilewright.yaml"
 OFTEN_REFUSED = {"tpu_v1", "union_cloud", "union_edge", "sunstone_conventional"}
@@ -36,7 +34,6 @@ KNOWN = {
     *("uneven", "siblings", "unvisited", "step_after_split", "two_loops", "two_axes", "multicast", "imperfect", "axis"),
     *("coverage", "backing", "keep", "split"),
 }
-many = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 versions = pytest.mark.parametrize("adapter", [TimeloopAdapter("v3"), TimeloopAdapter("v4")], ids=["v3", "v4"])
 
 
@@ -78,7 +75,6 @@ def holds(adapter: TimeloopAdapter, inputs: InputSet) -> bool:
 
 
 @versions
-@many
 @given(st.data())
 def test_any_mapping_comes_back_and_costs_the_same_or_is_refused(adapter: TimeloopAdapter, data: st.DataObject) -> None:
     problem = data.draw(problems(max_dimensions=7, max_macs=400, max_operands=4))
@@ -87,7 +83,6 @@ def test_any_mapping_comes_back_and_costs_the_same_or_is_refused(adapter: Timelo
 
 
 @versions
-@many
 @given(st.data())
 def test_mappings_of_a_map_space_come_back_and_cost_the_same(adapter: TimeloopAdapter, data: st.DataObject) -> None:
     problem = data.draw(problems(max_dimensions=7, max_macs=400, max_operands=4))
@@ -372,7 +367,6 @@ def remainders(draw: st.DrawFn) -> InputSet:
 
 
 @versions
-@many
 @given(remainders())
 def test_remainders_of_the_whole_come_back(adapter: TimeloopAdapter, inputs: InputSet) -> None:
     assert holds(adapter, inputs)

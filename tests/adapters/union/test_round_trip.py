@@ -1,11 +1,10 @@
 """Union's notation: the paper's figures, typed in, do what the paper says; what is written comes back."""
 
 import math
-import os
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from support import EXAMPLE_FILES
@@ -18,8 +17,6 @@ from tilewright.schema.constraints import Constraints
 from tilewright.testing.strategies import architectures, mappings, problems
 from tilewright_adapters.union import UnionAdapter
 
-EXAMPLES = int(os.environ.get("TILEWRIGHT_EXAMPLES", "100"))
-many = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 SMALL = """
 problem:
   dimensions: [M, K]
@@ -101,7 +98,6 @@ def test_files_may_be_one_or_several(folder: Path) -> None:
     assert [entry.keep for entry in whole.mapping.entries] == [("A", "Z"), None]
 
 
-@many
 @given(data=st.data())
 def test_any_mapping_comes_back(folder: Path, data: st.DataObject) -> None:
     problem, architecture = data.draw(problems(max_operands=4)), data.draw(architectures(roomy=False))

@@ -4,13 +4,12 @@ figures; and what we refuse, it does not price either."""
 import json
 import logging
 import math
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given
 from zigzag.api import get_hardware_performance_zigzag
 from zigzag.opt.loma.engine import LomaEngine, NoValidLoopOrderingFoundException
 from zigzag.opt.loma.memory_allocator import MemoryHierarchyTooSmallException, MemoryTooSmallException
@@ -24,8 +23,6 @@ from tilewright.plugin.specs import CostModelSpec
 from tilewright.schema.document import dump_yaml, parse_document
 from tilewright_adapters.zigzag import ZigZagAdapter
 
-EXAMPLES = int(os.environ.get("TILEWRIGHT_EXAMPLES", "100"))
-many = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 NAMES = ("workload.yaml", "accelerator.yaml", "mapping.yaml")
 ADAPTER = ZigZagAdapter()
 
@@ -82,7 +79,6 @@ def truncated(found: Files) -> float:
     )
 
 
-@many
 @given(found=files())
 def test_the_same_figures_or_no_place_for_either(folder: Path, found: Files) -> None:
     paths = write_files(folder, {name: dump_yaml(data) for name, data in found.items()})

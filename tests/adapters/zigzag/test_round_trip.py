@@ -1,13 +1,12 @@
 """ZigZag's files: what they say is read, what is written they give back, and nothing else is guessed."""
 
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, event, given, settings
+from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 from support.command import Command, command
@@ -24,8 +23,6 @@ from tilewright.schema.problem import Problem
 from tilewright_adapters.zigzag import ZigZagAdapter
 from tilewright_adapters.zigzag.allocation import DoesNotFitError, Store, Stored, allocated, distinct, reach
 
-EXAMPLES = int(os.environ.get("TILEWRIGHT_EXAMPLES", "100"))
-many = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 ADAPTER = ZigZagAdapter()
 
 ACCELERATOR = """
@@ -137,7 +134,6 @@ def read(found: Files, folder: Path) -> InputSet:
         raise
 
 
-@many
 @given(found=files())
 def test_what_is_read_is_written_and_comes_back(folder: Path, found: Files) -> None:
     inputs = read(found, folder)
@@ -156,7 +152,6 @@ def test_what_is_read_is_written_and_comes_back(folder: Path, found: Files) -> N
     assert plain.energy_pj == pytest.approx(original.energy_pj)
 
 
-@many
 @given(data=st.data())
 def test_damaged_files_are_refused_and_nothing_else(folder: Path, data: st.DataObject) -> None:
     """Whatever is changed: an input set, or a message for the user."""
@@ -458,7 +453,6 @@ def test_reach_is_what_the_innermost_memories_move() -> None:
     assert alone["D2", "M"] == (2, "far") and alone["D2", "K"] == (1, "far")
 
 
-@many
 @given(a=st.integers(1, 4), b=st.integers(1, 4), i=st.integers(1, 12), j=st.integers(1, 12))
 def test_distinct_values_where_windows_overlap_or_touch(a: int, b: int, i: int, j: int) -> None:
     values = len({a * x + b * y for x in range(i) for y in range(j)})

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from support.profiles import scaled
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.legality import legal, legality
 from tilewright.mapspace.skeleton import Skeleton
@@ -43,7 +44,7 @@ def corrupted(draw: st.DrawFn) -> tuple[Problem, Architecture, MappingBatch]:
     )
 
 
-@settings(max_examples=500, deadline=None)
+@scaled(5)
 @given(corrupted())
 def test_legal_equals_legality(case: tuple[Problem, Architecture, MappingBatch]) -> None:
     problem, architecture, batch = case

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.mapspace.constructive.tiling import fitting, leaves, maximal, tile_tree
@@ -113,7 +113,6 @@ def test_figure_5_has_one_maximal_tile_for_the_order_xxcr_and_four_over_all_dime
     assert {tuple(row[1, order].tolist()) for row in best} == {(2, 2, 1, 1), (2, 1, 2, 1), (1, 2, 2, 1), (1, 1, 1, 3)}
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(1, 24), min_size=4, max_size=4), st.integers(3, 200))
 def test_a_tree_has_every_tile_that_fits_and_its_leaves_have_no_fitting_child(sizes: list[int], words: int) -> None:
     kernel = problem("k p", "c p+r", "k c r", **dict(zip("pkcr", sizes, strict=True)))

@@ -8,10 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from support.map_spaces import rules
+from support.profiles import scaled
 from tilewright.errors import InputError, InvalidMappingError, NoValidMappingError
 from tilewright.mapspace import factoring, looporders
 from tilewright.mapspace import space as mapspace
@@ -164,7 +165,7 @@ def spaces(draw: st.DrawFn, most: int = 3000) -> MapSpace:
     return space
 
 
-@settings(max_examples=250, deadline=None)
+@scaled(2.5)
 @given(spaces())
 def test_size_and_enumeration_are_brute_force(space: MapSpace) -> None:
     every, shapes = brute_force(space)
@@ -182,7 +183,6 @@ def test_size_and_enumeration_are_brute_force(space: MapSpace) -> None:
         assert space.contains(mapping)
 
 
-@settings(max_examples=120, deadline=None)
 @given(spaces(), st.integers(0, 100))
 def test_samples_are_in_the_space(space: MapSpace, seed: int) -> None:
     if not space.size:
@@ -197,7 +197,6 @@ def test_samples_are_in_the_space(space: MapSpace, seed: int) -> None:
     assert list(batch) == list(again)
 
 
-@settings(max_examples=120, deadline=None)
 @given(spaces(most=400), st.integers(0, 100))
 def test_contains_is_membership(space: MapSpace, seed: int) -> None:
     """Mappings of the space without rules belong to the one with rules just when it enumerates them."""
@@ -207,7 +206,6 @@ def test_contains_is_membership(space: MapSpace, seed: int) -> None:
         assert bool(space.contains(mapping)) == (key(mapping) in members), space.contains(mapping)
 
 
-@settings(max_examples=120, deadline=None)
 @given(spaces(most=400), st.integers(0, 100))
 def test_neighbours_are_all_that_move_one_prime(space: MapSpace, seed: int) -> None:
     assume(space.size)
@@ -239,7 +237,6 @@ def one_prime_apart(one: np.ndarray, other: np.ndarray) -> bool:
     return a[1] % a[0] == 0 and b[1] == b[0] * ratio and len(list(splits_of(ratio, 2))) == 2
 
 
-@settings(max_examples=120, deadline=None)
 @given(spaces(most=400))
 def test_other_ways_of_computing_give_the_same(space: MapSpace) -> None:
     """Tables split by prime powers, Python's integers for int64, and orders drawn without a list."""

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.errors import InputError
@@ -20,7 +20,6 @@ DATA = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(DATA.filter(lambda data: data is not None))
 def test_what_is_dumped_is_read_back(data: object) -> None:
     assert parse_document(dump_yaml(data)).data == data

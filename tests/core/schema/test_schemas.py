@@ -5,7 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.errors import InputError
@@ -24,7 +24,6 @@ def triples(draw: st.DrawFn) -> tuple[Problem, Architecture, Mapping]:
     return problem, architecture, draw(mappings(problem, architecture))
 
 
-@settings(max_examples=60, deadline=None)
 @given(triples())
 def test_yaml_json_and_pickle_round_trip(triple: tuple[Problem, Architecture, Mapping]) -> None:
     for each in triple:
@@ -34,7 +33,6 @@ def test_yaml_json_and_pickle_round_trip(triple: tuple[Problem, Architecture, Ma
         assert hash(each) == hash(type(each).from_yaml(each.to_yaml()))
 
 
-@settings(max_examples=60, deadline=None)
 @given(triples())
 def test_loops_and_factors_multiply_to_the_problem(triple: tuple[Problem, Architecture, Mapping]) -> None:
     problem, _, mapping = triple
@@ -45,7 +43,6 @@ def test_loops_and_factors_multiply_to_the_problem(triple: tuple[Problem, Archit
     assert mapping.is_perfect
 
 
-@settings(max_examples=60, deadline=None)
 @given(triples())
 def test_a_batch_gives_back_what_was_packed(triple: tuple[Problem, Architecture, Mapping]) -> None:
     problem, _, mapping = triple
@@ -59,7 +56,6 @@ def test_a_batch_gives_back_what_was_packed(triple: tuple[Problem, Architecture,
         batch.temporal[0] = 0
 
 
-@settings(deadline=None)
 @given(problems())
 def test_equal_work_has_one_key_whatever_its_name(problem: Problem) -> None:
     other = problem.model_copy(update={"name": "other", "source": "elsewhere"})
@@ -72,7 +68,6 @@ def test_equal_work_has_one_key_whatever_its_name(problem: Problem) -> None:
     assert workload.graph.nodes["other"]["macs"] == problem.macs
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 9), min_size=1, max_size=3))
 def test_ranks_are_written_as_sums(terms: dict[str, int]) -> None:
     rank = Rank.model_validate({"terms": terms})

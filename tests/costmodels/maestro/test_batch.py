@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from support.maestro_mappings import Case, cases
+from support.profiles import scaled
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
@@ -14,7 +15,6 @@ from tilewright_costmodels.maestro.model import MaestroModel
 
 
 @pytest.mark.parametrize("roomy", [True, False])
-@settings(max_examples=120, deadline=None)
 @given(data=st.data(), faithful=st.booleans())
 def test_batch_equals_scalar(data: st.DataObject, faithful: bool, roomy: bool) -> None:
     problem, architecture, found = data.draw(cases(roomy))
@@ -31,7 +31,7 @@ def test_batch_equals_scalar(data: st.DataObject, faithful: bool, roomy: bool) -
             assert np.isinf(costs.energy_pj[index]) and np.isinf(costs.cycles[index])
 
 
-@settings(max_examples=40, deadline=None)
+@scaled(0.4)
 @given(case=cases(most=6), random=st.randoms(use_true_random=False))
 def test_a_permuted_batch_has_permuted_prices(case: Case, random: st.DataObject) -> None:
     problem, architecture, found = case
@@ -43,7 +43,7 @@ def test_a_permuted_batch_has_permuted_prices(case: Case, random: st.DataObject)
     np.testing.assert_array_equal(mixed.cycles, plain.cycles[order])
 
 
-@settings(max_examples=20, deadline=None)
+@scaled(0.2)
 @given(case=cases())
 def test_batches_are_priced_without_an_object_per_mapping(case: Case) -> None:
     problem, architecture, found = case

@@ -6,7 +6,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
-from hypothesis import assume, event, given, settings
+from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 from support.maestro_mappings import Case, cases, layers
@@ -55,7 +55,6 @@ def both(case: Case) -> tuple[Any, Report, DirectiveLayer]:
     return theirs, truth, directives_of(problem, mapping, roles_of(problem), plan_of(architecture))[0]
 
 
-@settings(max_examples=120, deadline=None)
 @given(case=plain_cases)
 def test_operations_are_exact_and_compute_time_a_lower_bound(case: Case) -> None:
     theirs, truth, layer = both(case)
@@ -74,7 +73,6 @@ def loops_of(layer: DirectiveLayer) -> list[str]:
     return [each.dimension for each in level.maps if each.size < level.sizes[each.dimension]]
 
 
-@settings(max_examples=120, deadline=None)
 @given(case=plain_cases)
 def test_tensors_without_windows_are_never_sent_more_often_than_needed(case: Case) -> None:
     """MAESTRO forgets that inner loops begin anew when an outer one moves; where there are none inside, it is exact."""
@@ -94,7 +92,6 @@ def test_tensors_without_windows_are_never_sent_more_often_than_needed(case: Cas
         assert columns[OUTPUT]["l2_write"] >= tables[tensors[OUTPUT].name].updates
 
 
-@settings(max_examples=100, deadline=None)
 @given(problem=layers())
 def test_words_that_any_execution_needs_are_those_that_operations_touch(problem: Problem) -> None:
     assume(problem.macs <= 20_000)
@@ -111,7 +108,6 @@ def test_words_that_any_execution_needs_are_those_that_operations_touch(problem:
         assert words_needed(layer, name) == touched
 
 
-@settings(max_examples=100, deadline=None)
 @given(case=cases(most=2))
 def test_traffic_below_what_is_needed_is_warned_of(case: Case) -> None:
     problem, architecture, found = case
@@ -128,7 +124,6 @@ def test_traffic_below_what_is_needed_is_warned_of(case: Case) -> None:
         assert warned == (report.columns["num_macs"] != problem.macs)
 
 
-@settings(max_examples=100, deadline=None)
 @given(case=cases(most=3), which=st.sampled_from(["network", "DRAM", "both"]))
 def test_more_bandwidth_never_costs_cycles(case: Case, which: str) -> None:
     problem, architecture, found = case
@@ -145,7 +140,6 @@ def test_more_bandwidth_never_costs_cycles(case: Case, which: str) -> None:
         before = costs
 
 
-@settings(max_examples=100, deadline=None)
 @given(case=cases(roomy=False, most=3), more=st.sampled_from([1, 2, 100]))
 def test_a_larger_memory_never_invalidates(case: Case, more: int) -> None:
     problem, architecture, found = case

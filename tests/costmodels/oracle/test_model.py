@@ -1,11 +1,10 @@
 """`oracle` is right about results, and holds `timeloop` to what really happens."""
 
 import math
-import os
 from itertools import product
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tilewright.errors import NotConformableError
@@ -24,7 +23,6 @@ from tilewright_costmodels.timeloop.model import TimeloopModel
 Case = tuple[Problem, Architecture, Mapping]
 MACS = 400
 DECLARED = next(spec.approximations for spec in tilewright_plugins() if spec.name == "timeloop")
-EXAMPLES = int(os.environ.get("TILEWRIGHT_EXAMPLES", "100"))
 """Random triples of problem, architecture and mapping per property."""
 CONVOLUTION = {"K": (1, 2), "C": (1, 2), "P": (2, 3, 4, 6), "Q": (1, 2, 3), "R": (1, 2, 3), "S": (1, 2)}
 
@@ -125,7 +123,6 @@ def counts(report: Report, tensor: str) -> dict[str, tuple[int, int, int, int]]:
     }
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
 @given(cases() | ragged())
 def test_a_legal_mapping_computes_the_right_result(case: Case) -> None:
     report = oracle(case)
@@ -135,7 +132,6 @@ def test_a_legal_mapping_computes_the_right_result(case: Case) -> None:
     assert report.execution.wrong_words == 0
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
 @given(cases() | ragged())
 def test_words_are_neither_made_nor_lost(case: Case) -> None:
     """What a memory serves is what the next one inside fills, or what compute uses; and all that served is counted."""
@@ -155,7 +151,6 @@ def test_words_are_neither_made_nor_lost(case: Case) -> None:
                 assert inner.fills.total == words
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
 @given(cases() | cases(plain=True))
 def test_timeloop_is_exact_where_tiles_are_equal_or_disjoint(case: Case) -> None:
     found, really = timeloop(case), oracle(case)
@@ -164,7 +159,6 @@ def test_timeloop_is_exact_where_tiles_are_equal_or_disjoint(case: Case) -> None
             assert counts(found, tensor.name) == counts(really, tensor.name), tensor
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
 @given(cases(plain=True))
 def test_cycles_and_energy_are_timeloops_where_all_counts_are(case: Case) -> None:
     """Cycles within one where a bandwidth sets them: Timeloop rounds a quotient of quotients."""
@@ -204,7 +198,6 @@ def _solid(tensor: Tensor, extents: FrozenDict[str, int]) -> bool:
     return len(words) == math.prod(spans)
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
 @given(convolutions() | cases())
 def test_timeloop_never_counts_less_where_one_loop_moves_a_coordinate(case: Case) -> None:
     problem, _, mapping = case
@@ -218,7 +211,6 @@ def test_timeloop_never_counts_less_where_one_loop_moves_a_coordinate(case: Case
                     assert most[level][0] >= reads and most[level][1] + 1 >= fills, (tensor, level)
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
 @given(convolutions() | cases(), st.booleans())
 def test_every_difference_has_a_cause(case: Case, links: bool) -> None:
     problem, architecture, mapping = case

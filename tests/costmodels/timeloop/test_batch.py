@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from support.profiles import scaled
 from tilewright.errors import InputError, NotConformableError
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.skeleton import Skeleton
@@ -28,7 +29,7 @@ both_forms = pytest.mark.parametrize("arrays", ["numpy", "numba"])
 
 
 @both_forms
-@settings(max_examples=250, deadline=None)
+@scaled(2.5)
 @given(case=priced(), links=st.booleans())
 def test_batch_equals_scalar(case: tuple[Problem, Architecture, list[Mapping]], links: bool, arrays: Arrays) -> None:
     problem, architecture, found = case
@@ -43,7 +44,6 @@ def test_batch_equals_scalar(case: tuple[Problem, Architecture, list[Mapping]], 
 
 
 @both_forms
-@settings(max_examples=100, deadline=None)
 @given(case=priced(), costs=st.lists(st.sampled_from([0.0, 0.25, 3.0]), min_size=12, max_size=12), links=st.booleans())
 def test_batch_equals_scalar_where_wires_cost_energy(
     case: tuple[Problem, Architecture, list[Mapping]], costs: list[float], links: bool, arrays: Arrays
@@ -66,7 +66,6 @@ def test_batch_equals_scalar_where_wires_cost_energy(
 
 
 @both_forms
-@settings(max_examples=100, deadline=None)
 @given(case=priced(roomy=False))
 def test_batch_and_scalar_agree_on_validity(case: tuple[Problem, Architecture, list[Mapping]], arrays: Arrays) -> None:
     problem, architecture, found = case
@@ -77,7 +76,6 @@ def test_batch_and_scalar_agree_on_validity(case: tuple[Problem, Architecture, l
 
 
 @both_forms
-@settings(max_examples=60, deadline=None)
 @given(case=priced(), random=st.randoms(use_true_random=False))
 def test_a_permuted_batch_has_permuted_prices(
     case: tuple[Problem, Architecture, list[Mapping]], random: st.DataObject, arrays: Arrays

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tilewright.mapspace.batch import MappingBatch
@@ -37,7 +37,6 @@ def check(evaluator: Bounder, batch: MappingBatch, prices: Costs) -> None:
         assert not (prices.valid & ~bounds.valid).any()
 
 
-@settings(max_examples=120, deadline=None)
 @given(problems(), architectures(), st.booleans())
 def test_no_completion_costs_less(problem: Problem, architecture: Architecture, links: bool) -> None:
     space = MapSpace.of(problem, architecture)

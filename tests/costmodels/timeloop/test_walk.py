@@ -1,9 +1,10 @@
 """The closed form of `timeloop` is the walk that it stands for."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from support.profiles import scaled
 from support.timeloop_walk import walk
 from tilewright.schema.architecture import Architecture, Network
 from tilewright.schema.mapping import Mapping
@@ -26,7 +27,7 @@ def triples(draw: st.DrawFn) -> tuple[Problem, Architecture, Mapping]:
     return problem, architecture, draw(mappings(problem, architecture))
 
 
-@settings(max_examples=200, deadline=None)
+@scaled(2)
 @given(triples(), st.booleans())
 def test_closed_form_equals_literal_walk(triple: tuple[Problem, Architecture, Mapping], links: bool) -> None:
     problem, architecture, mapping = triple

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from support import fake_timeloop
@@ -122,7 +122,6 @@ def test_a_program_gets_its_files_and_no_more(tmp_path: Path) -> None:
     assert ended.printed.split() == ["a.yaml", "b.yaml", "log", "out"]
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_damaged_statistics_are_never_a_crash(data: st.DataObject) -> None:
     text = sample()

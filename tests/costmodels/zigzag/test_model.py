@@ -2,13 +2,12 @@
 
 import json
 import math
-import os
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from support.products import products
@@ -26,9 +25,6 @@ from tilewright_costmodels.zigzag import request as asked
 from tilewright_costmodels.zigzag.model import ZigZagModel
 from tilewright_costmodels.zigzag.process import NoAnswer, process
 from tilewright_costmodels.zigzag.worker import answered
-
-EXAMPLES = int(os.environ.get("TILEWRIGHT_EXAMPLES", "60"))
-thorough = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @st.composite
@@ -98,7 +94,6 @@ class Account:
         return any(loop.dimension not in self.problem.output.dimensions for loop in (*arriving, *split))
 
 
-@thorough
 @given(cases())
 def test_every_count_is_timeloops_or_differs_for_a_named_cause(case: tuple[Problem, Architecture, Mapping]) -> None:
     problem, architecture, mapping = case
@@ -116,7 +111,6 @@ def test_every_count_is_timeloops_or_differs_for_a_named_cause(case: tuple[Probl
         assert (row.instances, row.tile_words) == (expected.instances, expected.tile_words)
 
 
-@thorough
 @given(cases())
 def test_energies_are_counts_times_energies_where_blocks_are_words(
     case: tuple[Problem, Architecture, Mapping],

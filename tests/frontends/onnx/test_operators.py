@@ -7,19 +7,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import ModelProto, helper
 from onnx.reference import ReferenceEvaluator
 from onnx.shape_inference import infer_shapes
 
 from support.onnx_models import Array, extents, model_of, save, walk, whole_numbers
+from support.profiles import scaled
 from tilewright.errors import InputError
 from tilewright.schema.problem import Problem
 from tilewright.schema.workload import Workload
 from tilewright_frontends.onnx import OnnxFrontend
 
-few = settings(max_examples=40, deadline=None)
+few = scaled(0.4)
 
 
 def load(model: ModelProto, **options: Any) -> Workload:

@@ -5,7 +5,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from support.maestro_mappings import Case, cases
 from support.recorded.maestro import hardware_of, layer_of, load
@@ -44,7 +44,6 @@ def test_recorded_layers_that_are_tiles_cost_the_same_as_mappings() -> None:
     assert seen == {"same": 154, "other": 15, "diagonal": 1, "operation": 2}
 
 
-@settings(max_examples=150, deadline=None)
 @given(case=cases(perfect=True, most=2))
 def test_a_mapping_made_of_directives_is_made_into_the_same_directives(case: Case) -> None:
     problem, architecture, found = case
