@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict
+from tilewright.values import Model
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,8 @@ class Location:
         return ":".join(parts)
 
 
-class Reason(BaseModel):
+class Reason(Model):
     """One reason for a no. `code` is stable; `where` names the dimension, entry, level or tensor."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     code: str
     where: str
@@ -39,10 +37,8 @@ class Reason(BaseModel):
         return f"{self.where}: {self.message} [{self.code}]" if self.where else f"{self.message} [{self.code}]"
 
 
-class Verdict(BaseModel):
+class Verdict(Model):
     """A list of reasons; true when there is none. Verdicts add up."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     reasons: tuple[Reason, ...] = ()
 

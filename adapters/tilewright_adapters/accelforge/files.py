@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from tilewright.schema.document import Model
+from tilewright.values import Model
 
 Value = int | float | str
 """A number, or an expression for one."""

@@ -10,8 +10,9 @@ from decimal import Decimal
 from tilewright.errors import InputError
 from tilewright.schema.architecture import Architecture, Cluster, Compute, Fanout, Memory
 from tilewright.schema.constraints import Constraints, KeepRule, SpatialRule, Variant
-from tilewright.schema.document import Document, Model, suggestion, validate
+from tilewright.schema.document import Document, suggestion, validate
 from tilewright.schema.problem import Problem
+from tilewright.values import Model
 from tilewright_adapters.accelforge.expressions import Scope, Tensors
 from tilewright_adapters.accelforge.files import (
     ActionData,

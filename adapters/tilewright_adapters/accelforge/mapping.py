@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tilewright.errors import InputError
-from tilewright.schema.document import Document, Model, suggestion, validate
+from tilewright.schema.document import Document, suggestion, validate
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
+from tilewright.values import Model
 from tilewright_adapters.accelforge.files import ComputesData, SpreadData, StorageData, TemporalData
 from tilewright_adapters.accelforge.hardware import Hardware, tensors_of
 from tilewright_adapters.steps import Step, mapping_of

@@ -12,9 +12,10 @@ from pydantic import BeforeValidator, Field, model_validator
 from tilewright.errors import InputError
 from tilewright.schema.architecture import Compute, Count, Fanout, Memory, Network
 from tilewright.schema.constraints import Constraints
-from tilewright.schema.document import Document, Model
+from tilewright.schema.document import Document
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import DimensionName, Name, Role, Size
+from tilewright.values import Model
 
 OPERATIONS = {"CONV2D": "conv2d", "GEMM": "gemm", "TC": "contraction", "MTTKRP": "mttkrp", "DWCONV": "depthwise_conv2d"}
 """Union's words for operations -> ours."""

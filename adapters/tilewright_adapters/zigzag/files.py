@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, RootModel, model_validator
 
 from tilewright.notations.operand_loops import MEMORY_OPERANDS, OPERANDS
-from tilewright.schema.document import Model
+from tilewright.values import Model
 
 Cost = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Bits = Annotated[int, Field(ge=1, strict=True)]

@@ -35,7 +35,9 @@ if TYPE_CHECKING:
         FrontendSpec,
         MapperSpec,
         NoOptions,
+        Options,
         PluginSpec,
+        lazy,
     )
     from tilewright.schema.capabilities import Capabilities
     from tilewright.schema.report import Objective
@@ -62,6 +64,7 @@ __all__ = [
     "MapperSpec",
     "NoOptions",
     "Objective",
+    "Options",
     "PluginSpec",
     "Progress",
     "Proposals",
@@ -75,6 +78,7 @@ __all__ = [
     "discover",
     "hookimpl",
     "installed",
+    "lazy",
 ]
 
 __getattr__, __dir__ = lazy_exports(__name__)

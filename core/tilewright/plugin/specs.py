@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from tilewright.schema.capabilities import Capabilities
+from tilewright.values import Model
 
 if TYPE_CHECKING:
     from tilewright.plugin.adapter import Adapter  # noqa: F401 -- named in quotes below
@@ -24,10 +27,25 @@ INTERFACE = 1
 T_co = TypeVar("T_co", covariant=True)
 
 
-class NoOptions(BaseModel):
+class Options(Model):
+    """Base of a plugin's options: frozen, unknown ones refused. Give each a default and a `Field(description=...)`."""
+
+
+class NoOptions(Options):
     """For plugins without options."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+
+def lazy(module: str, name: str, *arguments: object) -> Callable[[BaseModel], Any]:
+    """A factory that imports a class when it is called: `lazy("package.module", "Class")`.
+
+    It calls the class with `arguments`, if any, and then the options; with none for a plugin without options.
+    """
+    return partial(_build, module, name, arguments)
+
+
+def _build(module: str, name: str, arguments: tuple[object, ...], options: BaseModel) -> Any:
+    kind = getattr(importlib.import_module(module), name)
+    return kind(*arguments) if isinstance(options, NoOptions) else kind(*arguments, options)
 
 
 @dataclass(frozen=True)
@@ -37,8 +55,8 @@ class PluginSpec(Generic[T_co]):
     Attributes:
         name: unique within its kind; `distribution/name` always works too.
         summary: one line for `tilewright plugins`.
-        factory: options -> the plugin object.
-        options: a pydantic model of the options, extra keys forbidden.
+        factory: options -> the plugin object; most are `lazy("package.module", "Class")`.
+        options: the class of the options, an `Options`.
         capabilities: what it accepts, judged without building it.
         needs: modules it imports, looked for before it is built.
         hint: what to type when one is missing.

@@ -22,8 +22,8 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from tilewright.plugin.result import Result, Stop
-from tilewright.schema.document import Model
 from tilewright.schema.mapping import Mapping
+from tilewright.values import Model
 
 KEPT: tuple[Stop, ...] = ("finished", "deadline", "evaluations", "patience")
 """How a search ended whose result is worth keeping."""

@@ -10,10 +10,10 @@ from itertools import product
 from typing import Literal
 
 from tilewright.schema.architecture import Architecture
-from tilewright.schema.document import Model
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem, Tensor
 from tilewright.schema.report import Report
+from tilewright.values import Model
 
 Action = Literal["reads", "fills", "updates"]
 ACTIONS: tuple[Action, ...] = ("reads", "fills", "updates")

@@ -12,8 +12,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from tilewright.schema.document import FileModel, Model
+from tilewright.schema.document import FileModel
 from tilewright.schema.problem import Name, Tensor
+from tilewright.values import Model
 
 Energy = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Bandwidth = Annotated[float, Field(gt=0, allow_inf_nan=False)]

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict
-
 from tilewright.errors import Reason, Verdict
+from tilewright.values import Model
 
 if TYPE_CHECKING:
     from tilewright.schema.architecture import Architecture
     from tilewright.schema.problem import Problem
 
 
-class Capabilities(BaseModel):
+class Capabilities(Model):
     """What a plugin declares it accepts. `None` means no limit; a new field's default must mean "as before"."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     max_clusters: int | None = None
     max_dimensions: int | None = None

@@ -13,10 +13,11 @@ from pydantic import Field, model_validator
 
 from tilewright.errors import InputError
 from tilewright.schema.architecture import Architecture
-from tilewright.schema.document import FileModel, Model, suggestion
+from tilewright.schema.document import FileModel, suggestion
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import DimensionName, Name, Problem
 from tilewright.schema.structure import Kind, recognise
+from tilewright.values import Model
 
 Trips = Annotated[int, Field(ge=1, strict=True)]
 

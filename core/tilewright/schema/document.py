@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from tilewright.errors import InputError, Location
+from tilewright.values import Model
 
 MAX_BYTES = 32 * 2**20
 MAX_NODES = 2_000_000
@@ -185,19 +186,6 @@ class _Builder:
             return str(node.value)
         except ValueError as error:
             raise InputError(str(error), location=place) from None
-
-
-class Model(BaseModel):
-    """Base of the schemas: frozen, nothing unknown accepted."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
-
-    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """As pydantic's, but what was derived from the old values is forgotten."""
-        copy = super().model_copy(update=update, deep=deep)
-        for name in copy.__dict__.keys() - type(self).model_fields:
-            del copy.__dict__[name]
-        return copy
 
 
 M = TypeVar("M", bound=BaseModel)

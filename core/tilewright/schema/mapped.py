@@ -9,10 +9,11 @@ from pydantic import Field
 
 from tilewright.errors import InputError
 from tilewright.schema.architecture import Architecture
-from tilewright.schema.document import Document, FileModel, Model, read_document, validate
+from tilewright.schema.document import Document, FileModel, read_document, validate
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
+from tilewright.values import Model
 
 
 class PluginRecord(Model):

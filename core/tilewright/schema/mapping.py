@@ -14,9 +14,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from tilewright.schema.document import FileModel, Model
+from tilewright.schema.document import FileModel
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import DimensionName, Name
+from tilewright.values import Model
 
 TileSizes = FrozenDict[DimensionName, Annotated[int, Field(ge=1, strict=True)]]
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, model_serializer, model_validator
 
-from tilewright.schema.document import FileModel, Model, suggestion
+from tilewright.schema.document import FileModel, suggestion
 from tilewright.schema.frozen import FrozenDict
+from tilewright.values import Model
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from tilewright.errors import Reason
-from tilewright.schema.document import Model
 from tilewright.schema.frozen import FrozenDict
+from tilewright.values import Model
 
 Objective = Literal["edp", "energy", "cycles"]
 """What a search makes small."""

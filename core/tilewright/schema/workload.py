@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field, model_validator
 
-from tilewright.schema.document import FileModel, Model
+from tilewright.schema.document import FileModel
 from tilewright.schema.problem import Problem
+from tilewright.values import Model
 
 if TYPE_CHECKING:
     import networkx as nx

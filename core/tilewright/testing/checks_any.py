@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import inspect
 import json
 import os
@@ -15,7 +16,7 @@ from tilewright.plugin.adapter import Adapter
 from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.frontend import Frontend
 from tilewright.plugin.mapper import Mapper
-from tilewright.plugin.registry import check_options
+from tilewright.plugin.registry import GROUP, check_options
 from tilewright.plugin.specs import AdapterSpec, CostModelSpec, FrontendSpec, MapperSpec, PluginSpec
 from tilewright.testing.kit import Subject, check, require
 
@@ -41,13 +42,13 @@ def check_summary_is_one_line(subject: Subject) -> None:
 
 @check()
 def check_options_refuse_the_unknown(subject: Subject) -> None:
-    """A misspelt option is an error, not ignored: the options model has `extra="forbid"`."""
+    """A misspelt option is an error, not ignored: the class of the options derives from `Options`."""
     try:
         subject.spec.options.model_validate({**subject.options, "no_such_option": 1})
     except ValidationError as error:
         if any(fault["type"] == "extra_forbidden" for fault in error.errors()):
             return
-    require(False, f'{subject.spec.options.__name__} takes unknown options; set model_config extra="forbid"')
+    require(False, f"{subject.spec.options.__name__} takes unknown options; derive it from tilewright.plugin.Options")
 
 
 @check()
@@ -76,7 +77,14 @@ def check_import_is_light(subject: Subject) -> None:
     """Learning the plugin's name imports neither what it `needs` nor other heavy libraries; the factory does."""
     heavy = sorted(HEAVY | {name.partition(".")[0] for name in subject.spec.needs})
     factory = subject.spec.factory
-    names = sorted({getattr(factory, "func", factory).__module__, subject.spec.options.__module__})
+    names = sorted(
+        {getattr(factory, "func", factory).__module__, subject.spec.options.__module__}
+        | {
+            point.module
+            for point in importlib.metadata.entry_points(group=GROUP)
+            if point.dist is not None and point.dist.name == subject.registration.distribution
+        }
+    )
     code = (
         "import importlib, json, sys\n"
         "for name in json.loads(sys.argv[1]): importlib.import_module(name)\n"

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from tilewright.plugin.hooks import hookimpl
-from tilewright.plugin.specs import CostModelSpec
+from tilewright.plugin.specs import CostModelSpec, Options, lazy
 from tilewright.schema.capabilities import Capabilities
 
 if TYPE_CHECKING:
     from tilewright.plugin.costmodel import CostModel
 
 
-class TimeloopOptions(BaseModel):
+class TimeloopOptions(Options):
     """Options of `timeloop`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     link_transfers: bool = Field(
         default=True, description="neighbouring children pass words on, as Timeloop does unless told otherwise"
@@ -34,26 +32,16 @@ def _timeloop(options: TimeloopOptions) -> CostModel:
     return TimeloopModel(link_transfers=options.link_transfers, arrays=options.arrays)
 
 
-class OracleOptions(BaseModel):
+class OracleOptions(Options):
     """Options of `oracle`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     max_operations: int = Field(
         default=200_000, ge=1, le=10_000_000, description="larger problems are refused: every operation is executed"
     )
 
 
-def _oracle(options: OracleOptions) -> CostModel:
-    from tilewright_costmodels.oracle.model import OracleModel
-
-    return OracleModel(max_operations=options.max_operations)
-
-
-class MaestroOptions(BaseModel):
+class MaestroOptions(Options):
     """Options of `maestro`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     faithful: bool = Field(
         default=False, description="buffers too small for MAESTRO's requirement are a warning only, as with MAESTRO"
@@ -75,33 +63,17 @@ def _maestro(options: MaestroOptions) -> CostModel:
     return MaestroModel(options.faithful, **options.model_dump(exclude={"faithful"}, exclude_none=True))
 
 
-class TimeloopBinaryOptions(BaseModel):
+class TimeloopBinaryOptions(Options):
     """Options of `timeloop_binary`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     path: str = Field(default="timeloop-model", min_length=1, description="the program, by name or by path")
     seconds: float = Field(default=60.0, gt=0, description="how long it may take for one mapping")
 
 
-def _timeloop_binary(options: TimeloopBinaryOptions) -> CostModel:
-    from tilewright_costmodels.timeloop_binary.model import TimeloopBinaryModel
-
-    return TimeloopBinaryModel(options.path, options.seconds)
-
-
-class ZigZagOptions(BaseModel):
+class ZigZagOptions(Options):
     """Options of `zigzag`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     seconds: float = Field(default=60.0, gt=0, description="how long it may take for one mapping")
-
-
-def _zigzag(options: ZigZagOptions) -> CostModel:
-    from tilewright_costmodels.zigzag.model import ZigZagModel
-
-    return ZigZagModel(options.seconds)
 
 
 @hookimpl
@@ -139,14 +111,14 @@ def tilewright_plugins() -> list[CostModelSpec]:
         CostModelSpec(
             name="oracle",
             summary="Executes mappings of small problems and counts what really happens.",
-            factory=_oracle,
+            factory=lazy("tilewright_costmodels.oracle.model", "OracleModel"),
             options=OracleOptions,
             capabilities=Capabilities(max_dimensions=31, max_operands=30),  # NumPy's limits on axes and operands
         ),
         CostModelSpec(
             name="timeloop_binary",
             summary="Timeloop itself, where it is on the machine: timeloop-model, run once per mapping.",
-            factory=_timeloop_binary,
+            factory=lazy("tilewright_costmodels.timeloop_binary.model", "TimeloopBinaryModel"),
             options=TimeloopBinaryOptions,
             programs={"path": "timeloop-model"},
             hint="install Timeloop (github.com/NVlabs/timeloop), or give its path: --model-option path=PATH",
@@ -164,7 +136,7 @@ def tilewright_plugins() -> list[CostModelSpec]:
         CostModelSpec(
             name="zigzag",
             summary="ZigZag's own cost model, where the package zigzag-dse is installed.",
-            factory=_zigzag,
+            factory=lazy("tilewright_costmodels.zigzag.model", "ZigZagModel"),
             options=ZigZagOptions,
             capabilities=Capabilities(imperfect_factors=False, max_operands=2),
             needs=("zigzag", "six"),

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from tilewright.plugin.hooks import hookimpl
-from tilewright.plugin.specs import FrontendSpec
-
-if TYPE_CHECKING:
-    from tilewright.plugin.frontend import Frontend
+from tilewright.plugin.specs import FrontendSpec, Options, lazy
 
 NETWORKS = {
     "resnet50": "ResNet-50, 224x224",
@@ -27,27 +24,13 @@ NETWORKS = {
 are a row smaller than in the papers (Inception v1: 55, 27, 13, 6 for 56, 28, 14, 7)."""
 
 
-class OnnxOptions(BaseModel):
+class OnnxOptions(Options):
     """Options of `onnx`: sizes for what the model leaves open."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     batch: int | None = Field(default=None, ge=1, description="size of the first dimension of the inputs")
     sizes: dict[str, Annotated[int, Field(ge=1)]] = Field(
         default_factory=dict, description="sizes of named dynamic dimensions"
     )
-
-
-def _einsum(options: BaseModel) -> Frontend:
-    from tilewright_frontends.einsum import EinsumFrontend
-
-    return EinsumFrontend()
-
-
-def _onnx(options: OnnxOptions) -> Frontend:
-    from tilewright_frontends.onnx import OnnxFrontend
-
-    return OnnxFrontend(options.batch, options.sizes)
 
 
 @hookimpl
@@ -57,12 +40,12 @@ def tilewright_plugins() -> list[FrontendSpec]:
         FrontendSpec(
             name="einsum",
             summary="One line: 'O[n,k,p,q] += I[n,c,p+r,q+s] * W[k,c,r,s]; n=1 k=8 ...', or numpy.einsum's short form.",
-            factory=_einsum,
+            factory=lazy("tilewright_frontends.einsum", "EinsumFrontend"),
         ),
         FrontendSpec(
             name="onnx",
             summary="ONNX models: convolutions and matrix products mapped, all else listed.",
-            factory=_onnx,
+            factory=lazy("tilewright_frontends.onnx", "OnnxFrontend"),
             options=OnnxOptions,
             needs=("onnx",),
             hint="pip install onnx",

@@ -7,8 +7,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from tilewright.schema.document import Model
 from tilewright.schema.frozen import FrozenDict
+from tilewright.values import Model
 
 Positive = Annotated[int, Field(ge=1, le=2**40, strict=True)]
 LayerType = Literal["CONV", "DSCONV", "NGCONV", "TRCONV", "GEMM"]

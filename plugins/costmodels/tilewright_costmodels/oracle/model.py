@@ -11,6 +11,7 @@ from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Execution, Report
+from tilewright_costmodels import OracleOptions
 from tilewright_costmodels.oracle.account import levels, run
 from tilewright_costmodels.oracle.result import Coverage, Outcome, Words, compute, coverage, inside
 from tilewright_costmodels.oracle.trace import Ints, TooManyOperationsError, Trace, trace
@@ -22,8 +23,8 @@ UNREADABLE = ("dimension", "target", "tensor")
 class OracleModel:
     """Counts by executing, for problems of up to `max_operations` operations (docs/oracle.md states the conventions)."""
 
-    def __init__(self, max_operations: int = 200_000) -> None:
-        self.max_operations = max_operations
+    def __init__(self, options: OracleOptions) -> None:
+        self.max_operations = options.max_operations
 
     def bind(self, problem: Problem, architecture: Architecture) -> OracleEvaluator:
         """Raises NotConformableError: the problem is too large to execute (reason `too_large`)."""

@@ -17,6 +17,7 @@ from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import LevelReport, NetworkReport, Report, TensorCounts
+from tilewright_costmodels import TimeloopBinaryOptions
 from tilewright_costmodels.timeloop_binary.program import Ended, run
 from tilewright_costmodels.timeloop_binary.stats import Section, Stats, Unreadable, count, energy, number, read_stats
 
@@ -27,11 +28,11 @@ _OURS = "tilewright.yaml"
 
 
 class TimeloopBinaryModel:
-    """`path`: the program; `seconds`: how long it may take for one mapping."""
+    """The program, which is looked for when it is first used."""
 
-    def __init__(self, path: str, seconds: float) -> None:
-        self.path = path
-        self.seconds = seconds
+    def __init__(self, options: TimeloopBinaryOptions) -> None:
+        self.path = options.path
+        self.seconds = options.seconds
 
     def bind(self, problem: Problem, architecture: Architecture) -> TimeloopBinaryEvaluator:
         return TimeloopBinaryEvaluator(problem, architecture, self.path, self.seconds)

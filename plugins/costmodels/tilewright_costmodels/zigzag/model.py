@@ -16,6 +16,7 @@ from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import LevelReport, Report, TensorCounts
+from tilewright_costmodels import ZigZagOptions
 from tilewright_costmodels.zigzag.process import NoAnswer, process
 from tilewright_costmodels.zigzag.request import request
 
@@ -23,10 +24,10 @@ NAME = "zigzag"
 
 
 class ZigZagModel:
-    """`seconds`: how long ZigZag may take for one mapping; its first one includes loading it."""
+    """ZigZag in a process of its own; the time for the first mapping includes loading it."""
 
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
+    def __init__(self, options: ZigZagOptions) -> None:
+        self.seconds = options.seconds
 
     def bind(self, problem: Problem, architecture: Architecture) -> ZigZagEvaluator:
         """Raises NotConformableError: a problem that ZigZag's layers cannot be."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib.resources
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -16,6 +16,7 @@ from onnx import NodeProto
 
 from tilewright.errors import InputError
 from tilewright.schema.workload import Layer, Unmapped, Workload
+from tilewright_frontends import OnnxOptions
 from tilewright_frontends.onnx.graph import Graph, Unsupported, load_graph, values_read
 from tilewright_frontends.onnx.operators import BUILDERS
 from tilewright_frontends.onnx.unmapped import explain, operator_of
@@ -35,16 +36,11 @@ FILES = {
 
 
 class OnnxFrontend:
-    """Loads .onnx files and the networks that ship with the onnx package.
+    """Loads .onnx files and the networks that ship with the onnx package."""
 
-    Args:
-        batch: size of the first dimension of the inputs.
-        sizes: name -> size of dimensions that the model leaves open.
-    """
-
-    def __init__(self, batch: int | None = None, sizes: Mapping[str, int] | None = None) -> None:
-        self.batch = batch
-        self.sizes = dict(sizes or {})
+    def __init__(self, options: OnnxOptions) -> None:
+        self.batch = options.batch
+        self.sizes = options.sizes
 
     def recognises(self, source: str) -> bool:
         return source.endswith(".onnx") or source in FILES
