@@ -11,10 +11,13 @@ from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.testing.strategies import architectures, mappings, problems
+from tilewright_costmodels import OracleOptions
 from tilewright_costmodels.oracle.model import OracleModel
 from tilewright_costmodels.timeloop.model import TimeloopModel
 
-both_models = pytest.mark.parametrize("model", [TimeloopModel(), OracleModel()], ids=["timeloop", "oracle"])
+both_models = pytest.mark.parametrize(
+    "model", [TimeloopModel(), OracleModel(OracleOptions())], ids=["timeloop", "oracle"]
+)
 
 
 def changed(architecture: Architecture, name: str, change: Callable[[Memory], dict[str, object]]) -> Architecture:

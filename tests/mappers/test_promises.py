@@ -21,6 +21,7 @@ from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
 from tilewright.testing.strategies import architectures, problems
+from tilewright_costmodels import OracleOptions
 from tilewright_costmodels.oracle.model import OracleModel
 
 """Random pairs of problem and architecture per mapper and property."""
@@ -58,7 +59,7 @@ def test_the_best_is_legal_of_the_space_and_right(name: str, pair: tuple[Problem
     if result.best is not None:
         assert legality(space.problem, space.architecture, result.best)
         assert space.contains(result.best), space.contains(result.best)
-        report = OracleModel().bind(space.problem, space.architecture).explain(result.best)
+        report = OracleModel(OracleOptions()).bind(space.problem, space.architecture).explain(result.best)
         assert report.valid, report.reasons
 
 

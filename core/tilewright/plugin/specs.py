@@ -7,7 +7,6 @@ import importlib.util
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel
@@ -35,17 +34,26 @@ class NoOptions(Options):
     """For plugins without options."""
 
 
-def lazy(module: str, name: str, *arguments: object) -> Callable[[BaseModel], Any]:
-    """A factory that imports a class when it is called: `lazy("package.module", "Class")`.
+@dataclass(frozen=True)
+class Lazy:
+    """A factory that imports a class when it is called, and calls that; see `lazy`."""
 
-    It calls the class with `arguments`, if any, and then the options; with none for a plugin without options.
+    module: str
+    name: str
+    arguments: tuple[object, ...] = ()
+
+    def __call__(self, options: BaseModel) -> Any:
+        kind = getattr(importlib.import_module(self.module), self.name)
+        return kind(*self.arguments) if isinstance(options, NoOptions) else kind(*self.arguments, options)
+
+
+def lazy(module: str, name: str, *arguments: object) -> Lazy:
+    """A factory for `module.name(*arguments, options)`, imported when it is built; without the options where there are none.
+
+    >>> lazy("package.module", "Class")
+    Lazy(module='package.module', name='Class', arguments=())
     """
-    return partial(_build, module, name, arguments)
-
-
-def _build(module: str, name: str, arguments: tuple[object, ...], options: BaseModel) -> Any:
-    kind = getattr(importlib.import_module(module), name)
-    return kind(*arguments) if isinstance(options, NoOptions) else kind(*arguments, options)
+    return Lazy(module, name, arguments)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import inspect
 import json
 import os
@@ -16,8 +15,8 @@ from tilewright.plugin.adapter import Adapter
 from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.frontend import Frontend
 from tilewright.plugin.mapper import Mapper
-from tilewright.plugin.registry import GROUP, check_options
-from tilewright.plugin.specs import AdapterSpec, CostModelSpec, FrontendSpec, MapperSpec, PluginSpec
+from tilewright.plugin.registry import check_options
+from tilewright.plugin.specs import AdapterSpec, CostModelSpec, FrontendSpec, Lazy, MapperSpec, PluginSpec
 from tilewright.testing.kit import Subject, check, require
 
 HEAVY = frozenset(
@@ -72,19 +71,18 @@ def check_interface(subject: Subject) -> None:
             require(False, f"{type(made).__name__}.{name} cannot be called as {name}({', '.join(wanted)}): {error}")
 
 
+def _homes(factory: Any) -> set[str]:
+    """Modules that are imported to have a factory; of a lazy one, the package of the class that it names."""
+    if isinstance(factory, Lazy):
+        return {factory.module.partition(".")[0]} if "." in factory.module else set()
+    return {getattr(factory, "func", factory).__module__}
+
+
 @check()
 def check_import_is_light(subject: Subject) -> None:
     """Learning the plugin's name imports neither what it `needs` nor other heavy libraries; the factory does."""
     heavy = sorted(HEAVY | {name.partition(".")[0] for name in subject.spec.needs})
-    factory = subject.spec.factory
-    names = sorted(
-        {getattr(factory, "func", factory).__module__, subject.spec.options.__module__}
-        | {
-            point.module
-            for point in importlib.metadata.entry_points(group=GROUP)
-            if point.dist is not None and point.dist.name == subject.registration.distribution
-        }
-    )
+    names = sorted({*_homes(subject.spec.factory), subject.spec.options.__module__})
     code = (
         "import importlib, json, sys\n"
         "for name in json.loads(sys.argv[1]): importlib.import_module(name)\n"

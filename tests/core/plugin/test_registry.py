@@ -11,11 +11,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, ConfigDict
 
 from tilewright.errors import AmbiguousPluginError, InputError, PluginError, UnknownPluginError
 from tilewright.plugin.registry import GROUP, Registry, check_options, discover
-from tilewright.plugin.specs import INTERFACE, CostModelSpec, FrontendSpec, MapperSpec
+from tilewright.plugin.specs import INTERFACE, CostModelSpec, FrontendSpec, MapperSpec, Options, lazy
 
 Install = Callable[..., EntryPoint]
 
@@ -30,6 +29,12 @@ GOOD = """
 @hookimpl
 def tilewright_plugins():
     return [MapperSpec(name="{name}", summary="Does nothing.", factory=lambda options: Still())]
+"""
+
+CLASSES = """
+class Chosen(Still):
+    def __init__(self, way, options):
+        self.said = way, options.population
 """
 
 
@@ -233,9 +238,7 @@ def test_a_disabled_plugin_is_not_even_imported(install: Install, monkeypatch: p
 # -- building ------------------------------------------------------------------------------------------------------
 
 
-class Options(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class GeneticOptions(Options):
     population: int = 8
     patience: int = 3
 
@@ -251,9 +254,27 @@ def still(options: Any) -> Any:
 
 
 def test_options_are_validated_before_the_factory_sees_them() -> None:
-    built: Any = registry_of(still, options=Options).make(MapperSpec, "genetic", {"population": "12"})
+    built: Any = registry_of(still, options=GeneticOptions).make(MapperSpec, "genetic", {"population": "12"})
 
-    assert built.options == Options(population=12)
+    assert built.options == GeneticOptions(population=12)
+
+
+def test_a_lazy_factory_imports_the_class_when_it_is_called(install: Install) -> None:
+    """It is given the options, after what the factory was made with; a plugin without options is given none."""
+    module = "tilewright_late_classes"
+    install("tilewright-late", CLASSES, entry_point="classes")
+    registry = Registry()
+    for spec in (
+        MapperSpec(name="plain", summary="", factory=lazy(module, "Still")),
+        MapperSpec(name="chosen", summary="", factory=lazy(module, "Chosen", "fast"), options=GeneticOptions),
+        MapperSpec(name="absent", summary="", factory=lazy(module, "Absent")),
+    ):
+        registry.add(spec, "tilewright-late")
+    assert module not in sys.modules
+    built: Any = registry.make(MapperSpec, "chosen", {"population": 7})
+    assert built.said == ("fast", 7) and registry.make(MapperSpec, "plain")
+    with pytest.raises(PluginError, match="'absent' of tilewright-late could not be built: AttributeError"):
+        registry.make(MapperSpec, "absent")
 
 
 @pytest.mark.parametrize(
@@ -266,7 +287,7 @@ def test_options_are_validated_before_the_factory_sees_them() -> None:
 )
 def test_wrong_options_name_plugin_and_option(given: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as caught:
-        registry_of(still, options=Options).make(MapperSpec, "genetic", given)
+        registry_of(still, options=GeneticOptions).make(MapperSpec, "genetic", given)
     assert "options of mapper 'genetic': " in str(caught.value) and message in str(caught.value)
 
 

@@ -18,6 +18,7 @@ from tilewright.notations.directives.translation import directives_of
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
+from tilewright_costmodels import OracleOptions
 from tilewright_costmodels.maestro.levels import levels_of
 from tilewright_costmodels.maestro.model import MaestroModel
 from tilewright_costmodels.maestro.operation import words_needed
@@ -50,7 +51,7 @@ def both(case: Case) -> tuple[Any, Report, DirectiveLayer]:
     )
     theirs = MaestroModel(faithful=True).bind(problem, architecture).explain(mapping)
     assume(theirs.valid)
-    truth = OracleModel().bind(problem, architecture).explain(mapping)
+    truth = OracleModel(OracleOptions()).bind(problem, architecture).explain(mapping)
     assert truth.valid
     return theirs, truth, directives_of(problem, mapping, roles_of(problem), plan_of(architecture))[0]
 

@@ -16,7 +16,7 @@ from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem, Tensor
 from tilewright.schema.report import Report
 from tilewright.testing.strategies import architectures, mappings, problems
-from tilewright_costmodels import tilewright_plugins
+from tilewright_costmodels import OracleOptions, tilewright_plugins
 from tilewright_costmodels.oracle.model import OracleModel
 from tilewright_costmodels.timeloop.model import TimeloopModel
 
@@ -97,7 +97,7 @@ def convolutions(draw: st.DrawFn) -> Case:
 
 def oracle(case: Case) -> Report:
     problem, architecture, mapping = case
-    return OracleModel().bind(problem, architecture).explain(mapping)
+    return OracleModel(OracleOptions()).bind(problem, architecture).explain(mapping)
 
 
 def timeloop(case: Case) -> Report:
@@ -351,6 +351,6 @@ def test_tiles_that_overlap_are_counted() -> None:
 def test_large_problems_are_refused_with_their_size() -> None:
     problem, architecture, _ = line("- {target: D, keep: [I, W, O], temporal_tile_sizes: {P: 5, R: 3}}")
     with pytest.raises(NotConformableError, match="15 operations.*limit is 14") as caught:
-        OracleModel(max_operations=14).bind(problem, architecture)
+        OracleModel(OracleOptions(max_operations=14)).bind(problem, architecture)
     assert [reason.code for reason in caught.value.reasons] == ["too_large"]
-    assert OracleModel(max_operations=15).bind(problem, architecture)
+    assert OracleModel(OracleOptions(max_operations=15)).bind(problem, architecture)

@@ -12,6 +12,7 @@ from tilewright.errors import PluginError
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
 from tilewright.schema.report import Report
+from tilewright_costmodels import TimeloopBinaryOptions
 from tilewright_costmodels.timeloop.model import TimeloopModel
 from tilewright_costmodels.timeloop_binary.model import TimeloopBinaryModel
 from tilewright_costmodels.timeloop_binary.program import run
@@ -21,7 +22,7 @@ CASES = cases()
 
 
 def explain(case: Case, fake: str, seconds: float = 60) -> Report:
-    model = TimeloopBinaryModel(fake_timeloop.program(fake), seconds)
+    model = TimeloopBinaryModel(TimeloopBinaryOptions(path=fake_timeloop.program(fake), seconds=seconds))
     return model.bind(case.problem, case.architecture).explain(case.mapping)
 
 
@@ -48,7 +49,11 @@ def test_what_does_not_fit_is_rejected_without_starting_it(tmp_path: Path) -> No
     small = tuple(memory.model_copy(update={"capacity_words": 1}) for memory in memories)
     last = case.architecture.clusters[-1].model_copy(update={"memories": small})
     architecture = case.architecture.model_copy(update={"clusters": (*case.architecture.clusters[:-1], last)})
-    report = TimeloopBinaryModel(str(tmp_path / "absent"), 60).bind(case.problem, architecture).explain(case.mapping)
+    report = (
+        TimeloopBinaryModel(TimeloopBinaryOptions(path=str(tmp_path / "absent"), seconds=60))
+        .bind(case.problem, architecture)
+        .explain(case.mapping)
+    )
     assert not report.valid
     assert {reason.code for reason in report.reasons} == {"capacity"}
 
@@ -91,7 +96,7 @@ def test_one_that_hangs_is_stopped() -> None:
 
 def test_a_path_that_leads_nowhere_is_a_row_too(tmp_path: Path) -> None:
     case = CASES[0]
-    model = TimeloopBinaryModel(str(tmp_path / "nothing"), 60)
+    model = TimeloopBinaryModel(TimeloopBinaryOptions(path=str(tmp_path / "nothing"), seconds=60))
     (reason,) = model.bind(case.problem, case.architecture).explain(case.mapping).reasons
     assert reason.code == "absent"
 

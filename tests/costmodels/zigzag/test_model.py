@@ -21,6 +21,7 @@ from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report, TensorCounts
 from tilewright.testing.corpus import SAMPLES
 from tilewright.testing.strategies import architectures, mappings
+from tilewright_costmodels import ZigZagOptions
 from tilewright_costmodels.zigzag import request as asked
 from tilewright_costmodels.zigzag.model import ZigZagModel
 from tilewright_costmodels.zigzag.process import NoAnswer, process
@@ -186,7 +187,7 @@ def test_an_error_of_zigzag_a_time_out_and_an_end_are_reasons() -> None:
     sample = SAMPLES[1]
     mapping = sample.batch(1)[0]
     process()._started().send_signal(signal.SIGSTOP)  # so that it cannot be in time
-    late = ZigZagModel(0.05).bind(sample.problem, sample.architecture).explain(mapping)
+    late = ZigZagModel(ZigZagOptions(seconds=0.05)).bind(sample.problem, sample.architecture).explain(mapping)
     assert [reason.code for reason in late.reasons] == ["timeout"]
     wrong = json.loads(process().ask(json.dumps({"layer": {}}), 60))
     assert "failed" in wrong

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tilewright_genetic import GeneticOptions
 from tilewright_genetic.search import Genetic
 
 from tilewright.mapspace.space import MapSpace
@@ -30,7 +31,7 @@ def test_children_stay_in_the_space(sample: Sample) -> None:
     names, outer = sample.problem.dimension_names, sample.architecture.memories[0].name
     rules = Variant.model_validate({"temporal": [{"memory": outer, "order": names[-2:], "only": names[1:]}]})
     space = MapSpace.of(sample.problem, sample.architecture, rules)
-    proposals = Genetic(16, 0.5).search(Task(space), Run(np.random.default_rng(3), Budget()))
+    proposals = Genetic(GeneticOptions(population=16)).search(Task(space), Run(np.random.default_rng(3), Budget()))
     evaluator = PlainModel().bind(sample.problem, sample.architecture)
     batch = next(proposals)
     for _ in range(8):

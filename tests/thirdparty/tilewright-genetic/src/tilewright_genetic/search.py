@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from tilewright.mapspace.batch import Bools, Floats, Ints, MappingBatch
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin import Proposals, Run, Task
+from tilewright_genetic import GeneticOptions
 
 
-@dataclass(frozen=True)
 class Genetic:
     """Keeps the `population` best of parents and children."""
 
-    population: int
-    mutation: float
+    def __init__(self, options: GeneticOptions) -> None:
+        self.population = options.population
+        self.mutation = options.mutation
 
     def search(self, task: Task, run: Run) -> Proposals:
         parents = task.space.sample(run.rng, self.population)
