@@ -18,7 +18,7 @@ from tilewright.values import Model
 
 Energy = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Bandwidth = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1, strict=True)]
+Count = Annotated[int, Field(ge=1, le=2**53, strict=True)]
 
 
 class Network(Model):

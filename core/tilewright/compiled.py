@@ -1,0 +1,37 @@
+"""Functions that numba compiles at first use and keeps on disk for the next process.
+
+With the environment variable NUMBA_DISABLE_JIT=1 they run as they stand, for reading and debugging.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Function = TypeVar("Function", bound=Callable[..., object])
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+
+def compiled(function: Function) -> Function:
+    """A decorator for functions of numbers, arrays and named tuples of them; division by zero gives infinity.
+
+    They make no arrays: what is quick to compile and to run works in those that it is given.
+    """
+    options: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": False}
+    return cast(Function, njit(**options)(function))
+
+
+def integer(value: int) -> int:
+    """An integer that kernels hand to one another: a function is compiled anew for every literal that it is given."""
+    return cast(int, np.int64(value))
+
+
+def for_kernel(array: NDArray[Scalar]) -> NDArray[Scalar]:
+    """The same array, contiguous and read-only: one type for the compiler, whatever made it."""
+    array = np.ascontiguousarray(array).view()
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,315 @@
+"""The rules of legality (Union, section IV-D, generalised), stated once: for one mapping at a time, compiled.
+
+A rule goes over the tiles of one mapping and notes every fault in a table, as (code, where, which, value, limit). With
+a table of no rows only the number of faults counts, and the first rule that is broken ends the judgement.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.compiled import compiled, for_kernel, integer
+from tilewright.mapspace.batch import Bools, Ints, Positions
+from tilewright.mapspace.skeleton import Skeleton
+from tilewright.schema.architecture import Architecture, Cluster
+from tilewright.schema.problem import Problem, Tensor
+
+Codes = NDArray[np.int8]
+
+LEGAL, WHOLE, REST, TEMPORAL, SPATIAL, FANOUT, UNROLL, HOME, TWICE, BACKING, CAPACITY, ORDER = map(integer, range(12))
+"""Codes of faults. WHOLE, REST: coverage outside and inside; TEMPORAL, SPATIAL: nesting; HOME: a tensor kept where no
+single memory may hold it; ORDER: not every dimension once."""
+NONE, ONE = integer(0), integer(1)
+UNLIMITED = 2**62
+"""Words, above every product that is counted; products above it stay above it."""
+
+
+class Rules(NamedTuple):
+    """What the rules read. Shapes: E entries, T tensors, D dimensions, M memories."""
+
+    sizes: Ints
+    """[D]."""
+    fanout: Ints
+    """[E]: sub-clusters of the entry's cluster."""
+    unrolls: Bools
+    """[E]: the last entry on its cluster, the only one that may use the fanout."""
+    first_alike: Ints
+    """[E]: the first entry on the same cluster."""
+    memory: Ints
+    """[E, T]: number of the only memory of the entry's cluster that may hold the tensor, if the entry holds; else -1."""
+    usable_words: Ints
+    """[M]."""
+    terms: Ints
+    """[T + 1]: terms terms[t] to terms[t + 1] - 1 make up the coordinates of tensor t."""
+    term_dimension: Ints
+    term_coefficient: Ints
+    term_last: Bools
+    """The last term of its coordinate."""
+
+
+class Scratch(NamedTuple):
+    """Room for what is worked out of one mapping."""
+
+    tile: Ints
+    """[D]."""
+    need: Ints
+    """[M]: words held."""
+
+
+def scratch_of(rules: Rules) -> Scratch:
+    return Scratch(tile=np.ones_like(rules.sizes), need=np.zeros_like(rules.usable_words))
+
+
+def rules_of(problem: Problem, architecture: Architecture, skeleton: Skeleton) -> Rules:
+    """The rules for mappings over a skeleton whose targets exist."""
+    targets = [entry.target for entry in skeleton.entries]
+    clusters = [architecture.clusters[architecture.cluster_index[target]] for target in targets]
+    numbers = {memory.name: number for number, memory in enumerate(architecture.memories)}
+
+    def home(cluster: Cluster, tensor: Tensor) -> int:
+        able = [numbers[memory.name] for memory in cluster.memories if memory.may_hold(tensor)]
+        return able[0] if len(able) == 1 else -1
+
+    ranks = [[list(rank.terms.items()) for rank in tensor.projection] for tensor in problem.tensors]
+    terms = [term for tensor in ranks for rank in tensor for term in rank]
+    return Rules(
+        sizes=for_kernel(np.array(problem.sizes, dtype=np.int64)),
+        fanout=_ints([cluster.fanout.size for cluster in clusters]),
+        unrolls=for_kernel(
+            np.array([target not in targets[e + 1 :] for e, target in enumerate(targets)], dtype=np.bool_)
+        ),
+        first_alike=_ints([targets.index(target) for target in targets]),
+        memory=_ints(
+            [
+                [home(cluster, tensor) if entry.holds else -1 for tensor in problem.tensors]
+                for entry, cluster in zip(skeleton.entries, clusters, strict=True)
+            ]
+        ),
+        usable_words=_ints(
+            [
+                UNLIMITED if words is None else min(words, UNLIMITED)
+                for words in (m.usable_words for m in architecture.memories)
+            ]
+        ),
+        terms=_ints(np.cumsum([0, *(sum(map(len, tensor)) for tensor in ranks)])),
+        term_dimension=_ints([problem.dimension_names.index(name) for name, _ in terms]),
+        term_coefficient=_ints([coefficient for _, coefficient in terms]),
+        term_last=for_kernel(
+            np.array(
+                [n == len(rank) - 1 for tensor in ranks for rank in tensor for n in range(len(rank))], dtype=np.bool_
+            )
+        ),
+    )
+
+
+def _ints(values: object) -> Ints:
+    return for_kernel(np.array(values, dtype=np.int64))
+
+
+@compiled
+def judge_tiles(
+    rules: Rules,
+    lax_fanout: bool,
+    temporal: Ints,
+    spatial: Ints,
+    order: Positions,
+    spatial_order: Positions,
+    keep: Bools,
+    faults: Ints,
+    codes: Codes,
+    scratch: Scratch,
+) -> int:
+    """Write the code of the first broken rule of every mapping [n]; the faults of the last one stand in `faults`.
+
+    Args:
+        lax_fanout: let more sub-clusters be in use than there are, for models with a rule of their own.
+        spatial_order: of no mappings where the problem's order stands.
+        faults: rows (code, entry, which dimension, tensor or memory, value, limit). Of one row: the first fault is enough.
+
+    Returns:
+        How many faults the last mapping has.
+    """
+    entries, dims = temporal.shape[1], temporal.shape[2]
+    found = NONE
+    for n in range(len(temporal)):
+        found = NONE
+        for d in range(dims):  # coverage
+            if temporal[n, 0, d] != rules.sizes[d]:
+                found = _note(faults, found, WHOLE, NONE, d, temporal[n, 0, d], rules.sizes[d])
+            if spatial[n, entries - 1, d] != 1:
+                found = _note(faults, found, REST, NONE, d, spatial[n, entries - 1, d], ONE)
+        for e in range(entries):  # nesting: a tile is no larger than the tile it is cut from
+            for d in range(dims):
+                incoming = spatial[n, e - 1, d] if e else temporal[n, 0, d]
+                if temporal[n, e, d] > incoming or temporal[n, e, d] < 1:
+                    found = _note(faults, found, TEMPORAL, e, d, temporal[n, e, d], incoming)
+                if spatial[n, e, d] > temporal[n, e, d] or spatial[n, e, d] < 1:
+                    found = _note(faults, found, SPATIAL, e, d, spatial[n, e, d], temporal[n, e, d])
+        if found < len(faults):
+            for e in range(entries):
+                used = ONE
+                for d in range(dims):
+                    if spatial[n, e, d] != temporal[n, e, d] and spatial[n, e, d] >= 1:
+                        used = product(used, -(-temporal[n, e, d] // spatial[n, e, d]))
+                if used > 1:
+                    found = _unrolled(rules, lax_fanout, e, used, faults, found)
+        if found < len(faults):
+            found = _kept(rules, keep, n, faults, found)
+        if found < len(faults):
+            _empty(scratch)
+            for e in range(entries):
+                for d in range(dims):
+                    scratch.tile[d] = temporal[n, e, d]
+                _hold(rules, e, keep, n, scratch)
+            found = _fit(rules, faults, found, scratch)
+        codes[n] = faults[0, 0] if found else LEGAL
+        if not found and not (_are_orders(order, n) and (len(spatial_order) == 0 or _are_orders(spatial_order, n))):
+            codes[n] = ORDER
+    return found
+
+
+@compiled
+def judge_trips(
+    rules: Rules, slots: Ints, trips: Ints, order: Positions, keep: Bools, faults: Ints, codes: Codes, scratch: Scratch
+) -> None:
+    """The same for trip counts [n, slot, dimension] with an order per temporal slot.
+
+    Args:
+        slots: numbers of the temporal and the spatial slot of every entry, [E, 2]; -1: it has none.
+        order: of no mappings where the problem's order stands.
+        keep: of one mapping where all keep the same.
+    """
+    tile, dims = scratch.tile, trips.shape[2]
+    for n in range(len(trips)):
+        found, row = NONE, n if len(keep) > 1 else 0
+        _empty(scratch)
+        for e in range(len(slots) - 1, -1, -1):
+            inner, outer = slots[e, 1], slots[e, 0]
+            if inner >= 0:
+                used = ONE
+                for d in range(dims):
+                    used = product(used, trips[n, inner, d])
+                    tile[d] *= trips[n, inner, d]
+                found = _unrolled(rules, False, e, used, faults, found)
+            _hold(rules, e, keep, row, scratch)
+            if outer >= 0:
+                for d in range(dims):
+                    tile[d] *= trips[n, outer, d]
+        for d in range(dims):
+            if tile[d] != rules.sizes[d]:
+                found = _note(faults, found, WHOLE, NONE, d, tile[d], rules.sizes[d])
+        found = _fit(rules, faults, found, scratch)
+        if found == 0 and (n == 0 or len(keep) > 1):
+            found = _kept(rules, keep, row, faults, found)
+        codes[n] = faults[0, 0] if found else LEGAL
+        if found == 0 and len(order) and not _are_orders(order, n):
+            codes[n] = ORDER
+
+
+@compiled
+def _note(faults: Ints, found: int, code: int, where: int, which: int, value: int, limit: int) -> int:
+    if found < len(faults):
+        faults[found, 0], faults[found, 1], faults[found, 2] = code, where, which
+        faults[found, 3], faults[found, 4] = value, limit
+    return found + 1
+
+
+@compiled
+def _unrolled(rules: Rules, lax_fanout: bool, e: int, used: int, faults: Ints, found: int) -> int:
+    """No more sub-clusters are in use than there are, and only below the last entry on a cluster."""
+    if used > rules.fanout[e] and not lax_fanout:
+        found = _note(faults, found, FANOUT, e, NONE, used, rules.fanout[e])
+    if used > 1 and not rules.unrolls[e]:
+        found = _note(faults, found, UNROLL, e, NONE, used, ONE)
+    return found
+
+
+@compiled
+def _kept(rules: Rules, keep: Bools, n: int, faults: Ints, found: int) -> int:
+    """A tensor is kept where one memory may hold it, once in a cluster, and by the outermost entry."""
+    for t in range(keep.shape[2]):
+        if not keep[n, 0, t]:
+            found = _note(faults, found, BACKING, NONE, t, NONE, NONE)
+    for e in range(keep.shape[1]):
+        for t in range(keep.shape[2]):
+            if keep[n, e, t]:
+                for other in range(rules.first_alike[e], e):
+                    if keep[n, other, t]:
+                        found = _note(faults, found, TWICE, e, t, other, NONE)
+                if rules.memory[e, t] < 0:
+                    found = _note(faults, found, HOME, e, t, NONE, NONE)
+    return found
+
+
+@compiled
+def _empty(scratch: Scratch) -> None:
+    """Nothing is held; the tile is one iteration."""
+    for memory in range(len(scratch.need)):
+        scratch.need[memory] = 0
+    for d in range(len(scratch.tile)):
+        scratch.tile[d] = 1
+
+
+@compiled
+def _hold(rules: Rules, e: int, keep: Bools, n: int, scratch: Scratch) -> None:
+    """Add the words that an entry keeps of the tile to what its memories need."""
+    for t in range(keep.shape[2]):
+        memory = rules.memory[e, t]
+        if keep[n, e, t] and memory >= 0 and rules.usable_words[memory] < UNLIMITED:
+            scratch.need[memory] = min(scratch.need[memory] + tile_words(rules, t, scratch.tile), UNLIMITED)
+
+
+@compiled
+def _fit(rules: Rules, faults: Ints, found: int, scratch: Scratch) -> int:
+    """The tiles fit the memories; all entries of one memory share its capacity."""
+    for memory in range(len(rules.usable_words)):
+        if scratch.need[memory] > rules.usable_words[memory]:
+            found = _note(faults, found, CAPACITY, NONE, memory, scratch.need[memory], rules.usable_words[memory])
+    return found
+
+
+@compiled
+def tile_words(rules: Rules, tensor: int, tile: Ints) -> int:
+    """Words of the bounding box that a tile [D] spans (as `Problem.tile_words`); UNLIMITED if they are that many."""
+    volume = side = ONE
+    for term in range(rules.terms[tensor], rules.terms[tensor + 1]):
+        side += product(rules.term_coefficient[term], tile[rules.term_dimension[term]] - 1)
+        if rules.term_last[term]:
+            volume = product(volume, min(side, UNLIMITED))
+            side = 1
+    return volume
+
+
+@compiled
+def product(a: int, b: int) -> int:
+    """a x b, or UNLIMITED if it is that large."""
+    return a * b if float(a) * float(b) < UNLIMITED else UNLIMITED
+
+
+@compiled
+def _are_orders(order: Positions, n: int) -> bool:
+    """Whether every row of a mapping names every dimension once."""
+    all_named = (1 << order.shape[2]) - 1
+    good = True
+    for row in range(order.shape[1]):
+        named = 0
+        for position in range(order.shape[2]):
+            named |= 1 << (order[n, row, position] & 63)  # out of range: beyond the dimensions, never all of them
+        good &= named == all_named
+    return good
+
+
+@compiled
+def count_words(rules: Rules, temporal: Ints, keep: Bools, need: Ints, scratch: Scratch) -> None:
+    """Write the words that the tiles of every mapping take in every memory of limited capacity, [n, M]."""
+    for n in range(len(temporal)):
+        _empty(scratch)
+        for e in range(temporal.shape[1]):
+            for d in range(temporal.shape[2]):
+                scratch.tile[d] = temporal[n, e, d]
+            _hold(rules, e, keep, n, scratch)
+        for memory in range(need.shape[1]):
+            need[n, memory] = scratch.need[memory]
