@@ -16,9 +16,10 @@ import csv
 import math
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -87,7 +88,12 @@ class Row:
 
     @classmethod
     def read(cls, data: dict[str, str]) -> Row:
-        kinds = {"str": str, "int": int, "float": float, "bool": lambda text: text == "True"}
+        kinds: dict[str, Callable[[str], Any]] = {
+            "str": str,
+            "int": int,
+            "float": float,
+            "bool": lambda text: text == "True",
+        }
         return cls(**{each.name: kinds[str(each.type)](data[each.name]) for each in fields(cls)})
 
 

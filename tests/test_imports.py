@@ -53,9 +53,9 @@ def modules(package: str) -> dict[str, Path]:
     return {name.removesuffix(".__init__"): path for path, name in names.items() if name.split(".")[0] == package}
 
 
-def import_graph(files: dict[str, Path]) -> nx.DiGraph:
+def import_graph(files: dict[str, Path]) -> "nx.DiGraph[str]":
     """Edge: one module names another in an import, also in a function or for type checking only."""
-    graph = nx.DiGraph()
+    graph: nx.DiGraph[str] = nx.DiGraph()
     for name, path in files.items():
         tree = ast.parse(path.read_text(encoding="utf-8"))
         lazy = "lazy_exports" in {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}  # a door of names

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from support.products import products
@@ -72,7 +72,7 @@ def test_energy_is_that_of_the_model_where_there_are_no_windows(problem: Problem
     space = MapSpace.of(problem, architecture.model_copy(update={"clusters": tuple(clusters)}))
     found = solved(space)
     if found is None:
-        return
+        reject()
     traffic, shares, point = found
     energy = float(priced(space).evaluate_batch(mapping(traffic, point)).energy_pj[0])
     assert shares.energy_pj(point) == pytest.approx(max(1.0, energy))

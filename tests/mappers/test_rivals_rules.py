@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.profiles import scaled
 from support.recorded.searches import RecordedRun, factorflow, sunstone
 from tilewright.errors import NotConformableError, NoValidMappingError
-from tilewright.mapspace.batch import Ints
+from tilewright.mapspace.batch import Ints, Positions
 from tilewright.mapspace.constructive.placement import Spreading, reuse_orders, temporal_slots, used, with_orders
 from tilewright.mapspace.legality import fits
 from tilewright.mapspace.space import MapSpace
@@ -290,12 +290,12 @@ def test_marvel_fixes_the_tile_that_moves_least() -> None:
 
     sizes = np.array(CONV.problem.sizes)
 
-    def words(rows: Ints, by: Ints) -> float:
-        return float(words_moved(CONV.problem, sizes // rows[:, outer], rows[:, outer], by.astype(np.int8)).min())
+    def words(rows: Ints, by: Positions) -> float:
+        return float(words_moved(CONV.problem, sizes // rows[:, outer], rows[:, outer], by).min())
 
     rows = moves.into(temporal_slots(CONV)[1], moves.start)
     rows = rows[moves.fill(rows, temporal_slots(CONV)[1]) >= 0.5]
-    assert words(start, order) == min(words(rows, each) for each in reuse_orders(CONV.problem))
+    assert words(start, order) == min(words(rows, each.astype(np.int8)) for each in reuse_orders(CONV.problem))
 
 
 def test_interstellar_unrolls_channels() -> None:

@@ -138,9 +138,9 @@ def test_it_equals_exhaustive(output: str, operands: list[str], sizes: dict[str,
 class Unbounded(BatchEvaluator):
     """A model's prices without its bounds."""
 
-    def __init__(self, evaluator: Evaluator) -> None:
+    def __init__(self, sample: Sample, evaluator: Evaluator) -> None:
         self.evaluator = evaluator
-        self.problem = evaluator.problem
+        self.problem = sample.problem
 
     def evaluate_batch(self, batch: MappingBatch) -> Costs:
         return self.evaluator.evaluate_batch(batch)
@@ -160,7 +160,7 @@ class Whole:
 def test_bounds_leave_out_nothing_that_is_better(sample: Sample) -> None:
     model = installed().make(CostModelSpec, "timeloop").bind(sample.problem, sample.architecture)
     with_bounds = search(Whole(), Task(sample.space), model, Budget())
-    without = search(Whole(), Task(sample.space), Unbounded(model), Budget())
+    without = search(Whole(), Task(sample.space), Unbounded(sample, model), Budget())
     assert with_bounds.value == without.value and with_bounds.best is not None
     assert with_bounds.evaluated <= without.evaluated
     assert sample.space.factorizations < 10_000 or with_bounds.evaluated < without.evaluated / 2

@@ -17,7 +17,7 @@ Case = tuple[Problem, Architecture, list[Mapping]]
 def layers(draw: st.DrawFn, strides: tuple[int, ...] = (1, 1, 2, 3)) -> Problem:
     """Matrix products, convolutions in one or two dimensions, depthwise ones; with batch or without."""
     kind = draw(st.sampled_from(["gemm", "conv", "conv", "depthwise_conv"]))
-    axes = draw(st.sampled_from([("PR", "QS"), ("PR", "QS"), ("QS",)]))
+    axes = draw(st.sampled_from([(("P", "R"), ("Q", "S")), (("P", "R"), ("Q", "S")), (("Q", "S"),)]))
     size = st.sampled_from([1, 2, 3, 4, 5, 6, 8, 12])
     if kind == "gemm":
         sizes = {name: draw(size) for name in "MNK"}

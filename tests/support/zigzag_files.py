@@ -41,9 +41,9 @@ def files(draw: st.DrawFn) -> Files:
 def layers(draw: st.DrawFn) -> dict[str, Any]:
     """Matrix products and convolutions."""
     if draw(st.booleans()):
-        equation, names, relations = "O[m][n]+=I[m][k]*W[k][n]", "MNK", []
+        equation, names, relations = "O[m][n]+=I[m][k]*W[k][n]", ["M", "N", "K"], []
     else:
-        equation, names = "O[b][k][y]+=W[k][c][f]*I[b][c][iy]", ("B", "K", "C", "Y", "F")
+        equation, names = "O[b][k][y]+=W[k][c][f]*I[b][c][iy]", ["B", "K", "C", "Y", "F"]
         relations = [f"iy={draw(st.integers(1, 3))}*y+{draw(st.integers(1, 2))}*f"]
     bits = draw(st.sampled_from([8, 16]))
     return {
@@ -52,7 +52,7 @@ def layers(draw: st.DrawFn) -> dict[str, Any]:
         "operator_type": "Conv",
         "equation": equation,
         "dimension_relations": relations,
-        "loop_dims": list(names),
+        "loop_dims": names,
         "loop_sizes": [draw(st.sampled_from(_SIZES)) for _ in names],
         "operand_precision": {"I": bits, "W": bits, "O": bits, "O_final": bits},
         "operand_source": {"I": 0, "W": 0},

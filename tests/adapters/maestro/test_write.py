@@ -15,6 +15,7 @@ from tilewright.notations.directives import NEEDED, WINDOWS, DirectiveHardware, 
 from tilewright.plugin.adapter import InputSet
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import NO_CONSTRAINTS
+from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright_adapters.maestro import MaestroAdapter
@@ -78,8 +79,8 @@ def programs(draw: st.DrawFn) -> DirectiveProgram:
         return DirectiveLayer(
             name=draw(names),
             type=kind,
-            dimensions=sizes,
-            strides=draw(st.dictionaries(st.sampled_from("YYYXXXR"), number, max_size=2)),
+            dimensions=FrozenDict(sizes),
+            strides=FrozenDict(draw(st.dictionaries(st.sampled_from("YYYXXXR"), number, max_size=2))),
             levels=tuple(tuple(level) for level in levels),
             cluster_sizes=tuple(draw(number) for _ in levels[1:]),
         )  # fmt: skip

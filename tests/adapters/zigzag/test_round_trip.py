@@ -163,7 +163,9 @@ def test_damaged_files_are_refused_and_nothing_else(folder: Path, data: st.DataO
             if not isinstance(place[key], dict | list) or not place[key] or data.draw(st.integers(0, 5)) == 0:
                 break
             place = place[key]
-        odd = st.sampled_from([None, 0, -1, 1.5, "", "K, 2", "D1", "x", [], {}, [["K", 2]], True, 10**30, ["O, tl"]])
+        odd: st.SearchStrategy[Any] = st.sampled_from(
+            [None, 0, -1, 1.5, "", "K, 2", "D1", "x", [], {}, [["K", 2]], True, 10**30, ["O, tl"]]
+        )
         if data.draw(st.booleans()):
             place[key] = data.draw(odd)
         else:

@@ -11,7 +11,7 @@ import pytest
 from support import EXAMPLE_FILES
 from support.command import Command
 from tilewright.plugin.costmodel import ScalarEvaluator
-from tilewright.plugin.mapper import Run, Task
+from tilewright.plugin.mapper import Proposals, Run, Task
 from tilewright.plugin.registry import Registry, installed
 from tilewright.plugin.specs import CostModelSpec, MapperSpec
 from tilewright.schema.mapping import Mapping
@@ -50,15 +50,17 @@ def layers(tmp_path: Path) -> Path:
 class Interrupting:
     """Proposes one good batch, then somebody presses Ctrl-C."""
 
-    def search(self, task: Task, run: Run) -> Iterator[Any]:
+    def search(self, task: Task, run: Run) -> Proposals:
         yield task.space.sample(run.rng, 50)
         raise KeyboardInterrupt
 
 
 class Crashing:
-    def search(self, task: Task, run: Run) -> Iterator[Any]:
+    def search(self, task: Task, run: Run) -> Proposals:
+        yield from self.crash()
+
+    def crash(self) -> Proposals:
         raise RuntimeError("boom")
-        yield
 
 
 class Unwilling(ScalarEvaluator):

@@ -97,9 +97,8 @@ def keep_choices(space: MapSpace) -> list[list[tuple[int, str] | None]]:
                     wanted = sum(memory.may_hold(each) for each in space.problem.tensors)
                     cramped = memory.usable_words is not None and memory.usable_words < wanted
                     word = (said or ["free" if cramped else "keep"])[0] if index else "keep"
-                    choices.append(
-                        {"keep": [(index, tensor.name)], "bypass": [None], "free": [(index, tensor.name), None]}[word]
-                    )
+                    kept = (index, tensor.name)
+                    choices.append([None] if word == "bypass" else [kept] if word == "keep" else [kept, None])
     return choices
 
 
@@ -109,7 +108,8 @@ def brute_force(space: MapSpace) -> tuple[set[Key], set[Key]]:
     places = [(index, False) for index, entry in enumerate(space.skeleton.entries) if entry.steps and index]
     places += [(index, True) for index, entry in enumerate(space.skeleton.entries) if entry.splits]
     places.sort()
-    every, shapes = set(), set()
+    every: set[Key] = set()
+    shapes: set[Key] = set()
     for factors in itertools.product(*(list(splits_of(size, len(places))) for size in space.problem.sizes)):
         trips = {place: {name: f[i] for name, f in zip(names, factors, strict=True)} for i, place in enumerate(places)}
         if not all(allowed(space, *place, trips[place]) for place in places):

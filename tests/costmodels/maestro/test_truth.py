@@ -112,10 +112,10 @@ def test_words_that_any_execution_needs_are_those_that_operations_touch(problem:
 @given(case=cases(most=2))
 def test_traffic_below_what_is_needed_is_warned_of(case: Case) -> None:
     problem, architecture, found = case
-    for mapping in found:
-        report: Any = MaestroModel(faithful=True).bind(problem, architecture).explain(mapping)
-        if not report.valid:
-            continue
+    reports: list[Any] = [MaestroModel(faithful=True).bind(problem, architecture).explain(each) for each in found]
+    valid = [(mapping, report) for mapping, report in zip(found, reports, strict=True) if report.valid]
+    assume(valid)
+    for mapping, report in valid:
         layer, _ = directives_of(problem, mapping, roles_of(problem), plan_of(architecture))
         for name, counts in report.columns["tensors"].items():
             moved = counts["l2_write" if name == OUTPUT else "l2_read"]

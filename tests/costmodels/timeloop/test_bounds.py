@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tilewright.mapspace.batch import MappingBatch
+from tilewright.mapspace.batch import Ints, MappingBatch
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import Bounder, Costs
 from tilewright.schema.architecture import Architecture
@@ -17,11 +17,11 @@ MOST = 4000
 """Mappings of the largest space that is enumerated."""
 
 
-def prefixes(batch: MappingBatch, entries: int) -> np.ndarray:
+def prefixes(batch: MappingBatch, entries: int) -> Ints:
     """A number per mapping, equal for those that agree in their outermost entries."""
-    parts = [batch.temporal, batch.spatial, batch.order, batch.keep]
+    parts: list[np.ndarray] = [batch.temporal, batch.spatial, batch.order, batch.keep]
     parts += [part for part in (batch.spatial_order, batch.unicast) if part is not None]
-    rows = np.concatenate([part[:, :entries].reshape(len(batch), -1).astype(np.int64) for part in parts], axis=1)
+    rows: Ints = np.concatenate([part[:, :entries].reshape(len(batch), -1).astype(np.int64) for part in parts], axis=1)
     return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
 
 

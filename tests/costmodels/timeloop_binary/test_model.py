@@ -107,7 +107,7 @@ def test_absence_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         installed().make(CostModelSpec, "timeloop_binary")
     assert caught.value.message == "cost model 'timeloop_binary' needs timeloop-model, which is not installed"
     assert caught.value.hint is not None and "path=" in caught.value.hint
-    assert installed().make(CostModelSpec, "timeloop_binary", {"path": fake_timeloop.program("cheap")})
+    installed().make(CostModelSpec, "timeloop_binary", {"path": fake_timeloop.program("cheap")})
 
 
 def test_it_is_found_on_the_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -140,10 +140,9 @@ def test_damaged_statistics_are_never_a_crash(data: st.DataObject) -> None:
 
 
 def sample() -> str:
-    case = CASES[0]
     files = {"map.yaml": "mapping:\n  - {target: DRAM, type: bypass, keep: [A, B], bypass: []}\n"}
     wrote = run(fake_timeloop.program("cheap"), files, "timeloop-model.stats.txt", 60).wrote
-    assert wrote is not None and case
+    assert wrote is not None
     return wrote
 
 

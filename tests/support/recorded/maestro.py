@@ -11,13 +11,13 @@ from typing import Any
 from support import DATA
 from tilewright.notations.directives import DirectiveHardware, DirectiveLayer, Map
 
-DATA = DATA / "maestro"
+FOLDER = DATA / "maestro"
 
 
 @functools.cache
 def load(name: str) -> list[dict[str, Any]]:
     """`cases` or `rejects`."""
-    with gzip.open(DATA / f"{name}.json.gz", "rt", encoding="utf-8") as stream:
+    with gzip.open(FOLDER / f"{name}.json.gz", "rt", encoding="utf-8") as stream:
         result: list[dict[str, Any]] = json.load(stream)
     return result
 

@@ -80,7 +80,7 @@ def factorflow() -> list[RecordedRun]:
 
 def _renamed(levels: Sequence[dict[str, Any]], ours: dict[str, str]) -> list[dict[str, Any]]:
     """With our names; the two outermost memories of TPUv1, which stand side by side, as one."""
-    found = [
+    found: list[dict[str, Any]] = [
         {
             "factors": {ours.get(name, name): factor for name, factor in level["factors"].items()},
             **({"order": [ours.get(name, name) for name in level["order"]]} if "order" in level else {}),

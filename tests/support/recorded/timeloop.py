@@ -19,8 +19,8 @@ from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 
-DATA = DATA / "timeloop"
-INPUTS = DATA / "inputs"
+FOLDER = DATA / "timeloop"
+INPUTS = FOLDER / "inputs"
 """Timeloop's own input files of some of the cases, named `<id>.yaml`."""
 
 
@@ -116,7 +116,7 @@ class Rejected:
 
 @functools.cache
 def _document() -> dict[str, Any]:
-    with gzip.open(DATA / "cases.json.gz", "rt", encoding="utf-8") as file:
+    with gzip.open(FOLDER / "cases.json.gz", "rt", encoding="utf-8") as file:
         document: dict[str, Any] = json.load(file)
     document["architectures"] = {k: Architecture.model_validate(v) for k, v in document["architectures"].items()}
     document["problems"] = {k: Problem.model_validate(v) for k, v in document["problems"].items()}

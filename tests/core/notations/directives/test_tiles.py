@@ -16,6 +16,7 @@ from tilewright.notations.directives.plan import plan_of
 from tilewright.notations.directives.roles import roles_of
 from tilewright.notations.directives.tiles import tiled, tiled_layer
 from tilewright.notations.directives.translation import directives_of
+from tilewright.schema.frozen import FrozenDict
 from tilewright_costmodels.maestro.figures import figures_of
 from tilewright_costmodels.maestro.model import MaestroModel
 
@@ -89,7 +90,7 @@ def test_what_is_no_tile_is_named(
     kind: Any, sizes: dict[str, int], maps: list[tuple[bool, int, int, str]], code: str, word: str
 ) -> None:
     level = tuple(Map(spatial=s, size=size, offset=offset, dimension=name) for s, size, offset, name in maps)
-    layer = DirectiveLayer(name="L", type=kind, dimensions=sizes, levels=(level,))
+    layer = DirectiveLayer(name="L", type=kind, dimensions=FrozenDict(sizes), levels=(level,))
     with pytest.raises(NotConformableError) as caught:
         tiled(DirectiveProgram(name="net", layers=(layer,), hardware=DirectiveHardware(num_pes=4)))
     assert [reason.code for reason in caught.value.reasons] == [code] and word in str(caught.value)
@@ -97,7 +98,7 @@ def test_what_is_no_tile_is_named(
 
 def test_rows_that_no_window_reaches_are_left_out_with_a_word() -> None:
     layer = DirectiveLayer(
-        name="L", type="CONV", dimensions=CONV | {"Y": 7, "X": 8}, strides={"Y": 2, "X": 2},
+        name="L", type="CONV", dimensions=FrozenDict(CONV | {"Y": 7, "X": 8}), strides=FrozenDict({"Y": 2, "X": 2}),
         levels=((Map(spatial=True, size=1, offset=1, dimension="K"),),),
     )  # fmt: skip
     tiles = tiled_layer(layer, DirectiveHardware(num_pes=4))
@@ -107,7 +108,10 @@ def test_rows_that_no_window_reaches_are_left_out_with_a_word() -> None:
 
 def test_several_layers_are_several_mappings() -> None:
     layer = DirectiveLayer(
-        name="L", type="GEMM", dimensions=GEMM, levels=((Map(spatial=True, size=1, offset=1, dimension="M"),),)
+        name="L",
+        type="GEMM",
+        dimensions=FrozenDict(GEMM),
+        levels=((Map(spatial=True, size=1, offset=1, dimension="M"),),),
     )
     with pytest.raises(NotConformableError, match="has 2 layers"):
         tiled(DirectiveProgram(name="net", layers=(layer, layer), hardware=DirectiveHardware()))
