@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilewright.cli.mapping import DEFAULT_EVALUATIONS, ObjectiveName
+from tilewright.cli.mapping import ObjectiveName
 
 if TYPE_CHECKING:
     from tilewright.plugin.mapper import Budget
@@ -36,7 +36,9 @@ def compare_command(
     evaluations: Annotated[
         int | None,
         typer.Option(
-            "--evaluations", min=1, help=f"mappings per search (default {DEFAULT_EVALUATIONS:,}, none with --seconds)"
+            "--evaluations",
+            min=1,
+            help="mappings per search (default 100,000; none with --seconds, or if the mapper ends by itself)",
         ),
     ] = None,
     patience: Annotated[
@@ -63,8 +65,6 @@ def compare_command(
     from tilewright.run.evaluation import build_model
     from tilewright.run.sweep import sweep
 
-    if seconds is None and evaluations is None:
-        evaluations = DEFAULT_EVALUATIONS
     budget = Budget(evaluations, seconds, patience)
     judges = [build_model(name) for name in _names(models, "--models")]
     network = load_workload(workload, installed())

@@ -12,9 +12,6 @@ if TYPE_CHECKING:
     from tilewright.plugin.mapper import Budget
     from tilewright.run.configuration import RunConfiguration
 
-DEFAULT_EVALUATIONS = 100_000
-"""Per distinct problem, when the user sets no limit at all."""
-
 
 class ObjectiveName(StrEnum):
     """What to make small."""
@@ -43,7 +40,7 @@ def map_command(
         typer.Option(
             "--evaluations",
             min=1,
-            help=f"mappings per distinct layer (default {DEFAULT_EVALUATIONS:,}, none with --seconds)",
+            help="mappings per distinct layer (default 100,000; none with --seconds, or if the mapper ends by itself)",
         ),
     ] = None,
     patience: Annotated[
@@ -75,8 +72,6 @@ def map_command(
     from tilewright.run.cache import ResultCache, default_folder
     from tilewright.run.network import map_workload
 
-    if seconds is None and evaluations is None and mapper != "exhaustive":
-        evaluations = DEFAULT_EVALUATIONS
     budget = Budget(evaluations, seconds, patience)
     method = method_of(arch, constraints, mapper, mapper_option, model, model_option, objective, budget, seed)
     frontend_options: dict[str, object] = {} if batch is None else {"batch": batch}
@@ -115,7 +110,7 @@ def method_of(
     from tilewright.cli.common import key_values
     from tilewright.plugin.registry import installed
     from tilewright.plugin.specs import MapperSpec
-    from tilewright.run.configuration import RunConfiguration
+    from tilewright.run.configuration import RunConfiguration, with_default
     from tilewright.run.evaluation import build_model, record_of
 
     registry = installed()
@@ -125,13 +120,16 @@ def method_of(
     built = build_model(model, for_model)
     if built.error is not None:
         raise built.error
+    registration = registry.find(MapperSpec, mapper)
+    spec = registration.spec
+    assert isinstance(spec, MapperSpec)
     return RunConfiguration(
         architecture=architecture,
         constraints=load_constraints(constraints, architecture),
         mapper=registry.make(MapperSpec, mapper, for_mapper),
-        mapper_record=record_of(registry.find(MapperSpec, mapper), for_mapper),
+        mapper_record=record_of(registration, for_mapper),
         model=built,
         objective=objective.value,
-        budget=budget,
+        budget=with_default(budget, spec),
         seed=seed,
     )

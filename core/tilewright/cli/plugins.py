@@ -94,6 +94,7 @@ def _details(registration: Registration) -> dict[str, Any]:
         "hint": spec.hint,
         "capabilities": spec.capabilities.model_dump(mode="json"),
         "options": spec.options.model_json_schema().get("properties", {}),
+        "approximations": {each.code: each.meaning for each in getattr(spec, "approximations", ())},
     }
 
 
@@ -120,6 +121,8 @@ def _print_details(details: dict[str, Any]) -> None:
         typer.echo(f"  option {option} (default {default}): {schema.get('description', '')}")
     limits = {key: value for key, value in details["capabilities"].items() if value not in (None, True)}
     typer.echo(f"  limits: {', '.join(f'{key}={value}' for key, value in limits.items()) or 'none declared'}")
+    for code, meaning in details["approximations"].items():
+        typer.echo(f"  counts approximately: {meaning} ({code})")
     if details["missing"]:
         typer.echo(f"  missing: {', '.join(details['missing'])}; {details['hint'] or ''}")
 

@@ -10,11 +10,9 @@ import typer
 
 if TYPE_CHECKING:
     from tilewright.plugin.adapter import InputSet
+    from tilewright.plugin.specs import Approximation
     from tilewright.run.differences import Difference
     from tilewright.schema.report import Report
-
-JUDGE = "oracle"
-"""The cost model that executes."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,11 @@ def verify_command(
     problem: Annotated[str | None, typer.Option("--problem", help="problem file, formula or NAME/LAYER")] = None,
     arch: Annotated[str | None, typer.Option("--arch", help="architecture name or file")] = None,
     option: Annotated[
-        list[str] | None, typer.Option("--option", help="KEY=VALUE for the oracle, e.g. max_operations=1000000")
+        list[str] | None,
+        typer.Option("--option", help="KEY=VALUE for the cost model that executes, e.g. max_operations=1000000"),
+    ] = None,
+    by: Annotated[
+        str | None, typer.Option("--by", help="the cost model that executes, where several are installed")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="print one JSON document")] = False,
 ) -> None:
@@ -39,10 +41,12 @@ def verify_command(
     cost models differ from what really happens? Exit code 0 when it is right, 1 when not."""
     from tilewright.cli.common import key_values, print_json
     from tilewright.cli.evaluate import read_inputs
+    from tilewright.run.evaluation import executing_model
 
     inputs = read_inputs(mapping, problem, arch, None)
-    executed = _execute(inputs, key_values(option or [], "--option"))
-    others = _others(inputs, executed) if executed.valid else []
+    judge = executing_model(by)
+    executed = _execute(inputs, judge, key_values(option or [], "--option"))
+    others = _others(inputs, judge, executed) if executed.valid else []
     if json:
         print_json(_data(inputs, executed, others))
     else:
@@ -52,34 +56,32 @@ def verify_command(
     raise typer.Exit(0 if executed.valid else 1)
 
 
-def _execute(inputs: InputSet, options: dict[str, Any]) -> Report:
+def _execute(inputs: InputSet, judge: str, options: dict[str, Any]) -> Report:
     """Raises NotConformableError if the problem is too large to execute."""
     from tilewright.run.evaluation import bind, build_model
 
     assert inputs.problem is not None and inputs.architecture is not None and inputs.mapping is not None
-    return bind(build_model(JUDGE, options), inputs.problem, inputs.architecture).explain(inputs.mapping)
+    return bind(build_model(judge, options), inputs.problem, inputs.architecture).explain(inputs.mapping)
 
 
-def _others(inputs: InputSet, executed: Report) -> list[Judged]:
+def _others(inputs: InputSet, judge: str, executed: Report) -> list[Judged]:
     """What all other installed cost models say; refusals and failures are reports too."""
     from tilewright.plugin.registry import installed
     from tilewright.plugin.specs import CostModelSpec
     from tilewright.run.evaluation import build_model, evaluate
 
     assert inputs.problem is not None and inputs.architecture is not None and inputs.mapping is not None
-    registry = installed()
-    judge = registry.find(CostModelSpec, JUDGE).long_name
     found = []
-    for registration in registry.of_kind(CostModelSpec):
+    for registration in installed().of_kind(CostModelSpec):
         spec = registration.spec
-        if registration.long_name == judge or not isinstance(spec, CostModelSpec) or spec.missing():
+        if registration.name == judge or not isinstance(spec, CostModelSpec) or spec.missing():
             continue
-        report = evaluate(build_model(registration.long_name), inputs.problem, inputs.architecture, inputs.mapping)
+        report = evaluate(build_model(registration.name), inputs.problem, inputs.architecture, inputs.mapping)
         found.append(_judge(inputs, executed, report, spec.approximations))
     return found
 
 
-def _judge(inputs: InputSet, executed: Report, report: Report, approximations: tuple[str, ...]) -> Judged:
+def _judge(inputs: InputSet, executed: Report, report: Report, approximations: tuple[Approximation, ...]) -> Judged:
     from tilewright.run.differences import compared, differences
 
     assert inputs.problem is not None and inputs.architecture is not None and inputs.mapping is not None
@@ -137,7 +139,9 @@ def _print_judgement(inputs: InputSet, executed: Report) -> None:
         out.print(f"  complete  {'yes: every iteration exactly once' if ran.complete else 'no'}")
         total = f"{ran.result_words:,} words of the result"
         right = (
-            f"yes: {total} equal numpy.einsum" if not ran.wrong_words else f"no: {ran.wrong_words:,} of {total} differ"
+            f"yes: {total} are what they should be"
+            if not ran.wrong_words
+            else f"no: {ran.wrong_words:,} of {total} differ"
         )
         out.print(f"  right     {right}")
     for reason in executed.reasons[len(broken) :]:

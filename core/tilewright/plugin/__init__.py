@@ -28,9 +28,11 @@ if TYPE_CHECKING:
     from tilewright.plugin.mapper import Budget, Mapper, Proposals, Run, Task
     from tilewright.plugin.registry import Registry, discover, installed
     from tilewright.plugin.result import Progress, Result
+    from tilewright.plugin.route import Route
     from tilewright.plugin.specs import (
         INTERFACE,
         AdapterSpec,
+        Approximation,
         CostModelSpec,
         FrontendSpec,
         MapperSpec,
@@ -46,6 +48,7 @@ __all__ = [
     "INTERFACE",
     "Adapter",
     "AdapterSpec",
+    "Approximation",
     "BatchEvaluator",
     "Bounder",
     "Budget",
@@ -71,6 +74,7 @@ __all__ = [
     "Reason",
     "Registry",
     "Result",
+    "Route",
     "Run",
     "ScalarEvaluator",
     "Task",

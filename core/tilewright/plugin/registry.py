@@ -20,7 +20,16 @@ from pydantic import BaseModel, ValidationError
 
 from tilewright.errors import AmbiguousPluginError, InputError, PluginError, TilewrightError, UnknownPluginError
 from tilewright.plugin import hooks as hookspecs
-from tilewright.plugin.specs import INTERFACE, KINDS, AdapterSpec, CostModelSpec, FrontendSpec, MapperSpec, PluginSpec
+from tilewright.plugin.specs import (
+    INTERFACE,
+    KINDS,
+    AdapterSpec,
+    Approximation,
+    CostModelSpec,
+    FrontendSpec,
+    MapperSpec,
+    PluginSpec,
+)
 from tilewright.schema.document import suggestion
 
 if TYPE_CHECKING:
@@ -50,6 +59,11 @@ class Registration:
     @property
     def long_name(self) -> str:
         return f"{self.distribution}/{self.spec.name}"
+
+    @property
+    def name(self) -> str:
+        """What finds it: a built-in's bare name, the long name of another."""
+        return self.spec.name if self.distribution == BUILTIN else self.long_name
 
 
 @dataclass(frozen=True)
@@ -233,6 +247,9 @@ def _check_spec(spec: Any) -> None:  # from a stranger: anything
         raise ValueError(f"the factory of '{spec.name}' is {spec.factory!r}, which cannot be called")
     if not (isinstance(options, type) and issubclass(options, BaseModel)):
         raise ValueError(f"the options of '{name}' are {options!r}, expected a pydantic model class")
+    odd = [each for each in getattr(spec, "approximations", ()) if not isinstance(each, Approximation)]
+    if odd:
+        raise ValueError(f"the approximations of '{name}' have {odd[0]!r}, expected an Approximation")
 
 
 def _origin(entry_point: EntryPoint) -> tuple[str, str | None]:

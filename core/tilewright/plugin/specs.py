@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tilewright.plugin.costmodel import CostModel  # noqa: F401 -- named in quotes below
     from tilewright.plugin.frontend import Frontend  # noqa: F401 -- named in quotes below
     from tilewright.plugin.mapper import Mapper  # noqa: F401 -- named in quotes below
+    from tilewright.plugin.route import Route
 
 INTERFACE = 1
 """The version of the plugin interface this host speaks."""
@@ -96,21 +97,44 @@ class PluginSpec(Generic[T_co]):
 
 @dataclass(frozen=True)
 class MapperSpec(PluginSpec["Mapper"]):
-    """A search for mappings."""
+    """A search for mappings. `exhausts`: it ends by itself when it has seen its whole space, so it gets no limit on
+    evaluations that the user did not set."""
 
     kind: ClassVar[str] = "mapper"
     methods: ClassVar[tuple[str, ...]] = ("search",)
 
+    exhausts: bool = False
+
+
+@dataclass(frozen=True)
+class Approximation:
+    """Something that a cost model is known not to count exactly.
+
+    Attributes:
+        code: stable, for tests and JSON.
+        meaning: what a mapping has then, in a few words.
+        detect: a count's route -> a sentence on what it has of this, and how the model counts it; None: nothing.
+    """
+
+    code: str
+    meaning: str
+    detect: Callable[[Route], str | None]
+
 
 @dataclass(frozen=True)
 class CostModelSpec(PluginSpec["CostModel"]):
-    """A price for mappings. `approximations`: traits of mappings that it is known not to count exactly, codes of
-    `tilewright.run.differences.TRAITS`; `verify` names them where they are found."""
+    """What mappings cost.
+
+    Attributes:
+        executes: it executes mappings, so it can tell `verify` what really happens: its reports have `execution`.
+        approximations: what it is known not to count exactly; `verify` tells them where they are found.
+    """
 
     kind: ClassVar[str] = "cost model"
     methods: ClassVar[tuple[str, ...]] = ("bind",)
 
-    approximations: tuple[str, ...] = ()
+    executes: bool = False
+    approximations: tuple[Approximation, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilewright.plugin.mapper import Budget, Mapper
+from tilewright.plugin.specs import MapperSpec
 from tilewright.run.evaluation import BuiltModel
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
 from tilewright.schema.mapped import PluginRecord
 from tilewright.schema.report import Objective
+
+DEFAULT_EVALUATIONS = 100_000
+"""Mappings per search where the user limits neither their number nor the time."""
+
+
+def with_default(budget: Budget, mapper: MapperSpec) -> Budget:
+    """The budget, with the default limit where the user set none and the mapper does not end by itself."""
+    if budget.seconds is not None or budget.evaluations is not None or mapper.exhausts:
+        return budget
+    return replace(budget, evaluations=DEFAULT_EVALUATIONS)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,15 @@ from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.errors import InvalidMappingError, NotConformableError, PluginError, Reason, TilewrightError
+from tilewright.errors import (
+    InputError,
+    InvalidMappingError,
+    NotConformableError,
+    PluginError,
+    Reason,
+    TilewrightError,
+    UnknownPluginError,
+)
 from tilewright.notations.directives import DirectiveHardware, DirectiveLayer, DirectiveProgram
 from tilewright.notations.directives.tiles import tiled_layer
 from tilewright.plugin.costmodel import CostModel, DirectiveModel, Evaluator
@@ -52,6 +60,30 @@ def build_model(name: str, options: MappingOf[str, Any] | None = None) -> BuiltM
         return BuiltModel(name, record, installed().make(CostModelSpec, name, options or {}), capabilities)
     except PluginError as error:
         return BuiltModel(name, record, None, capabilities, error)
+
+
+def executing_model(name: str | None = None) -> str:
+    """The name of the installed cost model that executes mappings; a built-in one before others.
+
+    Args:
+        name: the one that is meant.
+
+    Raises:
+        UnknownPluginError, AmbiguousPluginError: no single cost model has this name, or none executes.
+        InputError: the one that is meant does not execute.
+    """
+    specs = {each.name: each.spec for each in installed().of_kind(CostModelSpec)}
+    able = [each for each, spec in specs.items() if isinstance(spec, CostModelSpec) and spec.executes]
+    if name is None and able:
+        return able[0]
+    if name is None:
+        raise UnknownPluginError("no installed cost model executes mappings", hint="tilewright plugins lists them")
+    found = installed().find(CostModelSpec, name).name
+    if found not in able:
+        raise InputError(
+            f"cost model '{name}' does not execute mappings", hint=f"these do: {', '.join(able) or 'none'}"
+        )
+    return found
 
 
 def record_of(registration: Registration, options: MappingOf[str, Any]) -> PluginRecord:

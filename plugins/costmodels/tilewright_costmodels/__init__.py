@@ -9,6 +9,7 @@ from pydantic import Field
 from tilewright.plugin.hooks import hookimpl
 from tilewright.plugin.specs import CostModelSpec, Options, lazy
 from tilewright.schema.capabilities import Capabilities
+from tilewright_costmodels.approximations import OF_MAESTRO, OF_TIMELOOP, OF_ZIGZAG, REMAINDER
 
 if TYPE_CHECKING:
     from tilewright.plugin.costmodel import CostModel
@@ -86,15 +87,7 @@ def tilewright_plugins() -> list[CostModelSpec]:
             factory=_timeloop,
             options=TimeloopOptions,
             capabilities=Capabilities(imperfect_factors=False),
-            approximations=(
-                "link_transfers",
-                "holes",
-                "halo",
-                "sliding",
-                "two_iterations",
-                "bypass",
-                "first_reads",
-            ),
+            approximations=OF_TIMELOOP,
         ),
         CostModelSpec(
             name="maestro",
@@ -106,13 +99,14 @@ def tilewright_plugins() -> list[CostModelSpec]:
                 max_operands=2,
                 uneven_mappings=False,
             ),
-            approximations=("remainder", "halo", "sliding", "first_reads"),
+            approximations=OF_MAESTRO,
         ),
         CostModelSpec(
             name="oracle",
             summary="Executes mappings of small problems and counts what really happens.",
             factory=lazy("tilewright_costmodels.oracle.model", "OracleModel"),
             options=OracleOptions,
+            executes=True,
             capabilities=Capabilities(max_dimensions=31, max_operands=30),  # NumPy's limits on axes and operands
         ),
         CostModelSpec(
@@ -122,16 +116,7 @@ def tilewright_plugins() -> list[CostModelSpec]:
             options=TimeloopBinaryOptions,
             programs={"path": "timeloop-model"},
             hint="install Timeloop (github.com/NVlabs/timeloop), or give its path: --model-option path=PATH",
-            approximations=(
-                "link_transfers",
-                "holes",
-                "halo",
-                "sliding",
-                "two_iterations",
-                "bypass",
-                "first_reads",
-                "remainder",
-            ),
+            approximations=(REMAINDER, *OF_TIMELOOP),
         ),
         CostModelSpec(
             name="zigzag",
@@ -141,6 +126,6 @@ def tilewright_plugins() -> list[CostModelSpec]:
             capabilities=Capabilities(imperfect_factors=False, max_operands=2),
             needs=("zigzag", "six"),
             hint="pip install 'tilewright[zigzag]'",
-            approximations=("holes", "halo", "sliding", "first_reads"),
+            approximations=OF_ZIGZAG,
         ),
     ]

@@ -292,6 +292,7 @@ def tilewright_plugins() -> list[MapperSpec]:
             summary="Every different mapping; proves its best the best of the space.",
             factory=_exhaustive,
             options=ExhaustiveOptions,
+            exhausts=True,
         ),
         MapperSpec(
             name="timeloop_random",

@@ -71,7 +71,7 @@ def test_short_tiles_are_right_and_timeloop_does_not_price_them(tilewright: Comm
     files["problem"].write_text(PROBLEM.replace("P: 4", "P: 3"))
     files["mapping"].write_text(MAPPING.replace("P: 4", "P: 3"))
     ran = tilewright(*words(files))
-    assert ran.code == 0 and "right     yes: 3 words of the result equal numpy.einsum" in ran.out
+    assert ran.code == 0 and "right     yes: 3 words of the result are what they should be" in ran.out
     assert "timeloop does not price it:" in ran.out and "[imperfect]" in ran.out
 
 
@@ -166,4 +166,4 @@ def test_a_file_of_map_needs_nothing_else(tilewright: Command, tmp_path: Path) -
     tilewright("map", "nk,km->nm; n=4 k=6 m=6", "--arch", "eyeriss", "--evaluations", 300, "-o", tmp_path)
     (path,) = tmp_path.glob("0*.yaml")
     ran = tilewright("verify", "--mapping", path)
-    assert ran.code == 0 and "24 words of the result equal numpy.einsum" in ran.out
+    assert ran.code == 0 and "24 words of the result are what they should be" in ran.out

@@ -235,6 +235,12 @@ def test_a_disabled_plugin_is_not_even_imported(install: Install, monkeypatch: p
     assert discover([point]).broken == []
 
 
+def test_approximations_are_approximations() -> None:
+    spec = CostModelSpec(name="m", summary="", factory=print, approximations=("halo",))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="approximations of 'm' have 'halo', expected an Approximation"):
+        Registry().add(spec, "tilewright-m")
+
+
 # -- building ------------------------------------------------------------------------------------------------------
 
 

@@ -9,20 +9,20 @@ from hypothesis import strategies as st
 
 from tilewright.errors import NotConformableError
 from tilewright.mapspace.legality import legality
-from tilewright.run.differences import TRAITS, differences
+from tilewright.run.differences import differences
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem, Tensor
 from tilewright.schema.report import Report
 from tilewright.testing.strategies import architectures, mappings, problems
-from tilewright_costmodels import OracleOptions, tilewright_plugins
+from tilewright_costmodels import OracleOptions
+from tilewright_costmodels.approximations import HOLES, OF_TIMELOOP
 from tilewright_costmodels.oracle.model import OracleModel
 from tilewright_costmodels.timeloop.model import TimeloopModel
 
 Case = tuple[Problem, Architecture, Mapping]
 MACS = 400
-DECLARED = next(spec.approximations for spec in tilewright_plugins() if spec.name == "timeloop")
 """Random triples of problem, architecture and mapping per property."""
 CONVOLUTION = {"K": (1, 2), "C": (1, 2), "P": (2, 3, 4, 6), "Q": (1, 2, 3), "R": (1, 2, 3), "S": (1, 2)}
 
@@ -215,15 +215,10 @@ def test_timeloop_never_counts_less_where_one_loop_moves_a_coordinate(case: Case
 def test_every_difference_has_a_cause(case: Case, links: bool) -> None:
     problem, architecture, mapping = case
     found = TimeloopModel(link_transfers=links).bind(problem, architecture).explain(mapping)
-    for each in differences(problem, architecture, mapping, oracle(case), found, DECLARED):
+    for each in differences(problem, architecture, mapping, oracle(case), found, OF_TIMELOOP):
         assert each.causes, each
         if not links and is_plain(problem.tensor(each.tensor)):
             pytest.fail(f"two tiles are equal or disjoint, and yet {each}")
-
-
-def test_models_declare_known_traits() -> None:
-    for spec in tilewright_plugins():
-        assert set(spec.approximations) <= set(TRAITS)
 
 
 LINE = """
@@ -306,10 +301,10 @@ entries:
     case = (problem, architecture, Mapping.from_yaml(text))
     assert counts(oracle(case), "I")["D"][0] == 6
     assert counts(timeloop(case), "I")["D"][0] == 8
-    (found,) = differences(*case, oracle(case), timeloop(case), DECLARED)
+    (found,) = differences(*case, oracle(case), timeloop(case), OF_TIMELOOP)
     assert (found.level, found.tensor, found.action, found.executed, found.counted) == ("D", "I", "reads", 6, 8)
     assert [cause.code for cause in found.causes] == ["halo"]
-    (found,) = differences(*case, oracle(case), timeloop(case), ["holes"])
+    (found,) = differences(*case, oracle(case), timeloop(case), [HOLES])
     assert found.causes == ()  # nothing is blamed on what a model does not declare
     alone = (*case[:2], Mapping.from_yaml(text.replace("{P: 2}}", "{P: 2}, unicast: [I]}")))
     assert counts(oracle(alone), "I")["D"][0] == 8

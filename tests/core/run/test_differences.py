@@ -1,0 +1,81 @@
+"""What explains a count: the approximations that a model declares, each with a detector of its own."""
+
+from tilewright.plugin.route import Route
+from tilewright.plugin.specs import Approximation
+from tilewright.run.differences import differences
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
+from tilewright.schema.report import LevelReport, Report, TensorCounts
+
+PROBLEM = Problem.from_yaml(
+    """
+    name: line
+    dimensions: {P: 4, R: 3}
+    tensors:
+    - {name: I, role: input, projection: [P + R]}
+    - {name: O, role: output, projection: [P]}
+    """
+)
+ARCHITECTURE = Architecture.from_yaml(
+    """
+    name: pair
+    clusters:
+    - {name: D, memories: [{name: D, read_energy_pj: 8, write_energy_pj: 8}], fanout: {size: 2}}
+    - {name: B, memories: [{name: B, read_energy_pj: 1, write_energy_pj: 1}]}
+    compute: {energy_per_operation_pj: 0.5}
+    """
+)
+MAPPING = Mapping.from_yaml(
+    """
+    entries:
+    - {target: D, keep: [I, O], temporal_tile_sizes: {P: 4, R: 3}, spatial_tile_sizes: {P: 2}}
+    - {target: B, keep: [I, O]}
+    - {target: B, temporal_tile_sizes: {P: 1, R: 1}, temporal_order: [R, P]}
+    """
+)
+
+
+def report(reads: int, fills: int) -> Report:
+    counts = {"I": TensorCounts(reads=reads, fills=0, updates=0, instances=1, tile_words=6, energy_pj=1.0)}
+    inner = {"I": TensorCounts(reads=12, fills=fills, updates=0, instances=2, tile_words=4, energy_pj=1.0)}
+    levels = (
+        LevelReport(name="D", instances=1, cycles=1, energy_pj=1.0, tensors=counts),
+        LevelReport(name="B", instances=2, cycles=1, energy_pj=1.0, tensors=inner),
+    )
+    return Report(model="m", problem="line", valid=True, macs=12, cycles=1, energy_pj=1.0, levels=levels)
+
+
+def explained(*declared: Approximation, reads: int = 8, fills: int = 4) -> list[tuple[str, str, list[str]]]:
+    found = differences(PROBLEM, ARCHITECTURE, MAPPING, report(6, 4), report(reads, fills), declared)
+    return [(each.level, each.action, [cause.message for cause in each.causes]) for each in found]
+
+
+def test_only_what_a_model_declares_explains_its_counts() -> None:
+    assert explained(reads=6) == []
+    assert explained() == [("D", "reads", [])]
+
+
+def test_a_detector_sees_the_way_of_the_words() -> None:
+    """The same tile moves at both ends, and neighbours' tiles of inputs 0-3 and 2-5 overlap along P."""
+
+    def detect(route: Route) -> str | None:
+        seen = (route.tensor.name, route.outer, route.inner, route.tile, route.report.model)
+        assert seen == ("I", 0, 1, {"P": 2, "R": 3}, "m")
+        assert (route.box_words, len(route.words())) == (4, 4) and not route.is_plain and not route.bypassed
+        return f"{route.action} along {route.neighbour_overlaps}" if route.neighbour_overlaps else None
+
+    mine = Approximation("mine", "tiles like these", detect)
+    assert explained(mine, fills=9) == [
+        ("D", "reads", ["reads along ('P',)"]),
+        ("B", "fills", ["fills along ('P',)"]),
+    ]
+
+
+def test_a_detector_that_finds_nothing_or_breaks_hides_no_difference() -> None:
+    def broken(route: Route) -> str | None:
+        raise ZeroDivisionError("oh")
+
+    silent = Approximation("silent", "nothing", lambda route: None)
+    said = explained(silent, Approximation("broken", "odd tiles", broken))
+    assert said == [("D", "reads", ["odd tiles? What would tell broke: ZeroDivisionError: oh"])]
