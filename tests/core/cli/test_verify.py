@@ -167,3 +167,11 @@ def test_a_file_of_map_needs_nothing_else(tilewright: Command, tmp_path: Path) -
     (path,) = tmp_path.glob("0*.yaml")
     ran = tilewright("verify", "--mapping", path)
     assert ran.code == 0 and "24 words of the result are what they should be" in ran.out
+
+
+def test_only_a_model_that_executes_can_judge(tilewright: Command, files: dict[str, Path]) -> None:
+    named, unnamed = (tilewright(*words(files), *more, "--json") for more in (("--by", "oracle"), ()))
+    assert named.code == 0 and named.data == unnamed.data
+    ran = tilewright(*words(files), "--by", "timeloop")
+    assert ran.code == 2 and "cost model 'timeloop' does not execute mappings" in ran.err and "oracle" in ran.err
+    assert "did you mean 'oracle'" in tilewright(*words(files), "--by", "oracl").err
