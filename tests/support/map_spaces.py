@@ -31,7 +31,7 @@ def rules(draw: st.DrawFn, problem: Problem, architecture: Architecture) -> Vari
                 }
             )
         if entry.splits and draw(st.booleans()):
-            size = architecture.clusters[architecture.cluster_index[entry.target]].fanout.size
+            size = architecture.cluster(entry.target).fanout.size
             spatial.append(
                 {
                     "cluster": entry.target,

@@ -385,8 +385,7 @@ def movements(tensor: Tensor, index: int, content: float, share: float, peer: fl
 
 
 def access_energy(memory: Memory, moved: tuple[int, int, int]) -> float:
-    update = memory.write_energy_pj if memory.update_energy_pj is None else memory.update_energy_pj
-    prices = (memory.read_energy_pj, memory.write_energy_pj, update)
+    prices = (memory.read_energy_pj, memory.write_energy_pj, memory.accumulation_energy_pj)
     return sum(math.ceil(words / memory.block_words) * price for words, price in zip(moved, prices, strict=True))
 
 

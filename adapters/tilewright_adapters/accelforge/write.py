@@ -130,8 +130,8 @@ def _hardware(architecture: Architecture) -> Iterator[Reason]:
                 "network", cluster.name, "energies, bandwidth and latency of networks are not read by AccelForge"
             )
         for memory in cluster.memories:
-            if memory.update_energy_pj not in (None, memory.write_energy_pj):
-                message = f"updates cost {memory.update_energy_pj:g} pJ; in AccelForge a write's energy"
+            if memory.accumulation_energy_pj != memory.write_energy_pj:
+                message = f"updates cost {memory.accumulation_energy_pj:g} pJ; in AccelForge a write's energy"
                 yield _reason("update_energy", memory.name, message)
             if memory.instances_per_macro != 1:
                 message = f"{memory.instances_per_macro} instances in one array; in AccelForge each is alone"

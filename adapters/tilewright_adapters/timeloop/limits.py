@@ -108,7 +108,7 @@ def _in_time(rules: Variant, problem: Problem, plan: Outline) -> list[Limit]:
 def _in_space(rules: Variant, problem: Problem, architecture: Architecture, plan: Outline) -> list[Limit]:
     """One limit per level, for both axes together."""
     result = []
-    clusters = {cluster.name: index for index, cluster in enumerate(architecture.clusters)}
+    clusters = architecture.cluster_index
     for level, storage in enumerate(plan.storage):
         end = plan.storage[level + 1].cluster if level + 1 < len(plan.storage) else len(architecture.clusters)
         mine = [rule for rule in rules.spatial if storage.cluster <= clusters[rule.cluster] < end]
@@ -116,7 +116,7 @@ def _in_space(rules: Variant, problem: Problem, architecture: Architecture, plan
             continue
         by_axis: dict[str, SpatialRule] = {}
         for rule in mine:
-            axis = architecture.clusters[clusters[rule.cluster]].fanout.axis
+            axis = architecture.cluster(rule.cluster).fanout.axis
             if axis in by_axis:
                 plan.refuse("constraints", rule.cluster, f"two rules along {axis} between one memory and the next")
             if rule.min_utilization or rule.max_utilization != 1:

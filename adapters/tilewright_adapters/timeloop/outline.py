@@ -200,7 +200,7 @@ def _held(
     """The memory of each entry that holds; every memory once."""
     claimed: dict[int, Memory] = {}
     for index, entry in enumerate(mapping.entries):
-        cluster = architecture.clusters[architecture.cluster_index[entry.target]]
+        cluster = architecture.cluster(entry.target)
         memories = {_home(cluster, problem, name).name: _home(cluster, problem, name) for name in entry.keep or ()}
         if len(memories) > 1:
             result.refuse(
@@ -219,14 +219,13 @@ def _held(
     for index, entry in enumerate(mapping.entries):
         if entry.keep is None:
             continue
-        position = architecture.cluster_index[entry.target]
-        free = [memory for memory in architecture.clusters[position].memories if memory not in claimed.values()]
+        free = [memory for memory in architecture.cluster(entry.target).memories if memory not in claimed.values()]
         if index not in claimed and not free:
             result.refuse("uneven", place(mapping, index), "a storage level more than there are memories")
         elif index not in claimed:
             claimed[index] = free[0]
         if index in claimed:
-            yield position, claimed[index]
+            yield architecture.cluster_index[entry.target], claimed[index]
 
 
 def _home(cluster: Cluster, problem: Problem, tensor: str) -> Memory:
@@ -278,7 +277,7 @@ def _step(nest: Nest, steps: list[str], mapping: Mapping, index: int, result: Ou
 def _split(nest: Nest, architecture: Architecture, mapping: Mapping, index: int, result: Outline) -> None:
     entry = mapping.entries[index]
     trips = mapping.factors()[index][1]
-    axis = architecture.clusters[architecture.cluster_index[entry.target]].fanout.axis
+    axis = architecture.cluster(entry.target).fanout.axis
     mine, other = (nest.y, nest.x) if axis == "Y" else (nest.x, nest.y)
     for name in entry.spatial_order or mapping.dimension_names:
         if trips[name] == 1:
@@ -356,7 +355,7 @@ def _unicast(
         entry = mapping.entries[index]
         if max(mapping.factors()[index][1].values()) == 1:
             continue
-        fanout = architecture.clusters[architecture.cluster_index[entry.target]].fanout
+        fanout = architecture.cluster(entry.target).fanout
         for tensor in problem.tensors:
             shared = fanout.reduction if tensor.is_output else fanout.multicast
             alone[tensor.name].add(tensor.name in entry.unicast or not shared)

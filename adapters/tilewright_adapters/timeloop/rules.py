@@ -219,11 +219,12 @@ def _in_space(
     target: str, loops: _Loops, problem: Problem, architecture: Architecture, warnings: list[str]
 ) -> Iterator[SpatialRule]:
     """One rule for each axis along which the level fans out."""
-    index, dims = architecture.cluster_index, problem.dimension_names
+    dims = problem.dimension_names
     axes = [
-        (architecture.clusters[index[name]].fanout.axis, name)
+        (cluster.fanout.axis, cluster.name)
         for name in (target, f"{target}_X")
-        if name in index and architecture.clusters[index[name]].fanout.size > 1
+        for cluster in architecture.clusters
+        if cluster.name == name and cluster.fanout.size > 1
     ]
     inward = (*(loops.order or ()), *(name for name in dims if name not in (loops.order or ())))
     for axis, cluster in axes:

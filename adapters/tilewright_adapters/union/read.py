@@ -190,7 +190,7 @@ def kept_by_default(
     problem: Problem, architecture: Architecture, target: str, before: Sequence[str]
 ) -> tuple[str, ...] | None:
     """What Union's entry keeps: all that its memories may hold, where it is the first on a cluster that has some."""
-    cluster = architecture.clusters[architecture.cluster_index[target]]
+    cluster = architecture.cluster(target)
     if cluster.is_virtual or target in before:
         return None
     tensors = [tensor.name for tensor in problem.tensors if any(memory.may_hold(tensor) for memory in cluster.memories)]

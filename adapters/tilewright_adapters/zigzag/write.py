@@ -123,9 +123,11 @@ def _hardware(architecture: Architecture) -> Iterator[Reason]:
 
 
 def _unable(memory: Memory, bits: int) -> Iterator[Reason]:
-    if memory.update_energy_pj not in (None, memory.write_energy_pj):
+    if memory.accumulation_energy_pj != memory.write_energy_pj:
         yield _reason(
-            "update_energy", memory.name, f"updates cost {memory.update_energy_pj:g} pJ; in ZigZag a write's energy"
+            "update_energy",
+            memory.name,
+            f"updates cost {memory.accumulation_energy_pj:g} pJ; in ZigZag a write's energy",
         )
     if memory.instances_per_macro != 1:
         yield _reason(

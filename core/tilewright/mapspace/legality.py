@@ -177,7 +177,7 @@ def _reason(
     if code == TWICE:
         return Reason(code="keep", where=where, message=f"{tensor.name} is kept there already")
     if code == HOME:
-        cluster = architecture.clusters[architecture.cluster_index[mapping.entries[entry].target]]
+        cluster = architecture.cluster(mapping.entries[entry].target)
         able = [memory.name for memory in cluster.memories if memory.may_hold(tensor)]
         text = f"no memory there may hold {tensor.name} ({tensor.role})"
         if able:

@@ -102,7 +102,7 @@ class Limits:
 
     def _spatial_slot(self, index: int) -> Slot:
         target = self.skeleton.entries[index].target
-        size = self.architecture.clusters[self.architecture.cluster_index[target]].fanout.size
+        size = self.architecture.cluster(target).fanout.size
         rules = [rule for rule in self.rules.spatial if rule.cluster == target]
         lowest, highest = self._bounds([(rule.only, rule.factors) for rule in rules])
         # a utilization is a decimal that was rounded: 0.7 of 10 is 7
@@ -138,7 +138,7 @@ class Limits:
         for index, entry in enumerate(self.skeleton.entries):
             if not entry.holds:
                 continue
-            cluster = self.architecture.clusters[self.architecture.cluster_index[entry.target]]
+            cluster = self.architecture.cluster(entry.target)
             for number, tensor in enumerate(self.problem.tensors):
                 try:
                     memory = cluster.memory_for(tensor)

@@ -66,7 +66,7 @@ def scratch_of(rules: Rules) -> Scratch:
 def rules_of(problem: Problem, architecture: Architecture, skeleton: Skeleton) -> Rules:
     """The rules for mappings over a skeleton whose targets exist."""
     targets = [entry.target for entry in skeleton.entries]
-    clusters = [architecture.clusters[architecture.cluster_index[target]] for target in targets]
+    clusters = [architecture.cluster(target) for target in targets]
     numbers = {memory.name: number for number, memory in enumerate(architecture.memories)}
 
     def home(cluster: Cluster, tensor: Tensor) -> int:

@@ -69,7 +69,7 @@ def held(problem: Problem, architecture: Architecture, mapping: Mapping) -> dict
         entries = [index for index, entry in enumerate(mapping.entries) if tensor.name in (entry.keep or ())]
         found = []
         for level, index in enumerate(reversed(entries)):
-            cluster = architecture.clusters[architecture.cluster_index[mapping.entries[index].target]]
+            cluster = architecture.cluster(mapping.entries[index].target)
             memory = cluster.memory_for(tensor)
             assert memory is not None, "a legal mapping keeps what a memory may hold"
             found.append(Held(index, memory, level))
@@ -87,7 +87,7 @@ def unsaid(problem: Problem, architecture: Architecture, mapping: Mapping) -> It
             yield Reason(code="unicast", where=f"entry {index} on {entry.target}", message=f"of {names}: not in ZigZag")
     for loop in mapping.loops():
         entry = mapping.entries[loop.entry]
-        fanout = architecture.clusters[architecture.cluster_index[entry.target]].fanout
+        fanout = architecture.cluster(entry.target).fanout
         for tensor in problem.tensors if loop.spatial else ():
             able = fanout.reduction if tensor.is_output else fanout.multicast
             if loop.dimension not in tensor.dimensions and not able:

@@ -47,8 +47,8 @@ class Route:
     ) -> Route:
         """That of a count of tensor `name` at `level`: fills come from outside, reads and updates from inside."""
         keepers = [index for index, entry in enumerate(mapping.entries) if name in (entry.keep or ())]
-        homes = {memory.name: cluster.name for cluster in architecture.clusters for memory in cluster.memories}
-        here = next(at for at, index in enumerate(keepers) if mapping.entries[index].target == homes[level])
+        home = architecture.cluster_of(level).name
+        here = next(at for at, index in enumerate(keepers) if mapping.entries[index].target == home)
         at = here - 1 if action == "fills" and here else here
         inner = keepers[at + 1] if at + 1 < len(keepers) else None
         return cls(problem, architecture, mapping, report, problem.tensor(name), action, keepers[at], inner)

@@ -71,6 +71,11 @@ class Memory(Model):
         """Capacity left for one copy of the tiles, in words; None: unlimited."""
         return None if self.capacity_words is None else math.floor(self.capacity_words / self.multiple_buffering)
 
+    @property
+    def accumulation_energy_pj(self) -> float:
+        """Energy of one accumulating write: `update_energy_pj` where it is given, otherwise that of a write."""
+        return self.write_energy_pj if self.update_energy_pj is None else self.update_energy_pj
+
     def may_hold(self, tensor: Tensor) -> bool:
         return self.holds is None or tensor.role in self.holds or tensor.name in self.holds
 
@@ -158,6 +163,25 @@ class Architecture(FileModel):
     def cluster_index(self) -> dict[str, int]:
         """Cluster name -> position, outermost 0."""
         return {cluster.name: index for index, cluster in enumerate(self.clusters)}
+
+    def cluster(self, name: str) -> Cluster:
+        """The cluster of that name.
+
+        Raises:
+            KeyError: there is none.
+        """
+        return self.clusters[self.cluster_index[name]]
+
+    def cluster_of(self, memory: str) -> Cluster:
+        """The cluster that has the memory of that name.
+
+        Raises:
+            KeyError: none has.
+        """
+        for cluster in self.clusters:
+            if any(each.name == memory for each in cluster.memories):
+                return cluster
+        raise KeyError(memory)
 
     def mesh(self, index: int) -> dict[str, int]:
         """Axis -> how many of cluster `index` (len(clusters): of compute) lie along it."""

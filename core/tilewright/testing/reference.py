@@ -62,7 +62,7 @@ class PlainEvaluator(BatchEvaluator):
         times = np.ones(len(batch))
         for index, entry in enumerate(batch.skeleton.entries):
             times = times * steps[:, index]
-            cluster = self.architecture.clusters[self.architecture.cluster_index[entry.target]]
+            cluster = self.architecture.cluster(entry.target)
             for number, tensor in enumerate(self.problem.tensors):
                 memory = cluster.memory_for(tensor)
                 if memory is not None:

@@ -103,7 +103,7 @@ def mappings(draw: st.DrawFn, problem: Problem, architecture: Architecture) -> M
             slots.append((cluster.name, None, True))
     steps = [index for index in range(1, len(slots))]
     splits = [index for index, slot in enumerate(slots) if slot[2]]
-    room = {index: architecture.clusters[architecture.cluster_index[slots[index][0]]].fanout.size for index in splits}
+    room = {index: architecture.cluster(slots[index][0]).fanout.size for index in splits}
     temporal = [dict.fromkeys(problem.dimensions, 1) for _ in slots]
     spatial = [dict.fromkeys(problem.dimensions, 1) for _ in slots]
     for name, size in problem.dimensions.items():

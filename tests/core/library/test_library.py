@@ -353,7 +353,7 @@ def all_in_dram(problem: Problem, architecture: Architecture) -> Mapping:
     whole, ones = dict(problem.dimensions), dict.fromkeys(problem.dimensions, 1)
     entries = []
     for index, entry in enumerate(Skeleton.for_architecture(architecture).entries):
-        cluster = architecture.clusters[architecture.cluster_index[entry.target]]
+        cluster = architecture.cluster(entry.target)
         memories = [memory for memory in cluster.memories if memory.name in entry.memories]
         held = tuple(each.name for each in problem.tensors if any(memory.may_hold(each) for memory in memories))
         sizes = ones if index else whole

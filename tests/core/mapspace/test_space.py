@@ -56,7 +56,7 @@ def factor_allowed(only: tuple[str, ...] | None, name: str, trips: int) -> bool:
 
 def allowed(space: MapSpace, entry: int, spatial: bool, trips: dict[str, int]) -> bool:
     slot = space.skeleton.entries[entry]
-    size = space.architecture.clusters[space.architecture.cluster_index[slot.target]].fanout.size
+    size = space.architecture.cluster(slot.target).fanout.size
     used = math.prod(trips.values())
     if spatial and used > size:
         return False

@@ -199,6 +199,16 @@ def test_instances_and_meshes_follow_from_the_fanouts() -> None:
     assert architecture.mesh(3) == {"Y": 4, "X": 6} and architecture.compute_instances == 24
 
 
+@given(architectures())
+def test_clusters_are_found_by_their_name_and_by_what_lies_in_them(architecture: Architecture) -> None:
+    for index, cluster in enumerate(architecture.clusters):
+        assert architecture.cluster(cluster.name) is cluster is architecture.clusters[index]
+        assert all(architecture.cluster_of(memory.name) is cluster for memory in cluster.memories)
+    for search in (architecture.cluster, architecture.cluster_of):
+        with pytest.raises(KeyError, match="nowhere"):
+            search("nowhere")
+
+
 def test_a_mapping_may_leave_out_what_it_inherits() -> None:
     mapping = Mapping.from_yaml(
         """

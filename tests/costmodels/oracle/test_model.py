@@ -54,7 +54,7 @@ def ragged(draw: st.DrawFn) -> Case:
     for index, entry in enumerate(perfect.entries):
         last = index == len(perfect.entries) - 1
         again = any(later.target == entry.target for later in perfect.entries[index + 1 :])
-        room = 1 if again else architecture.clusters[architecture.cluster_index[entry.target]].fanout.size
+        room = 1 if again else architecture.cluster(entry.target).fanout.size
         temporal, spatial = {}, {}
         for name, size in tile.items():
             held = size if index == 0 else draw(st.integers(1, size))

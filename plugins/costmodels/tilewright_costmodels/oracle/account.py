@@ -31,13 +31,12 @@ class Kept:
     def energy_pj(self, existing: int) -> float:
         """Of all instances. One access per block; instances of one macro are accessed together."""
         memory = self.hardware
-        update = memory.write_energy_pj if memory.update_energy_pj is None else memory.update_energy_pj
         energy = sum(
             -(-words // memory.block_words) * price
             for counts, price in (
                 (self.did.reads, memory.read_energy_pj),
                 (self.did.fills, memory.write_energy_pj),
-                (self.did.updates, update),
+                (self.did.updates, memory.accumulation_energy_pj),
             )
             for words in counts.values()
         )
@@ -101,11 +100,11 @@ def run(
 
         def shares(loop: SplitLoop, tensor: Tensor = tensor) -> bool:
             entry = mapping.entries[loop.entry]
-            fanout = architecture.clusters[architecture.cluster_index[entry.target]].fanout
+            fanout = architecture.cluster(entry.target).fanout
             return tensor.name not in entry.unicast and (fanout.reduction if tensor.is_output else fanout.multicast)
 
         for did in execute(trace, touched, keepers, shares, tensor.is_output):
-            cluster = architecture.clusters[architecture.cluster_index[mapping.entries[did.entry].target]]
+            cluster = architecture.cluster(mapping.entries[did.entry].target)
             hardware = cluster.memory_for(tensor)
             assert hardware is not None, "legality has been checked"
             kept.append(Kept(hardware, cluster, tensor, did))

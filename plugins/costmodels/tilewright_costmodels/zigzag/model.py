@@ -135,7 +135,7 @@ def _warnings(architecture: Architecture, answer: dict[str, Any]) -> list[str]:
     ]
     if wires:
         told.append(f"ZigZag has no energy of wires: that below {', '.join(wires)} is left out")
-    adding = [m.name for m in architecture.memories if m.update_energy_pj not in (None, m.write_energy_pj)]
+    adding = [m.name for m in architecture.memories if m.accumulation_energy_pj != m.write_energy_pj]
     if adding:
         told.append(f"ZigZag has no energy of updates: those of {', '.join(adding)} cost a write")
     return told
