@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, reject
 from hypothesis import strategies as st
 
-from support.products import products
+from support.problems import products
 from support.profiles import scaled
 from support.recorded.cosa import CosaLayer, layers
 from tilewright.mapspace.batch import Floats, MappingBatch

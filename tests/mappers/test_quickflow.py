@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.products import products
+from support.problems import products
 from support.profiles import scaled
 from support.recorded.searches import factorflow, sunstone
 from tilewright import library

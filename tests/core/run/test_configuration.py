@@ -3,11 +3,11 @@
 import pytest
 
 from tilewright.plugin.mapper import Budget
-from tilewright.plugin.specs import MapperSpec
+from tilewright.plugin.specs import MapperSpec, lazy
 from tilewright.run.configuration import DEFAULT_EVALUATIONS, with_default
 
-ENDLESS = MapperSpec(name="endless", summary="", factory=print)
-ENDING = MapperSpec(name="ending", summary="", factory=print, exhausts=True)
+ENDLESS = MapperSpec(name="endless", summary="", factory=lazy(__name__, "Absent"))
+ENDING = MapperSpec(name="ending", summary="", factory=lazy(__name__, "Absent"), exhausts=True)
 
 
 @pytest.mark.parametrize(

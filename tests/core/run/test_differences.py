@@ -4,6 +4,7 @@ from tilewright.plugin.route import Route
 from tilewright.plugin.specs import Approximation
 from tilewright.run.differences import differences
 from tilewright.schema.architecture import Architecture
+from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import LevelReport, Report, TensorCounts
@@ -40,8 +41,8 @@ def report(reads: int, fills: int) -> Report:
     counts = {"I": TensorCounts(reads=reads, fills=0, updates=0, instances=1, tile_words=6, energy_pj=1.0)}
     inner = {"I": TensorCounts(reads=12, fills=fills, updates=0, instances=2, tile_words=4, energy_pj=1.0)}
     levels = (
-        LevelReport(name="D", instances=1, cycles=1, energy_pj=1.0, tensors=counts),
-        LevelReport(name="B", instances=2, cycles=1, energy_pj=1.0, tensors=inner),
+        LevelReport(name="D", instances=1, cycles=1, energy_pj=1.0, tensors=FrozenDict(counts)),
+        LevelReport(name="B", instances=2, cycles=1, energy_pj=1.0, tensors=FrozenDict(inner)),
     )
     return Report(model="m", problem="line", valid=True, macs=12, cycles=1, energy_pj=1.0, levels=levels)
 

@@ -1,13 +1,20 @@
-"""Documents remember their lines, read YAML 1.2 scalars, and execute nothing."""
+"""Documents remember their lines, read YAML 1.2 scalars, execute nothing, and give every schema back."""
 
+import json
+import pickle
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.problems import triples
 from tilewright.errors import InputError
+from tilewright.schema.architecture import Architecture
 from tilewright.schema.document import MAX_BYTES, dump_yaml, parse_document, read_document, suggestion
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
+from tilewright.schema.workload import Workload
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cf", "Zl", "Zp"]))
 SCALARS = st.one_of(
@@ -108,3 +115,18 @@ def test_tags_of_applications_are_remembered_and_change_nothing() -> None:
     assert document.data == {"nodes": [{"name": "chip"}, ""], "plain": "1"}
     assert document.tags == {("nodes", 0): "!Container", ("nodes", 1): "!Nothing"}
     assert document.at("nodes").tags == {(0,): "!Container", (1,): "!Nothing"}
+
+
+@given(triples())
+def test_yaml_json_and_pickle_round_trip(triple: tuple[Problem, Architecture, Mapping]) -> None:
+    for each in triple:
+        assert type(each).from_yaml(each.to_yaml()) == each
+        assert type(each).from_yaml(each.to_json()) == each
+        assert pickle.loads(pickle.dumps(each)) == each
+        assert hash(each) == hash(type(each).from_yaml(each.to_yaml()))
+
+
+@pytest.mark.parametrize("model", [Problem, Workload, Architecture, Mapping])
+def test_schemas_can_be_printed(model: type[Problem]) -> None:
+    schema = model.model_json_schema()
+    assert schema["additionalProperties"] is False and json.dumps(schema)

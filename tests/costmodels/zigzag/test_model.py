@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from support.products import products
+from support.problems import products
 from tilewright import library
 from tilewright.notations import operand_loops as layers
 from tilewright.plugin.registry import installed

@@ -1,0 +1,95 @@
+"""Architectures: instances, meshes, who holds what, and chains that cannot be."""
+
+import pytest
+from hypothesis import given
+
+from support.problems import problem_of
+from tilewright.errors import InputError
+from tilewright.schema.architecture import Architecture
+from tilewright.testing.strategies import architectures
+
+
+def test_every_fault_of_a_file_is_told() -> None:
+    with pytest.raises(InputError) as caught:
+        Architecture.from_yaml(
+            """
+            name: a
+            clusters:
+              - {name: D, memories: [{name: D, read_energy_pj: -1}], fanout: {size: 0, axis: x}}
+            """
+        )
+    text = str(caught.value)
+    for part in (
+        "read_energy_pj",
+        "'write_energy_pj' is missing",
+        "fanout.size",
+        "fanout.axis",
+        "'compute' is missing",
+    ):
+        assert part in text
+
+
+@pytest.mark.parametrize(
+    ("clusters", "message"),
+    [
+        ("[{name: A}]", "the outermost cluster A has no memory"),
+        ("[{name: A, memories: [M]}, {name: A}]", "cluster names repeat: A"),
+        ("[{name: A, memories: [M, M]}]", "memory names repeat: M"),
+        ("[]", "at least 1"),
+    ],
+)
+def test_chains_that_cannot_be_are_refused(clusters: str, message: str) -> None:
+    text = (
+        clusters.replace("M", "{name: M, read_energy_pj: 1, write_energy_pj: 1}")
+        if "memories" in clusters
+        else clusters
+    )
+    with pytest.raises(InputError) as caught:
+        Architecture.from_yaml(f"name: a\nclusters: {text}\ncompute: {{energy_per_operation_pj: 1}}")
+    assert message in str(caught.value)
+
+
+def test_siblings_must_not_both_hold_a_tensor() -> None:
+    architecture = Architecture.from_yaml(
+        """
+        name: a
+        clusters:
+          - name: D
+            memories:
+              - {name: M, read_energy_pj: 1, write_energy_pj: 1}
+              - {name: N, holds: [weight], read_energy_pj: 1, write_energy_pj: 1}
+        compute: {energy_per_operation_pj: 1}
+        """
+    )
+    operand = problem_of("M", "M K").tensor("T0")
+    assert architecture.clusters[0].memory_for(operand) == architecture.memories[0]
+    weight = operand.model_copy(update={"role": "weight"})
+    with pytest.raises(ValueError, match="both M and N may hold T0"):
+        architecture.clusters[0].memory_for(weight)
+
+
+def test_instances_and_meshes_follow_from_the_fanouts() -> None:
+    architecture = Architecture.from_yaml(
+        """
+        name: a
+        clusters:
+          - {name: D, memories: [{name: M, read_energy_pj: 1, write_energy_pj: 1}], fanout: {size: 4, axis: Y}}
+          - {name: E, fanout: {size: 3, axis: X}}
+          - {name: F, fanout: {size: 2, axis: X}}
+        compute: {energy_per_operation_pj: 1}
+        """
+    )
+    assert architecture.instances == (1, 4, 12, 24)
+    wider = architecture.model_copy(update={"clusters": architecture.clusters[:2]})
+    assert wider.instances == (1, 4, 12)  # not those of the original
+    assert architecture.mesh(3) == {"Y": 4, "X": 6} and architecture.compute_instances == 24
+
+
+@given(architectures())
+def test_clusters_are_found_by_their_name_and_by_what_lies_in_them(architecture: Architecture) -> None:
+    for index, cluster in enumerate(architecture.clusters):
+        assert architecture.cluster(cluster.name) is cluster is architecture.clusters[index]
+        assert all(architecture.cluster_of(memory.name) is cluster for memory in cluster.memories)
+    for search in (architecture.cluster, architecture.cluster_of):
+        with pytest.raises(KeyError, match="nowhere"):
+            search("nowhere")
