@@ -1,1 +1,75 @@
-"""Tilewright."""
+"""Tilewright: any frontend, any mapper, any cost model for spatial accelerators.
+
+    import tilewright as tw
+
+    report = tw.map("resnet50", arch="eyeriss")
+
+What stands in `__all__` is public, and so are `tilewright.plugin`, for authors of plugins, and `tilewright.testing`, their
+conformance kit. Everything else is private. Names are imported when they are first asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tilewright.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from tilewright import errors, library
+    from tilewright.api.comparison import compare
+    from tilewright.api.comparison_report import ComparisonReport
+    from tilewright.api.conversion import convert
+    from tilewright.api.evaluation import EvaluationReport, evaluate
+    from tilewright.api.load import load
+    from tilewright.api.mapping import map, space
+    from tilewright.api.mapping_report import MappingReport
+    from tilewright.api.verification import Verification, verify
+    from tilewright.conversion.conversion import Conversion
+    from tilewright.errors import TilewrightError
+    from tilewright.mapspace.space import MapSpace
+    from tilewright.plugin.mapper import Budget
+    from tilewright.plugin.registry import Registry, installed
+    from tilewright.plugin.result import Result
+    from tilewright.run.network import MappedLayer
+    from tilewright.schema.architecture import Architecture
+    from tilewright.schema.constraints import Constraints
+    from tilewright.schema.mapped import MappedProblem
+    from tilewright.schema.mapping import Mapping
+    from tilewright.schema.problem import Problem
+    from tilewright.schema.report import Report
+    from tilewright.schema.workload import Workload
+    from tilewright.version import __version__
+
+__all__ = [
+    "Architecture",
+    "Budget",
+    "ComparisonReport",
+    "Constraints",
+    "Conversion",
+    "EvaluationReport",
+    "MapSpace",
+    "MappedLayer",
+    "MappedProblem",
+    "Mapping",
+    "MappingReport",
+    "Problem",
+    "Registry",
+    "Report",
+    "Result",
+    "TilewrightError",
+    "Verification",
+    "Workload",
+    "__version__",
+    "compare",
+    "convert",
+    "errors",
+    "evaluate",
+    "installed",
+    "library",
+    "load",
+    "map",
+    "space",
+    "verify",
+]
+
+__getattr__, __dir__ = lazy_exports(__name__)

@@ -23,7 +23,8 @@ def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[
             raise AttributeError(f"module '{package}' has no attribute '{name}'")
         if not homes:
             homes.update(_homes(Path(str(module.__file__)).read_text(encoding="utf-8")))
-        value = getattr(importlib.import_module(homes[name]), name)
+        home = importlib.import_module(f"{package}.{name}" if homes[name] == package else homes[name])
+        value = home if homes[name] == package else getattr(home, name)
         setattr(module, name, value)
         return value
 

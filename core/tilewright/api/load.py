@@ -1,25 +1,88 @@
-"""What users name on the command line, turned into objects: library names, files, formulas."""
+"""What users name, turned into objects: library names, files, formulas, dicts, and objects as they are."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable
+from collections.abc import Mapping as MappingOf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal, TypeVar, cast, overload
 
 from tilewright import library
+from tilewright.api.words import one_of
 from tilewright.errors import InputError, UnknownNameError
-from tilewright.plugin.registry import Registry
+from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import FrontendSpec
-from tilewright.schema.document import Document, read_document, suggestion, validate
-from tilewright.schema.mapped import MappedProblem, kind_of
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.constraints import NO_CONSTRAINTS, Constraints
+from tilewright.schema.document import Document, FileModel, read_document, suggestion, validate
+from tilewright.schema.mapped import BoundMapping, MappedProblem, kind_of
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
+from tilewright.schema.workload import Workload
 
-if TYPE_CHECKING:
-    from tilewright.schema.architecture import Architecture
-    from tilewright.schema.constraints import Constraints
-    from tilewright.schema.problem import Problem
-    from tilewright.schema.workload import Workload
+Source = str | os.PathLike[str] | MappingOf[str, Any] | FileModel
+"""What stands for a workload, a problem, an architecture, a mapping or constraints."""
+M = TypeVar("M", bound=FileModel)
+Kind = Literal["workload", "problem", "architecture", "mapping", "constraints"]
 
 YAML_SUFFIXES = (".yaml", ".yml", ".json")
+SCHEMAS: dict[str, type[FileModel]] = {
+    "workload": Workload,
+    "problem": Problem,
+    "architecture": Architecture,
+    "mapping": Mapping,
+    "mapped": MappedProblem,
+    "constraints": Constraints,
+}
+"""What a file may say that it is, and the schema it then has."""
+SIGNS = {
+    "clusters": "architecture", "tensors": "problem", "layers": "workload", "entries": "mapping",
+    "mapping": "mapped", "variants": "constraints", "aspect": "constraints",
+}  # fmt: skip
+"""Key of a file that does not say what it is -> what it must be."""
+
+
+@overload
+def load(source: Source, kind: Literal["workload"], **options: Any) -> Workload: ...
+@overload
+def load(source: Source, kind: Literal["problem"], **options: Any) -> Problem: ...
+@overload
+def load(source: Source, kind: Literal["architecture"], **options: Any) -> Architecture: ...
+@overload
+def load(source: Source, kind: Literal["mapping"], **options: Any) -> Mapping | MappedProblem: ...
+@overload
+def load(source: Source, kind: Literal["constraints"], **options: Any) -> Constraints: ...
+@overload
+def load(source: Source, kind: None = None, **options: Any) -> Any: ...
+def load(source: Source, kind: Kind | None = None, **options: Any) -> Any:
+    """A workload, problem, architecture, mapping or constraints.
+
+    Args:
+        source: a library name (`resnet50`, `resnet50/n0`, `eyeriss`, `eyeriss.row_stationary`), a file (YAML, JSON, or one
+            that a frontend reads, such as ONNX), a formula with sizes, a dict of what a file says, or an object.
+        kind: what it shall be; without it a name or file decides. A workload of one layer may be asked for as a problem, a
+            mapping file of `map` as any of its parts.
+        options: for the frontend that reads it, such as `batch=1`.
+
+    Raises:
+        UnknownNameError: nobody knows the name; the message says which are near.
+        InputError: the file, dict or formula is wrong, or it is not clear what the source is.
+    """
+    if kind is None:
+        kind, source = _recognised(source, options)
+    match one_of("kind", kind, ("workload", "problem", "architecture", "mapping", "constraints")):
+        case "workload":
+            return load_workload(source, options)
+        case "problem":
+            return load_problem(source, options)
+    _no_options(options, str(source))
+    match kind:
+        case "architecture":
+            return load_architecture(source)
+        case "mapping":
+            return load_mapping(source)
+    return _load(Constraints, "constraints", source, _named_constraints)
 
 
 def is_file_name(source: str) -> bool:
@@ -27,83 +90,178 @@ def is_file_name(source: str) -> bool:
     return source.endswith(YAML_SUFFIXES) or (Path(source).is_file() and not Path(source).suffix)
 
 
-def load_architecture(source: str) -> Architecture:
-    """A library name or a YAML file. Raises InputError, UnknownNameError."""
-    from tilewright.schema.architecture import Architecture
-
-    if not is_file_name(source):
-        return library.architecture(source)
-    document = read_document(source)
-    if kind_of(document) == "mapped":
+def load_architecture(source: Source) -> Architecture:
+    """A library name, a YAML file, a dict or an object. Raises InputError, UnknownNameError."""
+    if isinstance(source, MappedProblem | BoundMapping):
+        return source.architecture
+    document = _document(source)
+    if document is not None and kind_of(document) == "mapped":
         return validate(MappedProblem, document).architecture
-    _expect(document, "architecture")
-    return validate(Architecture, document)
+    return _load(Architecture, "architecture", source if document is None else document, library.architecture)
 
 
-def load_constraints(source: str | None, architecture: Architecture) -> Constraints:
-    """A name from the library, a file, `none`, or (None) the architecture's published dataflow, if it has one."""
-    from tilewright.schema.constraints import NO_CONSTRAINTS, Constraints
-
+def load_constraints(source: Source | None, architecture: Architecture) -> Constraints:
+    """A name from the library, a file, a dict, an object, `none`, or (None) the architecture's published dataflow, if it
+    has one. Raises InputError, UnknownNameError."""
     if source == "none":
         return NO_CONSTRAINTS
     if source is None:
         return library.default_constraints(architecture.name) or NO_CONSTRAINTS
-    if not is_file_name(source):
-        return library.constraints(architecture.name, source)
-    document = read_document(source)
-    _expect(document, "constraints")
-    found = validate(Constraints, document)
+    if isinstance(source, str) and not is_file_name(source):
+        return library.constraints(architecture.name, source.removeprefix(f"{architecture.name}."))
+    found = _load(Constraints, "constraints", source)
     if found.architecture not in (None, architecture.name):
-        raise InputError(f"{source} is for {found.architecture}, not for {architecture.name}")
+        raise InputError(f"{_words(source)} is for {found.architecture}, not for {architecture.name}")
     return found
 
 
-def load_workload(source: str, registry: Registry, options: Mapping[str, Any] | None = None) -> Workload:
-    """A workload or problem file, a file or formula of some frontend, a library name, or `name/layer`.
+def load_mapping(source: Source) -> Mapping | MappedProblem:
+    """A mapping file, bare or with its problem and architecture, a dict, or an object. Raises InputError."""
+    if isinstance(source, MappedProblem):
+        return source
+    document = _document(source)
+    if document is not None and "mapped" in (kind_of(document), _sign(document)):
+        return validate(MappedProblem, document)
+    return _load(Mapping, "mapping", source if document is None else document)
+
+
+def load_workload(source: Source, options: MappingOf[str, Any] | None = None) -> Workload:
+    """A workload or problem file, a file or formula of some frontend, a library name, `name/layer`, a dict or an object.
 
     `options` go to the frontend that reads it. Raises InputError, UnknownNameError, PluginError.
     """
     given = dict(options or {})
-    if is_file_name(source):
-        _no_options(given, source)
-        return _from_document(read_document(source))
-    for registration in registry.of_kind(FrontendSpec):
+    if isinstance(source, Problem | MappedProblem | BoundMapping):
+        _no_options(given, _words(source))
+        return Workload.of(source if isinstance(source, Problem) else source.problem)
+    document = _document(source)
+    if document is not None or not isinstance(source, str | os.PathLike):
+        _no_options(given, _words(source))
+        return _load(Workload, "workload", source) if document is None else _from_document(document)
+    name = os.fspath(source)
+    for registration in installed().of_kind(FrontendSpec):
         spec = registration.spec
         assert isinstance(spec, FrontendSpec)
-        if source.endswith(spec.suffixes) if spec.suffixes else False:
-            return registry.make(FrontendSpec, registration.long_name, given).load(source)
-    if not source.replace("/", "").replace("-", "").replace(".", "").isidentifier():
-        found = _recognised(source, registry, given)
+        if spec.suffixes and name.endswith(spec.suffixes):
+            return installed().make(FrontendSpec, registration.long_name, given).load(name)
+    if _is_formula(name):
+        found = _from_formula(name, given)
         if found is not None:
             return found
-    return _from_library(source, registry, given)
+    return _from_library(name, given)
 
 
-def load_problem(source: str, registry: Registry) -> Problem:
+def load_problem(source: Source, options: MappingOf[str, Any] | None = None) -> Problem:
     """As `load_workload`, when it has exactly one layer. Raises InputError otherwise."""
-    found = load_workload(source, registry)
+    if isinstance(source, Problem) and not options:
+        return source
+    found = load_workload(source, options)
     if len(found.layers) != 1:
-        raise InputError(f"{source} has {len(found.layers)} layers; one was expected", hint="name one: NAME/LAYER")
+        raise InputError(
+            f"{_words(source)} has {len(found.layers)} layers; one was expected", hint="name one: NAME/LAYER"
+        )
     return found.layers[0].problem
 
 
-def workload_names(registry: Registry) -> dict[str, str]:
+def workload_names() -> dict[str, str]:
     """Library workloads, those that frontends bring included: name -> one line with the source."""
     found = library.workloads()
-    for registration in registry.of_kind(FrontendSpec):
+    for registration in installed().of_kind(FrontendSpec):
         assert isinstance(registration.spec, FrontendSpec)
         found |= dict(registration.spec.library)
     return found
 
 
-def _from_document(document: Document) -> Workload:
-    from tilewright.schema.problem import Problem
-    from tilewright.schema.workload import Workload
+def _load(model: type[M], kind: str, source: Source | Document, named: Callable[[str], M] | None = None) -> M:
+    """An object of this schema as it is; a file or dict of this kind; a name, where names are known."""
+    if isinstance(source, model):
+        return source
+    document = source if isinstance(source, Document) else _document(source)
+    if document is not None:
+        _expect(document, kind)
+        return validate(model, document)
+    if named is None or not isinstance(source, str):
+        name = ", a name" if named else ""
+        raise InputError(f"expected {kind}, not {_words(source)}", hint=f"give a file, a dict, an object{name}")
+    return named(source)
 
-    kind = kind_of(document)
+
+def _named_constraints(name: str) -> Constraints:
+    architecture, _, own = name.partition(".")
+    return library.constraints(architecture, own)
+
+
+def _document(source: Source | Document) -> Document | None:
+    """What a file of ours or a dict says; None for everything else."""
+    if isinstance(source, MappingOf):
+        return Document(dict(source), "dict")
+    if isinstance(source, str | os.PathLike) and is_file_name(os.fspath(source)):
+        return read_document(os.fspath(source))
+    return None
+
+
+def _recognised(source: Source, options: MappingOf[str, Any]) -> tuple[Kind, Source]:
+    """What a source is, and the source in a form that need not be read again."""
+    for kind, model in SCHEMAS.items():
+        if isinstance(source, model):
+            return _plain(kind), source
+    document = _document(source)
+    if document is not None:
+        found = kind_of(document) or _sign(document)
+        if found not in SCHEMAS:
+            raise InputError(
+                f"cannot tell what this is; it says {f'kind: {found}' if found else 'no kind'}",
+                location=document.locate(()),
+                hint=f"write one of {', '.join(SCHEMAS)} behind 'kind:', or give kind=",
+            )
+        return _plain(found), validate(SCHEMAS[found], document)
+    if not isinstance(source, str | os.PathLike):
+        raise InputError(
+            f"nothing can be loaded from {_words(source)}", hint="give a name, a file, a dict or an object"
+        )
+    return _kind_of_name(os.fspath(source)), source
+
+
+def _kind_of_name(name: str) -> Kind:
+    """By the names that libraries and frontends have. Raises UnknownNameError, and InputError for a name of two kinds."""
+    names = {
+        "architecture": set(library.names("architectures")),
+        "constraints": set(library.names("constraints")),
+        "workload": set(_workload_names()),
+    }
+    kinds = [kind for kind, known in names.items() if name.partition("/")[0] in known]
+    if len(kinds) > 1:
+        raise InputError(f"'{name}' names {' and '.join(kinds)}", hint=f"add kind='{kinds[0]}' or kind='{kinds[1]}'")
+    if kinds:
+        return "problem" if kinds == ["workload"] and "/" in name else _plain(kinds[0])
+    if not _is_formula(name):
+        near = suggestion(name, set().union(*names.values()))
+        known = sorted(names["architecture"] | names["workload"])
+        raise UnknownNameError(
+            f"nothing is called '{name}'{near}; known: {', '.join(known)}",
+            hint="or give a file (.yaml, .onnx), or a formula such as 'nk,km->nm; n=4 k=5 m=6'",
+        )
+    specs = [registration.spec for registration in installed().of_kind(FrontendSpec)]
+    files = tuple(suffix for spec in specs if isinstance(spec, FrontendSpec) for suffix in spec.suffixes)
+    return "workload" if name.endswith(files) else "problem"
+
+
+def _plain(kind: str) -> Kind:
+    """A mapping with its problem and architecture is a mapping."""
+    return "mapping" if kind == "mapped" else cast(Kind, kind)
+
+
+def _sign(document: Document) -> str | None:
+    """What a file that does not say it must be, by its keys."""
+    found = {kind for key, kind in SIGNS.items() if key in document.data}
+    return found.pop() if len(found) == 1 else None
+
+
+def _from_document(document: Document) -> Workload:
+    kind = kind_of(document) or _sign(document)
     if kind == "mapped":
         return Workload.of(validate(MappedProblem, document).problem)
-    if kind == "problem" or (kind is None and "tensors" in document.data):
+    if kind == "problem":
         return Workload.of(validate(Problem, document))
     _expect(document, "workload")
     return validate(Workload, document)
@@ -118,34 +276,37 @@ def _expect(document: Document, kind: str) -> None:
         )
 
 
-def _recognised(source: str, registry: Registry, options: Mapping[str, Any]) -> Workload | None:
-    for registration in registry.of_kind(FrontendSpec):
+def _is_formula(source: str) -> bool:
+    """It cannot be a name."""
+    return not source.replace("/", "").replace("-", "").replace(".", "").isidentifier()
+
+
+def _from_formula(source: str, options: MappingOf[str, Any]) -> Workload | None:
+    for registration in installed().of_kind(FrontendSpec):
         if registration.spec.missing():
             continue
-        frontend = registry.make(FrontendSpec, registration.long_name)
+        frontend = installed().make(FrontendSpec, registration.long_name)
         if frontend.recognises(source):
             if options:
-                frontend = registry.make(FrontendSpec, registration.long_name, options)
+                frontend = installed().make(FrontendSpec, registration.long_name, options)
             return frontend.load(source)
     return None
 
 
-def _from_library(source: str, registry: Registry, options: Mapping[str, Any]) -> Workload:
-    from tilewright.schema.workload import Workload
-
+def _from_library(source: str, options: MappingOf[str, Any]) -> Workload:
     name, _, layer = source.partition("/")
     if name in library.names("workloads"):
         _no_options(options, source)
         found = library.workload(name)
     else:
-        owner = _owner(name, registry)
+        owner = _workload_names().get(name)
         if owner is None:
-            known = sorted(workload_names(registry))
+            known = sorted(_workload_names())
             raise UnknownNameError(
                 f"no workload is called '{source}'{suggestion(name, known)}; known: {', '.join(known)}",
                 hint="or give a file (.yaml, .onnx), or a formula such as 'nk,km->nm; n=4 k=5 m=6'",
             )
-        found = registry.make(FrontendSpec, owner, options).load(name)
+        found = installed().make(FrontendSpec, owner, options).load(name)
     if not layer:
         return found
     names = [each.name for each in found.layers]
@@ -157,15 +318,23 @@ def _from_library(source: str, registry: Registry, options: Mapping[str, Any]) -
     return Workload.of(found.layers[names.index(layer)].problem)
 
 
-def _owner(name: str, registry: Registry) -> str | None:
-    """The frontend that declares a library name."""
-    for registration in registry.of_kind(FrontendSpec):
+def _workload_names() -> dict[str, str | None]:
+    """Name -> long name of the frontend that brings it; None for files of the library."""
+    found: dict[str, str | None] = {}
+    for registration in installed().of_kind(FrontendSpec):
         assert isinstance(registration.spec, FrontendSpec)
-        if name in registration.spec.library:
-            return registration.long_name
-    return None
+        for name in registration.spec.library:
+            found.setdefault(name, registration.long_name)
+    return found | dict.fromkeys(library.names("workloads"))
 
 
-def _no_options(options: Mapping[str, Any], source: str) -> None:
+def _words(source: object) -> str:
+    """A source in a message."""
+    if isinstance(source, str | os.PathLike):
+        return os.fspath(source) if isinstance(os.fspath(source), str) else str(source)
+    return f"a {type(source).__name__}"
+
+
+def _no_options(options: MappingOf[str, Any], source: str) -> None:
     if options:
         raise InputError(f"{source} has fixed sizes: {', '.join(options)} cannot be set")

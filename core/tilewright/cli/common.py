@@ -1,12 +1,11 @@
-"""What several commands share: options that plugins define, numbers for people, messages beside the result."""
+"""What several commands share: options that plugins define, and results for people or programs."""
 
 from __future__ import annotations
 
 import json
-import math
 import sys
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Protocol
 
 import typer
 
@@ -14,7 +13,30 @@ from tilewright.errors import InputError
 from tilewright.schema.document import parse_document
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
+    from rich.table import Table
+
+
+class Shown(Protocol):
+    """A result of the Python functions."""
+
+    def data(self) -> dict[str, Any]: ...
+
+    def tables(self, width: int) -> Sequence[Table | str]: ...
+
+
+def show(result: Shown, json: bool, messages: Iterable[str] = ()) -> None:
+    """The result on stdout, as JSON or as tables; messages to the person on stderr."""
+    for message in messages:
+        note(message)
+    if json:
+        print_json(result.data())
+        return
+    out = console()
+    for part in result.tables(out.width):
+        out.print(part)
 
 
 def note(message: str) -> None:
@@ -26,7 +48,9 @@ def console() -> Console:
     """Where tables go: as wide as the terminal, and wide enough for every column in a file or a pipe."""
     from rich.console import Console
 
-    return Console(width=None if sys.stdout.isatty() else 160, highlight=False, markup=False)
+    from tilewright.tables import WIDE
+
+    return Console(width=None if sys.stdout.isatty() else WIDE, highlight=False, markup=False)
 
 
 def print_json(data: Any) -> None:
@@ -34,49 +58,12 @@ def print_json(data: Any) -> None:
     typer.echo(json.dumps(data, indent=2, allow_nan=False))
 
 
-def key_values(items: Iterable[str], option: str) -> dict[str, Any]:
+def key_values(items: Iterable[str] | None, option: str) -> dict[str, Any]:
     """`KEY=VALUE` words as a dict; values are read as YAML scalars. Raises InputError."""
     result: dict[str, Any] = {}
-    for item in items:
+    for item in items or ():
         key, sign, value = item.partition("=")
         if not sign or not key:
             raise InputError(f"{option} takes KEY=VALUE, not '{item}'")
         result[key] = parse_document(value, source=f"{option} {item}").data
     return result
-
-
-def options_by_name(options: dict[str, Any], names: Sequence[str], option: str) -> dict[str, dict[str, Any]]:
-    """Options of several plugins: `KEY` goes to all, `NAME.KEY` to one.
-
-    >>> options_by_name({"a": 1, "x.b": 2}, ["x", "y"], "--model-option")
-    {'x': {'a': 1, 'b': 2}, 'y': {'a': 1}}
-
-    Raises:
-        InputError: a name that is not among them.
-    """
-    result: dict[str, dict[str, Any]] = {name: {} for name in names}
-    for key, value in options.items():
-        name, dot, rest = key.partition(".")
-        if dot and name not in result:
-            raise InputError(f"{option} {key}: '{name}' is none of {', '.join(names)}", hint=f"add --model {name}")
-        for taker in [name] if dot else names:
-            result[taker][rest if dot else key] = value
-    return result
-
-
-def figure(value: float | None, digits: int = 4) -> str:
-    """A number for a table: whole where it is short, else with a power of ten.
-
-    >>> figure(12345), figure(0.25), figure(3.03128357e16), figure(None)
-    ('12,345', '0.25', '3.031e+16', '-')
-    """
-    if value is None or math.isinf(value) or math.isnan(value):
-        return "-"
-    if value == int(value) and abs(value) < 1e8:
-        return f"{int(value):,}"
-    return f"{value:.{digits}g}"
-
-
-def percent(part: float, whole: float) -> str:
-    """A share; `-` of nothing."""
-    return f"{100 * part / whole:.1f} %" if whole else "-"

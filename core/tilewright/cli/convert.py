@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from tilewright.cli import options
+
 if TYPE_CHECKING:
     from tilewright.conversion.conversion import Conversion
+    from tilewright.errors import NotConformableError
 
 
 def convert_command(
@@ -17,16 +20,15 @@ def convert_command(
     target: Annotated[str, typer.Option("--to", help="the notation to write")],
     output: Annotated[Path | None, typer.Option("-o", "--output", help="folder for the files; else printed")] = None,
     lossy: Annotated[bool, typer.Option("--lossy", help="leave out what cannot be said there, and list it")] = False,
-    json: Annotated[bool, typer.Option("--json", help="print one JSON document")] = False,
+    json: options.Json = False,
 ) -> None:
     """Write files of one notation in another. What the other cannot hold is refused with every reason, unless --lossy."""
+    import tilewright as tw
     from tilewright.cli.common import note, print_json
-    from tilewright.conversion.conversion import convert, write_files
-    from tilewright.errors import InputError, NotConformableError
-    from tilewright.plugin.registry import installed
+    from tilewright.errors import NotConformableError
 
     try:
-        made = convert(files, source, target, installed(), lossy=lossy)
+        made = tw.convert(files, source, target, lossy=lossy)
     except NotConformableError as error:
         if json:
             reasons = [reason.model_dump(mode="json") for reason in error.reasons]
@@ -37,22 +39,15 @@ def convert_command(
     for loss in made.dropped:
         note(f"dropped {loss}")
     if output is not None:
-        given = {path.resolve() for path in files}
-        for name in made.files:
-            if (output / name).resolve() in given:
-                raise InputError(f"{output / name} is one of the files read", hint="give another folder with -o")
-        write_files(output, made.files)
+        made.save(output)
         note(f"written to {output}: {', '.join(made.files)} (by {' and '.join(made.adapters)})")
     if json:
         print_json(_data(source, target, made, output))
     elif output is None:
-        for name, text in made.files.items():
-            typer.echo(f"# {name}" if len(made.files) > 1 else text, nl=len(made.files) > 1)
-            if len(made.files) > 1:
-                typer.echo(text)
+        typer.echo(str(made), nl=len(made.files) > 1)
 
 
-def _refuse(error: Any, target: str, lossy: bool) -> None:
+def _refuse(error: NotConformableError, target: str, lossy: bool) -> NoReturn:
     from tilewright.cli.common import note
 
     more = "nor can enough of it be left out" if lossy else "--lossy writes what it can hold and lists the rest"

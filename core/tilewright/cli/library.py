@@ -33,17 +33,16 @@ def library_command(
     from tilewright.api.load import load_workload, workload_names
     from tilewright.cli.common import console, print_json
     from tilewright.errors import InputError
-    from tilewright.plugin.registry import installed
 
     if shelf == Shelf.show:
         if workload is None:
             raise InputError("library show needs a workload", hint="tilewright library show resnet50")
-        _show(load_workload(workload, installed()), output, json)
+        _show(load_workload(workload), output, json)
         return
     if workload is not None or output is not None:
         raise InputError(f"library {shelf} takes no workload", hint=f"tilewright library show {workload or 'WORKLOAD'}")
     archs = _architectures() if shelf != Shelf.workloads else []
-    workloads = workload_names(installed()) if shelf != Shelf.archs else {}
+    workloads = workload_names() if shelf != Shelf.archs else {}
     if json:
         found = {
             "schema_version": 1,
@@ -72,7 +71,8 @@ def library_command(
 
 def _show(workload: Workload, output: Path | None, json: bool) -> None:
     """The layers, each with those whose results it reads."""
-    from tilewright.cli.common import console, figure, note, print_json
+    from tilewright.cli.common import console, note, print_json
+    from tilewright.tables import figure
 
     if output is not None:
         _write_graph(workload, output)

@@ -28,6 +28,7 @@ class Conversion:
         adapters: `distribution/name` of the adapters used, in order.
         warnings: what the readers could not keep.
         dropped: what the other notation cannot hold and was left out.
+        read: the files read.
     """
 
     files: Mapping[str, str]
@@ -35,6 +36,21 @@ class Conversion:
     adapters: tuple[str, ...]
     warnings: tuple[str, ...] = ()
     dropped: tuple[Loss, ...] = ()
+    read: tuple[Path, ...] = ()
+
+    def __str__(self) -> str:
+        if len(self.files) == 1:
+            return next(iter(self.files.values()))
+        return "\n".join(f"# {name}\n{text}" for name, text in self.files.items())
+
+    def save(self, folder: str | Path) -> list[Path]:
+        """Write the files. Raises InputError: one of them is a file that was read, or they cannot be written."""
+        given = {path.resolve() for path in self.read}
+        for name in self.files:
+            path = Path(folder) / name
+            if path.resolve() in given:
+                raise InputError(f"{path} is one of the files read", hint="give another folder with -o")
+        return write_files(Path(folder), self.files)
 
 
 def convert(files: Sequence[Path], source: str, target: str, registry: Registry, *, lossy: bool = False) -> Conversion:
@@ -65,6 +81,7 @@ def convert(files: Sequence[Path], source: str, target: str, registry: Registry,
         adapters=(first.long_name, last.long_name),
         warnings=tuple(dict.fromkeys((*read.warnings, *known.warnings))),
         dropped=dropped,
+        read=tuple(files),
     )
 
 

@@ -16,9 +16,9 @@ DEFAULT_EVALUATIONS = 100_000
 """Mappings per search where the user limits neither their number nor the time."""
 
 
-def with_default(budget: Budget, mapper: MapperSpec) -> Budget:
-    """The budget, with the default limit where the user set none and the mapper does not end by itself."""
-    if budget.seconds is not None or budget.evaluations is not None or mapper.exhausts:
+def with_default(budget: Budget, mapper: MapperSpec | None) -> Budget:
+    """The budget, with the default limit where the user set none, unless the mapper is known to end by itself."""
+    if budget.seconds is not None or budget.evaluations is not None or (mapper and mapper.exhausts):
         return budget
     return replace(budget, evaluations=DEFAULT_EVALUATIONS)
 

@@ -46,13 +46,17 @@ class BuiltModel:
     error: PluginError | None = None
 
 
-def build_model(name: str, options: MappingOf[str, Any] | None = None) -> BuiltModel:
-    """Build an installed cost model.
+def build_model(name: str | CostModel, options: MappingOf[str, Any] | None = None) -> BuiltModel:
+    """Build an installed cost model, or take one as it is.
 
     Raises:
         UnknownPluginError, AmbiguousPluginError: no single cost model has this name.
-        InputError: an option is unknown or wrong.
+        InputError: an option is unknown or wrong; an object is no cost model.
     """
+    if not isinstance(name, str):
+        if not callable(getattr(name, "bind", None)) or options:
+            raise InputError(f"{name!r} is no cost model", hint="give a name, or an object with bind() and no options")
+        return BuiltModel(type(name).__name__, PluginRecord(name=type(name).__name__), name)
     registration = installed().find(CostModelSpec, name)
     record = record_of(registration, options or {})
     capabilities = registration.spec.capabilities
@@ -173,5 +177,4 @@ def reasons_of(error: TilewrightError) -> tuple[Reason, ...]:
 
 
 def _crashed(model: BuiltModel, error: Exception) -> PluginError:
-    text = f"cost model '{model.name}' of {model.record.distribution} failed: {type(error).__name__}: {error}"
-    return PluginError(text)
+    return PluginError(f"cost model {model.record} failed: {type(error).__name__}: {error}")

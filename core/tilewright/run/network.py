@@ -24,23 +24,27 @@ from tilewright.run.parallel import in_processes
 from tilewright.run.search import search
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Variant
-from tilewright.schema.mapped import Figures, MappedProblem, Provenance
+from tilewright.schema.mapped import BoundMapping, Figures, MappedProblem, Provenance
+from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
 from tilewright.schema.workload import DistinctProblem, Workload
+from tilewright.tables import figure
 
 Watch = Callable[[DistinctProblem, Progress], None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MappedLayer:
-    """The outcome for one distinct problem.
+    """What was found for one distinct problem.
 
-    `result` is None when no search could start; `error` then says why. `report` prices the best mapping.
-    `constrained` is false where the constraints do not speak of such a problem. `cached`: the result is from an earlier
-    search. `warnings`: what the user should know beside the result.
+    `architecture` is the one searched on, with the constraints' aspect ratio. `result` is None when no search could start;
+    `error` then says why. `report` is the model's account of the best mapping. `constrained` is false where the constraints
+    do not speak of such a problem. `cached`: the result is from an earlier search. `warnings`: what the user should know
+    beside the result.
     """
 
     distinct: DistinctProblem
+    architecture: Architecture | None = None
     result: Result | None = None
     report: Report | None = None
     error: TilewrightError | None = None
@@ -53,8 +57,47 @@ class MappedLayer:
         return self.distinct.problem.name
 
     @property
+    def problem(self) -> Problem:
+        return self.distinct.problem
+
+    @property
     def count(self) -> int:
+        """How many layers of the workload are this problem."""
         return self.distinct.count
+
+    @property
+    def mapping(self) -> BoundMapping | None:
+        """The best mapping; None if there is none."""
+        if self.result is None or self.result.best is None or self.architecture is None:
+            return None
+        return BoundMapping.of(self.result.best, self.problem, self.architecture)
+
+    @property
+    def cycles(self) -> int | None:
+        return None if self.report is None else self.report.cycles
+
+    @property
+    def energy_pj(self) -> float | None:
+        return None if self.report is None else self.report.energy_pj
+
+    @property
+    def edp(self) -> float | None:
+        """energy_pj x cycles."""
+        return None if self.report is None else self.report.edp
+
+    @property
+    def utilization(self) -> float | None:
+        return None if self.report is None else self.report.utilization
+
+    def __repr__(self) -> str:
+        found = f"EDP {figure(self.edp)} pJ x cycles" if self.report else "no mapping"
+        return f"<MappedLayer {self.name} x {self.count}: {found}>"
+
+    def __str__(self) -> str:
+        if self.report is None:
+            return f"{self.name}: no mapping{f': {self.error}' if self.error else ''}"
+        head = f"{self.name}: energy {figure(self.energy_pj)} pJ, {figure(self.cycles)} cycles"
+        return f"{head}, utilization {figure(self.utilization, 3)}\n{self.mapping}"
 
 
 def map_workload(
@@ -138,7 +181,7 @@ def map_problem(distinct: DistinctProblem, configuration: RunConfiguration, watc
     if report is not None and not report.valid:
         said = "; ".join(str(reason) for reason in report.reasons)
         report, failure = None, PluginError(f"the cost model does not explain the best mapping found: {said}")
-    return MappedLayer(distinct, result, report, _named(failure, configuration), constrained)
+    return MappedLayer(distinct, space.architecture, result, report, _named(failure, configuration), constrained)
 
 
 def _bound(distinct: DistinctProblem, configuration: RunConfiguration) -> tuple[MapSpace, bool, Evaluator]:
@@ -174,7 +217,7 @@ class _Memory:
             return None
 
     def _checked(self, result: Result) -> MappedLayer:
-        """Raises ValueError if the mapping is not legal, or has another price now."""
+        """Raises ValueError if the mapping is not legal, or has other figures now."""
         space, constrained, evaluator = _bound(self.distinct, self.configuration)
         report = None
         if result.best is not None:
@@ -183,8 +226,8 @@ class _Memory:
             if not legality(space.problem, space.architecture, result.best) or now is None:
                 raise ValueError(f"its mapping of {self.distinct.problem.name} is not valid")
             if not math.isclose(now, result.value, rel_tol=1e-9):
-                raise ValueError(f"its mapping of {self.distinct.problem.name} has another price")
-        return MappedLayer(self.distinct, result, report, None, constrained, cached=True)
+                raise ValueError(f"its mapping of {self.distinct.problem.name} has other figures")
+        return MappedLayer(self.distinct, space.architecture, result, report, None, constrained, cached=True)
 
     def kept(self, layer: MappedLayer) -> MappedLayer:
         """Keep a new result; the layer with what went wrong meanwhile."""
@@ -221,22 +264,19 @@ def _named(error: TilewrightError | None, configuration: RunConfiguration) -> Ti
     """A plugin's failure with the names of those that took part."""
     if not isinstance(error, PluginError):
         return error
-    mapper, model = (
-        f"'{record.name}' of {record.distribution} {record.version}"
-        for record in (configuration.mapper_record, configuration.model.record)
-    )
-    named = PluginError(f"{error.message} (mapper {mapper}, cost model {model})", hint=error.hint)
+    plugins = f"mapper {configuration.mapper_record}, cost model {configuration.model.record}"
+    named = PluginError(f"{error.message} ({plugins})", hint=error.hint)
     named.__cause__ = error.__cause__
     return named
 
 
 def mapping_file(layer: MappedLayer, configuration: RunConfiguration) -> MappedProblem:
-    """What is written for a mapped layer: enough to price it again and to know where it came from."""
+    """What is written for a mapped layer: enough to evaluate it again and to know where it came from."""
     result, report = layer.result, layer.report
-    if result is None or result.best is None or report is None:
+    if result is None or result.best is None or report is None or layer.architecture is None:
         raise ValueError(f"{layer.name} has no mapping")
     if report.cycles is None or report.energy_pj is None or report.edp is None:
-        raise ValueError(f"{layer.name}: the best mapping has no price")
+        raise ValueError(f"{layer.name}: the best mapping has no figures")
     return MappedProblem(
         layers=layer.distinct.layers,
         figures=Figures(
@@ -255,5 +295,5 @@ def mapping_file(layer: MappedLayer, configuration: RunConfiguration) -> MappedP
         ),
         mapping=result.best,
         problem=layer.distinct.problem,
-        architecture=configuration.constraints.shape(configuration.architecture),
+        architecture=layer.architecture,
     )

@@ -87,16 +87,15 @@ def sweep(
 def _row(point: SweepPoint, layer: MappedLayer, models: Sequence[BuiltModel]) -> tuple[SweepRow, bool]:
     """The evaluated layer, and whether Ctrl-C came meanwhile; what is then not evaluated says so."""
     best = None if layer.result is None else layer.result.best
-    if best is None or layer.report is None or point.configuration is None:
+    if best is None or layer.report is None or layer.architecture is None:
         return SweepRow(point, layer), False
-    problem = layer.distinct.problem
-    architecture = point.configuration.constraints.shape(point.configuration.architecture)
+    problem = layer.problem
     reports: list[Report] = []
     interrupted = False
     for model in models:
         try:
             own = layer.report if model.name == point.model else None
-            reports.append(own or evaluate(model, problem, architecture, best))
+            reports.append(own or evaluate(model, problem, layer.architecture, best))
         except KeyboardInterrupt:
             interrupted = True
             reports.append(refusal(model, problem.name, problem.macs, TilewrightError("interrupted")))

@@ -7,13 +7,16 @@ array is two nested clusters. Memories of one cluster are siblings: a partitione
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from collections.abc import Mapping as MappingOf
 from functools import cached_property
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from tilewright.schema.document import FileModel
 from tilewright.schema.problem import Name, Tensor
+from tilewright.schema.replace import Place, paths_below, replaced
 from tilewright.values import Model
 
 Energy = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -182,6 +185,25 @@ class Architecture(FileModel):
             if any(each.name == memory for each in cluster.memories):
                 return cluster
         raise KeyError(memory)
+
+    def replace(self, changes: MappingOf[str, Any]) -> Self:
+        """A copy with other values: `{"GLB.capacity_words": 65536, "PE.fanout.size": 4, "compute.word_bits": 8}`.
+
+        A path starts with the name of a memory or a cluster, or with a field of the architecture.
+
+        Raises:
+            InputError: no such path, or a value that a file could not have either.
+        """
+        return replaced(self, changes, self._paths(), "architecture")
+
+    def _paths(self) -> Iterator[tuple[str, Place]]:
+        data = self.model_dump(mode="json", exclude={"schema_version", "kind"})
+        clusters = data.pop("clusters")
+        for index, cluster in enumerate(clusters):
+            memories = cluster.pop("memories")
+            yield from paths_below(cluster, ("clusters", index), f"{cluster['name']}.")
+            yield from paths_below(memories, ("clusters", index, "memories"))
+        yield from paths_below(data)
 
     def mesh(self, index: int) -> dict[str, int]:
         """Axis -> how many of cluster `index` (len(clusters): of compute) lie along it."""

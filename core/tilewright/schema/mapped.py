@@ -1,11 +1,11 @@
-"""A mapping that travels: with the problem and the architecture it is for, its price and where it came from."""
+"""A mapping that travels: with the problem and the architecture it is for, its figures and where it came from."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from tilewright.errors import InputError
 from tilewright.schema.architecture import Architecture
@@ -24,6 +24,9 @@ class PluginRecord(Model):
     version: str | None = None
     options: FrozenDict[str, Any] = FrozenDict()
 
+    def __str__(self) -> str:
+        return f"'{self.name}' of {self.distribution} {self.version}" if self.distribution else f"'{self.name}'"
+
 
 class Provenance(Model):
     """How a mapping came to be."""
@@ -40,12 +43,42 @@ class Provenance(Model):
 
 
 class Figures(Model):
-    """The price by the model that guided the search; edp = energy_pj x cycles."""
+    """What it costs by the model that the search asked; edp = energy_pj x cycles."""
 
     cycles: int
     energy_pj: float
     edp: float
     utilization: float | None = None
+
+
+class BoundMapping(Mapping):
+    """A mapping that knows its problem and architecture: it prints with memories and words, and needs nothing else to be
+    evaluated. Equal to the plain mapping."""
+
+    _problem: Problem = PrivateAttr()
+    _architecture: Architecture = PrivateAttr()
+
+    @classmethod
+    def of(cls, mapping: Mapping, problem: Problem, architecture: Architecture) -> Self:
+        bound = cls.model_construct(entries=mapping.entries)
+        bound._problem, bound._architecture = problem, architecture
+        return bound
+
+    @property
+    def problem(self) -> Problem:
+        return self._problem
+
+    @property
+    def architecture(self) -> Architecture:
+        return self._architecture
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mapping) and self.entries == other.entries
+
+    __hash__ = Mapping.__hash__
+
+    def __str__(self) -> str:
+        return self.nest(self.problem, self.architecture)
 
 
 class MappedProblem(FileModel):
@@ -59,6 +92,10 @@ class MappedProblem(FileModel):
     mapping: Mapping
     problem: Problem
     architecture: Architecture
+
+    def __str__(self) -> str:
+        nest = self.mapping.nest(self.problem, self.architecture)
+        return f"{self.problem.name} on {self.architecture.name}\n{nest}"
 
 
 def read_mapping(path: str | Path) -> Mapping | MappedProblem:

@@ -14,9 +14,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from tilewright.schema.architecture import Architecture
 from tilewright.schema.document import FileModel
 from tilewright.schema.frozen import FrozenDict
-from tilewright.schema.problem import DimensionName, Name
+from tilewright.schema.problem import DimensionName, Name, Problem, Tensor
 from tilewright.values import Model
 
 TileSizes = FrozenDict[DimensionName, Annotated[int, Field(ge=1, strict=True)]]
@@ -145,6 +146,28 @@ class Mapping(FileModel):
                 if spatial[name] > 1:
                     yield Loop(index, name, spatial[name], entry.spatial_tile_sizes[name], spatial=True)
 
+    def nest(self, problem: Problem | None = None, architecture: Architecture | None = None) -> str:
+        """The loop nest for people: loops of more than one trip, and what each memory holds where.
+
+        With the problem, the words of every tile; with the architecture, the memories of a cluster by name.
+        """
+        loops, lines, depth = list(self.loops()), [], 0
+        for index, entry in enumerate(self.entries):
+            for spatial in (False, True):
+                if spatial:
+                    lines += ["  " * depth + text for text in _holds(entry, problem, architecture)]
+                for loop in loops:
+                    if (loop.entry, loop.spatial) == (index, spatial):
+                        text = f"for {loop.dimension} in {loop.trips}"
+                        lines.append("  " * depth + (f"parallel {text} over {entry.target}" if spatial else text))
+                        depth += 1
+        if problem is not None:
+            lines.append(f"{'  ' * depth}{problem.unit_operation}: {str(problem).partition(';')[0]}")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.nest()
+
     @property
     def is_perfect(self) -> bool:
         """True when every tile divides the tile it is cut from."""
@@ -155,3 +178,29 @@ class Mapping(FileModel):
                     return False
             incoming = entry.spatial_tile_sizes
         return True
+
+
+def _holds(entry: Entry, problem: Problem | None, architecture: Architecture | None) -> Iterator[str]:
+    """A line for each memory that holds something at this entry."""
+    if entry.keep is None:
+        return
+    held: dict[str, list[str]] = {}
+    for name in entry.keep:
+        tensor = next((each for each in problem.tensors if each.name == name), None) if problem else None
+        words = ""
+        if problem and tensor and tensor.dimensions <= entry.temporal_tile_sizes.keys():
+            words = f" {problem.tile_words(tensor, entry.temporal_tile_sizes):,}"
+        held.setdefault(_memory(entry, tensor, architecture), []).append(f"{name}{words}")
+    for memory, tensors in held.items():
+        yield f"{memory} holds {', '.join(tensors)}"
+    if not held:
+        yield f"{entry.target} holds nothing"
+
+
+def _memory(entry: Entry, tensor: Tensor | None, architecture: Architecture | None) -> str:
+    """The memory of a tensor; the name of the cluster where that is not known."""
+    index = None if architecture is None else architecture.cluster_index.get(entry.target)
+    if tensor is None or architecture is None or index is None:
+        return entry.target
+    able = [memory.name for memory in architecture.clusters[index].memories if memory.may_hold(tensor)]
+    return able[0] if len(able) == 1 else entry.target

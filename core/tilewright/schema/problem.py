@@ -14,6 +14,7 @@ from pydantic import Field, model_serializer, model_validator
 
 from tilewright.schema.document import FileModel, suggestion
 from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.replace import paths_below, replaced
 from tilewright.values import Model
 
 if TYPE_CHECKING:
@@ -114,6 +115,16 @@ class Problem(FileModel):
                     + suggestion(unknown, self.dimensions)
                 )
         return self
+
+    def replace(self, changes: Mapping[str, Any]) -> Self:
+        """A copy with other values: `{"dimensions.N": 4, "name": "batch of 4", "tensors.Weights.role": "input"}`.
+
+        Raises:
+            InputError: no such path, or a value that a file could not have either.
+        """
+        return replaced(
+            self, changes, paths_below(self.model_dump(mode="json", exclude={"schema_version", "kind"})), "problem"
+        )
 
     @cached_property
     def dimension_names(self) -> tuple[str, ...]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from tilewright.errors import Reason
 from tilewright.schema.frozen import FrozenDict
+from tilewright.tables import WIDE, Tabular, figure
 from tilewright.values import Model
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 Objective = Literal["edp", "energy", "cycles"]
 """What a search makes small."""
@@ -106,7 +110,7 @@ class Execution(Model):
         return not (self.missing or self.repeated or self.outside)
 
 
-class Report(Model):
+class Report(Tabular, Model):
     """What a mapping costs by one model; with `valid` false, `reasons` says why and the figures are absent."""
 
     model: str
@@ -129,3 +133,36 @@ class Report(Model):
     def of(self, objective: Objective) -> float | None:
         """The figure to make small; None where the mapping is not valid."""
         return {"edp": self.edp, "energy": self.energy_pj, "cycles": self.cycles}[objective]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One per level and tensor."""
+        return [
+            {"level": level.name, "tensor": name} | counts.model_dump()
+            for level in self.levels
+            for name, counts in level.tensors.items()
+        ]
+
+    def tables(self, width: int = WIDE) -> list[Table | str]:
+        lines = [f"{self.problem} by {self.model}: {self.macs:,} operations"]
+        lines += [f"  warning: {warning}" for warning in self.warnings]
+        if not self.valid:
+            return [*lines, "  not valid:", *(f"  - {reason}" for reason in self.reasons)]
+        lines.append(
+            f"  energy {figure(self.energy_pj)} pJ, {figure(self.cycles)} cycles, EDP {figure(self.edp)} pJ x cycles, "
+            f"utilization {figure(self.utilization)}"
+        )
+        return [*lines, self._counts(), "  counts are words per instance; energy is over all instances"]
+
+    def _counts(self) -> Table:
+        from rich.table import Table
+
+        table = Table("level", "tensor", box=None, pad_edge=False)
+        numbers = ("instances", "tile_words", "reads", "fills", "updates", "energy_pj")
+        for name in numbers:
+            table.add_column(name.replace("_pj", " pJ").replace("_", " "), justify="right")
+        for level in self.levels:
+            for index, (name, counts) in enumerate(level.tensors.items()):
+                figures = (figure(getattr(counts, number)) for number in numbers)
+                table.add_row(level.name if index == 0 else "", name, *figures)
+        table.add_row("compute", *[""] * len(numbers), figure(self.compute_energy_pj))
+        return table

@@ -14,11 +14,12 @@ import pytest
 
 from support.command import INTERRUPTIBLE, Command
 from tilewright import library
-from tilewright.cli.mapping import ObjectiveName, method_of
+from tilewright.api.mapping import configured
 from tilewright.plugin.hooks import hookimpl
 from tilewright.plugin.mapper import Budget
 from tilewright.plugin.registry import installed
 from tilewright.plugin.result import Progress, Result
+from tilewright.run.evaluation import build_model
 from tilewright.run.network import map_workload
 from tilewright.schema.workload import DistinctProblem
 
@@ -64,9 +65,9 @@ def test_processes_find_what_one_finds_in_the_same_order(tilewright: Command, tm
 
 def test_processes_tell_how_far_they_are() -> None:
     """The watcher hears of layers while they are searched, and never less than before."""
-    configuration = method_of(
-        "eyeriss", None, "random", None, "timeloop", None, ObjectiveName.edp, Budget(seconds=1.0, evaluations=10**7), 0
-    )
+    architecture, budget = library.architecture("eyeriss"), Budget(seconds=1.0, evaluations=10**7)
+    constraints = library.constraints("eyeriss", "row_stationary")
+    configuration = configured(architecture, constraints, "random", None, build_model("timeloop"), "edp", budget, 0)
     seen: dict[str, list[int]] = {}
 
     def watch(distinct: DistinctProblem, progress: Progress) -> None:
@@ -148,7 +149,7 @@ def test_what_was_found_is_found_again(tilewright: Command, jobs: int) -> None:
     assert figures(first) == figures(again)
     assert len(entries()) == len(first["layers"])
     table = tilewright(*WORDS[:-1], "--jobs", jobs)
-    assert "from the cache" in table.out and "all layers" in table.out and "mappings priced in" not in table.out
+    assert "from the cache" in table.out and "all layers" in table.out and "mappings evaluated in" not in table.out
 
 
 OTHERWISE: list[tuple[object, ...]] = [

@@ -72,7 +72,7 @@ def test_short_tiles_are_right_and_timeloop_does_not_price_them(tilewright: Comm
     files["mapping"].write_text(MAPPING.replace("P: 4", "P: 3"))
     ran = tilewright(*words(files))
     assert ran.code == 0 and "right     yes: 3 words of the result are what they should be" in ran.out
-    assert "timeloop does not price it:" in ran.out and "[imperfect]" in ran.out
+    assert "timeloop does not evaluate it:" in ran.out and "[imperfect]" in ran.out
 
 
 WRONG = {

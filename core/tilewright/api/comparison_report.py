@@ -1,0 +1,214 @@
+"""Comparison report: what `compare` found, search by search."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tilewright.api.mapping_report import made
+from tilewright.errors import Reason
+from tilewright.run.evaluation import BuiltModel
+from tilewright.run.network import mapping_file
+from tilewright.run.sweep import SweepPoint, SweepRow
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.report import Objective, Report
+from tilewright.schema.workload import Workload
+from tilewright.tables import WIDE, Tabular, figure
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+UNITS: dict[Objective, str] = {"edp": "EDP pJ x cycles", "energy": "energy pJ", "cycles": "cycles"}
+"""Objective -> its name with the unit."""
+COLUMNS = (
+    "layer", "count", "macs", "mapper", "guide", "model", "valid", "energy_pj", "cycles", "edp", "utilization",
+    "evaluated", "wall_seconds", "stop", "mapping_file", "reason",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, repr=False)
+class ComparisonReport(Tabular):
+    """One row per search: a mapper under a model on a layer; `folder` is where the mapping files are."""
+
+    workload: Workload
+    architecture: Architecture
+    objective: Objective
+    points: tuple[SweepPoint, ...]
+    models: tuple[BuiltModel, ...]
+    searches: tuple[SweepRow, ...]
+    folder: Path | None = None
+
+    def __repr__(self) -> str:
+        return f"<ComparisonReport of {self.workload.name} on {self.architecture.name}: {len(self.searches)} searches>"
+
+    @property
+    def missing(self) -> int:
+        """Searches that an interruption left out."""
+        return len(self.points) * len(self.workload.distinct()) - len(self.searches)
+
+    @property
+    def complete(self) -> bool:
+        """Everything was tried."""
+        return not self.missing
+
+    def save(self, folder: str | Path) -> Path:
+        """Write a mapping file per search, `compare.json` and `compare.csv`; what `compare -o` writes. Raises
+        InputError."""
+        path = made(folder)
+        for number, row in enumerate(self.searches, start=1):
+            save_row(path, number, row)
+        self.save_summary(path)
+        return path
+
+    def save_summary(self, folder: Path) -> None:
+        """`compare.json` and `compare.csv` alone."""
+        saved = replace(self, folder=folder)
+        (folder / "compare.json").write_text(json.dumps(saved.data(), indent=2) + "\n", encoding="utf-8")
+        with (folder / "compare.csv").open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, COLUMNS)
+            writer.writeheader()
+            writer.writerows(saved.rows())
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One per search and model."""
+        found = []
+        for row in self.data()["rows"]:
+            shared = {key: row[key] for key in ("layer", "count", "macs", "mapper", "guide", "mapping_file")}
+            shared |= {key: row["search"][key] for key in ("evaluated", "wall_seconds", "stop")}
+            nothing = [{"model": row["guide"], "valid": False, "reasons": row["reasons"]}]
+            for cost in row["prices"] or nothing:
+                reason = "; ".join(str(Reason(**each)) for each in cost["reasons"])
+                figures = {key: cost[key] for key in COLUMNS if key in cost}
+                found.append(shared | figures | {"reason": reason})
+        return found
+
+    def data(self) -> dict[str, Any]:
+        """The JSON document of `compare --json` and `compare.json`."""
+        return {
+            "schema_version": 1,
+            "workload": self.workload.name,
+            "arch": self.architecture.name,
+            "objective": self.objective,
+            "mappers": list(dict.fromkeys(point.mapper for point in self.points)),
+            "models": [model.name for model in self.models],
+            "complete": self.complete,
+            "rows": [self._row(number, row) for number, row in enumerate(self.searches, start=1)],
+        }
+
+    def _row(self, number: int, row: SweepRow) -> dict[str, Any]:
+        result, written = row.layer.result, self.folder is not None and row.layer.report is not None
+        figures = {"valid", "reasons", "warnings", "energy_pj", "cycles", "edp", "utilization"}
+        return {
+            "layer": row.layer.name,
+            "layers": list(row.layer.distinct.layers),
+            "count": row.layer.count,
+            "macs": row.layer.problem.macs,
+            "mapper": row.point.mapper,
+            "guide": row.point.model,
+            "valid": bool(row.reports),
+            "reasons": [reason.model_dump(mode="json") for reason in row.reasons],
+            "mapping_file": row_file(number, row) if written else None,
+            "search": {
+                "evaluated": result.evaluated if result else 0,
+                "valid": result.valid if result else 0,
+                "wall_seconds": result.wall_seconds if result else 0.0,
+                "stop": result.stop if result else "failed",
+                "lower_bound": result.lower_bound if result else None,
+                "gap": result.gap if result else None,
+            },
+            "prices": [
+                report.model_dump(mode="json", include=figures) | {"model": model.name}
+                for model, report in zip(self.models, row.reports, strict=False)
+            ],
+        }
+
+    def messages(self) -> list[str]:
+        """What a person should know beside the figures."""
+        found = [f"warning: {name}: {warning}" for name, warning in self._warnings()]
+        if self.missing:
+            total = self.missing + len(self.searches)
+            found.append(f"interrupted: {self.missing} of {total} searches were not made")
+        if self.folder is not None:
+            found.append(f"written to {self.folder}")
+        return found
+
+    def _warnings(self) -> list[tuple[str, str]]:
+        """(model or mapper, text), once for all that differ in numbers only."""
+        said = [(row.point.mapper, text) for row in self.searches for text in row.layer.warnings]
+        said += [(report.model, text) for row in self.searches for report in row.reports for text in report.warnings]
+        alike: dict[tuple[str, str], dict[str, None]] = {}
+        for name, text in said:
+            alike.setdefault((name, re.sub(r"[\d,.]+", "#", text)), {})[text] = None
+        return [
+            (name, next(iter(texts)) + (f" (and {len(texts) - 1} like it)" if len(texts) > 1 else ""))
+            for (name, _), texts in alike.items()
+        ]
+
+    def __str__(self) -> str:
+        return "\n".join([super().__str__(), *self.messages()])
+
+    def tables(self, width: int = WIDE) -> Sequence[Table | str]:
+        """A row per layer, model that the search asked, and mapper; per model the figure and how far from the best."""
+        from rich.table import Table
+
+        title = (
+            f"{self.workload.name} on {self.architecture.name}: {UNITS[self.objective]}; "
+            "in brackets, how many times the layer's best by that model"
+        )
+        table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+        for column in ("layer", "guided by", "mapper"):
+            table.add_column(column)
+        for model in self.models:
+            table.add_column(f"by {model.name}", justify="right")
+        table.add_column("seconds", justify="right")
+        table.add_column("remarks")
+        notes: dict[str, int] = {}
+        for layer in dict.fromkeys(row.layer.name for row in self.searches):
+            rows = [row for row in self.searches if row.layer.name == layer]
+            bests = [min((self._value(row, n) for row in rows), default=math.inf) for n in range(len(self.models))]
+            for number, row in enumerate(rows):
+                table.add_row(layer if number == 0 else "", *self._texts(row, bests, notes))
+            table.add_section()
+        return [table, *(f"  {mark}  {text}" for text, mark in notes.items())]
+
+    def _texts(self, row: SweepRow, bests: Sequence[float], notes: dict[str, int]) -> list[str]:
+        """The words of a row; remarks are numbers of notes."""
+        costs = []
+        for number, best in enumerate(bests):
+            value = self._value(row, number)
+            costs.append("-" if math.isinf(value) else f"{figure(value)} ({value / best if best else 1:.2f})")
+        seconds = "-" if row.layer.result is None else f"{row.layer.result.wall_seconds:.1f}"
+        marks = [str(notes.setdefault(text, len(notes) + 1)) for text in self._remarks(row)]
+        return [row.point.model, row.point.mapper, *costs, seconds, " ".join(marks)]
+
+    def _value(self, row: SweepRow, model: int) -> float:
+        """The objective by one model; inf where there is none."""
+        report: Report | None = row.reports[model] if row.reports else None
+        value = None if report is None or not report.valid else report.of(self.objective)
+        return math.inf if value is None else float(value)
+
+    def _remarks(self, row: SweepRow) -> list[str]:
+        """Why there is no mapping, and who refuses to evaluate it."""
+        found = [f"{reason.message} [{reason.code}]" for reason in row.reasons]
+        for model, report in zip(self.models, row.reports, strict=False):
+            found += [f"{model.name}: {reason}" for reason in report.reasons]
+        return found
+
+
+def row_file(number: int, row: SweepRow) -> str:
+    """The name of a search's mapping file; `number` counts from 1."""
+    words = (f"{number:03d}", row.layer.name, row.point.mapper, row.point.model)
+    return "_".join(re.sub(r"[^A-Za-z0-9.\-]+", "_", word) for word in words) + ".yaml"
+
+
+def save_row(folder: Path, number: int, row: SweepRow) -> None:
+    """Write the mapping file of a search that found a mapping."""
+    if row.layer.report is not None and row.point.configuration is not None:
+        text = mapping_file(row.layer, row.point.configuration).to_yaml()
+        (folder / row_file(number, row)).write_text(text, encoding="utf-8")

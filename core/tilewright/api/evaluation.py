@@ -1,0 +1,213 @@
+"""`evaluate`: what a mapping costs, by one cost model or several."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping as MappingOf
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tilewright.api.load import Source, load_architecture, load_mapping, load_problem
+from tilewright.api.words import checked, names_of, options_by_name
+from tilewright.errors import InputError
+from tilewright.plugin.adapter import InputSet
+from tilewright.plugin.costmodel import CostModel
+from tilewright.plugin.registry import installed
+from tilewright.plugin.specs import AdapterSpec
+from tilewright.run.evaluation import FAILED, build_model, evaluate_directives
+from tilewright.run.evaluation import evaluate as evaluate_mapping
+from tilewright.run.network import MappedLayer
+from tilewright.schema.mapped import BoundMapping, MappedProblem
+from tilewright.schema.report import Report
+from tilewright.tables import WIDE, Tabular, figure
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+Mapped = Source | MappedLayer
+"""What stands for a mapping with or without its problem and architecture."""
+Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+"""Files of another tool, together one input set."""
+ACTIONS = ("reads", "fills", "updates")
+
+
+@dataclass(frozen=True, repr=False)
+class EvaluationReport(Tabular):
+    """One report per model, in the order asked for; of a program of directives one per model and layer.
+
+    `warnings`: what the reader of another tool's files could not keep.
+    """
+
+    reports: tuple[Report, ...]
+    warnings: tuple[str, ...] = ()
+    is_side_by_side: bool = False
+    """Several models on one mapping, whose counts can be compared."""
+
+    def __repr__(self) -> str:
+        return f"<EvaluationReport: {', '.join(f'{each.model} on {each.problem}' for each in self.reports)}>"
+
+    def __getitem__(self, model: str) -> Report:
+        """The first report of that model. Raises KeyError."""
+        for report in self.reports:
+            if report.model == model:
+                return report
+        raise KeyError(model)
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """Why no model said anything, if all of them crashed or could not be built; else empty."""
+        reasons = [report.reasons[:1] for report in self.reports]
+        all_failed = all(found and found[0].code == FAILED for found in reasons)
+        return tuple(found[0].message for found in reasons) if all_failed else ()
+
+    def differences(self) -> list[dict[str, Any]]:
+        """Counts (words per instance) that are not the same in all valid reports, outermost level first; a model that has
+        no such count gives None."""
+        valid = [report for report in self.reports if report.valid]
+        counts = [
+            {(level.name, tensor): row for level in report.levels for tensor, row in level.tensors.items()}
+            for report in valid
+        ]
+        rows: list[dict[str, Any]] = []
+        for level, tensor in dict.fromkeys(place for each in counts for place in each):
+            for action in ACTIONS:
+                values = [getattr(each.get((level, tensor)), action, None) for each in counts]
+                if len(set(values)) > 1:
+                    by_model = {report.model: value for report, value in zip(valid, values, strict=True)}
+                    rows.append({"level": level, "tensor": tensor, "action": action, "counts": by_model})
+        return rows
+
+    def data(self) -> dict[str, Any]:
+        """The JSON document of `evaluate --json`."""
+        found = {"schema_version": 1, "results": [report.model_dump(mode="json") for report in self.reports]}
+        return found | ({"differences": self.differences()} if self.is_side_by_side else {})
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One per report."""
+        keys = ("problem", "model", "valid", "energy_pj", "cycles", "edp", "utilization")
+        return [
+            {key: getattr(report, key) for key in keys} | {"reason": "; ".join(map(str, report.reasons))}
+            for report in self.reports
+        ]
+
+    def tables(self, width: int = WIDE) -> Sequence[Table | str]:
+        if not self.is_side_by_side:
+            return [part for report in self.reports for part in report.tables(width)]
+        return [self._totals(), *self._differences()]
+
+    def _totals(self) -> Table:
+        """A row per model, refusals with their reason."""
+        from rich.table import Table
+
+        table = Table(title=self.reports[0].problem, title_justify="left", box=None, pad_edge=False)
+        for column in ("model", "energy pJ", "cycles", "EDP pJ x cycles", "utilization", "remarks"):
+            table.add_column(column, justify="left" if column in ("model", "remarks") else "right")
+        for report in self.reports:
+            remarks = [*report.warnings, *(str(reason) for reason in report.reasons)]
+            figures = (report.energy_pj, report.cycles, report.edp, report.utilization)
+            table.add_row(report.model, *(figure(value) for value in figures), "; ".join(remarks))
+        return table
+
+    def _differences(self) -> list[Table | str]:
+        """Every count on which the models do not agree."""
+        from rich.table import Table
+
+        rows, valid = self.differences(), [report.model for report in self.reports if report.valid]
+        if len(valid) < 2:
+            return []
+        if not rows:
+            return [f"{', '.join(valid)} agree on every count"]
+        table = Table(title="where they differ, words per instance", title_justify="left", box=None, pad_edge=False)
+        for column in ("level", "tensor", "action", *valid):
+            table.add_column(column, justify="right" if column in valid else "left")
+        for row in rows:
+            values = ("none" if row["counts"][model] is None else figure(row["counts"][model]) for model in valid)
+            table.add_row(row["level"], row["tensor"], row["action"], *values)
+        return [table]
+
+
+@checked
+def evaluate(
+    mapping: Mapped | Files,
+    problem: Source | None = None,
+    arch: Source | None = None,
+    *,
+    models: str | CostModel | Sequence[str | CostModel] | None = None,
+    model_options: MappingOf[str, Any] | None = None,
+    notation: str | None = None,
+) -> EvaluationReport:
+    """Evaluate a mapping; what `tilewright evaluate` does.
+
+    Args:
+        mapping: a layer of a mapping report, a mapping, a mapping file or dict; with `notation`, all files of another tool's
+            input set.
+        problem, arch: where the mapping does not bring them, or others than it brings.
+        models: names of installed cost models, or objects; `timeloop` by default, `maestro` for its own files.
+        model_options: options for all models; `{"timeloop": {...}}` for one.
+        notation: that of the files, such as timeloop, maestro or zigzag.
+
+    Returns:
+        A report per model. A model that refuses the mapping, crashes or is not installed has `valid` false and the reasons.
+
+    Raises:
+        CallError, InputError, UnknownNameError: a word or a file is wrong; the message says what would be right.
+    """
+    inputs = _read(notation, mapping) if notation is not None else inputs_of(mapping, problem, arch)
+    if models is None:
+        models = "timeloop" if inputs.directives is None else "maestro"
+    wanted = names_of("models", models if isinstance(models, str | Sequence) else [models])
+    words = [name if isinstance(name, str) else type(name).__name__ for name in wanted]
+    options = options_by_name(model_options, words)
+    built = [build_model(each, options[name]) for each, name in zip(wanted, words, strict=True)]
+    if inputs.directives is not None:
+        reports = [report for model in built for report in evaluate_directives(model, inputs.directives)]
+        return EvaluationReport(tuple(reports), inputs.warnings)
+    assert inputs.problem is not None and inputs.architecture is not None and inputs.mapping is not None
+    reports = [evaluate_mapping(model, inputs.problem, inputs.architecture, inputs.mapping) for model in built]
+    return EvaluationReport(tuple(reports), inputs.warnings, len(reports) > 1)
+
+
+def inputs_of(mapping: Mapped | Files, problem: Source | None, arch: Source | None) -> InputSet:
+    """A mapping with its problem and architecture, which it brings or which are given beside it. Raises InputError."""
+    if isinstance(mapping, MappedLayer):
+        if mapping.mapping is None:
+            raise InputError(f"{mapping.name} has no mapping", hint="its .error and .result say why")
+        mapping = mapping.mapping
+    if not isinstance(mapping, str | os.PathLike) and isinstance(mapping, Sequence):
+        raise InputError("several files need their notation", hint="add notation='timeloop', or another tool's name")
+    found = mapping if isinstance(mapping, BoundMapping) else load_mapping(mapping)
+    whole = found if isinstance(found, MappedProblem | BoundMapping) else None
+    for what, given in (("problem", problem), ("arch", arch)):
+        if given is None and whole is None:
+            raise InputError(f"{_name(mapping)} holds a mapping only", hint=f"add {what}= (--{what})")
+    return InputSet(
+        problem=load_problem(problem) if problem is not None else whole.problem if whole else None,
+        architecture=load_architecture(arch) if arch is not None else whole.architecture if whole else None,
+        mapping=found.mapping if isinstance(found, MappedProblem) else found,
+    )
+
+
+def paths_of(files: object) -> list[Path]:
+    """One file or several. Raises InputError: it is something else, or none."""
+    given = [files] if isinstance(files, str | os.PathLike) else files
+    if not isinstance(given, Sequence) or not given or not all(isinstance(each, str | os.PathLike) for each in given):
+        raise InputError("a notation needs the files to read", hint="give all files of one input set")
+    return [Path(each) for each in given]
+
+
+def _read(notation: str, files: object) -> InputSet:
+    """All files of another tool's input set. Raises InputError."""
+    adapter = installed().make(AdapterSpec, notation)
+    paths = paths_of(files)
+    inputs = adapter.parse(paths)
+    for what in ("problem", "architecture", "mapping") if inputs.directives is None else ():
+        if getattr(inputs, what) is None:
+            names = ", ".join(str(path) for path in paths)
+            raise InputError(f"{names}: no {what} in these files", hint="give all files of the set")
+    return inputs
+
+
+def _name(mapping: object) -> str:
+    return str(mapping) if isinstance(mapping, str | os.PathLike) else "this"

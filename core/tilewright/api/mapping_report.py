@@ -1,0 +1,279 @@
+"""Mapping report: what `map` found, layer by layer."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tilewright.errors import InputError
+from tilewright.run.configuration import RunConfiguration
+from tilewright.run.network import MappedLayer, mapping_file
+from tilewright.schema.workload import Workload
+from tilewright.tables import WIDE, Tabular, figure, percent
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+COLUMNS = ("layer", "count", "MACs", "energy pJ", "cycles", "utilization", "EDP pJ x cycles", "share of energy")
+
+
+@dataclass(frozen=True, repr=False)
+class MappingReport(Tabular):
+    """Every distinct problem of a workload once, in the workload's order; `folder` is where the mapping files are.
+
+    An interrupted run has fewer layers than the workload has distinct problems. Totals count a layer as often as it occurs,
+    and are None while one has no mapping.
+    """
+
+    workload: Workload
+    configuration: RunConfiguration
+    layers: tuple[MappedLayer, ...]
+    folder: Path | None = None
+
+    def __repr__(self) -> str:
+        where = self.configuration.architecture.name
+        return f"<MappingReport of {self.workload.name} on {where}: {len(self.layers)} layers>"
+
+    def __getitem__(self, name: str) -> MappedLayer:
+        """The layer of that name, also where it is mapped as another that is the same work. Raises KeyError."""
+        for layer in self.layers:
+            if name in layer.distinct.layers:
+                return layer
+        raise KeyError(name)
+
+    @property
+    def missing(self) -> int:
+        """Distinct problems that an interruption left unsearched."""
+        return len(self.workload.distinct()) - len(self.layers)
+
+    @property
+    def complete(self) -> bool:
+        """Every layer has a mapping."""
+        return not self.missing and all(layer.report is not None for layer in self.layers)
+
+    @property
+    def macs(self) -> int:
+        return sum(layer.problem.macs * layer.count for layer in self.layers)
+
+    @property
+    def cycles(self) -> int | None:
+        """One layer after another."""
+        found = [layer.cycles * layer.count for layer in self.layers if layer.cycles is not None]
+        return sum(found) if found and len(found) == len(self.layers) else None
+
+    @property
+    def energy_pj(self) -> float | None:
+        found = [layer.energy_pj * layer.count for layer in self.layers if layer.energy_pj is not None]
+        return sum(found) if found and len(found) == len(self.layers) else None
+
+    @property
+    def edp(self) -> float | None:
+        """energy_pj x cycles, both of all layers together."""
+        return None if self.energy_pj is None or self.cycles is None else self.energy_pj * self.cycles
+
+    def save(self, folder: str | Path) -> Path:
+        """Write a mapping file per layer, `summary.json` and `summary.csv`; what `map -o` writes. Raises InputError."""
+        path = made(folder)
+        for number, layer in enumerate(self.layers, start=1):
+            save_layer(path, number, layer, self.configuration)
+        self.save_summary(path)
+        return path
+
+    def save_summary(self, folder: Path) -> None:
+        """`summary.json` and `summary.csv` alone."""
+        saved = MappingReport(self.workload, self.configuration, self.layers, folder)
+        (folder / "summary.json").write_text(json.dumps(saved.data(), indent=2) + "\n", encoding="utf-8")
+        keys = ("layer", "count", "macs", "valid", "energy_pj", "cycles", "edp", "utilization", "evaluated", "stop",
+                "mapping_file")  # fmt: skip
+        with (folder / "summary.csv").open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, keys)
+            writer.writeheader()
+            writer.writerows(saved.rows())
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One per distinct problem."""
+        found = []
+        for row in self.data()["layers"]:
+            best, how = row["best"], row["search"]
+            keys = ("energy_pj", "cycles", "edp", "utilization")
+            found.append(
+                {"layer": row["name"], "count": row["count"], "macs": row["macs"], "valid": best["valid"]}
+                | {key: best[key] for key in keys}
+                | {"evaluated": how["evaluated"], "stop": how["stop"], "mapping_file": best["mapping_file"]}
+            )
+        return found
+
+    def data(self) -> dict[str, Any]:
+        """The JSON document of `map --json` and `summary.json`."""
+        run = self.configuration
+        return {
+            "schema_version": 1,
+            "workload": self.workload.name,
+            "arch": run.architecture.name,
+            "constraints": run.constraints.name,
+            "mapper": run.mapper_record.name,
+            "model": run.model.record.name,
+            "objective": run.objective,
+            "seed": run.seed,
+            "layers": [self._layer(number, layer) for number, layer in enumerate(self.layers, start=1)],
+            "unmapped": [
+                {"name": each.name, "operator": each.operator, "reason": each.reason, "operations": each.operations}
+                for each in self.workload.unmapped
+            ],
+            "totals": {"macs": self.macs, "cycles": self.cycles, "energy_pj": self.energy_pj, "edp": self.edp},
+        }
+
+    def _layer(self, number: int, layer: MappedLayer) -> dict[str, Any]:
+        result, written = layer.result, self.folder is not None and layer.report is not None
+        return {
+            "name": layer.name,
+            "layers": list(layer.distinct.layers),
+            "count": layer.count,
+            "macs": layer.problem.macs,
+            "best": {
+                "valid": layer.report is not None,
+                "cycles": layer.cycles,
+                "energy_pj": layer.energy_pj,
+                "edp": layer.edp,
+                "utilization": layer.utilization,
+                "mapping_file": layer_file(number, layer) if written else None,
+            },
+            "search": {
+                "evaluated": result.evaluated if result else 0,
+                "valid": result.valid if result else 0,
+                "rejected": result.rejected if result else 0,
+                "cpu_seconds": result.cpu_seconds if result else 0.0,
+                "wall_seconds": result.wall_seconds if result else 0.0,
+                "stop": result.stop if result else "failed",
+                "lower_bound": result.lower_bound if result else None,
+                "gap": result.gap if result else None,
+                "figures": result.figures if result else {},
+                "cached": layer.cached,
+            },
+            "error": None if layer.error is None else str(layer.error),
+        }
+
+    def messages(self) -> list[str]:
+        """What a person should know beside the figures."""
+        found = []
+        free = [layer.name for layer in self.layers if not layer.constrained]
+        if free:
+            name = self.configuration.constraints.name
+            found.append(f"constraints '{name}' say nothing of such problems, mapped without: {', '.join(free)}")
+        for layer in self.layers:
+            if layer.error is not None:
+                found.append(f"error: {layer.name}: {layer.error}")
+            elif layer.report is None and layer.result is not None:
+                result = layer.result
+                found.append(
+                    f"no valid mapping found for {layer.name}: {result.evaluated:,} tried, stopped by {result.stop}; "
+                    "try more --evaluations, or other --constraints"
+                )
+            found.extend(f"warning: {warning}" for warning in layer.warnings)
+        if self.missing:
+            found.append(
+                f"interrupted: {self.missing} of {len(self.workload.distinct())} distinct layers were not searched"
+            )
+        if self.folder is not None:
+            found.append(f"written to {self.folder}")
+        return found
+
+    def tables(self, width: int = WIDE) -> Sequence[Table | str]:
+        return [self._table(width >= 120), *self._unmapped(), *self._searched()]
+
+    def __str__(self) -> str:
+        return "\n".join([super().__str__(), *self.messages()])
+
+    def _table(self, wide: bool) -> Table:
+        from rich.table import Table
+
+        run = self.configuration
+        title = (
+            f"{self.workload.name} on {run.architecture.name} (constraints {run.constraints.name}), "
+            f"mapper {run.mapper_record.name}, model {run.model.record.name}"
+        )
+        table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+        for index, column in enumerate(COLUMNS):
+            table.add_column(column, justify="left" if index == 0 else "right")
+        if wide:
+            table.add_column("dimensions longer than 1")
+        for layer in self.layers:
+            table.add_row(
+                layer.name,
+                str(layer.count),
+                figure(layer.problem.macs),
+                figure(layer.energy_pj),
+                figure(layer.cycles),
+                figure(layer.utilization, 3),
+                figure(layer.edp),
+                percent((layer.energy_pj or 0.0) * layer.count, self.energy_pj or 0.0),
+                *([layer.problem.long_dimensions] if wide else []),
+            )
+        table.add_section()
+        figures = (self.macs, self.energy_pj, self.cycles, None, self.edp)
+        texts = [figure(value) if index != 3 else "" for index, value in enumerate(figures)]
+        table.add_row("total", str(sum(layer.count for layer in self.layers)), *texts, "", *([""] if wide else []))
+        return table
+
+    def _unmapped(self) -> list[Table | str]:
+        """Operators that are not mapped, by kind, with their share of all scalar operations."""
+        from rich.table import Table
+
+        if not self.workload.unmapped:
+            return []
+        groups: dict[tuple[str, str], list[int | None]] = {}
+        for each in self.workload.unmapped:
+            groups.setdefault((each.operator, each.reason), []).append(each.operations)
+        known = Counter({key: sum(n or 0 for n in values) for key, values in groups.items()})
+        work = sum(known.values()) + self.workload.macs
+        table = Table(title="not mapped", title_justify="left", box=None, pad_edge=False)
+        for column in ("operator", "count", "share of work", "reason"):
+            table.add_column(column, justify="right" if column in ("count", "share of work") else "left")
+        for (operator, reason), operations in known.most_common():
+            unknown = any(n is None for n in groups[operator, reason])
+            share = "unknown" if unknown else percent(operations, work) if operations else "none"
+            table.add_row(operator, str(len(groups[operator, reason])), share, reason)
+        return [table]
+
+    def _searched(self) -> list[Table | str]:
+        """What came from the cache, and how fast the rest was."""
+        found: list[Table | str] = []
+        cached = [layer.name for layer in self.layers if layer.cached]
+        if cached:
+            which = "all layers" if len(cached) == len(self.layers) else ", ".join(cached)
+            found.append(f"from the cache, not searched again (--no-cache would): {which}")
+        searched = [layer.result for layer in self.layers if layer.result and not layer.cached]
+        evaluated = sum(result.evaluated for result in searched)
+        seconds = sum(result.wall_seconds for result in searched)
+        if seconds:
+            found.append(f"{evaluated:,} mappings evaluated in {seconds:.1f} s ({evaluated / seconds:,.0f} per second)")
+        return found
+
+
+def made(folder: str | Path) -> Path:
+    """A folder that exists. Raises InputError."""
+    path = Path(folder)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot write to {path}: {error}") from None
+    return path
+
+
+def layer_file(number: int, layer: MappedLayer) -> str:
+    """The name of a layer's mapping file; `number` counts from 1."""
+    safe = re.sub(r"[^A-Za-z0-9_.\-]+", "_", layer.name)
+    return f"{number:03d}_{safe}.yaml"
+
+
+def save_layer(folder: Path, number: int, layer: MappedLayer, configuration: RunConfiguration) -> None:
+    """Write the mapping file of a layer that has a mapping."""
+    if layer.report is not None:
+        text = mapping_file(layer, configuration).to_yaml()
+        (folder / layer_file(number, layer)).write_text(text, encoding="utf-8")

@@ -1,0 +1,198 @@
+"""`verify`: execute a mapping; is it right, and do the cost models count what really happens?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as MappingOf
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tilewright.api.evaluation import Mapped, inputs_of
+from tilewright.api.load import Source
+from tilewright.api.words import checked
+from tilewright.errors import PluginError, Reason
+from tilewright.mapspace.legality import legality
+from tilewright.plugin.registry import installed
+from tilewright.plugin.specs import CostModelSpec
+from tilewright.run.differences import Difference, compared, differences
+from tilewright.run.evaluation import FAILED, bind, build_model, evaluate, executing_model, explain
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
+from tilewright.schema.report import Report
+from tilewright.tables import WIDE, Tabular, figure
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+@dataclass(frozen=True)
+class ModelVerification:
+    """Another model's report beside the execution. `compared`: how many counts both have."""
+
+    report: Report
+    compared: int = 0
+    differences: tuple[Difference, ...] = ()
+
+
+@dataclass(frozen=True, repr=False)
+class Verification(Tabular):
+    """What execution says of a mapping, and what other cost models say where it is right.
+
+    `violations`: the rules of legality that it breaks.
+    """
+
+    executed: Report
+    violations: tuple[Reason, ...]
+    models: tuple[ModelVerification, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Verification of {self.executed.problem}: {'right' if self.right else 'wrong'}>"
+
+    @property
+    def right(self) -> bool:
+        """Legal, complete, and with the right result."""
+        return self.executed.valid
+
+    @property
+    def legal(self) -> bool:
+        return not self.violations
+
+    @property
+    def complete(self) -> bool | None:
+        """Every iteration was executed exactly once; None where it could not be executed."""
+        return None if self.executed.execution is None else self.executed.execution.complete
+
+    @property
+    def result(self) -> bool | None:
+        """The computed tensor is the true one; None where it could not be executed."""
+        return None if self.executed.execution is None else self.executed.execution.wrong_words == 0
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One per count that differs from the execution."""
+        keys = ("level", "tensor", "action", "executed", "counted")
+        return [
+            {"model": model.report.model}
+            | {key: getattr(each, key) for key in keys}
+            | {"causes": ", ".join(cause.code for cause in each.causes)}
+            for model in self.models
+            for each in model.differences
+        ]
+
+    def data(self) -> dict[str, Any]:
+        """The JSON document of `verify --json`."""
+        keys = {"model", "valid", "reasons", "warnings", "cycles", "energy_pj"}
+        return {
+            "schema_version": 1,
+            "right": self.right,
+            "legal": self.legal,
+            "complete": self.complete,
+            "result": self.result,
+            "reasons": [reason.model_dump(mode="json") for reason in self.executed.reasons],
+            "executed": self.executed.model_dump(mode="json"),
+            "models": [
+                other.report.model_dump(mode="json", include=keys)
+                | {
+                    "compared": other.compared,
+                    "differences": [each.model_dump(mode="json") for each in other.differences],
+                }
+                for other in self.models
+            ],
+        }
+
+    def tables(self, width: int = WIDE) -> Sequence[Table | str]:
+        return [*self._judgement(), *(part for other in self.models for part in _comparison(other))]
+
+    def _judgement(self) -> list[str]:
+        executed, ran = self.executed, self.executed.execution
+        lines = [f"{executed.problem}: {executed.macs:,} operations, executed one by one"]
+        lines.append(f"  legal     {'yes' if self.legal else 'no'}")
+        lines += [f"  - {reason}" for reason in self.violations]
+        if ran is None:
+            lines.append("  complete  not known: it cannot be executed")
+        else:
+            lines.append(f"  complete  {'yes: every iteration exactly once' if ran.complete else 'no'}")
+            total = f"{ran.result_words:,} words of the result"
+            wrong = f"no: {ran.wrong_words:,} of {total} differ"
+            lines.append(f"  right     {wrong if ran.wrong_words else f'yes: {total} are what they should be'}")
+        lines += [f"  - {reason}" for reason in executed.reasons[len(self.violations) :]]
+        if executed.valid:
+            lines.append(f"  energy {figure(executed.energy_pj)} pJ, {figure(executed.cycles)} cycles")
+        return lines
+
+
+def _comparison(other: ModelVerification) -> list[Table | str]:
+    from rich.table import Table
+
+    report = other.report
+    if not report.valid:
+        return [f"{report.model} does not evaluate it:", *(f"  - {reason}" for reason in report.reasons)]
+    lines: list[Table | str] = [f"{report.model} warns: {warning}" for warning in report.warnings]
+    figures = f"energy {figure(report.energy_pj)} pJ, {figure(report.cycles)} cycles"
+    if not other.differences:
+        return [*lines, f"{report.model}: all {other.compared} counts are what really happens; {figures}"]
+    table = Table("level", "tensor", "action", box=None, pad_edge=False)
+    for column in ("executed", report.model):
+        table.add_column(column, justify="right")
+    table.add_column("because", overflow="fold")
+    for each in other.differences:
+        causes = "; ".join(cause.message for cause in each.causes)
+        because = causes or "no approximation that the model declares explains it"
+        table.add_row(each.level, each.tensor, each.action, figure(each.executed), figure(each.counted), because)
+    return [
+        *lines,
+        f"{report.model}: {len(other.differences)} of {other.compared} counts differ; {figures}",
+        table,
+        "  counts are words per instance, averages over the instances that work",
+    ]
+
+
+@checked
+def verify(
+    mapping: Mapped,
+    problem: Source | None = None,
+    arch: Source | None = None,
+    *,
+    by: str | None = None,
+    options: MappingOf[str, Any] | None = None,
+) -> Verification:
+    """Execute a mapping of a small problem and compare the other cost models with what happens; `tilewright verify`.
+
+    Args:
+        mapping, problem, arch: as for `evaluate`.
+        by: the cost model that executes, where several are installed.
+        options: for the cost model that executes, such as `{"max_operations": 10**7}`.
+
+    Raises:
+        CallError, InputError, UnknownNameError: a word or a file is wrong.
+        NotConformableError: the problem is too large to execute.
+        PluginError: the cost model that executes crashed.
+    """
+    inputs = inputs_of(mapping, problem, arch)
+    assert inputs.problem is not None and inputs.architecture is not None and inputs.mapping is not None
+    one, architecture, found = inputs.problem, inputs.architecture, inputs.mapping
+    executing = executing_model(by)
+    model = build_model(executing, options)
+    executed = explain(model, bind(model, one, architecture), one, found)
+    if any(reason.code == FAILED for reason in executed.reasons):
+        raise PluginError(executed.reasons[0].message)
+    others = _others(executing, one, architecture, found, executed) if executed.valid else ()
+    return Verification(executed, legality(one, architecture, found).reasons, tuple(others))
+
+
+def _others(
+    executing: str, problem: Problem, architecture: Architecture, mapping: Mapping, executed: Report
+) -> list[ModelVerification]:
+    """What all other installed cost models say; refusals and failures are reports too."""
+    found = []
+    for registration in installed().of_kind(CostModelSpec):
+        spec = registration.spec
+        if registration.name == executing or not isinstance(spec, CostModelSpec) or spec.missing():
+            continue
+        report = evaluate(build_model(registration.name), problem, architecture, mapping)
+        if report.valid:
+            parts = differences(problem, architecture, mapping, executed, report, spec.approximations)
+            found.append(ModelVerification(report, compared(executed, report), parts))
+        else:
+            found.append(ModelVerification(report))
+    return found

@@ -1,0 +1,102 @@
+"""Words in calls: what is not known is refused at once, with what would have been right."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Mapping as MappingOf
+from typing import Any, ParamSpec, TypeVar, cast, get_args
+
+from tilewright.errors import CallError, InputError
+from tilewright.plugin.mapper import Budget
+from tilewright.schema.document import suggestion
+from tilewright.schema.report import Objective
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+SYNONYMS = {"latency": "cycles", "delay": "cycles", "runtime": "cycles", "time": "cycles"}
+"""What others call an objective of ours."""
+
+
+def checked(function: Callable[P, R]) -> Callable[P, R]:
+    """Refuse keywords that the function does not take with a CallError that names the nearest."""
+    known = list(inspect.signature(function).parameters)
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        for name in kwargs:
+            if name not in known:
+                raise CallError(
+                    f"{function.__name__}() takes no '{name}'{suggestion(name, known)}; it takes {', '.join(known)}"
+                )
+        return function(*args, **kwargs)
+
+    return call
+
+
+def one_of(what: str, word: object, known: Iterable[str], synonyms: MappingOf[str, str] | None = None) -> str:
+    """The word, if it is known. Raises InputError."""
+    words = list(known)
+    if word in words:
+        return str(word)
+    meant = (synonyms or {}).get(str(word).lower())
+    near = f"; did you mean '{meant}'?" if meant else suggestion(str(word), words)
+    raise InputError(f"{what} is one of {', '.join(words)}, not {word!r}{near}")
+
+
+def objective_of(word: str) -> Objective:
+    """Raises InputError."""
+    return cast(Objective, one_of("objective", word, get_args(Objective), SYNONYMS))
+
+
+def names_of(what: str, given: str | Sequence[Any]) -> list[Any]:
+    """Names, as a list or as one text with commas between, each once. Raises InputError."""
+    names = [name.strip() for name in given.split(",") if name.strip()] if isinstance(given, str) else list(given)
+    if not names or any(name in names[:index] for index, name in enumerate(names)):
+        raise InputError(
+            f"{what} takes names with commas between or a list of names, each once, not {given!r}",
+            hint="tilewright plugins lists them",
+        )
+    return names
+
+
+def at_least(least: int, **values: Any) -> None:
+    """Refuse numbers below a least one, and what is no number; None is no limit. Raises InputError."""
+    for name, value in values.items():
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not value >= least):
+            raise InputError(f"{name} is a number of at least {least}, not {value!r}")
+
+
+def budget_of(seconds: float | None, evaluations: int | None, patience: int | None) -> Budget:
+    """Raises InputError."""
+    at_least(0, seconds=seconds)
+    at_least(1, evaluations=evaluations, patience=patience)
+    return Budget(evaluations, seconds, patience)
+
+
+def options_by_name(
+    options: MappingOf[str, Any] | None, names: Sequence[str], what: str = "model_options"
+) -> dict[str, dict[str, Any]]:
+    """Options of several plugins: `KEY` goes to all; `NAME.KEY`, or a dict behind `NAME`, to one.
+
+    >>> options_by_name({"a": 1, "x.b": 2}, ["x", "y"])
+    {'x': {'a': 1, 'b': 2}, 'y': {'a': 1}}
+    >>> options_by_name({"x": {"b": 2}}, ["x", "y"])
+    {'x': {'b': 2}, 'y': {}}
+
+    Raises:
+        InputError: a name that is not among them.
+    """
+    result: dict[str, dict[str, Any]] = {name: {} for name in names}
+    for key, value in (options or {}).items():
+        if key in result and isinstance(value, MappingOf):
+            result[key] |= value
+            continue
+        name, dot, rest = key.partition(".")
+        if dot and name not in result:
+            raise InputError(f"{what} {key}: '{name}' is none of {', '.join(names)}", hint=f"add --model {name}")
+        for taker in [name] if dot else names:
+            result[taker][rest if dot else key] = value
+    return result

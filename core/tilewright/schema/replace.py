@@ -1,0 +1,66 @@
+"""Changes by path: `architecture.replace({"GLB.capacity_words": 65536})`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from collections.abc import Mapping as MappingOf
+from typing import Any, TypeVar
+
+from tilewright.errors import InputError
+from tilewright.schema.document import Document, FileModel, suggestion, validate
+
+F = TypeVar("F", bound=FileModel)
+
+Place = tuple[str | int, ...]
+"""Where a value stands in the plain data of a schema."""
+
+
+def replaced(old: F, changes: MappingOf[str, Any], paths: Iterable[tuple[str, Place]], what: str) -> F:
+    """A copy with other values, checked as a file would be.
+
+    Args:
+        changes: path -> new value.
+        paths: every path that exists, with its place; one name may stand for two places only if no change uses it.
+
+    Raises:
+        InputError: a path is unknown or ambiguous, or what comes out breaks a rule of the schema.
+    """
+    known: dict[str, list[Place]] = {}
+    for path, place in paths:
+        known.setdefault(path, []).append(place)
+    data = old.model_dump(mode="json")
+    for path, value in changes.items():
+        if path not in known:
+            raise InputError(
+                f"{what} {getattr(old, 'name', '')} has nothing at '{path}'{suggestion(path, known)}",
+                hint=_hint(path, known),
+            )
+        if len(known[path]) > 1:
+            raise InputError(f"'{path}' stands for {len(known[path])} values of this {what}", hint="rename one of them")
+        *way, last = known[path][0]
+        parent: Any = data
+        for step in way:
+            parent = parent[step]
+        parent[last] = value
+    return validate(type(old), Document(data, f"replace({dict(changes)!r})"))
+
+
+def _hint(path: str, known: Iterable[str]) -> str:
+    """What stands beside the path, or, where its beginning is unknown, what paths begin with."""
+    start = path.rpartition(".")[0] + "."
+    beside = [each for each in known if each.startswith(start) and "." not in each.removeprefix(start)]
+    if beside:
+        return f"there are {', '.join(beside)}"
+    return f"paths begin with {', '.join(dict.fromkeys(each.partition('.')[0] for each in known))}"
+
+
+def paths_below(data: Any, place: Place = (), prefix: str = "") -> Iterator[tuple[str, Place]]:
+    """Every value below some plain data; items of a list that have a name go by it."""
+    if isinstance(data, dict):
+        for key, value in data.items():
+            yield f"{prefix}{key}", (*place, key)
+            yield from paths_below(value, (*place, key), f"{prefix}{key}.")
+    elif isinstance(data, list):
+        for index, value in enumerate(data):
+            if isinstance(value, dict) and "name" in value:
+                yield from paths_below(value, (*place, index), f"{prefix}{value['name']}.")

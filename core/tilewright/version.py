@@ -1,0 +1,5 @@
+"""The installed version."""
+
+import importlib.metadata
+
+__version__ = importlib.metadata.version("tilewright")
