@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tilewright.errors import Reason, Verdict
     from tilewright.mapspace.candidates import Candidates
     from tilewright.plugin.adapter import Adapter, InputSet
+    from tilewright.plugin.capabilities import Capabilities
     from tilewright.plugin.costmodel import (
         BatchEvaluator,
         Bounder,
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
         PluginSpec,
         lazy,
     )
-    from tilewright.schema.capabilities import Capabilities
     from tilewright.schema.report import Objective
 
 __all__ = [

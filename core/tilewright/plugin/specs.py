@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel
 
-from tilewright.schema.capabilities import Capabilities
+from tilewright.plugin.capabilities import Capabilities
 from tilewright.values import Model
 
 if TYPE_CHECKING:

@@ -21,11 +21,11 @@ from tilewright.errors import (
 )
 from tilewright.notations.directives import DirectiveHardware, DirectiveLayer, DirectiveProgram
 from tilewright.notations.directives.tiles import tiled_layer
+from tilewright.plugin.capabilities import Capabilities
 from tilewright.plugin.costmodel import CostModel, DirectiveModel, Evaluator
 from tilewright.plugin.registry import Registration, check_options, installed
 from tilewright.plugin.specs import CostModelSpec
 from tilewright.schema.architecture import Architecture
-from tilewright.schema.capabilities import Capabilities
 from tilewright.schema.mapped import PluginRecord
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
+from tilewright.plugin.capabilities import Capabilities
 from tilewright.plugin.hooks import hookimpl
 from tilewright.plugin.specs import CostModelSpec, Options, lazy
-from tilewright.schema.capabilities import Capabilities
 from tilewright_costmodels.approximations import OF_MAESTRO, OF_TIMELOOP, OF_ZIGZAG, REMAINDER
 
 if TYPE_CHECKING:
