@@ -88,7 +88,6 @@ def test_a_circle_would_be_seen(tmp_path: Path) -> None:
     assert nx.number_strongly_connected_components(graph) == 1
 
 
-@pytest.mark.xfail(reason="until the command line stands on the Python functions")
 def test_rooms_are_small() -> None:
     """No folder of core holds more than twelve modules, no module more than 400 lines."""
     folders: dict[Path, int] = {}

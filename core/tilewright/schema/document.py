@@ -296,7 +296,5 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     >>> suggestion("eyeris", ["eyeriss", "simba"])
     "; did you mean 'eyeriss'?"
     """
-    words = list(known)
-    same = [each for each in words if each.casefold() == word.casefold()]
-    near = same or difflib.get_close_matches(word, words, n=1, cutoff=0.6)
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f"; did you mean '{near[0]}'?" if near else ""

@@ -31,8 +31,9 @@ def replaced(old: F, changes: MappingOf[str, Any], paths: Iterable[tuple[str, Pl
     data = old.model_dump(mode="json")
     for path, value in changes.items():
         if path not in known:
+            same = [each for each in known if each.casefold() == path.casefold()]
             raise InputError(
-                f"{what} {getattr(old, 'name', '')} has nothing at '{path}'{suggestion(path, known)}",
+                f"{what} {getattr(old, 'name', '')} has nothing at '{path}'{suggestion(path, same or known)}",
                 hint=_hint(path, known),
             )
         if len(known[path]) > 1:
