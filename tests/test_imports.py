@@ -38,7 +38,7 @@ def test_a_package_imports_itself_and_core_only(package: str) -> None:
     assert len(OURS) == 5 and files and faults == []
 
 
-def test_a_sin_would_be_seen() -> None:
+def test_a_violation_would_be_seen() -> None:
     hidden = (
         "def f():\n    if x:\n        import tilewright_mappers.random\n        from tilewright_adapters import a\n"
     )

@@ -1,4 +1,4 @@
-"""The built-in plugins keep the promises that strangers' plugins have to keep."""
+"""The built-in plugins keep the promises that third parties' plugins have to keep."""
 
 import importlib.util
 

@@ -43,7 +43,7 @@ class Spatial:
 
 
 @dataclass
-class Level:
+class StorageLevel:
     """A holding entry and the loops down to the next one."""
 
     cluster: Cluster
@@ -140,8 +140,8 @@ def without(now: Vector, before: Vector, size: Vector) -> Piece:
     return Piece(tuple(low), tuple(top))
 
 
-def levels_of(mapping: Mapping, architecture: Architecture) -> list[Level]:
-    levels: list[Level] = []
+def levels_of(mapping: Mapping, architecture: Architecture) -> list[StorageLevel]:
+    levels: list[StorageLevel] = []
     incoming = mapping.entries[0].temporal_tile_sizes
     for entry in mapping.entries:
         position = architecture.cluster_index[entry.target]
@@ -151,7 +151,7 @@ def levels_of(mapping: Mapping, architecture: Architecture) -> list[Level]:
             if trips > 1:
                 levels[-1].temporal.append(Temporal(name, trips, entry.temporal_tile_sizes[name]))
         if entry.keep is not None:
-            levels.append(Level(cluster, position, entry.keep, dict(entry.temporal_tile_sizes)))
+            levels.append(StorageLevel(cluster, position, entry.keep, dict(entry.temporal_tile_sizes)))
         for name in entry.spatial_order or tuple(entry.spatial_tile_sizes):
             trips = -(-entry.temporal_tile_sizes[name] // entry.spatial_tile_sizes[name])
             if trips > 1:
@@ -170,7 +170,7 @@ def levels_of(mapping: Mapping, architecture: Architecture) -> list[Level]:
 class Walker:
     """Counts for one tensor."""
 
-    def __init__(self, problem: Problem, tensor: Tensor, levels: list[Level], link_transfers: bool) -> None:
+    def __init__(self, problem: Problem, tensor: Tensor, levels: list[StorageLevel], link_transfers: bool) -> None:
         self.problem, self.tensor, self.levels, self.link_transfers = problem, tensor, levels, link_transfers
 
     def vector(self, dimension: str, step: int) -> Vector:
@@ -252,7 +252,7 @@ class Child:
 class Children:
     """The children of one instance of a level, at their places in the array."""
 
-    def __init__(self, walker: Walker, level: Level) -> None:
+    def __init__(self, walker: Walker, level: StorageLevel) -> None:
         width = max(level.physical[0], math.prod(loop.trips for loop in level.along_x))
         height = max(level.physical[1], math.prod(loop.trips for loop in level.along_y))
         self.centre = (height - 1) / 2
@@ -322,7 +322,7 @@ class Row:
     """A kept tensor at a level."""
 
     tensor: Tensor
-    level: Level
+    level: StorageLevel
     memory: Memory
     counts: TensorCounts
 
@@ -354,7 +354,7 @@ def walk(problem: Problem, architecture: Architecture, mapping: Mapping, link_tr
     return report(problem, architecture, levels, rows, networks, dict(zip(map(id, levels), utilized, strict=False)))
 
 
-def fold_bypassed(tensor: Tensor, levels: list[Level], flows: list[Flow]) -> None:
+def fold_bypassed(tensor: Tensor, levels: list[StorageLevel], flows: list[Flow]) -> None:
     for index in reversed(range(1, len(levels))):
         if tensor.name not in levels[index].keep:
             outer = flows[index - 1]
@@ -401,7 +401,7 @@ def counts(moved: tuple[int, int, int], instances: int, tile: int, part: int, en
     )
 
 
-def network(tensor: Tensor, level: Level, flow: Flow, part: int, utilized: int) -> NetworkReport:
+def network(tensor: Tensor, level: StorageLevel, flow: Flow, part: int, utilized: int) -> NetworkReport:
     wires = level.cluster.fanout.network
     accesses = {key: rounded(words) for key, words in flow.accesses.items()}
     if tensor.is_output and any(memory.technology == "dram" for memory in level.cluster.memories):
@@ -432,7 +432,7 @@ def network(tensor: Tensor, level: Level, flow: Flow, part: int, utilized: int) 
 def report(
     problem: Problem,
     architecture: Architecture,
-    levels: list[Level],
+    levels: list[StorageLevel],
     rows: list[Row],
     networks: list[NetworkReport],
     utilized: dict[int, int],

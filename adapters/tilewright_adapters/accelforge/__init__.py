@@ -13,7 +13,7 @@ from jinja2.sandbox import SandboxedEnvironment
 from tilewright.errors import InputError, NotConformableError, Verdict
 from tilewright.plugin.adapter import InputSet
 from tilewright.schema.document import Document, parse_document, read_text, suggestion, validate
-from tilewright_adapters import keepsake, members
+from tilewright_adapters import members, sidecar
 from tilewright_adapters.accelforge.expressions import Value
 from tilewright_adapters.accelforge.files import RenamesData, WorkloadData
 from tilewright_adapters.accelforge.hardware import constraints, read_hardware
@@ -66,10 +66,10 @@ class AccelForgeAdapter:
             raise InputError("no arch and no workload to read", hint="AccelForge's files have sections of these names")
         if beside is None:
             return _read(found, einsum)
-        inputs, document = keepsake.read(beside, *TOOL)
+        inputs, document = sidecar.read(beside, *TOOL)
         said = written(inputs)
         if said.reasons or _plain(_parts(texts(said))) != _plain(found):
-            raise keepsake.stale(document, *TOOL)
+            raise sidecar.stale(document, *TOOL)
         return inputs
 
     def expressible(self, inputs: InputSet) -> Verdict:
@@ -82,7 +82,7 @@ class AccelForgeAdapter:
         if said.reasons:
             raise NotConformableError("adapter accelforge", said.reasons)
         files = texts(said)
-        return keepsake.beside(files, _read(_parts(files), None), inputs, *TOOL)
+        return sidecar.beside(files, _read(_parts(files), None), inputs, *TOOL)
 
 
 def _parts(files: Mapping[str, str]) -> dict[str, Document]:

@@ -31,7 +31,7 @@ _NODES: dict[str, type[Model]] = {"Memory": MemoryData, "Container": ContainerDa
 
 
 @dataclass
-class Level:
+class ClusterDraft:
     """A cluster in the making. `shared`: tensors that one read may serve, or None: below it is no fanout."""
 
     name: str | None = None
@@ -85,7 +85,7 @@ def _flat(nodes: Document) -> Iterator[Document]:
 class _Walk:
     def __init__(self, scope: Scope, problem: Problem | None) -> None:
         self.scope, self.problem = scope, problem
-        self.levels: list[Level] = []
+        self.drafts: list[ClusterDraft] = []
         self.split: dict[tuple[str, str], int | None] = {}
         self.keeps: dict[str, tuple[Tensors, Tensors]] = {}
         self.reused: dict[int, tuple[Tensors, float]] = {}
@@ -109,7 +109,7 @@ class _Walk:
             for number, spatial in enumerate(data.spatial, 1):
                 inside = named if number == len(data.spatial) else f"{data.name}.{spatial.name}"
                 if self.fanout(data.name, spatial) and inside is not None:
-                    self.levels.append(Level(inside))
+                    self.drafts.append(ClusterDraft(inside))
             if isinstance(data, MemoryData):
                 self.memory(node, data)
             if isinstance(data, ComputeData):
@@ -121,19 +121,19 @@ class _Walk:
     def fanout(self, node: str, data: SpatialData) -> bool:
         """Put a fanout below what there is; whether there are several instances of what comes next."""
         size = self.scope.whole(data.fanout)
-        self.split[node, data.name] = len(self.levels) - 1 if size > 1 else None
+        self.split[node, data.name] = len(self.drafts) - 1 if size > 1 else None
         if size == 1:
             return False
-        if not self.levels:
+        if not self.drafts:
             raise CannotSay("it is outermost and has several instances; tensors must live somewhere outside")
-        level = self.levels[-1]
+        draft = self.drafts[-1]
         reuse = self.scope.tensors(data.reuse) if data.reuse is not None else Tensors()
-        level.size = size
-        level.axis = data.name if data.name in ("X", "Y") else "XY"[len(self.reused) % 2]
-        level.shared = self.scope.every if data.reuse is None else reuse
+        draft.size = size
+        draft.axis = data.name if data.name in ("X", "Y") else "XY"[len(self.reused) % 2]
+        draft.shared = self.scope.every if data.reuse is None else reuse
         if data.may_reuse is not None:
-            level.shared = self.scope.tensors(data.may_reuse)
-        self.reused[len(self.levels) - 1] = (reuse, float(self.scope.number(data.min_usage)))
+            draft.shared = self.scope.tensors(data.may_reuse)
+        self.reused[len(self.drafts) - 1] = (reuse, float(self.scope.number(data.min_usage)))
         if data.loop_bounds:
             self.warnings.append(f"loop_bounds of {node} are not read")
         return True
@@ -145,11 +145,11 @@ class _Walk:
         if not held:
             self.warnings.append(f"{data.name} holds none of these tensors: left out")
             return
-        if not self.levels or self.levels[-1].holding & held:
-            self.levels.append(Level())
-        self.levels[-1].holding |= held
+        if not self.drafts or self.drafts[-1].holding & held:
+            self.drafts.append(ClusterDraft())
+        self.drafts[-1].holding |= held
         self.keeps[data.name] = (keep, held)
-        self.memories.append((node, data, held, len(self.levels) - 1))
+        self.memories.append((node, data, held, len(self.drafts) - 1))
 
     def kept(self, data: TensorsData) -> tuple[Tensors, Tensors]:
         keep = self.scope.tensors(data.keep) if data.keep is not None else Tensors()
@@ -169,10 +169,10 @@ class _Walk:
             raise InputError(f"{data.name}: {error}", location=node.locate(())) from None
         for place, memory, held, at in self.memories:
             try:
-                self.levels[at].memories.append(self.built(memory, held, hertz, outermost=at == 0))
+                self.drafts[at].memories.append(self.built(memory, held, hertz, outermost=at == 0))
             except CannotSay as error:
                 raise InputError(f"{memory.name}: {error}", location=place.locate(())) from None
-        if not self.levels:
+        if not self.drafts:
             raise InputError("no memory holds any tensor", location=document.locate(()))
         names = self.names()
         with placed(document.locate(())):
@@ -180,8 +180,8 @@ class _Walk:
                 name=name,
                 clock_ghz=None if hertz is None else hertz / 1e9,
                 clusters=tuple(
-                    Cluster(name=names[index], memories=tuple(level.memories), fanout=self.between(level))
-                    for index, level in enumerate(self.levels)
+                    Cluster(name=names[index], memories=tuple(draft.memories), fanout=self.between(draft))
+                    for index, draft in enumerate(self.drafts)
                 ),
                 compute=compute,
             )
@@ -189,7 +189,7 @@ class _Walk:
             architecture,
             {memory.name: names[at] for _, memory, _, at in self.memories},
             {key: None if at is None else names[at] for key, at in self.split.items()},
-            {names[at]: level.shared for at, level in enumerate(self.levels) if level.shared is not None},
+            {names[at]: draft.shared for at, draft in enumerate(self.drafts) if draft.shared is not None},
             self.keeps,
             {names[at]: found for at, found in self.reused.items()},
             self.warnings,
@@ -197,20 +197,20 @@ class _Walk:
 
     def names(self) -> list[str]:
         names: list[str] = []
-        for level in self.levels:
-            name = level.name or ".".join(memory.name for memory in level.memories)
+        for draft in self.drafts:
+            name = draft.name or ".".join(memory.name for memory in draft.memories)
             names.append(name if name not in names else f"{name}_{len(names)}")
         return names
 
-    def between(self, level: Level) -> Fanout:
-        if level.shared is None:
+    def between(self, draft: ClusterDraft) -> Fanout:
+        if draft.shared is None:
             return Fanout()
         outputs = self.scope.tensors("Outputs")
         return Fanout(
-            size=level.size,
-            axis=level.axis,
-            multicast=bool(level.shared - outputs),
-            reduction=bool(level.shared & outputs),
+            size=draft.size,
+            axis=draft.axis,
+            multicast=bool(draft.shared - outputs),
+            reduction=bool(draft.shared & outputs),
         )
 
     def computing(self, data: ComputeData) -> tuple[Compute, float | None]:

@@ -11,7 +11,7 @@ from tilewright.schema.problem import Problem
 from tilewright.values import Model
 from tilewright_adapters.accelforge.files import ComputesData, SpreadData, StorageData, TemporalData
 from tilewright_adapters.accelforge.hardware import Hardware, tensors_of
-from tilewright_adapters.steps import Step, mapping_of
+from tilewright_adapters.loopblocks import LoopBlock, mapping_of
 
 _NODES: dict[str, type[Model]] = {
     "Storage": StorageData,
@@ -46,7 +46,7 @@ class _Walk:
         self.problem, self.hardware = problem, hardware
         self.clusters = [cluster.name for cluster in hardware.architecture.clusters]
         self.tile = dict(problem.dimensions)
-        self.steps: list[Step] = []
+        self.blocks: list[LoopBlock] = []
         self.loops: list[tuple[str, int]] = []
         self.spread: list[tuple[int, str, int, int]] = []
         self.at = 0
@@ -88,11 +88,11 @@ class _Walk:
         index = self.clusters.index(cluster)
         if index < self.at:
             raise ValueError(f"{data.component} stands inside of {self.inside}, which is further in")
-        last = self.steps[-1] if self.steps else None
+        last = self.blocks[-1] if self.blocks else None
         if last is not None and last.target == cluster and last.keep is not None and not self.loops and not last.splits:
             last.keep += data.tensors
         else:
-            self.steps.append(Step(cluster, list(data.tensors), self.loops))
+            self.blocks.append(LoopBlock(cluster, list(data.tensors), self.loops))
             self.loops = []
         self.at = index
 
@@ -123,11 +123,11 @@ class _Walk:
             cluster = self.clusters[index]
             if index < self.at:
                 raise ValueError(f"{name} is spread below {cluster}, inside of {self.inside}")
-            if not self.steps or self.steps[-1].target != cluster or self.loops:
-                self.steps.append(Step(cluster, loops=self.loops))
+            if not self.blocks or self.blocks[-1].target != cluster or self.loops:
+                self.blocks.append(LoopBlock(cluster, loops=self.loops))
                 self.loops = []
-            self.steps[-1].splits[name] = tile
-            self.steps[-1].unicast = tensors_of(self.hardware.shared, cluster, self.problem)
+            self.blocks[-1].splits[name] = tile
+            self.blocks[-1].unicast = tensors_of(self.hardware.shared, cluster, self.problem)
             self.at = index
         if given:
             self.at = max(index for index, *_ in given) + 1
@@ -147,10 +147,10 @@ class _Walk:
         if self.loops:
             if self.at >= len(self.clusters):
                 raise InputError("loops in time between the last split and what computes", location=place)
-            self.steps.append(Step(self.clusters[-1], loops=self.loops))
-        if not self.steps:
+            self.blocks.append(LoopBlock(self.clusters[-1], loops=self.loops))
+        if not self.blocks:
             raise InputError("the mapping holds nothing and has no loops", location=place)
-        return mapping_of(self.problem, self.steps)
+        return mapping_of(self.problem, self.blocks)
 
 
 def _outermost_first(given: list[tuple[int, str, int, int]]) -> Iterator[tuple[int, str, int]]:

@@ -16,7 +16,7 @@ from tilewright.schema.architecture import Architecture, Cluster, Memory
 from tilewright.schema.document import dump_yaml
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem, Tensor
-from tilewright_adapters import keepsake
+from tilewright_adapters import sidecar
 from tilewright_adapters.accelforge.hardware import SEPARATE_PORTS
 from tilewright_adapters.accelforge.workload import DEFAULT_BITS
 
@@ -46,7 +46,7 @@ class Node:
 
 def written(inputs: InputSet) -> Written:
     """Everything that AccelForge's files can say of the inputs, or every reason why they cannot."""
-    result = Written(reasons=list(keepsake.unplaced("AccelForge", inputs)))
+    result = Written(reasons=list(sidecar.unplaced("AccelForge", inputs)))
     problem, architecture, mapping = inputs.problem, inputs.architecture, inputs.mapping
     if problem is not None:
         result.reasons += _unused(problem)

@@ -13,7 +13,7 @@ from tilewright.notations.directives.plan import plan_of
 from tilewright.notations.directives.roles import roles_of
 from tilewright.notations.directives.translation import MAX_LEVELS, directives_of
 from tilewright.plugin.adapter import InputSet
-from tilewright_adapters import keepsake
+from tilewright_adapters import sidecar
 from tilewright_adapters.maestro.hardware import read_hardware
 from tilewright_adapters.maestro.network import NetworkReader, kind_of
 from tilewright_adapters.maestro.words import Words, read_words
@@ -39,10 +39,10 @@ class MaestroAdapter:
         program, warnings = _read([path for path in files if path not in beside])
         if not beside:
             return InputSet(directives=program, warnings=warnings)
-        inputs, document = keepsake.read(beside[0], *TOOL, needed=list(keepsake.PARTS))
+        inputs, document = sidecar.read(beside[0], *TOOL, needed=list(sidecar.PARTS))
         written, reasons = _program(inputs)
         if len(beside) > 1 or reasons or written != program:
-            raise keepsake.stale(document, *TOOL)
+            raise sidecar.stale(document, *TOOL)
         return replace(inputs, warnings=warnings)
 
     def expressible(self, inputs: InputSet) -> Verdict:
@@ -55,7 +55,7 @@ class MaestroAdapter:
         if program is None or reasons:
             raise NotConformableError("adapter maestro", reasons)
         files = write_program(program, plain_name(program.name))
-        return files if inputs.directives is not None else files | keepsake.write(*TOOL, inputs)
+        return files if inputs.directives is not None else files | sidecar.write(*TOOL, inputs)
 
 
 def _read(files: Sequence[Path]) -> tuple[DirectiveProgram, tuple[str, ...]]:
@@ -78,7 +78,7 @@ def _read(files: Sequence[Path]) -> tuple[DirectiveProgram, tuple[str, ...]]:
 
 def _program(inputs: InputSet) -> tuple[DirectiveProgram | None, tuple[Reason, ...]]:
     """The directives that the inputs are or stand for, and why MAESTRO's files cannot say them."""
-    reasons = list(_strangers(inputs))
+    reasons = list(_unsupported(inputs))
     program = inputs.directives
     if program is None and not reasons:
         try:
@@ -90,18 +90,18 @@ def _program(inputs: InputSet) -> tuple[DirectiveProgram | None, tuple[Reason, .
     return program, tuple(reasons)
 
 
-def _strangers(inputs: InputSet) -> Iterator[Reason]:
+def _unsupported(inputs: InputSet) -> Iterator[Reason]:
     if inputs.constraints is not None:
         message = "MAESTRO's files say one mapping; constraints have no place in them"
         yield Reason(code="constraints", where=f"constraints {inputs.constraints.name}", message=message)
     if inputs.model_options:
         message = f"options of models have no place in MAESTRO's files: {', '.join(inputs.model_options)}"
         yield Reason(code="model_options", where="", message=message)
-    given = keepsake.given(inputs)
+    given = sidecar.given(inputs)
     if inputs.directives is not None and given:
         message = f"given beside {', '.join(given)}; MAESTRO's files say one of both"
         yield Reason(code="directives", where=f"program {inputs.directives.name}", message=message)
-    missing = [name for name in keepsake.PARTS if name not in given]
+    missing = [name for name in sidecar.PARTS if name not in given]
     if inputs.directives is None and missing:
         message = f"no {' and no '.join(missing)}; a layer of MAESTRO's names its sizes, its dataflow and its array"
         yield Reason(code="missing", where="the input set", message=message)

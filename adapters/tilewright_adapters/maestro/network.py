@@ -16,7 +16,7 @@ NO_LAYERS = ("FC", "POOL", "LSTM")
 DIMENSIONS = ("N", "K", "C", "R", "S", "Y", "X", "Y'", "X'", "G", "M")
 _WINDOWS = {"Y": "R", "X": "S"}
 
-Levels = tuple[tuple[Map, ...], ...]
+DirectiveLevels = tuple[tuple[Map, ...], ...]
 
 
 @dataclass
@@ -27,7 +27,7 @@ class _Draft:
     type: str | None = None
     strides: dict[str, int] = field(default_factory=dict)
     dimensions: dict[str, int] = field(default_factory=dict)
-    levels: Levels | None = None
+    levels: DirectiveLevels | None = None
     cluster_sizes: tuple[int, ...] = ()
 
 
@@ -139,7 +139,7 @@ class NetworkReader:
         words.take()
         return sizes[words.one_of(sizes, "dimension of this layer with a size before this")]
 
-    def _dataflow(self, draft: _Draft) -> tuple[Levels, tuple[int, ...]]:
+    def _dataflow(self, draft: _Draft) -> tuple[DirectiveLevels, tuple[int, ...]]:
         words = self.words
         words.expect("{")
         levels: list[list[Map]] = [[]]

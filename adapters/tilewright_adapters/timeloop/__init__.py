@@ -11,7 +11,7 @@ from tilewright.plugin.adapter import InputSet
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.document import Document, parse_document
 from tilewright.schema.problem import Problem
-from tilewright_adapters.timeloop import keepsake
+from tilewright_adapters.timeloop import sidecar
 from tilewright_adapters.timeloop.directives import Directives, listed, read_directives
 from tilewright_adapters.timeloop.directives import build as build_mapping
 from tilewright_adapters.timeloop.energies import leaking, read_energies
@@ -54,10 +54,10 @@ class TimeloopAdapter:
         plain = _read(sections)
         if ours is None:
             return plain
-        whole = keepsake.read(ours, plain)
+        whole = sidecar.read(ours, plain)
         plan, files = _written(whole, "v4" if _is_v4(sections) else "v3")
         again = None if plan.reasons else _read_back(files)
-        if again is None or any(getattr(again, part) != getattr(plain, part) for part in keepsake.PARTS):
+        if again is None or any(getattr(again, part) != getattr(plain, part) for part in sidecar.PARTS):
             raise ours.error(
                 "this section was written for other Timeloop files than these",
                 hint="leave the file out to read what Timeloop's files say by themselves",
@@ -73,7 +73,7 @@ class TimeloopAdapter:
         plan, files = _written(inputs, self.version)
         if plan.reasons:
             raise NotConformableError(f"adapter {self.name}", plan.reasons)
-        return files | keepsake.write(inputs, _read_back(files))
+        return files | sidecar.write(inputs, _read_back(files))
 
 
 def _written(inputs: InputSet, version: Version) -> tuple[Outline, dict[str, str]]:

@@ -12,7 +12,7 @@ from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Entry, Mapping
 from tilewright.schema.problem import Problem
 from tilewright_adapters.timeloop.cursor import Cursor, refuse_unknown
-from tilewright_adapters.timeloop.levels import Levels
+from tilewright_adapters.timeloop.levels import Hierarchy
 
 _FACTOR = re.compile(r"(?:([A-Za-z_]\w*?)\s*=\s*|([A-Za-z_]+)\s*)(\d{1,15})(?:\s*,\s*(\d{1,15}))?[\s,]*")
 _UNREAD = {
@@ -88,7 +88,7 @@ class Said:
 
 
 def listed(
-    section: Cursor, levels: Levels, split_at: MappingOf[str, str], kinds: MappingOf[str, str] = KINDS
+    section: Cursor, levels: Hierarchy, split_at: MappingOf[str, str], kinds: MappingOf[str, str] = KINDS
 ) -> Iterator[Said]:
     """The directives of a list; `split_at`: names that stand for another level in spatial ones. Raises InputError."""
     if isinstance(section.value, dict) and "type" in section.value:
@@ -113,7 +113,7 @@ def listed(
 
 
 def read_directives(
-    where: Cursor, said: Iterable[Said], problem: Problem, levels: Levels, parallel: Parallel
+    where: Cursor, said: Iterable[Said], problem: Problem, levels: Hierarchy, parallel: Parallel
 ) -> Directives:
     """What the directives say together of every level; levels that only split keep nothing. Raises InputError."""
     dims = problem.dimension_names
@@ -154,7 +154,7 @@ def checked(directive: Said) -> Said:
 
 
 def keeping(
-    said: Iterable[Said], problem: Problem, levels: Levels, parallel: Parallel
+    said: Iterable[Said], problem: Problem, levels: Hierarchy, parallel: Parallel
 ) -> dict[str, tuple[set[str], set[str]]]:
     """Level -> the tensors said to be kept, and those said to be bypassed. Raises InputError."""
     result: dict[str, tuple[set[str], set[str]]] = {name: (set(), set()) for name in levels.names}

@@ -74,7 +74,7 @@ _NEUTRAL: dict[str, tuple[object, ...]] = {
 
 
 @dataclass(frozen=True)
-class Level:
+class Component:
     """One storage level, or the arithmetic one: `instances` in total, `mesh` = how many along X and along Y."""
 
     name: str
@@ -107,13 +107,13 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Levels:
+class Hierarchy:
     """Storage levels, outermost first, and the arithmetic level."""
 
     name: str
     where: Cursor
-    storage: tuple[Level, ...]
-    compute: Level
+    storage: tuple[Component, ...]
+    compute: Component
     warnings: tuple[str, ...]
 
     @property
@@ -141,14 +141,14 @@ class Levels:
         return sizes[0], sizes[1]
 
 
-def read_levels(section: Cursor) -> Levels:
-    """Levels of an `architecture` section (0.2 and 0.3), or of the flat form `arch`. Raises InputError."""
+def read_levels(section: Cursor) -> Hierarchy:
+    """The hierarchy of an `architecture` section (0.2 and 0.3), or of the flat form `arch`. Raises InputError."""
     fields = section.fields("architecture")
     components = list(_flat(section, fields) if "storage" in fields else _tree(section, 1, {}))
     return levels_of(_architecture_name(fields), section, components)
 
 
-def levels_of(name: str, section: Cursor, components: list[Level]) -> Levels:
+def levels_of(name: str, section: Cursor, components: list[Component]) -> Hierarchy:
     """The storage levels and the arithmetic one among `components`, outermost first. Raises InputError."""
     storage = tuple(level for level in components if _is(level.kind, _MEMORY_CLASSES))
     compute = [level for level in components if level not in storage and _is(level.kind, _COMPUTE_CLASSES)]
@@ -158,10 +158,10 @@ def levels_of(name: str, section: Cursor, components: list[Level]) -> Levels:
         names = ", ".join(level.name for level in compute) or "none"
         raise section.error(f"exactly one arithmetic level is expected, found {names}")
     warnings = list(dict.fromkeys(_warnings(components)))
-    return Levels(name, section, storage, _beside(compute[0], storage[-1], warnings), tuple(warnings))
+    return Hierarchy(name, section, storage, _beside(compute[0], storage[-1], warnings), tuple(warnings))
 
 
-def _beside(compute: Level, inner: Level, warnings: list[str]) -> Level:
+def _beside(compute: Component, inner: Component, warnings: list[str]) -> Component:
     """Compute without a mesh, where it would fit none, takes that of the innermost memory."""
     x, y = inner.mesh
     uneven = compute.mesh[0] % x or compute.mesh[1] % y
@@ -172,7 +172,7 @@ def _beside(compute: Level, inner: Level, warnings: list[str]) -> Level:
     return replace(compute, mesh=(x, compute.instances // x))
 
 
-def _warnings(components: list[Level]) -> Iterator[str]:
+def _warnings(components: list[Component]) -> Iterator[str]:
     seen: set[str] = set()
     for level in components:
         if level.name in seen:
@@ -198,7 +198,7 @@ def _architecture_name(fields: dict[str, Cursor]) -> str:
     return "timeloop" if found is None else _ranged(found)[0]
 
 
-def _tree(node: Cursor, count: int, inherited: Mapping[str, Cursor]) -> Iterator[Level]:
+def _tree(node: Cursor, count: int, inherited: Mapping[str, Cursor]) -> Iterator[Component]:
     """Components of a container, its own before those of the containers inside; `count`: of this container."""
     fields = node.fields("a container")
     refuse_unknown(fields, {"name", "version", "attributes", "local", "subtree"}, "a container")
@@ -255,7 +255,7 @@ def _ranged(cursor: Cursor) -> tuple[str, int]:
     return match[1], count
 
 
-def _flat(section: Cursor, fields: dict[str, Cursor]) -> Iterator[Level]:
+def _flat(section: Cursor, fields: dict[str, Cursor]) -> Iterator[Component]:
     """The oldest form: `storage`, innermost first, and `arithmetic`."""
     refuse_unknown(fields, {"name", "version", "storage", "arithmetic"}, "the architecture")
     if "arithmetic" not in fields:
@@ -270,7 +270,7 @@ def _flat(section: Cursor, fields: dict[str, Cursor]) -> Iterator[Level]:
     yield _level(fields["arithmetic"], name, "mac", None, own)
 
 
-def _level(where: Cursor, name: str, kind: str, count: int | None, fields: Mapping[str, Cursor]) -> Level:
+def _level(where: Cursor, name: str, kind: str, count: int | None, fields: Mapping[str, Cursor]) -> Component:
     """Timeloop's rules for what is left out of instances, meshX and meshY; `count` follows from the ranges of names."""
     given = {key: fields[key].whole(f"{key} of {name}") for key in ("instances", "meshX", "meshY") if key in fields}
     total = given.get("instances", count) or given.get("meshX", 1) * given.get("meshY", 1)
@@ -278,10 +278,10 @@ def _level(where: Cursor, name: str, kind: str, count: int | None, fields: Mappi
     y = given.get("meshY", total // x)
     if x * y != total:
         raise where.error(f"{name}: {total} instances are not meshX {x} times meshY {y}")
-    return Level(name, kind, where, fields, total, (x, y))
+    return Component(name, kind, where, fields, total, (x, y))
 
 
-def _check_attributes(level: Level, read: set[str]) -> Iterator[str]:
+def _check_attributes(level: Component, read: set[str]) -> Iterator[str]:
     for name, cursor in level.fields.items():
         if name in _NEUTRAL and cursor.value is not None:
             if cursor.value not in _NEUTRAL[name]:
@@ -290,7 +290,7 @@ def _check_attributes(level: Level, read: set[str]) -> Iterator[str]:
             yield f"{cursor.document.locate(cursor.path)}: attribute {name} is not known: ignored"
 
 
-def build(levels: Levels, energies: Energies | None, splits: Mapping[str, frozenset[str]]) -> Architecture:
+def build(levels: Hierarchy, energies: Energies | None, splits: Mapping[str, frozenset[str]]) -> Architecture:
     """The cluster chain: one cluster per level, and a virtual one named `<level>_X` where a level fans out both ways.
 
     `energies`: None where there is no energy table, and Timeloop estimates. `splits`: level -> axes along which the
@@ -306,7 +306,7 @@ def build(levels: Levels, energies: Energies | None, splits: Mapping[str, frozen
         return Architecture(name=levels.name, clusters=tuple(clusters), compute=_compute(levels.compute, energies))
 
 
-def estimated(levels: Levels) -> tuple[str, ...]:
+def estimated(levels: Hierarchy) -> tuple[str, ...]:
     """The levels whose energies Timeloop estimates where there is no energy table."""
     lacking = [
         level.name for level in levels.storage if not level.is_dummy and "vector_access_energy" not in level.fields
@@ -315,7 +315,7 @@ def estimated(levels: Levels) -> tuple[str, ...]:
 
 
 def _clusters(
-    level: Level, fanout: tuple[int, int], energies: Energies | None, used: frozenset[str]
+    level: Component, fanout: tuple[int, int], energies: Energies | None, used: frozenset[str]
 ) -> Iterator[Cluster]:
     x, y = fanout
     along_x, along_y = x > 1 or "X" in used, y > 1 or "Y" in used
@@ -329,7 +329,7 @@ def _clusters(
         yield Cluster(name=f"{level.name}_X", fanout=Fanout(size=x, axis="X"))
 
 
-def _network(level: Level) -> Network:
+def _network(level: Component) -> Network:
     return Network(
         energy_per_hop_pj=level.number("energy_per_hop") or 0.0,
         energy_per_router_pj=level.number("router_energy") or 0.0,
@@ -337,7 +337,7 @@ def _network(level: Level) -> Network:
     )
 
 
-def _memory(level: Level, energies: Energies | None) -> Memory:
+def _memory(level: Component, energies: Energies | None) -> Memory:
     if level.is_dummy:
         return dummy(level.name)
     word_bits = level.whole(_WORD_BITS, 16)
@@ -369,13 +369,13 @@ def _memory(level: Level, energies: Energies | None) -> Memory:
     )
 
 
-def _without_energy(level: Level) -> Exception:
+def _without_energy(level: Component) -> Exception:
     return level.where.error(
         f"nobody gives the energies of {level.name}", hint="add the energy table (ERT) that Accelergy writes for it"
     )
 
 
-def _technology(level: Level) -> Technology:
+def _technology(level: Component) -> Technology:
     kind = level.kind.lower()
     given = level.fields.get("technology")
     if "dram" in kind or (given is not None and given.value == "DRAM"):
@@ -383,7 +383,7 @@ def _technology(level: Level) -> Technology:
     return "register" if "reg" in kind or kind.endswith("rf") else "sram"
 
 
-def _blocks(level: Level, word_bits: int) -> tuple[int, int]:
+def _blocks(level: Component, word_bits: int) -> tuple[int, int]:
     """Words of a block, and instances in a cluster, which share one access; `width` gives the one left out."""
     block, cluster = level.whole(_BLOCK, 1), level.whole(("cluster_size",), 1)
     width = level.whole(_WIDTH, 0)
@@ -400,7 +400,7 @@ def _blocks(level: Level, word_bits: int) -> tuple[int, int]:
     return block, cluster
 
 
-def _capacity(level: Level, word_bits: int, block: int) -> int | None:
+def _capacity(level: Component, word_bits: int, block: int) -> int | None:
     """Words; None: unlimited."""
     given = [name for name in ("entries", *_DEPTH, "sizeKB") if name in level.fields]
     if len(given) > 1:
@@ -413,7 +413,7 @@ def _capacity(level: Level, word_bits: int, block: int) -> int | None:
     return number if given[0] == "entries" else number * block
 
 
-def _compute(level: Level, energies: Energies | None) -> Compute:
+def _compute(level: Component, energies: Energies | None) -> Compute:
     energy = pick(energies.get(level.name, {}) if energies else {}, COMPUTE)
     energy = level.number("energy") if energy is None else energy
     if energy is None and energies is None:

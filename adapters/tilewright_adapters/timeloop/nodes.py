@@ -13,7 +13,7 @@ from tilewright.schema.document import suggestion
 from tilewright_adapters.expressions import resolved
 from tilewright_adapters.timeloop.cursor import Cursor, refuse_unknown
 from tilewright_adapters.timeloop.directives import KINDS, Said
-from tilewright_adapters.timeloop.levels import DUMMY, Level, Levels, computed, levels_of
+from tilewright_adapters.timeloop.levels import DUMMY, Component, Hierarchy, computed, levels_of
 
 _KINDS = ("Architecture", "Container", "Component", "Element", "Hierarchical", "Parallel", "Nothing")
 _FIELDS = {
@@ -37,12 +37,12 @@ class NodeRule:
 
 @dataclass
 class Nodes:
-    """Levels, the rules that stand at them, and what else there is to know of a tree of nodes.
+    """The hierarchy, the rules that stand at its levels, and what else there is to know of a tree of nodes.
 
     `split_at`: node -> the level that splits for it.
     """
 
-    levels: Levels
+    levels: Hierarchy
     rules: list[NodeRule] = field(default_factory=list)
     split_at: dict[str, str] = field(default_factory=dict)
     parallel: list[list[tuple[tuple[str, ...], frozenset[str]]]] = field(default_factory=list)
@@ -90,12 +90,12 @@ class _Walk:
     warnings: list[str] = field(default_factory=list)
     parallel_groups: list[list[tuple[tuple[str, ...], frozenset[str]]]] = field(default_factory=list)
 
-    def branch(self, node: Cursor, parallel: bool) -> Iterator[Level]:
+    def branch(self, node: Cursor, parallel: bool) -> Iterator[Component]:
         fields = node.fields("a branch")
         for child in fields["nodes"].items("nodes") if "nodes" in fields else ():
             yield from self.node(child, parallel)
 
-    def node(self, node: Cursor, parallel: bool) -> Iterator[Level]:
+    def node(self, node: Cursor, parallel: bool) -> Iterator[Component]:
         kind = node.document.tags.get(node.path, "").removeprefix("!")
         if kind not in _KINDS:
             what = f"'!{kind}'" if kind else "nothing"
@@ -114,7 +114,7 @@ class _Walk:
         elif kind in ("Component", "Element"):
             yield from self.component(node, parallel)
 
-    def parallel(self, node: Cursor) -> Iterator[Level]:
+    def parallel(self, node: Cursor) -> Iterator[Component]:
         """Branches side by side. Timeloop has them one after another; each bypasses what another keeps."""
         fields = node.fields("a parallel branch")
         refuse_unknown(fields, _FIELDS["Branch"], "a parallel branch")
@@ -128,7 +128,7 @@ class _Walk:
             yield from levels
         self.parallel_groups.append(group)
 
-    def container(self, node: Cursor, parallel: bool) -> Iterator[Level]:
+    def container(self, node: Cursor, parallel: bool) -> Iterator[Component]:
         fields = self.fields(node, "Container")
         name = fields["name"].text("a name")
         self.first = self.first or name
@@ -138,7 +138,7 @@ class _Walk:
         yield from self.fanout(name, node, fields)
         self.inherited |= attributes
 
-    def component(self, node: Cursor, parallel: bool) -> Iterator[Level]:
+    def component(self, node: Cursor, parallel: bool) -> Iterator[Component]:
         fields = self.fields(node, "Component")
         name = fields["name"].text("a name")
         if "class" not in fields:
@@ -153,7 +153,7 @@ class _Walk:
         yield from split
         own = self.attributes(fields)
         x, y = self.mesh
-        yield Level(name, fields["class"].text("a class"), node, {**self.inherited, **own}, x * y, (x, y))
+        yield Component(name, fields["class"].text("a class"), node, {**self.inherited, **own}, x * y, (x, y))
         self.rule(name, fields, split_too=not split)
 
     def fields(self, node: Cursor, kind: str) -> dict[str, Cursor]:
@@ -174,7 +174,7 @@ class _Walk:
             return {}
         return computed(fields["attributes"].fields("attributes"), self.inherited, self.values)
 
-    def fanout(self, name: str, node: Cursor, fields: dict[str, Cursor]) -> Iterator[Level]:
+    def fanout(self, name: str, node: Cursor, fields: dict[str, Cursor]) -> Iterator[Component]:
         """The level that splits over the instances of a node, if there are several."""
         spatial = fields["spatial"].fields("spatial") if "spatial" in fields and fields["spatial"].value else {}
         refuse_unknown(spatial, {"meshX", "meshY"}, "spatial")
@@ -189,7 +189,7 @@ class _Walk:
                 self.warnings.append(f"{place}: container {name} fans out nowhere: its constraints bound nothing")
             return
         dummy, (x, y) = f"inter_{name}_spatial", self.mesh
-        yield Level(dummy, DUMMY, node, {}, x * y, (x, y))
+        yield Component(dummy, DUMMY, node, {}, x * y, (x, y))
         self.mesh = (x * counts[0], y * counts[1])
         self.split_at[name] = dummy
         if "constraints" in fields and fields["constraints"].value:

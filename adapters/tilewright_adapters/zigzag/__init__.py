@@ -11,7 +11,7 @@ from tilewright.errors import InputError, NotConformableError, Verdict
 from tilewright.notations.operand_loops import MEMORY_OPERANDS
 from tilewright.plugin.adapter import InputSet
 from tilewright.schema.document import Document, parse_document, read_document, validate
-from tilewright_adapters import keepsake, members
+from tilewright_adapters import members, sidecar
 from tilewright_adapters.faults import placed
 from tilewright_adapters.zigzag.accelerator import Accelerator, read_accelerator
 from tilewright_adapters.zigzag.allocation import DoesNotFitError
@@ -62,13 +62,13 @@ class ZigZagAdapter:
             found[kind] = document
         if not found:
             raise InputError("no files to read", hint="ZigZag has an accelerator, a workload and a mapping file")
-        beside = found.pop("keepsake", None)
+        beside = found.pop("sidecar", None)
         if beside is None:
             return _read(found, layer)
-        inputs, document = keepsake.read(Path(beside.source), *TOOL)
+        inputs, document = sidecar.read(Path(beside.source), *TOOL)
         said = written(inputs)
         if said.reasons or said.files != {FILES[kind]: each.data for kind, each in found.items()}:
-            raise keepsake.stale(document, *TOOL)
+            raise sidecar.stale(document, *TOOL)
         return inputs
 
     def expressible(self, inputs: InputSet) -> Verdict:
@@ -82,14 +82,14 @@ class ZigZagAdapter:
             raise NotConformableError("adapter zigzag", said.reasons)
         files = texts(said)
         documents = {kind: parse_document(files[name], source=name) for kind, name in FILES.items() if name in files}
-        return keepsake.beside(files, _read(documents, None), inputs, *TOOL)
+        return sidecar.beside(files, _read(documents, None), inputs, *TOOL)
 
 
 def _kind(document: Document) -> str:
     data = document.data
     if isinstance(data, dict):
         if "zigzag" in data:
-            return "keepsake"
+            return "sidecar"
         if "memories" in data:
             return "architecture"
     if isinstance(data, list) and data and isinstance(data[0], dict):

@@ -14,7 +14,7 @@ from tilewright.schema.constraints import Constraints, SpatialRule, TripRange, V
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
-from tilewright_adapters.steps import Step, mapping_of
+from tilewright_adapters.loopblocks import LoopBlock, mapping_of
 from tilewright_adapters.zigzag.accelerator import Accelerator
 from tilewright_adapters.zigzag.allocation import Loop, Store, allocated, reach
 from tilewright_adapters.zigzag.files import LayerMapping
@@ -216,20 +216,20 @@ def nest(
         runs = groupby(loops, key=lambda loop: loop[0])
         return [(name, cut(name, math.prod(count for _, count in run))) for name, run in runs]
 
-    steps: list[Step] = []
+    blocks: list[LoopBlock] = []
     for number, cluster in enumerate(architecture.clusters):
         here = sorted(outside for outside, at in held if at == number)
         for outside in here:
-            steps.append(Step(cluster.name, list(held[outside, number]), turns(outermost_first[done:outside])))
+            blocks.append(LoopBlock(cluster.name, list(held[outside, number]), turns(outermost_first[done:outside])))
             done = outside
         splits = [each for axis, each in spread.items() if each and split_at[axis] == cluster.name]
         if number == len(architecture.clusters) - 1 and done < len(order):  # what turns inside everything that is held
-            steps.append(Step(cluster.name, loops=turns(outermost_first[done:])))
+            blocks.append(LoopBlock(cluster.name, loops=turns(outermost_first[done:])))
         elif splits and not here:
-            steps.append(Step(cluster.name))
+            blocks.append(LoopBlock(cluster.name))
         for counts in splits:
-            steps[-1].splits |= {name: cut(name, count) for name, count in counts.items()}
-    return mapping_of(problem, steps)
+            blocks[-1].splits |= {name: cut(name, count) for name, count in counts.items()}
+    return mapping_of(problem, blocks)
 
 
 def constraints(said: LayerMapping, spread: Unrolled, accelerator: Accelerator) -> Constraints | None:

@@ -36,8 +36,8 @@ def convert_command(
         _refuse(error, target, lossy)
     for warning in made.warnings:
         note(f"warning: {warning}")
-    for loss in made.dropped:
-        note(f"dropped {loss}")
+    for field in made.dropped:
+        note(f"dropped {field}")
     if output is not None:
         made.save(output)
         note(f"written to {output}: {', '.join(made.files)} (by {' and '.join(made.adapters)})")
@@ -69,5 +69,5 @@ def _data(source: str, target: str, made: Conversion | None = None, output: Path
             for name, text in made.files.items()
         ],
         "warnings": list(made.warnings),
-        "dropped": [{"what": loss.what, "message": loss.message} for loss in made.dropped],
+        "dropped": [{"what": field.what, "message": field.message} for field in made.dropped],
     }

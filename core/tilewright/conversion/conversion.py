@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tilewright.conversion.dropped import Loss, simplified
+from tilewright.conversion.dropped import DroppedField, simplified
 from tilewright.errors import InputError, NotConformableError, PluginError, TilewrightError
 from tilewright.notations.directives.tiles import tiled
 from tilewright.plugin.adapter import Adapter, InputSet
@@ -35,7 +35,7 @@ class Conversion:
     route: tuple[str, ...]
     adapters: tuple[str, ...]
     warnings: tuple[str, ...] = ()
-    dropped: tuple[Loss, ...] = ()
+    dropped: tuple[DroppedField, ...] = ()
     read: tuple[Path, ...] = ()
 
     def __str__(self) -> str:
@@ -107,15 +107,17 @@ def _known(adapter: Adapter, inputs: InputSet) -> InputSet:
     return InputSet(tiles.problem, tiles.architecture, tiles.mapping, warnings=tiles.warnings)
 
 
-def _render(adapter: Adapter, name: str, inputs: InputSet, lossy: bool) -> tuple[dict[str, str], tuple[Loss, ...]]:
+def _render(
+    adapter: Adapter, name: str, inputs: InputSet, lossy: bool
+) -> tuple[dict[str, str], tuple[DroppedField, ...]]:
     inputs = replace(inputs, warnings=())
-    verdict, losses = adapter.expressible(inputs), tuple[Loss, ...]()
+    verdict, dropped = adapter.expressible(inputs), tuple[DroppedField, ...]()
     if not verdict and lossy:
-        inputs, losses = simplified(inputs, adapter.expressible)
+        inputs, dropped = simplified(inputs, adapter.expressible)
         verdict = adapter.expressible(inputs)
     if not verdict:
         raise NotConformableError(f"adapter {name}", verdict.reasons)
-    return dict(adapter.render(inputs)), losses
+    return dict(adapter.render(inputs)), dropped
 
 
 @contextmanager

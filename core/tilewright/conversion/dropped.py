@@ -1,4 +1,4 @@
-"""Losses: what a lossy conversion may leave out, from the harmless to whole parts, and how it is said.
+"""Dropped fields: what a lossy conversion may leave out, from the harmless to whole parts, and how it is said.
 
 An adapter only says whether it can hold something. What can be left out is a fixed list of simplifications, the same for
 all notations; one is made only if it does away with a reason that the adapter gives.
@@ -20,7 +20,7 @@ from tilewright.schema.problem import Problem
 
 
 @dataclass(frozen=True)
-class Loss:
+class DroppedField:
     """Something left out. `what` is a stable code, `message` says of which things, and what stands there instead."""
 
     what: str
@@ -30,8 +30,8 @@ class Loss:
         return f"{self.what}: {self.message}"
 
 
-Simplification = Callable[[InputSet], tuple[InputSet, Loss] | None]
-"""The inputs with less, and what was lost; None where there is nothing of the kind."""
+Simplification = Callable[[InputSet], tuple[InputSet, DroppedField] | None]
+"""The inputs with less, and what was dropped; None where there is nothing of the kind."""
 
 _MEMORY = (
     "instances_per_macro", "block_words", "word_bits", "multiple_buffering", "technology", "update_energy_pj",
@@ -42,18 +42,18 @@ _NETWORK = (
 )  # fmt: skip
 
 
-def simplified(inputs: InputSet, judge: Callable[[InputSet], Verdict]) -> tuple[InputSet, tuple[Loss, ...]]:
+def simplified(inputs: InputSet, judge: Callable[[InputSet], Verdict]) -> tuple[InputSet, tuple[DroppedField, ...]]:
     """Leave out what a notation cannot hold, in the order of SIMPLIFICATIONS.
 
     Args:
         judge: an adapter's `expressible`.
 
     Returns:
-        What can be held, with everything that was lost; the inputs as they were, without losses, where no
+        What can be held, with everything that was dropped; the inputs as they were, with nothing dropped, where no
         simplification is enough.
     """
     now, verdict = inputs, judge(inputs)
-    losses: list[Loss] = []
+    dropped: list[DroppedField] = []
     for simplify in SIMPLIFICATIONS:
         if verdict:
             break
@@ -63,19 +63,19 @@ def simplified(inputs: InputSet, judge: Callable[[InputSet], Verdict]) -> tuple[
         then = judge(made[0])
         if set(verdict.reasons) - set(then.reasons):
             now, verdict = made[0], then
-            losses.append(made[1])
-    return (now, tuple(losses)) if verdict else (inputs, ())
+            dropped.append(made[1])
+    return (now, tuple(dropped)) if verdict else (inputs, ())
 
 
 def _attribute(part: str, field: str, default: object) -> Simplification:
     """Sets a field of the problem or of the architecture to its default."""
 
-    def simplify(inputs: InputSet) -> tuple[InputSet, Loss] | None:
+    def simplify(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
         holder: Problem | Architecture | None = getattr(inputs, part)
         if holder is None or getattr(holder, field) == default:
             return None
-        loss = Loss(f"{part}.{field}", f"{_shown(getattr(holder, field))}{_instead(default)}")
-        return _with(inputs, part, holder.model_copy(update={field: default})), loss
+        dropped = DroppedField(f"{part}.{field}", f"{_shown(getattr(holder, field))}{_instead(default)}")
+        return _with(inputs, part, holder.model_copy(update={field: default})), dropped
 
     return simplify
 
@@ -112,7 +112,7 @@ def _in_networks(field: str) -> Simplification:
 
 
 def _in_clusters(what: str, field: str, change: Callable[[Cluster], tuple[Cluster, list[str]]]) -> Simplification:
-    def simplify(inputs: InputSet) -> tuple[InputSet, Loss] | None:
+    def simplify(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
         if inputs.architecture is None:
             return None
         changed = [change(cluster) for cluster in inputs.architecture.clusters]
@@ -121,13 +121,13 @@ def _in_clusters(what: str, field: str, change: Callable[[Cluster], tuple[Cluste
             return None
         clusters = tuple(cluster for cluster, _ in changed)
         architecture = inputs.architecture.model_copy(update={"clusters": clusters})
-        return replace(inputs, architecture=architecture), Loss(f"{what}.{field}", ", ".join(names))
+        return replace(inputs, architecture=architecture), DroppedField(f"{what}.{field}", ", ".join(names))
 
     return simplify
 
 
 def _in_entries(field: str, default: object) -> Simplification:
-    def simplify(inputs: InputSet) -> tuple[InputSet, Loss] | None:
+    def simplify(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
         if inputs.mapping is None:
             return None
         entries = inputs.mapping.entries
@@ -137,12 +137,12 @@ def _in_entries(field: str, default: object) -> Simplification:
         plain = tuple(entry.model_copy(update={field: default}) for entry in entries)
         message = ", ".join(f"{_shown(getattr(entry, field))} of entry {n} on {entry.target}" for n, entry in odd)
         mapping = inputs.mapping.model_copy(update={"entries": plain})
-        return replace(inputs, mapping=mapping), Loss(f"mapping.{field}", message)
+        return replace(inputs, mapping=mapping), DroppedField(f"mapping.{field}", message)
 
     return simplify
 
 
-def _siblings_apart(inputs: InputSet) -> tuple[InputSet, Loss] | None:
+def _siblings_one_by_one(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
     """An entry that holds in several memories at once becomes one entry for each, in file order."""
     problem, architecture, mapping = inputs.problem, inputs.architecture, inputs.mapping
     if problem is None or architecture is None or mapping is None:
@@ -159,37 +159,36 @@ def _siblings_apart(inputs: InputSet) -> tuple[InputSet, Loss] | None:
         entries.append(entry.model_copy(update={"keep": shares[-1]}))
     if not odd:
         return None
-    loss = Loss("mapping.siblings", f"{', '.join(odd)}; now one after the other")
-    return replace(inputs, mapping=mapping.model_copy(update={"entries": tuple(entries)})), loss
+    dropped = DroppedField("mapping.siblings", f"{', '.join(odd)}; now one after the other")
+    return replace(inputs, mapping=mapping.model_copy(update={"entries": tuple(entries)})), dropped
 
 
 def _shares(problem: Problem, architecture: Architecture, entry: Entry) -> list[tuple[str, ...]]:
     """What an entry keeps, by memory, for those that keep something; empty where that is not clear."""
-    index = architecture.cluster_index.get(entry.target)
-    if index is None or not set(entry.keep or ()) <= set(problem.tensor_names):
+    if entry.target not in architecture.cluster_index or not set(entry.keep or ()) <= set(problem.tensor_names):
         return []
     kept = [problem.tensor(name) for name in entry.keep or ()]
     found = [
         tuple(tensor.name for tensor in kept if memory.may_hold(tensor))
-        for memory in architecture.clusters[index].memories
+        for memory in architecture.cluster(entry.target).memories
     ]
     return [share for share in found if share] if sum(map(len, found)) == len(kept) else []
 
 
 def _whole(part: str) -> Simplification:
-    def simplify(inputs: InputSet) -> tuple[InputSet, Loss] | None:
+    def simplify(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
         others = ("problem", "architecture", "mapping", "constraints", "directives")
         if getattr(inputs, part) is None or all(getattr(inputs, other) is None for other in others if other != part):
             return None
-        return _with(inputs, part, None), Loss(part, "all of it")
+        return _with(inputs, part, None), DroppedField(part, "all of it")
 
     return simplify
 
 
-def _model_options(inputs: InputSet) -> tuple[InputSet, Loss] | None:
+def _model_options(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
     if not inputs.model_options:
         return None
-    return replace(inputs, model_options={}), Loss("model_options", ", ".join(inputs.model_options))
+    return replace(inputs, model_options={}), DroppedField("model_options", ", ".join(inputs.model_options))
 
 
 def _all() -> Iterator[Simplification]:
@@ -201,7 +200,7 @@ def _all() -> Iterator[Simplification]:
     yield _whole("constraints")
     yield _in_entries("spatial_order", None)
     yield _in_entries("unicast", ())
-    yield _siblings_apart
+    yield _siblings_one_by_one
     yield from map(_in_networks, _NETWORK)
     yield from map(_in_memories, _MEMORY)
     yield from map(_in_fanouts, ("multicast", "reduction"))

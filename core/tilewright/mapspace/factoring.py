@@ -44,12 +44,12 @@ class Component:
 
 
 @dataclass(frozen=True)
-class Step:
+class ComponentChoice:
     """How one component is chosen: from `state`, `option` leads to state `after` (-1: it does not fit).
 
     `shares`: ways to finish with this or an earlier option, exact, [state, option]; `limits`: the same as fractions,
     each state's shifted by its number, so that one sorted search serves all states; `last`: a state's last option that
-    fits; `ways`: ways to finish from each state after this step.
+    fits; `ways`: ways to finish from each state after this choice.
     """
 
     after: Ints
@@ -111,13 +111,13 @@ class Factoring:
         return follow, states
 
     @cached_property
-    def _steps(self) -> list[Step]:
+    def _choices(self) -> list[ComponentChoice]:
         follow, states = self._follow
         bound = math.prod(max(1, len(component.rows)) for component in self.components)
         exact = np.int64 if bound < EXACT else np.object_
         least = np.array([1, *(self.slots[index].least for index in self.splits)], dtype=np.int64)
         ways: NDArray[Any] = np.asarray((states >= least).all(axis=1), dtype=np.int64).astype(exact)
-        steps = []
+        choices = []
         for component, after in zip(reversed(self.components), reversed(follow), strict=True):
             ends = np.append(ways, np.zeros(1, dtype=exact))  # index -1: no way
             shares = np.cumsum(ends[after] * component.count.astype(exact), axis=1)
@@ -125,14 +125,14 @@ class Factoring:
             fractions = (shares / np.where(total == 0, 1, total)[:, None]).astype(np.float64)
             limits = (fractions + np.arange(len(shares))[:, None]).reshape(-1)
             last = (shares < total[:, None]).sum(axis=1)
-            steps.append(Step(after, shares, limits, last, ends))
+            choices.append(ComponentChoice(after, shares, limits, last, ends))
             ways = np.asarray(total)
-        return steps[::-1]
+        return choices[::-1]
 
     @cached_property
     def count(self) -> int:
         """How many factorisations there are, exactly."""
-        shares = self._steps[0].shares
+        shares = self._choices[0].shares
         return int(shares[0, -1]) if shares.size else 0
 
     # -- rows ------------------------------------------------------------------------------------------------
@@ -141,14 +141,14 @@ class Factoring:
         """Row numbers of `count` factorisations, each equally likely: one array [n] per component."""
         state = np.zeros(count, dtype=np.int64)
         rows = []
-        for component, step in zip(self.components, self._steps, strict=True):
+        for component, choice in zip(self.components, self._choices, strict=True):
             if len(component.rows) == 1:  # no choice
                 rows.append(np.zeros(count, dtype=np.int64))
-                state = step.after[state, 0]
+                state = choice.after[state, 0]
                 continue
-            found = np.searchsorted(step.limits, state + rng.random(count), side="right")
-            option = np.minimum(found - state * step.after.shape[1], step.last[state])
-            state = step.after[state, option]
+            found = np.searchsorted(choice.limits, state + rng.random(count), side="right")
+            option = np.minimum(found - state * choice.after.shape[1], choice.last[state])
+            state = choice.after[state, option]
             rows.append(component.start[option] + (rng.random(count) * component.count[option]).astype(np.int64))
         return rows
 
@@ -158,12 +158,12 @@ class Factoring:
         state = np.zeros(len(rest), dtype=np.int64)
         line = np.arange(len(rest))
         rows = []
-        for component, step in zip(self.components, self._steps, strict=True):
-            shares = step.shares[state]
+        for component, choice in zip(self.components, self._choices, strict=True):
+            shares = choice.shares[state]
             option = (shares <= rest[:, None]).sum(axis=1)
             rest = rest - np.where(option > 0, shares[line, option - 1], 0)
-            state = step.after[state, option]
-            ways = step.ways[state]
+            state = choice.after[state, option]
+            ways = choice.ways[state]
             rows.append(component.start[option] + (rest // ways).astype(np.int64))
             rest = rest % ways
         return rows

@@ -1,6 +1,6 @@
 """The registry: finds plugins by their entry points and survives the bad ones.
 
-Built-in plugins come through the same entry-point group as a stranger's.
+Built-in plugins come through the same entry-point group as a third party's.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Registry:
 
         Raises:
             UnknownPluginError: with what is installed and what failed to load.
-            AmbiguousPluginError: several strangers share the name.
+            AmbiguousPluginError: several third parties share the name.
         """
         known = self.of_kind(kind)
         found = [entry for entry in known if name in (entry.spec.name, entry.long_name)]
@@ -170,7 +170,7 @@ class Registry:
             built = spec.factory(checked)
         except TilewrightError:
             raise
-        except Exception as error:  # a stranger's factory may raise anything
+        except Exception as error:  # a third party's factory may raise anything
             raise PluginError(
                 f"{spec.kind} '{spec.name}' of {registration.distribution} could not be built: "
                 f"{type(error).__name__}: {error}"
@@ -199,7 +199,7 @@ class Registry:
             stage = "specs"
             for spec in self._specs(module, name):
                 self.add(spec, distribution, version)
-        except (Exception, SystemExit) as error:  # a stranger's module may raise anything
+        except (Exception, SystemExit) as error:  # a third party's module may raise anything
             if self.manager.has_plugin(name):
                 self.manager.unregister(name=name)
             self.registrations = before
@@ -234,7 +234,7 @@ class Registry:
         return complaints
 
 
-def _check_spec(spec: Any) -> None:  # from a stranger: anything
+def _check_spec(spec: Any) -> None:  # from a third party: anything
     """Raises ValueError with what is wrong with a spec."""
     if not isinstance(spec, KINDS):
         raise ValueError(f"expected a MapperSpec, CostModelSpec, FrontendSpec or AdapterSpec, got {spec!r}")

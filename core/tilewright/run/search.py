@@ -95,7 +95,7 @@ class _Loop:
             ended = "cancelled", None
         except TilewrightError as error:
             ended = "failed", error
-        except Exception as error:  # a stranger's mapper or model may raise anything
+        except Exception as error:  # a third party's mapper or model may raise anything
             ended = "failed", _broken("the mapper broke", error)
         try:
             if proposals is not None:
@@ -146,7 +146,7 @@ class _Loop:
                 costs = self.evaluator.evaluate_batch(batch.batch())
         except TilewrightError:
             raise
-        except Exception as error:  # a stranger's model may raise anything
+        except Exception as error:  # a third party's model may raise anything
             raise _broken("the cost model broke", error) from error
         if len(batch):
             per_second = len(batch) / max(1e-9, time.perf_counter() - started)

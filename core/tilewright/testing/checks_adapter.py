@@ -95,7 +95,7 @@ def check_adapter_refuses_clearly(subject: Subject) -> None:
                 adapter.parse(files)
             except TilewrightError as error:
                 require(bool(str(error)), f"{what} is refused without a word")
-            except Exception as error:  # a stranger's adapter may raise anything
+            except Exception as error:  # a third party's adapter may raise anything
                 raise CheckFailure(
                     f"{what}: parse raised {type(error).__name__}: {error}; raise tilewright.errors.InputError"
                 ) from error

@@ -28,7 +28,7 @@ def check_frontend_recognises_without_raising(subject: Subject) -> None:
     for source in (*ODD_SOURCES, *subject.sources, *(f"none{suffix}" for suffix in _suffixes(subject))):
         try:
             answer: object = frontend.recognises(source)
-        except Exception as error:  # a stranger's frontend may raise anything
+        except Exception as error:  # a third party's frontend may raise anything
             raise CheckFailure(f"recognises({source[:40]!r}) raised {type(error).__name__}: {error}") from error
         require(isinstance(answer, bool), f"recognises({source[:40]!r}) is {answer!r}, not True or False")
 
@@ -86,7 +86,7 @@ def check_frontend_refuses_clearly(subject: Subject) -> None:
                 frontend.load(source)
             except TilewrightError as error:
                 require(bool(str(error)), f"load({name!r}) is refused without a word")
-            except Exception as error:  # a stranger's frontend may raise anything
+            except Exception as error:  # a third party's frontend may raise anything
                 raise CheckFailure(
                     f"load({name!r}) raised {type(error).__name__}: {error}; raise tilewright.errors.InputError"
                 ) from error

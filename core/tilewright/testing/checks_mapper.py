@@ -36,7 +36,7 @@ REFUSALS = (SpaceTooLargeError, NotConformableError)
 
 
 @dataclass(frozen=True)
-class Step:
+class Proposal:
     """A batch as the mapper yielded it, and what it said at that moment."""
 
     batch: MappingBatch
@@ -64,7 +64,7 @@ def _packed(sample: Sample, proposed: object) -> MappingBatch:
     return MappingBatch.pack(sample.problem, list(proposed))
 
 
-def _steps(mapper: Mapper, sample: Sample, run: Run) -> Iterator[Step]:
+def _proposals(mapper: Mapper, sample: Sample, run: Run) -> Iterator[Proposal]:
     """Drive a mapper as the host does, price by the plain model. Ends when the budget does."""
     evaluator = PlainModel().bind(sample.problem, sample.architecture)
     proposals = mapper.search(Task(sample.space), run)
@@ -72,7 +72,7 @@ def _steps(mapper: Mapper, sample: Sample, run: Run) -> Iterator[Step]:
         proposed = next(proposals)
         while True:
             batch = _packed(sample, proposed)
-            yield Step(batch, content(batch))
+            yield Proposal(batch, content(batch))
             costs = evaluator.evaluate_batch(batch)
             run.evaluated += len(batch)
             if run.exhausted:
@@ -90,7 +90,7 @@ def _accepted(subject: Subject) -> Iterator[Sample]:
     refusals = []
     for sample in subject.samples():
         try:
-            next(_steps(subject.make(), sample, _run()), None)
+            next(_proposals(subject.make(), sample, _run()), None)
         except REFUSALS as error:
             refusals.append(f"{sample}: {error}")
         else:
@@ -103,8 +103,8 @@ def check_mapper_proposes_mappings_of_the_task(subject: Subject) -> None:
     """Every proposal is a mapping of the problem onto the architecture; only capacity and fanout may be exceeded."""
     for sample in _accepted(subject):
         seen = 0
-        for step in _steps(subject.make(), sample, _run()):
-            for mapping in step.batch.take(slice(0, EXAMINED - seen)):
+        for proposal in _proposals(subject.make(), sample, _run()):
+            for mapping in proposal.batch.take(slice(0, EXAMINED - seen)):
                 verdict = legality(sample.problem, sample.architecture, mapping)
                 faults = [str(reason) for reason in verdict.reasons if reason.code not in LEFT_TO_MODELS]
                 require(not faults, f"{sample}: it proposes a mapping that breaks {'; '.join(faults)}")
@@ -143,7 +143,9 @@ def check_mapper_same_seed_same_proposals(subject: Subject) -> None:
         sequences = []
         for elsewhere in (1, 2):
             with _global_chance(elsewhere):
-                sequences.append([step.content for step in _steps(subject.make(), sample, _run(evaluations=500))])
+                sequences.append(
+                    [proposal.content for proposal in _proposals(subject.make(), sample, _run(evaluations=500))]
+                )
         require(sequences[0] == sequences[1], f"{sample}: two searches with one seed propose different mappings")
 
 
@@ -152,7 +154,9 @@ def check_mapper_keeps_no_state(subject: Subject) -> None:
     """A mapper holds options only: a second search of the same object is like the first."""
     mapper = subject.make()
     for sample in _accepted(subject):
-        first, second = ([step.content for step in _steps(mapper, sample, _run(evaluations=500))] for _ in range(2))
+        first, second = (
+            [proposal.content for proposal in _proposals(mapper, sample, _run(evaluations=500))] for _ in range(2)
+        )
         require(first == second, f"{sample}: the second search of one object differs from its first")
 
 
@@ -160,9 +164,9 @@ def check_mapper_keeps_no_state(subject: Subject) -> None:
 def check_mapper_leaves_proposals_alone(subject: Subject) -> None:
     """A batch belongs to the host once it is yielded: it is not written to any more."""
     for sample in _accepted(subject):
-        steps = list(_steps(subject.make(), sample, _run()))
+        proposals = list(_proposals(subject.make(), sample, _run()))
         require(
-            all(content(step.batch) == step.content for step in steps),
+            all(content(proposal.batch) == proposal.content for proposal in proposals),
             f"{sample}: a batch changed after it was yielded",
         )
 

@@ -81,7 +81,7 @@ class Check:
             self.function(subject)
         except CheckFailure:
             raise
-        except Exception as error:  # a stranger's plugin may raise anything
+        except Exception as error:  # a third party's plugin may raise anything
             raise CheckFailure(f"it raised {type(error).__name__}: {error}") from error
 
 

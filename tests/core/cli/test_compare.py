@@ -81,7 +81,7 @@ class Slow(Unwilling):
 
 
 @pytest.fixture
-def strangers() -> Iterator[Registry]:
+def third_parties() -> Iterator[Registry]:
     registry = installed()
     before = list(registry.registrations)
     for spec in (
@@ -92,7 +92,7 @@ def strangers() -> Iterator[Registry]:
         CostModelSpec(name="slow", summary="", factory=lambda options: Slow()),
         CostModelSpec(name="absent", summary="", factory=lambda options: Unwilling(), needs=("no_such_module",)),
     ):
-        registry.add(spec, "stranger")
+        registry.add(spec, "third-party")
     yield registry
     registry.registrations = before
 
@@ -151,7 +151,7 @@ def test_the_table_names_the_best(tilewright: Command, layers: Path) -> None:
     ("mapper", "said"), [("crashing", "boom"), ("needy", "needs no_such_module, which is not installed")]
 )
 def test_broken_mappers_are_rows(
-    tilewright: Command, layers: Path, strangers: Registry, mapper: str, said: str
+    tilewright: Command, layers: Path, third_parties: Registry, mapper: str, said: str
 ) -> None:
     ran = tilewright("compare", layers, *WORDS, "--mappers", f"{mapper},local", "--models", "timeloop", "--json")
     assert ran.code == 0, ran.err
@@ -162,7 +162,7 @@ def test_broken_mappers_are_rows(
 
 @pytest.mark.parametrize(("model", "said"), [("unwilling", "splash"), ("absent", "no_such_module")])
 def test_broken_models_are_rows(
-    tilewright: Command, layers: Path, strangers: Registry, tmp_path: Path, model: str, said: str
+    tilewright: Command, layers: Path, third_parties: Registry, tmp_path: Path, model: str, said: str
 ) -> None:
     ran = tilewright(
         "compare", layers, *WORDS, "--mappers", "local", "--models", f"timeloop,{model}", "--json", "-o", tmp_path / "o"
@@ -175,7 +175,7 @@ def test_broken_models_are_rows(
 
 
 def test_an_interruption_keeps_what_is_done(
-    tilewright: Command, layers: Path, strangers: Registry, tmp_path: Path
+    tilewright: Command, layers: Path, third_parties: Registry, tmp_path: Path
 ) -> None:
     ran = tilewright(
         "compare", layers, *WORDS, "--mappers", "local,interrupting,random", "--models", "timeloop", "--json", "-o", tmp_path
@@ -192,7 +192,7 @@ def test_an_interruption_keeps_what_is_done(
 
 
 def test_an_interruption_while_pricing_keeps_the_mapping(
-    tilewright: Command, layers: Path, strangers: Registry, tmp_path: Path
+    tilewright: Command, layers: Path, third_parties: Registry, tmp_path: Path
 ) -> None:
     ran = tilewright(
         "compare", layers, *WORDS, "--mappers", "local", "--models", "timeloop,slow", "--json", "-o", tmp_path

@@ -102,8 +102,8 @@ def test_lossy_lists_what_it_dropped(tilewright: Command, tmp_path: Path) -> Non
         "convert", *GEMM, "--from", "tilewright", "--to", "timeloop", "--lossy", "-o", tmp_path, "--json"
     )  # fmt: skip
     assert ran.code == 0, ran.err
-    (loss,) = ran.data["dropped"]
-    assert loss["what"] == "mapping.siblings" and "entry 4 on PE" in loss["message"]
+    (field,) = ran.data["dropped"]
+    assert field["what"] == "mapping.siblings" and "entry 4 on PE" in field["message"]
     assert ran.data["route"] == ["tilewright", CORE, "timeloop"]
     for file in ran.data["files"]:
         assert Path(file["path"]).read_text() == file["text"]
@@ -150,7 +150,7 @@ def test_a_crash_is_the_plugins_fault(registry: Registry, tmp_path: Path) -> Non
 
 def test_lossy_drops_no_more_than_it_must(registry: Registry) -> None:
     made = convert(GEMM, "ours", "upper", registry, lossy=True)
-    assert [loss.what for loss in made.dropped] == ["mapping"]
+    assert [field.what for field in made.dropped] == ["mapping"]
     assert made.files == {"NAME": "GEMM64"}
     with pytest.raises(NotConformableError, match="no place for a mapping"):
         convert(GEMM, "ours", "upper", registry)

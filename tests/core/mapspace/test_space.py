@@ -491,7 +491,7 @@ def tiles(m: int, n: int, k: int) -> FrozenDict[str, int]:
     ],
     ids=["split order", "unicast", "keep", "split bounds", "imperfect", "stray split", "first", "backing", "entries"],
 )
-def test_a_stranger_is_told_why(mapping: Mapping, code: str) -> None:
+def test_what_is_no_member_is_told_why(mapping: Mapping, code: str) -> None:
     space = space_of(spatial=[{"cluster": "G", "only": ["M", "N"], "min_utilization": 1}])
     assert space.contains(POINT)
     verdict = space.contains(mapping)

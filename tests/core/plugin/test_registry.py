@@ -76,7 +76,7 @@ def test_built_ins_come_through_the_same_door() -> None:
     assert all(each.version == importlib.metadata.version("tilewright") for each in registry.registrations)
 
 
-def test_a_strangers_plugin_is_found_and_built(install: Install) -> None:
+def test_a_third_partys_plugin_is_found_and_built(install: Install) -> None:
     install("tilewright-still", GOOD.format(name="still"))
     registry = discover()
 
@@ -183,7 +183,7 @@ def test_a_distribution_without_a_name_is_called_unknown(install: Install) -> No
 # -- names ---------------------------------------------------------------------------------------------------------
 
 
-def test_two_strangers_of_one_name_need_the_long_form(install: Install) -> None:
+def test_two_plugins_of_one_name_need_the_long_form(install: Install) -> None:
     points = [install(f"tilewright-{who}", GOOD.format(name="genetic")) for who in ("one", "two")]
     registry = discover(points)
 

@@ -44,7 +44,7 @@ def _plain(options: Any) -> PlainModel:
 
 GOOD = MapperSpec(name="drawing", summary="Draws.", factory=_drawing)
 BAD = MapperSpec(name="unseeded", summary="Draws as it likes.", factory=_unseeded)
-SINS = {"check_mapper_same_seed_same_proposals", "check_mapper_keeps_no_state"}
+VIOLATIONS = {"check_mapper_same_seed_same_proposals", "check_mapper_keeps_no_state"}
 
 
 def test_a_good_mapper_passes_every_check_of_its_kind() -> None:
@@ -63,18 +63,18 @@ def test_the_plain_model_keeps_the_promises_of_cost_models() -> None:
     assert [outcome for outcome in outcomes if not outcome.ok] == []
 
 
-def test_a_sin_is_caught_and_named() -> None:
+def test_a_violation_is_caught_and_named() -> None:
     failed = {outcome.check: outcome for outcome in check_plugin(BAD) if outcome.status == "failed"}
 
-    assert set(failed) == {*SINS, "check_import_is_light"}
+    assert set(failed) == {*VIOLATIONS, "check_import_is_light"}
     assert "propose different mappings" in failed["check_mapper_same_seed_same_proposals"].message
 
 
 def test_expected_failures_are_strict() -> None:
-    reasons = {name: "its chance is its own" for name in SINS} | {"check_interface": "is said to be odd"}
+    reasons = {name: "its chance is its own" for name in VIOLATIONS} | {"check_interface": "is said to be odd"}
     status = {outcome.check: outcome.status for outcome in check_plugin(BAD, expected_failures=reasons)}
 
-    assert {status[name] for name in SINS} == {"expected failure"}
+    assert {status[name] for name in VIOLATIONS} == {"expected failure"}
     assert status["check_interface"] == "unexpected pass"
 
 

@@ -52,7 +52,7 @@ class Wires(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Level:
+class LevelFigures:
     """One storage level; `tensors` are those it keeps."""
 
     name: str
@@ -72,7 +72,7 @@ class Figures:
     energy_pj: float
     compute_energy_pj: float
     network_energy_pj: float
-    levels: tuple[Level, ...]
+    levels: tuple[LevelFigures, ...]
     networks: tuple[Wires, ...]
 
     @property
@@ -125,7 +125,9 @@ def _document() -> dict[str, Any]:
 
 def _figures(data: dict[str, Any]) -> Figures:
     levels = tuple(
-        Level(row["name"], row["cycles"], row["energy_pj"], {t: Counts._make(c) for t, c in row["tensors"].items()})
+        LevelFigures(
+            row["name"], row["cycles"], row["energy_pj"], {t: Counts._make(c) for t, c in row["tensors"].items()}
+        )
         for row in data["levels"]
     )
     networks = tuple(Wires._make([*row[:3], tuple(map(tuple, row[3])), *row[4:]]) for row in data["networks"])

@@ -57,7 +57,7 @@ def tiled_layer(layer: DirectiveLayer, hardware: DirectiveHardware) -> Tiled:
         NotConformableError: every directive that is no tile, or whatever MAESTRO itself refuses.
     """
     levels = complete(layer, hardware)
-    reasons = [*_strangers(layer, hardware), *(reason for level in levels for reason in _faults(layer, level))]
+    reasons = [*_unsupported(layer, hardware), *(reason for level in levels for reason in _faults(layer, level))]
     if reasons:
         raise _refusal(reasons)
     return Tiled(_problem(layer), _architecture(levels, hardware), _mapping(layer, levels), tuple(_rests(layer)))
@@ -76,7 +76,7 @@ def _letters(layer: DirectiveLayer) -> list[str]:
     return [letter for letter in layer.dimensions if any(letter in table for table in layer.tensors.values())]
 
 
-def _strangers(layer: DirectiveLayer, hardware: DirectiveHardware) -> Iterator[Reason]:
+def _unsupported(layer: DirectiveLayer, hardware: DirectiveHardware) -> Iterator[Reason]:
     where = f"layer {layer.name}"
     if layer.type not in OPERATIONS:
         yield Reason(

@@ -1,4 +1,4 @@
-"""One plugin per sin. The classes live in modules that the factories import."""
+"""One plugin per violation. The classes live in modules that the factories import."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _name(class_name: str) -> str:
 
 @hookimpl
 def tilewright_plugins() -> list[PluginSpec[Any]]:
-    """All sins, and of each kind the plugin without any."""
+    """All violations, and of each kind the plugin without any."""
     from tilewright_careless.heavy import make_heavy
 
     good = MapperSpec(name="good", summary="Draws.", factory=Late("mappers", "Good"))

@@ -11,7 +11,7 @@ from tilewright.schema.problem import Problem
 
 
 @dataclass
-class Step:
+class LoopBlock:
     """Loops in time, then what is held on a cluster, then a split.
 
     Attributes:
@@ -29,33 +29,33 @@ class Step:
     unicast: tuple[str, ...] = ()
 
 
-def mapping_of(problem: Problem, steps: Sequence[Step]) -> Mapping:
-    """One entry per step, or several where a dimension turns twice: two loops are not one where windows slide."""
+def mapping_of(problem: Problem, blocks: Sequence[LoopBlock]) -> Mapping:
+    """One entry per block, or several where a dimension has two loops: two loops are not one where windows slide."""
     tile = dict(problem.dimensions)
     entries = []
-    for step in (turn for each in steps for turn in _in_turns(each)):
-        tile |= dict(step.loops)
-        stepping = list(dict.fromkeys(name for name, _ in step.loops))
+    for block in (part for each in blocks for part in _without_repeats(each)):
+        tile |= dict(block.loops)
+        stepping = list(dict.fromkeys(name for name, _ in block.loops))
         temporal = FrozenDict(tile)
-        tile |= step.splits
+        tile |= block.splits
         entries.append(
             Entry(
-                target=step.target,
-                keep=None if step.keep is None else tuple(name for name in problem.tensor_names if name in step.keep),
+                target=block.target,
+                keep=None if block.keep is None else tuple(name for name in problem.tensor_names if name in block.keep),
                 temporal_order=(*stepping, *(name for name in problem.dimensions if name not in stepping)),
                 temporal_tile_sizes=temporal,
                 spatial_tile_sizes=FrozenDict(tile),
-                unicast=step.unicast,
+                unicast=block.unicast,
             )
         )
     return Mapping(entries=tuple(entries))
 
 
-def _in_turns(step: Step) -> Iterator[Step]:
+def _without_repeats(block: LoopBlock) -> Iterator[LoopBlock]:
     loops: list[tuple[str, int]] = []
-    for name, size in step.loops:
+    for name, size in block.loops:
         if name in (each for each, _ in loops):
-            yield Step(step.target, loops=loops)
+            yield LoopBlock(block.target, loops=loops)
             loops = []
         loops = [*loops, (name, size)]
-    yield replace(step, loops=loops)
+    yield replace(block, loops=loops)

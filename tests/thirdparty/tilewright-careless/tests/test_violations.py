@@ -1,4 +1,4 @@
-"""Each sin is caught by the checks made for it, and by no others; the host survives what does not load."""
+"""Each violation is caught by the checks made for it, and by no others; the host survives what does not load."""
 
 import importlib.metadata
 from functools import cache
@@ -16,7 +16,7 @@ BROKEN = {"brokenimport": "import", "brokenhook": "specs"}
 MAPPERS = {name for name in CHECKS if name.startswith("check_mapper")}
 COSTMODELS = {name for name in CHECKS if name.startswith("check_costmodel")}
 
-SINS: dict[tuple[type, str], set[str]] = {
+VIOLATIONS: dict[tuple[type, str], set[str]] = {
     (MapperSpec, "good"): set(),
     (CostModelSpec, "good"): set(),
     (FrontendSpec, "good"): set(),
@@ -75,19 +75,19 @@ def registry() -> Registry:
     return discover(importlib.metadata.distribution("tilewright-careless").entry_points.select(group=GROUP))
 
 
-@pytest.mark.parametrize(("kind", "name"), SINS, ids=[f"{kind.__name__}-{name}" for kind, name in SINS])
-def test_a_sin_is_caught_by_the_check_made_for_it(kind: type[MapperSpec], name: str) -> None:
+@pytest.mark.parametrize(("kind", "name"), VIOLATIONS, ids=[f"{kind.__name__}-{name}" for kind, name in VIOLATIONS])
+def test_a_violation_is_caught_by_the_check_made_for_it(kind: type[MapperSpec], name: str) -> None:
     outcomes = check_plugin(registry().find(kind, name), sources=["4x5x6", "1x1x1"])
 
-    assert {each.check for each in outcomes if not each.ok} == SINS[kind, name], outcomes
+    assert {each.check for each in outcomes if not each.ok} == VIOLATIONS[kind, name], outcomes
 
 
 def test_every_check_has_its_sin() -> None:
-    assert set(CHECKS) == set().union(*SINS.values())
+    assert set(CHECKS) == set().union(*VIOLATIONS.values())
 
 
 def test_every_plugin_here_is_tried() -> None:
-    assert {(type(each.spec), each.spec.name) for each in registry().registrations} == set(SINS)
+    assert {(type(each.spec), each.spec.name) for each in registry().registrations} == set(VIOLATIONS)
 
 
 def test_the_host_survives_and_says_what_is_broken() -> None:
