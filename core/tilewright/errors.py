@@ -111,10 +111,10 @@ class NotConformableError(TilewrightError, ValueError):
 
     code = "not_conformable"
 
-    def __init__(self, plugin: str, reasons: Iterable[Reason]) -> None:
+    def __init__(self, plugin: str, reasons: Iterable[Reason], *, hint: str | None = None) -> None:
         self.plugin = plugin
         self.reasons = tuple(reasons)
-        super().__init__(f"{plugin} cannot take this: " + "; ".join(str(r) for r in self.reasons))
+        super().__init__(f"{plugin} cannot take this: " + "; ".join(str(r) for r in self.reasons), hint=hint)
 
 
 class InvalidMappingError(TilewrightError, ValueError):

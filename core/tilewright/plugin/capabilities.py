@@ -13,6 +13,7 @@ from tilewright.values import Model
 
 if TYPE_CHECKING:
     from tilewright.schema.architecture import Architecture
+    from tilewright.schema.mapping import Mapping
     from tilewright.schema.problem import Problem
 
 
@@ -29,7 +30,9 @@ class Capabilities(Model):
     imperfect_factors: bool = True
     """Tile sizes that do not divide."""
     uneven_mappings: bool = True
-    """Tensors of one cluster held at different entries."""
+    """A cluster holds tensors at several entries, with loops between them: their tiles differ."""
+    bypassing_mappings: bool = True
+    """Some tensor is not held by some cluster that has memories."""
 
     def judge(self, problem: Problem, architecture: Architecture) -> Verdict:
         """Say no for every declared limit that the pair exceeds."""
@@ -55,4 +58,42 @@ class Capabilities(Model):
             reasons.append(
                 Reason(code="affine", where=problem.name, message="projections with strides or sums are not accepted")
             )
+        for cluster in architecture.clusters if not self.bypassing_mappings else ():
+            names = [
+                tensor.name
+                for tensor in problem.tensors
+                if cluster.memories and not any(memory.may_hold(tensor) for memory in cluster.memories)
+            ]
+            if names:
+                text = f"no memory there may hold {', '.join(names)}; every tensor must go through every memory level"
+                reasons.append(Reason(code="bypass", where=f"cluster {cluster.name}", message=text))
         return Verdict(reasons=tuple(reasons))
+
+    def judge_mapping(self, problem: Problem, architecture: Architecture, mapping: Mapping) -> Verdict:
+        """Say no for every kind of mapping that is not accepted; the mapping need not be legal."""
+        reasons: list[Reason] = []
+        if not self.imperfect_factors and not mapping.is_perfect:
+            reasons.append(
+                Reason(code="imperfect", where="mapping", message="tiles that do not divide are not accepted")
+            )
+        for cluster in architecture.clusters:
+            holding = [
+                (at, each.keep) for at, each in enumerate(mapping.entries) if each.target == cluster.name and each.keep
+            ]
+            if not self.uneven_mappings and _uneven(mapping, [at for at, _ in holding]):
+                text = "holds tensors at several entries with loops between; they must be held there at once"
+                reasons.append(Reason(code="uneven", where=f"cluster {cluster.name}", message=text))
+            kept = {name for _, names in holding for name in names}
+            missing = [name for name in problem.tensor_names if name not in kept]
+            if not self.bypassing_mappings and cluster.memories and missing:
+                text = f"{', '.join(missing)} bypasses it; every tensor must go through every memory level"
+                reasons.append(Reason(code="bypass", where=f"cluster {cluster.name}", message=text))
+        return Verdict(reasons=tuple(reasons))
+
+
+def _uneven(mapping: Mapping, holding: list[int]) -> bool:
+    """Whether a loop stands between the first and the last of some entries."""
+    return bool(holding) and any(
+        holding[0] <= loop.entry < holding[-1] if loop.spatial else holding[0] < loop.entry <= holding[-1]
+        for loop in mapping.loops()
+    )

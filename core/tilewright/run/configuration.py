@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from tilewright.plugin.capabilities import Capabilities
 from tilewright.plugin.mapper import Budget, Mapper
 from tilewright.plugin.specs import MapperSpec
 from tilewright.run.evaluation import BuiltModel
@@ -25,7 +26,7 @@ def with_default(budget: Budget, mapper: MapperSpec | None) -> Budget:
 
 @dataclass(frozen=True)
 class RunConfiguration:
-    """How to map. The records say which plugins mapper and model are."""
+    """How to map. The records say which plugins mapper and model are; `mapper_capabilities`: what the mapper declares."""
 
     architecture: Architecture
     constraints: Constraints
@@ -35,3 +36,4 @@ class RunConfiguration:
     objective: Objective
     budget: Budget
     seed: int
+    mapper_capabilities: Capabilities = Capabilities()

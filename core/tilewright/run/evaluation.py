@@ -19,6 +19,7 @@ from tilewright.errors import (
     TilewrightError,
     UnknownPluginError,
 )
+from tilewright.mapspace.legality import legality
 from tilewright.notations.directives import DirectiveHardware, DirectiveLayer, DirectiveProgram
 from tilewright.notations.directives.tiles import tiled_layer
 from tilewright.plugin.capabilities import Capabilities
@@ -127,6 +128,10 @@ def evaluate(model: BuiltModel, problem: Problem, architecture: Architecture, ma
     """What the model says of one mapping. Raises nothing; see the rule above."""
     try:
         evaluator = bind(model, problem, architecture)
+        verdict = model.capabilities.judge_mapping(problem, architecture, mapping)
+        if not verdict:
+            broken = legality(problem, architecture, mapping) + verdict
+            raise NotConformableError(f"cost model {model.name}", broken.reasons)
     except TilewrightError as error:
         return refusal(model, problem.name, problem.macs, error)
     return explain(model, evaluator, problem, mapping)

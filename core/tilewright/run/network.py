@@ -17,6 +17,7 @@ from tilewright.plugin.costmodel import Evaluator
 from tilewright.plugin.mapper import Task
 from tilewright.plugin.registry import installed
 from tilewright.plugin.result import Progress, Result, Watcher
+from tilewright.run.accepted import accepted
 from tilewright.run.cache import ResultCache, digest
 from tilewright.run.configuration import RunConfiguration
 from tilewright.run.evaluation import bind, explain
@@ -188,6 +189,8 @@ def _bound(distinct: DistinctProblem, configuration: RunConfiguration) -> tuple[
     """(space, whether constraints speak of it, evaluator). Raises TilewrightError."""
     architecture, rules = _place(distinct, configuration)
     space = MapSpace.of(distinct.problem, architecture, rules)
+    space = accepted(space, configuration.model.capabilities, f"cost model {configuration.model.name}")
+    space = accepted(space, configuration.mapper_capabilities, f"mapper {configuration.mapper_record.name}")
     evaluator = bind(configuration.model, distinct.problem, architecture)
     return space, rules is not None or not configuration.constraints.variants, evaluator
 

@@ -115,11 +115,6 @@ class Sample:
     def __str__(self) -> str:
         return f"{self.problem.name} on {self.architecture.name}"
 
-    @property
-    def has_siblings(self) -> bool:
-        """Whether some cluster has several memories, so that its tensors are held at different entries."""
-        return any(len(cluster.memories) > 1 for cluster in self.architecture.clusters)
-
     @cached_property
     def space(self) -> MapSpace:
         """The standard map space."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from tilewright.errors import NotConformableError
 from tilewright.plugin.registry import Registration, Registry
 from tilewright.plugin.specs import KINDS, FrontendSpec, MapperSpec, PluginSpec
+from tilewright.run.accepted import accepted
 from tilewright.testing.corpus import SAMPLES, Sample
 
 
@@ -42,14 +45,13 @@ class Subject:
     def samples(self) -> tuple[Sample, ...]:
         """What of the corpus the declared capabilities allow. Raises CheckFailure if that is nothing."""
         capabilities = self.spec.capabilities
-        found = tuple(
-            sample
-            for sample in SAMPLES
-            if capabilities.judge(sample.problem, sample.architecture)
-            and (capabilities.uneven_mappings or not sample.has_siblings)
-        )
+        found = []
+        for sample in SAMPLES:
+            with suppress(NotConformableError):
+                space = accepted(sample.space, capabilities, self.spec.name)
+                found.append(Sample(sample.problem, sample.architecture, space.rules))
         require(bool(found), f"its capabilities exclude every problem of the corpus: {capabilities}")
-        return found
+        return tuple(found)
 
     def all_sources(self) -> tuple[str, ...]:
         """The library names of a frontend and the sources given for it. Raises CheckFailure if there are none."""

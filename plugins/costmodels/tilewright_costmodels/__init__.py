@@ -98,6 +98,7 @@ def tilewright_plugins() -> list[CostModelSpec]:
                 operations=("conv1d", "conv2d", "depthwise_conv1d", "depthwise_conv2d", "gemm"),
                 max_operands=2,
                 uneven_mappings=False,
+                bypassing_mappings=False,
             ),
             approximations=OF_MAESTRO,
         ),

@@ -1,0 +1,86 @@
+"""What of a map space a plugin accepts, by its declared capabilities: judged before a search begins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tilewright.errors import NotConformableError, Reason
+from tilewright.mapspace.space import MapSpace
+from tilewright.plugin.capabilities import Capabilities
+from tilewright.schema.constraints import KeepRule, TemporalRule
+
+
+def accepted(space: MapSpace, capabilities: Capabilities, plugin: str) -> MapSpace:
+    """The part of a space that a plugin accepts: the space itself, or one with more rules.
+
+    Tiles of a space always divide. Without uneven mappings no loop stands between the entries at which a cluster holds
+    tensors; without bypassing ones every memory level keeps what it may keep.
+
+    Raises:
+        NotConformableError: the plugin accepts no mapping of it, with all reasons and what to do.
+    """
+    verdict = capabilities.judge(space.problem, space.architecture)
+    if not verdict:
+        hint = "choose another one (tilewright plugins lists them), or another architecture"
+        raise NotConformableError(plugin, verdict.reasons, hint=hint)
+    closed = [] if capabilities.uneven_mappings else _between(space)
+    reasons = [*_forced_loops(space, closed), *(() if capabilities.bypassing_mappings else _forced_bypasses(space))]
+    if reasons:
+        hint = "loosen the constraints (--constraints), or choose another one (tilewright plugins lists them)"
+        raise NotConformableError(plugin, reasons, hint=hint)
+    inside = [space.skeleton.entries[index].inside for index in closed]
+    still = tuple(TemporalRule(memory=memory, only=()) for memory in inside if memory is not None)
+    keep = () if capabilities.bypassing_mappings else tuple(_keep_all(space))
+    if not still and not keep:
+        return space
+    rules = space.rules.model_copy(
+        update={"temporal": (*space.rules.temporal, *still), "keep": (*keep, *space.rules.keep)}
+    )
+    return replace(space, rules=rules)
+
+
+def _between(space: MapSpace) -> list[int]:
+    """Entries whose loops stand between two entries at which the same cluster holds tensors."""
+    entries, (always, free) = space.skeleton.entries, space.keeps
+    holding = [index for index in range(len(entries)) if (always | free)[index].any()]
+    found = []
+    for index, entry in enumerate(entries):
+        here = [at for at in holding if entries[at].target == entry.target]
+        if entry.steps and here and here[0] < index <= here[-1]:
+            found.append(index)
+    return found
+
+
+def _forced_loops(space: MapSpace, closed: list[int]) -> Iterator[Reason]:
+    """Rules that demand loops where there may be none."""
+    for slot in space.slots:
+        names = [name for name, trips in zip(space.problem.dimension_names, slot.lowest, strict=True) if trips > 1]
+        if slot.entry in closed and not slot.spatial and names:
+            entry = space.skeleton.entries[slot.entry]
+            text = f"{space.describe(slot)} must step {', '.join(names)}, so every mapping is uneven there"
+            yield Reason(code="uneven", where=f"cluster {entry.target}", message=text)
+
+
+def _forced_bypasses(space: MapSpace) -> Iterator[Reason]:
+    """Tensors that rules keep out of a memory level."""
+    always, free = space.keeps
+    for cluster in space.architecture.clusters:
+        here = [at for at, entry in enumerate(space.skeleton.entries) if entry.holds and entry.target == cluster.name]
+        names = [
+            name for number, name in enumerate(space.problem.tensor_names) if not (always | free)[here, number].any()
+        ]
+        if cluster.memories and names:
+            text = f"the constraints let {', '.join(names)} bypass it; every tensor must go through it"
+            yield Reason(code="bypass", where=f"cluster {cluster.name}", message=text)
+
+
+def _keep_all(space: MapSpace) -> Iterator[KeepRule]:
+    """Rules that keep what may be kept or not."""
+    _, free = space.keeps
+    for entry, row in zip(space.skeleton.entries, free, strict=True):
+        cluster = space.architecture.clusters[space.architecture.cluster_index[entry.target]]
+        for tensor, on in zip(space.problem.tensors, row, strict=True):
+            memory = cluster.memory_for(tensor) if on else None
+            if memory is not None:
+                yield KeepRule(memory=memory.name, keep=(tensor.name,))

@@ -1,0 +1,117 @@
+"""Declared capabilities: what of a space is left for a plugin, and what is refused before a search begins."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tilewright.errors import NotConformableError
+from tilewright.mapspace.space import MapSpace
+from tilewright.plugin.capabilities import Capabilities
+from tilewright.plugin.mapper import Budget, Task
+from tilewright.plugin.registry import installed
+from tilewright.plugin.specs import MapperSpec
+from tilewright.run.accepted import accepted
+from tilewright.run.evaluation import bind, build_model, evaluate
+from tilewright.run.search import search
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.constraints import Variant
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
+
+PROBLEM = Problem.from_yaml(
+    """
+    name: gemm
+    operation: gemm
+    dimensions: {M: 2, N: 4, K: 2}
+    tensors:
+    - {name: A, role: input, projection: [M, K]}
+    - {name: B, role: weight, projection: [K, N]}
+    - {name: Z, role: output, projection: [M, N]}
+    """
+)
+CHIP = """
+    name: chip
+    clusters:
+    - {name: D, memories: [{name: D, technology: dram, read_energy_pj: 64, write_energy_pj: 64}]}
+    - {name: L, memories: [{name: L, capacity_words: %s, read_energy_pj: 4, write_energy_pj: 4}], fanout: {size: 2}}
+    - name: P
+      memories:
+      - {name: PA, holds: [input], read_energy_pj: 1, write_energy_pj: 1}
+      - {name: PB, holds: [%s], read_energy_pj: 1, write_energy_pj: 1}
+      - {name: PZ, holds: [output], read_energy_pj: 1, write_energy_pj: 1}
+    compute: {energy_per_operation_pj: 1}
+    """
+EVEN = Capabilities(uneven_mappings=False)
+WHOLE = Capabilities(bypassing_mappings=False)
+
+
+def space(rules: dict[str, Any] | None = None, words: int = 99, holds: str = "weight") -> MapSpace:
+    return MapSpace.of(PROBLEM, Architecture.from_yaml(CHIP % (words, holds)), Variant.model_validate(rules or {}))
+
+
+def test_a_plugin_that_accepts_everything_is_given_the_space_itself() -> None:
+    whole = space()
+    assert accepted(whole, Capabilities(), "p") is whole
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "words"), [(EVEN, 99), (WHOLE, 2), (EVEN.model_copy(update={"bypassing_mappings": False}), 2)]
+)
+def test_what_is_left_is_exactly_what_is_accepted(capabilities: Capabilities, words: int) -> None:
+    """Of all mappings of a small space those that are accepted one by one, and no other."""
+    whole = space({"temporal": [{"memory": "D", "only": []}, {"memory": "PZ", "only": ["M"]}]}, words)
+    narrow = accepted(whole, capabilities, "p")
+
+    def said(mapping: Mapping) -> bool:
+        return bool(capabilities.judge_mapping(whole.problem, whole.architecture, mapping))
+
+    everything = [mapping for batch in whole.enumerate() for mapping in batch]
+    left = {mapping.model_dump_json() for batch in narrow.enumerate() for mapping in batch}
+    assert {mapping.model_dump_json() for mapping in everything if said(mapping)} == left
+    assert 0 < len(left) == narrow.size < len(everything) == whole.size
+
+
+def test_a_space_of_nothing_but_uneven_mappings_is_refused() -> None:
+    rules = {"temporal": [{"memory": "PA", "factors": {"M": 2}}]}
+    with pytest.raises(NotConformableError, match="p cannot take this") as caught:
+        accepted(space(rules), EVEN, "p")
+    (reason,) = caught.value.reasons
+    assert (reason.code, reason.where) == ("uneven", "cluster P")
+    assert "the loops inside PA must step M" in reason.message and "--constraints" in str(caught.value)
+    assert accepted(space(rules), WHOLE, "p").size == space(rules).size
+
+
+def test_rules_that_make_a_tensor_bypass_a_level_are_refused() -> None:
+    rules = {"keep": [{"memory": "L", "bypass": ["weight"]}]}
+    with pytest.raises(NotConformableError, match="cluster L: the constraints let B bypass it"):
+        accepted(space(rules), WHOLE, "p")
+
+
+def test_a_level_that_cannot_hold_a_tensor_is_refused_whatever_the_rules() -> None:
+    odd = space(holds="nothing")
+    with pytest.raises(NotConformableError, match="cluster P: no memory there may hold B.*\\[bypass\\]"):
+        accepted(odd, WHOLE, "p")
+    maestro = build_model("maestro")
+    with pytest.raises(NotConformableError, match="no memory there may hold B"):
+        bind(maestro, odd.problem, odd.architecture)
+
+
+def test_maestro_takes_partitioned_scratchpads_held_at_once() -> None:
+    """Drawn from the whole space most mappings are refused, from what is left for it none for being uneven."""
+    maestro, whole = build_model("maestro"), space()
+    narrow = accepted(whole, maestro.capabilities, "p")
+    codes = [
+        {reason.code for mapping in each.sample(np.random.default_rng(0), 200) for reason in _reasons(mapping)}
+        for each in (whole, narrow)
+    ]
+    assert "uneven" in codes[0] and not codes[1] & {"uneven", "bypass"}
+    task = Task(narrow)
+    mapper = installed().make(MapperSpec, "random", {})
+    result = search(mapper, task, bind(maestro, whole.problem, whole.architecture), Budget(evaluations=500))
+    assert result.best is not None and evaluate(maestro, whole.problem, whole.architecture, result.best).valid
+
+
+def _reasons(mapping: Mapping) -> Any:
+    whole = space()
+    return evaluate(build_model("maestro"), whole.problem, whole.architecture, mapping).reasons
