@@ -13,6 +13,7 @@ from tilewright.api.progress import is_shown, mapping_bar
 from tilewright.api.words import at_least, budget_of, checked, objective_of
 from tilewright.errors import InputError
 from tilewright.mapspace.space import MapSpace
+from tilewright.plugin.capabilities import Capabilities
 from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.mapper import Budget, Mapper
 from tilewright.plugin.registry import installed
@@ -144,7 +145,15 @@ def configured(
             f"{mapper!r} is no mapper", hint="give a name, or an object with search() and no mapper_options"
         )
     return RunConfiguration(
-        architecture, constraints, mapper, record, model, objective, with_default(budget, spec), seed
+        architecture=architecture,
+        constraints=constraints,
+        mapper=mapper,
+        mapper_record=record,
+        model=model,
+        objective=objective,
+        budget=with_default(budget, spec),
+        seed=seed,
+        mapper_capabilities=Capabilities() if spec is None else spec.capabilities,
     )
 
 

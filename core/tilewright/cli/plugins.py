@@ -119,7 +119,7 @@ def _print_details(details: dict[str, Any]) -> None:
     for option, schema in details["options"].items():
         default = schema.get("default", "required")
         typer.echo(f"  option {option} (default {default}): {schema.get('description', '')}")
-    limits = {key: value for key, value in details["capabilities"].items() if value not in (None, True)}
+    limits = {key: value for key, value in details["capabilities"].items() if value is not None and value is not True}
     typer.echo(f"  limits: {', '.join(f'{key}={value}' for key, value in limits.items()) or 'none declared'}")
     for code, meaning in details["approximations"].items():
         typer.echo(f"  counts approximately: {meaning} ({code})")

@@ -165,3 +165,12 @@ def test_interrupting_keeps_what_is_done(tmp_path: Path) -> None:
     assert data["layers"][-1]["best"]["valid"]
     assert (folder / data["layers"][-1]["best"]["mapping_file"]).exists()
     assert json.loads((folder / "summary.json").read_text()) == data
+
+
+def test_a_model_that_takes_no_mapping_of_an_architecture_is_refused_at_once(tilewright: Command) -> None:
+    """Eyeriss has no place for weights in its global buffer; MAESTRO wants every tensor there."""
+    ran = tilewright("map", "resnet50/n0", "--arch", "eyeriss", "--model", "maestro", "--json")
+    (layer,) = ran.data["layers"]
+    assert ran.code == 2 and layer["search"]["evaluated"] == 0
+    assert "cost model maestro cannot take this: cluster GlobalBuffer: no memory there may hold" in layer["error"]
+    assert "[bypass]" in layer["error"] and "another architecture" in ran.err

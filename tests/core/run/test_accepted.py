@@ -8,16 +8,20 @@ import pytest
 from tilewright.errors import NotConformableError
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.capabilities import Capabilities
-from tilewright.plugin.mapper import Budget, Task
+from tilewright.plugin.mapper import Budget, Proposals, Run, Task
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import MapperSpec
 from tilewright.run.accepted import accepted
+from tilewright.run.configuration import RunConfiguration
 from tilewright.run.evaluation import bind, build_model, evaluate
+from tilewright.run.network import MappedLayer, map_problem
 from tilewright.run.search import search
 from tilewright.schema.architecture import Architecture
-from tilewright.schema.constraints import Variant
+from tilewright.schema.constraints import Constraints, Variant
+from tilewright.schema.mapped import PluginRecord
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
+from tilewright.schema.workload import DistinctProblem
 
 PROBLEM = Problem.from_yaml(
     """
@@ -115,3 +119,33 @@ def test_maestro_takes_partitioned_scratchpads_held_at_once() -> None:
 def _reasons(mapping: Mapping) -> Any:
     whole = space()
     return evaluate(build_model("maestro"), whole.problem, whole.architecture, mapping).reasons
+
+
+def test_a_mapper_is_given_what_it_declares_to_take() -> None:
+    """Its limits are a refusal that names it, and its task has no mapping that it does not accept."""
+    seen: list[MapSpace] = []
+
+    class Watching:
+        def search(self, task: Task, run: Run) -> Proposals:
+            seen.append(task.space)
+            yield task.space.sample(run.rng, 5)
+
+    whole = space()
+
+    def mapped(capabilities: Capabilities) -> MappedLayer:
+        configuration = RunConfiguration(
+            architecture=whole.architecture,
+            constraints=Constraints(name="none", variants=()),
+            mapper=Watching(),
+            mapper_record=PluginRecord(name="watching"),
+            model=build_model("timeloop"),
+            objective="edp",
+            budget=Budget(),
+            seed=0,
+            mapper_capabilities=capabilities,
+        )
+        return map_problem(DistinctProblem(PROBLEM, ("gemm",)), configuration)
+
+    assert mapped(EVEN).error is None and seen == [accepted(whole, EVEN, "p")]
+    error = mapped(Capabilities(max_dimensions=2)).error
+    assert str(error).startswith("mapper watching cannot take this: dimensions of gemm: 3 given, at most 2 accepted")
