@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+import tilewright as tw
 from tilewright import library
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import Evaluator
@@ -105,9 +106,7 @@ def spaces(quick: bool) -> Iterator[tuple[str, str, str, MapSpace]]:
             if name not in (QUICK[workload] if quick else _chosen(workload, name)):
                 continue
             for place in ARCHITECTURES:
-                architecture, dataflow = library.architecture(place), library.default_constraints(place)
-                rules = None if dataflow is None else dataflow.rules_for(layer.problem, architecture)
-                yield workload, name, place, MapSpace.of(layer.problem, architecture, rules)
+                yield workload, name, place, tw.space(layer.problem, arch=place)
 
 
 def _chosen(workload: str, layer: str) -> Sequence[str]:

@@ -1,18 +1,14 @@
-"""Use Tilewright as a library: enumerate a small space and print the best mapping for every loop order in DRAM."""
+"""Enumerate a small map space and print the best mapping for every loop order in DRAM."""
 
-from tilewright import library
-from tilewright.mapspace.space import MapSpace
-from tilewright.plugin.registry import installed
-from tilewright.plugin.specs import CostModelSpec, FrontendSpec
+import tilewright as tw
+from tilewright.plugin import CostModelSpec
 
 
 def main() -> None:
     """Prints one line per order of the loops right inside DRAM."""
-    registry = installed()
-    problem = registry.make(FrontendSpec, "einsum").load("nk,km->nm; n=4 k=6 m=4").layers[0].problem
-    architecture = library.architecture("union_edge")
-    evaluator = registry.make(CostModelSpec, "timeloop").bind(problem, architecture)
-    space = MapSpace.of(problem, architecture)
+    space = tw.space("nk,km->nm; n=4 k=6 m=4", arch="union_edge", constraints="none")
+    problem = space.problem
+    evaluator = tw.installed().make(CostModelSpec, "timeloop").bind(problem, space.architecture)
     print(f"{problem}: {space.size:,} mappings")
     best: dict[str, float] = {}
     for batch in space.enumerate():

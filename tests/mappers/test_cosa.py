@@ -69,7 +69,7 @@ def test_energy_is_that_of_the_model_where_there_are_no_windows(problem: Problem
         )
         for cluster in architecture.clusters
     ]
-    space = MapSpace.of(problem, architecture.model_copy(update={"clusters": tuple(clusters)}))
+    space = MapSpace.of(problem, architecture.model_copy(update={"clusters": tuple(clusters)}), rules=None)
     found = solved(space)
     if found is None:
         reject()
@@ -124,7 +124,7 @@ def test_the_published_sum_has_the_published_weights() -> None:
             "compute": {"energy_per_operation_pj": 1.0},
         }
     )
-    space = MapSpace.of(problem, architecture)
+    space = MapSpace.of(problem, architecture, rules=None)
     tiling = Tiling(space, next(keep for keep in space.keeps if keep[:2].all()))
     traffic = Traffic(tiling)
     objective = published(tiling, traffic)

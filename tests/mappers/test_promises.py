@@ -50,7 +50,7 @@ def run(
 @given(pairs)
 def test_the_best_is_legal_of_the_space_and_right(name: str, pair: tuple[Problem, Architecture]) -> None:
     """Never an invalid mapping, no crash, and the same again; what it found computes the right result."""
-    space = MapSpace.of(*pair)
+    space = MapSpace.of(*pair, rules=None)
     result, again = run(name, space), run(name, space)
 
     assert result.error is None or isinstance(result.error, REFUSALS), result.error
@@ -93,7 +93,7 @@ class Watched:
 def test_whatever_stops_it_the_best_so_far_is_returned(
     name: str, pair: tuple[Problem, Architecture], batches: int
 ) -> None:
-    space = MapSpace.of(*pair)
+    space = MapSpace.of(*pair, rules=None)
     interrupted = Watched(priced(space), batches)
     result = search(mapper(name), Task(space), interrupted, Budget(1500))
     assert result.stop in ("cancelled", "finished", "evaluations") or isinstance(result.error, REFUSALS)

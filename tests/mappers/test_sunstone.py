@@ -70,7 +70,7 @@ def array(case: dict[str, Any]) -> Architecture:
 
 
 def space_of(case: dict[str, Any]) -> MapSpace:
-    return MapSpace.of(problem(case["output"], *case["operands"], **case["sizes"]), array(case))
+    return MapSpace.of(problem(case["output"], *case["operands"], **case["sizes"]), array(case), rules=None)
 
 
 def run(name: str, space: MapSpace, budget: Budget | None = None, **options: object) -> Result:
@@ -96,7 +96,7 @@ def test_the_walk_through_of_the_thesis(model: str) -> None:
             "compute": {"energy_per_operation_pj": 1.0},
         }
     )
-    space = MapSpace.of(kernel, two)
+    space = MapSpace.of(kernel, two, rules=None)
     trips = np.ones((1, len(space.slots), 3), dtype=np.int64)
     trips[0, :3] = [(2, 1, 1), (1, 2, 1), (2, 2, 3)]
     mapping = space.build(trips)[0]

@@ -41,10 +41,11 @@ class MapSpace(Limits):
         cls,
         problem: Problem,
         architecture: Architecture,
-        rules: Variant | None = None,
+        rules: Variant | None,
         skeleton: Skeleton | None = None,
     ) -> MapSpace:
-        """The standard space: no rules, the architecture's own skeleton."""
+        """The space under these rules (None: all that the hardware can do), by default over the architecture's own
+        skeleton. `tilewright.space` knows the architecture's published dataflow; this does not."""
         return cls(problem, architecture, rules or Variant(), skeleton or Skeleton.for_architecture(architecture))
 
     # -- counting --------------------------------------------------------------------------------------------

@@ -60,7 +60,7 @@ def unbounded(problem: Problem, memories: int) -> MapSpace:
     ]
     clusters[-1] = clusters[-1].model_copy(update={"fanout": Fanout(size=2**40)})
     compute = Compute(energy_per_operation_pj=1)
-    return MapSpace.of(problem, Architecture(name="wide", clusters=tuple(clusters), compute=compute))
+    return MapSpace.of(problem, Architecture(name="wide", clusters=tuple(clusters), compute=compute), rules=None)
 
 
 def ways(sizes: Sequence[int], levels: int) -> int:

@@ -200,7 +200,7 @@ def test_samples_are_in_the_space(space: MapSpace, seed: int) -> None:
 @given(spaces(most=400), st.integers(0, 100))
 def test_contains_is_membership(space: MapSpace, seed: int) -> None:
     """Mappings of the space without rules belong to the one with rules just when it enumerates them."""
-    free = MapSpace.of(space.problem, space.architecture)
+    free = MapSpace.of(space.problem, space.architecture, rules=None)
     members = {key(mapping) for batch in space.enumerate() for mapping in batch}
     for mapping in free.sample(np.random.default_rng(seed), 40):
         assert bool(space.contains(mapping)) == (key(mapping) in members), space.contains(mapping)
@@ -357,7 +357,7 @@ clusters:
 compute: {energy_per_operation_pj: 1}
 """
     )
-    space = MapSpace.of(CONV, flat)
+    space = MapSpace.of(CONV, flat, rules=None)
     powers = [8, 7, 3, 1, 3, 1, 1, 1]  # 256, 128, 56 = 2**3 * 7 twice, 3, 3
     assert space.factorizations == math.prod(ordered_pairs(power, 3) for power in powers)
     only_k = space_rules_of(CONV, flat, temporal=[{"memory": m, "only": ["K"]} for m in ("D", "G")])
@@ -386,7 +386,7 @@ tensors:
         f"- {{name: C{i}, memories: [{{name: C{i}, read_energy_pj: 1, write_energy_pj: 1}}]}}\n" for i in range(9)
     )
     chain = Architecture.from_yaml(f"name: chain\nclusters:\n{clusters}compute: {{energy_per_operation_pj: 1}}\n")
-    space = MapSpace.of(problem, chain)
+    space = MapSpace.of(problem, chain, rules=None)
     each = ordered_pairs(3, 9) * ordered_pairs(2, 9) * ordered_pairs(1, 9) ** 3  # 2**3 * 3**2 * 5 * 7 * 11
     assert space.factorizations == each**4 > 2**89
     for batch in (space.sample(np.random.default_rng(0), 50), next(space.enumerate(50))):
@@ -452,7 +452,7 @@ compute: {energy_per_operation_pj: 1}
 """
     )
     with pytest.raises(InputError, match="no memory that may hold B"):
-        MapSpace.of(GEMM, homeless).sample(np.random.default_rng(0), 1)
+        MapSpace.of(GEMM, homeless, rules=None).sample(np.random.default_rng(0), 1)
 
 
 POINT = Mapping.from_yaml(

@@ -138,7 +138,7 @@ def test_a_shipped_network_layer_is_priced_and_its_cycles_are_accounted_for() ->
     from tilewright.plugin.specs import MapperSpec
     from tilewright.run.search import search
 
-    space = MapSpace.of(layer, architecture)
+    space = MapSpace.of(layer, architecture, rules=None)
     model = installed().make(CostModelSpec, "timeloop").bind(layer, architecture)
     best = search(installed().make(MapperSpec, "local"), Task(space), model, Budget()).best
     assert best is not None

@@ -48,7 +48,7 @@ class CosaLayer:
 
     @property
     def space(self) -> MapSpace:
-        return MapSpace.of(self.problem, ARCHITECTURE)
+        return MapSpace.of(self.problem, ARCHITECTURE, rules=None)
 
     def mapping(self, form: str, space: MapSpace) -> MappingBatch:
         """The authors' schedule, as a batch of one."""

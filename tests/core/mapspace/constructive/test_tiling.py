@@ -29,7 +29,7 @@ def two_levels(words: int) -> Architecture:
 
 
 def tree(kernel: Problem, words: int, letters: str) -> tuple[MapSpace, np.ndarray[tuple[int, ...], np.dtype[np.int64]]]:
-    space = MapSpace.of(kernel, two_levels(words))
+    space = MapSpace.of(kernel, two_levels(words), rules=None)
     start = np.ones((1, len(space.slots), len(kernel.sizes)), dtype=np.int64)
     start[0, 0] = kernel.sizes
     dims = [kernel.dimension_names.index(letter) for letter in letters]

@@ -144,7 +144,7 @@ def test_operations_are_exact_where_tiles_divide_and_there_is_no_stride() -> Non
     architecture = Architecture.from_yaml(ARRAY % (4, 10_000))
     evaluator = MaestroModel().bind(problem, architecture)
     priced = 0
-    for mapping in MapSpace.of(problem, architecture).sample(np.random.default_rng(7), 300):
+    for mapping in MapSpace.of(problem, architecture, rules=None).sample(np.random.default_rng(7), 300):
         report: Any = evaluator.explain(mapping)
         if report.valid and mapping.is_perfect:
             assert report.columns["num_macs"] == problem.macs, mapping
