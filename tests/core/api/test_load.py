@@ -1,0 +1,111 @@
+"""`load`: names, files, formulas, dicts and objects; wrong ones say what is right."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tilewright as tw
+from tilewright import errors
+from tilewright.api import load as loading
+from tilewright.schema.document import FileModel
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+CONV = tw.load("quickflow_convs/V", kind="problem")
+EYERISS = tw.load("eyeriss", kind="architecture")
+
+KNOWN: list[tuple[Any, type[FileModel]]] = [
+    ("quickflow_convs", tw.Workload),
+    ("quickflow_convs/V", tw.Problem),
+    ("squeezenet", tw.Workload),
+    ("eyeriss", tw.Architecture),
+    ("eyeriss.row_stationary", tw.Constraints),
+    ("nk,km->nm; n=4 k=5 m=6", tw.Problem),
+    (str(EXAMPLES / "gemm.mapping.yaml"), tw.Mapping),
+    (EXAMPLES / "gemm.problem.yaml", tw.Problem),
+    (EXAMPLES / "small.arch.yaml", tw.Architecture),
+    (EXAMPLES / "three_layers.workload.yaml", tw.Workload),
+    (EYERISS.to_data(), tw.Architecture),
+    ({key: value for key, value in CONV.to_data().items() if key != "kind"}, tw.Problem),
+    (CONV, tw.Problem),
+    (EYERISS, tw.Architecture),
+]
+
+
+@pytest.mark.parametrize(("source", "kind"), KNOWN, ids=lambda value: str(value)[:30])
+def test_what_is_clear_needs_no_kind(source: Any, kind: type[FileModel]) -> None:
+    assert type(tw.load(source)) is kind
+
+
+@pytest.mark.parametrize("found", [CONV, EYERISS, tw.load("quickflow_convs"), tw.load("eyeriss.row_stationary")])
+def test_files_and_dicts_say_what_objects_say(found: Any, tmp_path: Path) -> None:
+    (tmp_path / "it.yaml").write_text(found.to_yaml())
+
+    assert tw.load(found) is found
+    assert tw.load(tmp_path / "it.yaml") == tw.load(str(tmp_path / "it.yaml")) == tw.load(found.to_data()) == found
+
+
+def test_a_kind_may_be_asked_for() -> None:
+    assert [layer.problem for layer in tw.load("quickflow_convs/V", kind="workload").layers] == [CONV]
+    assert tw.load(CONV, kind="workload").layers[0].problem == CONV
+    assert tw.load(tw.Workload.of(CONV), kind="problem") == CONV
+
+
+def test_a_mapping_file_is_a_mapping_and_all_its_parts(tmp_path: Path) -> None:
+    report = tw.map("nk,km->nm; n=4 k=4 m=4", EYERISS, evaluations=100, folder=tmp_path)
+    (file,) = tmp_path.glob("0*.yaml")
+    found = tw.load(file)
+
+    assert isinstance(found, tw.MappedProblem) and found.mapping == report.layers[0].mapping
+    assert tw.load(file, kind="architecture") == EYERISS
+    assert tw.load(file, kind="problem") == report.layers[0].problem
+
+
+def test_options_go_to_the_frontend() -> None:
+    assert tw.load("squeezenet", batch=3).layers[0].problem.dimensions["N"] == 3
+    with pytest.raises(errors.InputError, match="did you mean 'batch'"):
+        tw.load("squeezenet", bach=3)
+    with pytest.raises(errors.InputError, match="batch cannot be set"):
+        tw.load("eyeriss", batch=3)
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "error", "said"),
+    [
+        ("eyerisss", {}, errors.UnknownNameError, "did you mean 'eyeriss'"),
+        ("resnet5", {}, errors.UnknownNameError, "did you mean 'resnet50'"),
+        ("eyeriss.row_stationry", {}, errors.UnknownNameError, "did you mean 'eyeriss.row_stationary'"),
+        ("quickflow_convs/XXX", {}, errors.UnknownNameError, "has no layer 'XXX'"),
+        ("quickflow_convs", {"kind": "problem"}, errors.InputError, "20 layers; one was expected"),
+        ("eyeriss", {"kind": "archtecture"}, errors.InputError, "did you mean 'architecture'"),
+        ("eyeriss", {"kind": "workload"}, errors.UnknownNameError, "no workload is called 'eyeriss'"),
+        (EYERISS, {"kind": "problem"}, errors.InputError, "expected workload, not a Architecture"),
+        ("absent.yaml", {}, errors.InputError, "there is no file absent.yaml"),
+        ({"foo": 1}, {}, errors.InputError, "cannot tell what this is; it says no kind"),
+        ({"kind": "foo"}, {}, errors.InputError, "it says kind: foo"),
+        (3, {}, errors.InputError, "nothing can be loaded from a int"),
+        ("eyeriss", {"kind": "mapping"}, errors.InputError, "expected mapping, not eyeriss"),
+    ],
+)
+def test_wrong_sources_say_what_is_right(source: Any, options: Any, error: type[Exception], said: str) -> None:
+    with pytest.raises(error) as raised:
+        tw.load(source, **options)
+    assert said in str(raised.value)
+
+
+def test_a_name_of_two_kinds_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = loading.library.names
+    monkeypatch.setattr(loading.library, "names", lambda folder: (*names(folder), "eyeriss"))
+    with pytest.raises(errors.InputError, match="add kind='architecture' or kind='constraints'"):
+        tw.load("eyeriss")
+
+
+def test_constraints_by_name_file_dict_and_none(tmp_path: Path) -> None:
+    published = tw.library.constraints("eyeriss", "row_stationary")
+    (tmp_path / "c.yaml").write_text(published.to_yaml())
+    sources = (None, "row_stationary", "eyeriss.row_stationary", tmp_path / "c.yaml", published.to_data(), published)
+
+    assert [loading.load_constraints(source, EYERISS) for source in sources] == [published] * 6
+    assert loading.load_constraints("none", EYERISS).name == "none"
+    with pytest.raises(errors.InputError, match="is for eyeriss, not for simba"):
+        loading.load_constraints(published, tw.library.architecture("simba"))
