@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 import tilewright as tw
-from tilewright import errors
+from support import EXAMPLE_FILES
+from tilewright import errors, library
 from tilewright.api import load as loading
 from tilewright.schema.document import FileModel
 
-EXAMPLES = Path(__file__).parents[3] / "examples"
 CONV = tw.load("quickflow_convs/V", kind="problem")
 EYERISS = tw.load("eyeriss", kind="architecture")
 
@@ -21,10 +21,10 @@ KNOWN: list[tuple[Any, type[FileModel]]] = [
     ("eyeriss", tw.Architecture),
     ("eyeriss.row_stationary", tw.Constraints),
     ("nk,km->nm; n=4 k=5 m=6", tw.Problem),
-    (str(EXAMPLES / "gemm.mapping.yaml"), tw.Mapping),
-    (EXAMPLES / "gemm.problem.yaml", tw.Problem),
-    (EXAMPLES / "small.arch.yaml", tw.Architecture),
-    (EXAMPLES / "three_layers.workload.yaml", tw.Workload),
+    (str(EXAMPLE_FILES / "gemm.mapping.yaml"), tw.Mapping),
+    (EXAMPLE_FILES / "gemm.problem.yaml", tw.Problem),
+    (EXAMPLE_FILES / "small.arch.yaml", tw.Architecture),
+    (EXAMPLE_FILES / "three_layers.workload.yaml", tw.Workload),
     (EYERISS.to_data(), tw.Architecture),
     ({key: value for key, value in CONV.to_data().items() if key != "kind"}, tw.Problem),
     (CONV, tw.Problem),
@@ -94,8 +94,8 @@ def test_wrong_sources_say_what_is_right(source: Any, options: Any, error: type[
 
 
 def test_a_name_of_two_kinds_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = loading.library.names
-    monkeypatch.setattr(loading.library, "names", lambda folder: (*names(folder), "eyeriss"))
+    names = library.names
+    monkeypatch.setattr(library, "names", lambda folder: (*names(folder), "eyeriss"))
     with pytest.raises(errors.InputError, match="add kind='architecture' or kind='constraints'"):
         tw.load("eyeriss")
 
