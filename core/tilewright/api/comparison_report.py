@@ -121,6 +121,7 @@ class ComparisonReport(Tabular):
                 "stop": result.stop if result else "failed",
                 "lower_bound": result.lower_bound if result else None,
                 "gap": result.gap if result else None,
+                "rejections": result.rejections.model_dump() if result and result.rejections else None,
             },
             "prices": [
                 report.model_dump(mode="json", include=figures) | {"model": model.name}

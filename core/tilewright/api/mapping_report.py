@@ -154,6 +154,7 @@ class MappingReport(Tabular):
                 "lower_bound": result.lower_bound if result else None,
                 "gap": result.gap if result else None,
                 "figures": result.figures if result else {},
+                "rejections": result.rejections.model_dump() if result and result.rejections else None,
                 "cached": layer.cached,
             },
             "error": None if layer.error is None else str(layer.error),
@@ -170,10 +171,9 @@ class MappingReport(Tabular):
             if layer.error is not None:
                 found.append(f"error: {layer.name}: {layer.error}")
             elif layer.report is None and layer.result is not None:
-                result = layer.result
+                found.append(f"no valid mapping found for {layer.name}: {layer.result.told}")
                 found.append(
-                    f"no valid mapping found for {layer.name}: {result.evaluated:,} tried, stopped by {result.stop}; "
-                    "try more --evaluations, or other --constraints"
+                    "  hint: try more --evaluations, other --constraints, another mapper or another cost model"
                 )
             found.extend(f"warning: {warning}" for warning in layer.warnings)
         if self.missing:

@@ -9,8 +9,32 @@ from typing import Literal
 from tilewright.errors import TilewrightError
 from tilewright.plugin.mapper import Budget
 from tilewright.schema.mapping import Mapping
+from tilewright.values import Model
 
 Stop = Literal["finished", "deadline", "evaluations", "patience", "cancelled", "failed"]
+
+
+class CommonReason(Model):
+    """A reason that `count` mappings of a sample share. `code` and `where` as in `Reason`, `example`: what one was told."""
+
+    code: str
+    where: str
+    count: int
+    example: str
+
+    def __str__(self) -> str:
+        return f"{self.count} because of {self.where or 'the mapping'} [{self.code}], such as: {self.example}"
+
+
+class Rejections(Model):
+    """Why the `sampled` proposals of a search are not valid, the commonest reason first; one may have several."""
+
+    sampled: int
+    reasons: tuple[CommonReason, ...] = ()
+
+    def __str__(self) -> str:
+        told = "; ".join(str(reason) for reason in self.reasons[:3]) or "no reason is given"
+        return f"of {self.sampled} sampled, {told}"
 
 
 @dataclass(frozen=True)
@@ -34,7 +58,15 @@ class Result:
     lower_bound: float | None = None
     figures: dict[str, float] = field(default_factory=dict)
     """What the mapper told of its search, as `Run.figures`."""
+    rejections: Rejections | None = None
+    """Why nothing was found, where nothing was."""
     error: TilewrightError | None = None
+
+    @property
+    def told(self) -> str:
+        """How long it searched, and why it found nothing if so."""
+        why = "" if self.rejections is None else f"; {self.rejections}"
+        return f"{self.evaluated:,} tried, stopped by {self.stop}{why}"
 
     @property
     def gap(self) -> float | None:

@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from tilewright.plugin.result import Result, Stop
+from tilewright.plugin.result import Rejections, Result, Stop
 from tilewright.schema.mapping import Mapping
 from tilewright.values import Model
 
@@ -53,6 +53,7 @@ class Entry(Model):
     seed: int
     lower_bound: float | None = None
     figures: dict[str, float] = {}
+    rejections: Rejections | None = None
 
     @classmethod
     def of(cls, key: str, result: Result) -> Entry:

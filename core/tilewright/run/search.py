@@ -15,6 +15,7 @@ from tilewright.mapspace.legality import legality
 from tilewright.plugin.costmodel import Bounder, CandidateEvaluator, Costs, Evaluator
 from tilewright.plugin.mapper import Budget, Mapper, Proposals, Run, Task
 from tilewright.plugin.result import Progress, Result, Stop, Watcher
+from tilewright.run.rejections import RejectionSample
 from tilewright.schema.mapping import Mapping
 
 PIECE_SECONDS = 0.1
@@ -42,6 +43,15 @@ def search(
     loop = _Loop(task, evaluator, Run(np.random.default_rng(seed), budget, clock, bounder), watch)
     cpu = time.process_time()
     stop, error = loop.run_through(mapper)
+    cpu_seconds, wall_seconds = time.process_time() - cpu, loop.run.elapsed_seconds
+    rejections = None
+    if loop.best is None and error is None and stop != "cancelled":
+        try:
+            rejections = loop.sample.explained(task, evaluator)
+        except KeyboardInterrupt:
+            stop = "cancelled"
+        except Exception as failure:  # a third party's model may raise anything
+            stop, error = "failed", _broken("the cost model broke", failure)
     return Result(
         best=loop.best,
         value=loop.value,
@@ -49,11 +59,12 @@ def search(
         valid=loop.valid,
         rejected=loop.rejected,
         stop=stop,
-        cpu_seconds=time.process_time() - cpu,
-        wall_seconds=loop.run.elapsed_seconds,
+        cpu_seconds=cpu_seconds,
+        wall_seconds=wall_seconds,
         seed=seed,
         lower_bound=loop.run.lower_bound,
         figures=loop.run.figures,
+        rejections=rejections,
         error=error,
     )
 
@@ -82,6 +93,7 @@ class _Loop:
         self.valid = self.rejected = 0
         self.improved_at = self.batch_began = 0
         self.piece = FIRST_PIECE
+        self.sample = RejectionSample()
 
     def run_through(self, mapper: Mapper) -> tuple[Stop, TilewrightError | None]:
         proposals: Proposals | None = None
@@ -152,6 +164,8 @@ class _Loop:
             per_second = len(batch) / max(1e-9, time.perf_counter() - started)
             self.piece = max(1, min(8 * self.piece, int(PIECE_SECONDS * per_second)))
         self._keep_best(batch, costs)
+        if self.best is None:
+            self.sample.add(batch)
         self.run.evaluated += len(batch)
         self.valid += int(costs.valid.sum())
         if self.watch:

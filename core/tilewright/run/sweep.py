@@ -44,7 +44,7 @@ class SweepRow:
         if self.layer.error is not None:
             return reasons_of(self.layer.error)
         result = self.layer.result
-        tried = "nothing was searched" if result is None else f"{result.evaluated:,} tried, stopped by {result.stop}"
+        tried = "nothing was searched" if result is None else result.told
         return (Reason(code="no_valid_mapping", where=self.layer.name, message=f"no valid mapping: {tried}"),)
 
 

@@ -134,9 +134,17 @@ compute: {energy_per_operation_pj: 1}
     )
     constraints = tmp_path / "constraints.yaml"
     constraints.write_text("name: keep_all\nvariants: [{keep: [{memory: B, keep: [input, weight, output]}]}]\n")
-    ran = tilewright("map", GEMM, "--arch", path, "--constraints", constraints, "--evaluations", 500)
+    limits = ("--arch", path, "--constraints", constraints, "--evaluations", 500, "--json")
+    ran = tilewright("map", GEMM, *limits)
     assert ran.code == 1
     assert "no valid mapping found" in ran.err and "--constraints" in ran.err
+    assert "of 200 sampled, 200 because of B [capacity], such as: the tiles need " in ran.err
+    (layer,) = ran.data["layers"]
+    why = layer["search"]["rejections"]
+    assert why["sampled"] == 200 and why["reasons"][0]["code"] == "capacity"
+    compared = tilewright("compare", GEMM, *limits[:4], "--mappers", "random", "--models", "timeloop", *limits[4:])
+    (row,) = compared.data["rows"]
+    assert row["search"]["rejections"] == why and "200 because of B" in row["reasons"][0]["message"]
 
 
 def test_an_empty_space_is_told(tilewright: Command, tmp_path: Path) -> None:

@@ -1,0 +1,62 @@
+"""Why a search found nothing: a sample of its proposals, explained."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from tilewright.mapspace.batch import MappingBatch
+from tilewright.mapspace.candidates import Candidates
+from tilewright.mapspace.legality import legality
+from tilewright.plugin.costmodel import Evaluator
+from tilewright.plugin.mapper import Task
+from tilewright.plugin.result import CommonReason, Rejections
+
+SAMPLED = 200
+"""Mappings that are explained at most."""
+SECONDS = 1.0
+"""Time after which no further mapping is explained."""
+PER_PIECE = 20
+
+
+class RejectionSample:
+    """Some proposals of a search, from its beginning to its end, as long as nothing valid was found."""
+
+    def __init__(self) -> None:
+        self.kept: list[tuple[Candidates | MappingBatch, int]] = []
+        self.every, self.seen = 1, 0
+
+    def add(self, batch: Candidates | MappingBatch) -> None:
+        """Look at a piece of a search."""
+        rows = np.unique(np.linspace(0, len(batch) - 1, min(PER_PIECE, len(batch))).astype(np.int64))
+        some = batch.take(rows)
+        for row in range(len(some)):
+            if self.seen % self.every == 0:
+                self.kept.append((some, row))
+            self.seen += 1
+        if len(self.kept) > 2 * SAMPLED:
+            self.kept, self.every = self.kept[::2], 2 * self.every
+
+    def explained(self, task: Task, evaluator: Evaluator) -> Rejections | None:
+        """Their reasons, the commonest first: by the rules of legality, and of legal mappings by the model."""
+        until = time.perf_counter() + SECONDS
+        found: dict[tuple[str, str], tuple[int, str]] = {}
+        sampled = 0
+        for at in np.random.default_rng(0).permutation(len(self.kept))[:SAMPLED].tolist():
+            if sampled and time.perf_counter() > until:
+                break
+            batch, row = self.kept[at]
+            mapping = batch[row]
+            verdict = legality(task.problem, task.architecture, mapping)
+            reasons = evaluator.explain(mapping).reasons if verdict else verdict.reasons
+            sampled += 1
+            for (code, where), message in {(each.code, each.where): each.message for each in reasons}.items():
+                count, first = found.get((code, where), (0, message))
+                found[code, where] = count + 1, first
+        ordered = sorted(found.items(), key=lambda item: -item[1][0])
+        common = (
+            CommonReason(code=code, where=where, count=count, example=first)
+            for (code, where), (count, first) in ordered
+        )
+        return Rejections(sampled=sampled, reasons=tuple(common)) if sampled else None
