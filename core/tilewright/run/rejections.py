@@ -17,7 +17,6 @@ SAMPLED = 200
 """Mappings that are explained at most."""
 SECONDS = 1.0
 """Time after which no further mapping is explained."""
-PER_PIECE = 20
 
 
 class RejectionSample:
@@ -29,7 +28,7 @@ class RejectionSample:
 
     def add(self, batch: Candidates | MappingBatch) -> None:
         """Look at a piece of a search."""
-        rows = np.unique(np.linspace(0, len(batch) - 1, min(PER_PIECE, len(batch))).astype(np.int64))
+        rows = np.unique(np.linspace(0, len(batch) - 1, min(SAMPLED, len(batch))).astype(np.int64))
         some = batch.take(rows)
         for row in range(len(some)):
             if self.seen % self.every == 0:
