@@ -11,7 +11,7 @@ from tilewright.mapspace.legality import legality
 from tilewright.notations.directives import DirectiveHardware, DirectiveProgram
 from tilewright.notations.directives.plan import plan_of
 from tilewright.notations.directives.roles import roles_of
-from tilewright.notations.directives.translation import MAX_LEVELS, directives_of
+from tilewright.notations.directives.translation import directives_of
 from tilewright.plugin.adapter import InputSet
 from tilewright_adapters import sidecar
 from tilewright_adapters.maestro.hardware import read_hardware
@@ -116,9 +116,6 @@ def _translated(inputs: InputSet) -> DirectiveProgram:
     if not verdict:
         raise NotConformableError("adapter maestro", verdict.reasons)
     layer, hardware = directives_of(problem, mapping, roles, plan)
-    if len(layer.levels) > MAX_LEVELS:
-        message = f"{len(layer.levels)} levels of clusters; MAESTRO has at most {MAX_LEVELS}"
-        raise NotConformableError("adapter maestro", [Reason(code="levels", where="mapping", message=message)])
     name = plain_name(problem.name)
     sizes = {"l1_size": plan.l1_words, "l2_size": plan.l2_words}
     return DirectiveProgram(

@@ -1,4 +1,6 @@
-"""The array form of `maestro` gives the figures of the scalar form, mapping by mapping."""
+"""Batches cost what their mappings cost one by one, and the compiled kernel gives what it gives as plain Python."""
+
+from typing import Any
 
 import numpy as np
 import pytest
@@ -7,16 +9,28 @@ from hypothesis import strategies as st
 
 from support.maestro_mappings import Case, cases
 from support.profiles import scaled
+from support.recorded.maestro import hardware_of, layer_of, load
 from tilewright.mapspace.batch import MappingBatch
+from tilewright.mapspace.legality import legal
+from tilewright.notations.directives.completion import complete_table
+from tilewright.notations.directives.nest import scratch_of, write_rows
+from tilewright.notations.directives.plan import plan_of
+from tilewright.notations.directives.roles import roles_of
+from tilewright.notations.directives.table import Letters, Table, complete_rows, empty_table, letters_of
+from tilewright.notations.directives.translation import layer_of as layer_of_problem
+from tilewright.notations.directives.translation import nests_of
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
+from tilewright_costmodels.maestro.analysis import analyse, analyse_interpreted, interpreted
+from tilewright_costmodels.maestro.machine import machine_of_directives
 from tilewright_costmodels.maestro.model import MaestroModel
+from tilewright_costmodels.maestro.work import FINE
 
 
 @pytest.mark.parametrize("roomy", [True, False])
 @given(data=st.data(), faithful=st.booleans())
-def test_batch_equals_scalar(data: st.DataObject, faithful: bool, roomy: bool) -> None:
+def test_batch_equals_one_by_one(data: st.DataObject, faithful: bool, roomy: bool) -> None:
     problem, architecture, found = data.draw(cases(roomy))
     evaluator = MaestroModel(faithful).bind(problem, architecture)
     costs = evaluator.evaluate_batch(MappingBatch.pack(problem, found))
@@ -31,9 +45,50 @@ def test_batch_equals_scalar(data: st.DataObject, faithful: bool, roomy: bool) -
             assert np.isinf(costs.energy_pj[index]) and np.isinf(costs.cycles[index])
 
 
+def table_of(problem: Problem, architecture: Architecture, batch: MappingBatch) -> tuple[Letters, Table]:
+    """The complete directives of a batch, legal or not, by the same functions as plain Python."""
+    roles = roles_of(problem)
+    layer = layer_of_problem(problem, roles)
+    letters = letters_of(layer)
+    table = empty_table(len(batch), len(letters.sizes))
+    nests = nests_of(batch, roles, plan_of(architecture), layer)
+    interpreted(write_rows)(letters, nests, legal(problem, architecture, batch), table, scratch_of(table))
+    interpreted(complete_rows)(letters, table)
+    return letters, table
+
+
+@scaled(0.5)
+@given(case=cases(most=6))
+def test_compiled_equals_interpreted(case: Case) -> None:
+    """On numbers of 64 bits and on Python's."""
+    problem, architecture, found = case
+    evaluator = MaestroModel().bind(problem, architecture)
+    batch = MappingBatch.pack(problem, found)
+    letters, table = table_of(problem, architecture, batch)
+    result = evaluator.results(batch)
+    for kind in (np.int64, object):
+        again = analyse_interpreted(letters, evaluator.machine.numbers, table, kind)
+        good = result.fault[:, 0] == FINE
+        np.testing.assert_array_equal(again.fault.astype(np.int64), result.fault)
+        for name in ("counts", "required", "cycles", "energy_pj", "active", "fits"):
+            ours, theirs = getattr(again, name)[good], getattr(result, name)[good]
+            np.testing.assert_array_equal(ours.astype(theirs.dtype), theirs, err_msg=name)
+
+
+@pytest.mark.parametrize("case", load("cases"), ids=lambda case: case["id"])
+def test_programs_compiled_equal_interpreted(case: dict[str, Any]) -> None:
+    layer, hardware = layer_of(case), hardware_of(case)
+    letters, table = letters_of(layer), complete_table(layer, hardware)
+    numbers = machine_of_directives(layer, hardware).numbers
+    compiled = analyse(letters, numbers, table, explain=True)
+    plain = analyse_interpreted(letters, numbers, table, np.int64, explain=True)
+    for one, other in zip(compiled, plain, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 @scaled(0.4)
 @given(case=cases(most=6), random=st.randoms(use_true_random=False))
-def test_a_permuted_batch_has_permuted_prices(case: Case, random: st.DataObject) -> None:
+def test_a_permuted_batch_has_permuted_costs(case: Case, random: st.DataObject) -> None:
     problem, architecture, found = case
     evaluator = MaestroModel().bind(problem, architecture)
     batch = MappingBatch.pack(problem, found)
@@ -45,7 +100,7 @@ def test_a_permuted_batch_has_permuted_prices(case: Case, random: st.DataObject)
 
 @scaled(0.2)
 @given(case=cases())
-def test_batches_are_priced_without_an_object_per_mapping(case: Case) -> None:
+def test_batches_are_evaluated_without_an_object_per_mapping(case: Case) -> None:
     problem, architecture, found = case
     batch = MappingBatch.pack(problem, found)
     evaluator = MaestroModel().bind(problem, architecture)
@@ -57,7 +112,7 @@ def test_batches_are_priced_without_an_object_per_mapping(case: Case) -> None:
         MappingBatch.__getitem__ = before  # type: ignore[method-assign]
 
 
-def test_counts_beyond_64_bits_are_priced_one_by_one() -> None:
+def test_counts_beyond_64_bits_are_exact() -> None:
     """2^22 x 2^20 x 2^20 operations with slow wires: no cycle is lost."""
     problem = Problem.from_yaml("""
 name: gemm

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from support.maestro_mappings import Case, cases, layers
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.notations.directives import FILTER, INPUT, OUTPUT, DirectiveHardware, DirectiveLayer
+from tilewright.notations.directives.completion import complete
 from tilewright.notations.directives.plan import plan_of
 from tilewright.notations.directives.roles import roles_of
 from tilewright.notations.directives.translation import directives_of
@@ -19,7 +20,6 @@ from tilewright.schema.architecture import Architecture
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
 from tilewright_costmodels import OracleOptions
-from tilewright_costmodels.maestro.levels import levels_of
 from tilewright_costmodels.maestro.model import MaestroModel
 from tilewright_costmodels.maestro.operation import words_needed
 from tilewright_costmodels.oracle.model import OracleModel
@@ -70,7 +70,7 @@ def test_operations_are_exact_and_compute_time_a_lower_bound(case: Case) -> None
 
 def loops_of(layer: DirectiveLayer) -> list[str]:
     """Letters that move in the outermost level, outermost first."""
-    level = levels_of(layer, DirectiveHardware(num_pes=2**30))[0]
+    level = complete(layer, DirectiveHardware(num_pes=2**30))[0]
     return [each.dimension for each in level.maps if each.size < level.sizes[each.dimension]]
 
 

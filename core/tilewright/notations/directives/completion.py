@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilewright.errors import NotConformableError, Reason
-from tilewright.notations.directives.program import FILTER, INPUT, WINDOWS, DirectiveHardware, DirectiveLayer, Map
-from tilewright.notations.directives.translation import MAX_LEVELS
+from tilewright.notations.directives.program import WINDOWS, DirectiveHardware, DirectiveLayer, Map
+from tilewright.notations.directives.table import (
+    MAX_LEVELS,
+    NOWHERE,
+    Table,
+    complete_rows,
+    empty_table,
+    letters_of,
+    names_of,
+)
 
 
 @dataclass(frozen=True)
@@ -21,21 +30,40 @@ class CompleteLevel:
 
 def complete(layer: DirectiveLayer, hardware: DirectiveHardware) -> tuple[CompleteLevel, ...]:
     """The levels, outermost first. Raises NotConformableError with every reason MAESTRO stops, crashes or guesses."""
+    table, names = complete_table(layer, hardware), names_of(layer)
+    sizes = dict(layer.dimensions)
+    levels: list[CompleteLevel] = []
+    for level in range(len(layer.levels)):
+        spatial = (table.split[0, level], table.pair[0, level])
+        maps = tuple(
+            Map(
+                spatial=letter in spatial,
+                size=int(table.size[0, level, letter]),
+                offset=int(table.offset[0, level, letter]),
+                dimension=names[letter],
+            )
+            for letter in table.order[0, level].tolist()
+        )
+        sizes = {each.dimension: sizes[each.dimension] for each in maps}
+        levels.append(CompleteLevel(maps, sizes, int(table.clusters[0, level])))
+        sizes = {each.dimension: min(each.size, sizes[each.dimension]) for each in maps}
+    return tuple(levels)
+
+
+def complete_table(layer: DirectiveLayer, hardware: DirectiveHardware) -> Table:
+    """The same as a table of one row. Raises NotConformableError likewise."""
     reasons = list(_faults(layer, hardware))
     if reasons:
         raise NotConformableError("MAESTRO", reasons)
-    product = math.prod(layer.cluster_sizes)
-    counts = (hardware.num_pes // product, *layer.cluster_sizes)
-    sizes = dict(layer.dimensions)
-    outer: tuple[Map, ...] = ()
-    levels: list[CompleteLevel] = []
-    for given, count in zip(layer.levels, counts, strict=True):
-        maps = _strided(filled(inherited(_input_centric(given), outer), layer, sizes), layer, inner=bool(levels))
-        sizes = {each.dimension: sizes[each.dimension] for each in maps}
-        levels.append(CompleteLevel(maps, sizes, count))
-        sizes = {each.dimension: min(each.size, sizes[each.dimension]) for each in maps}
-        outer = maps
-    return tuple(levels)
+    names = names_of(layer)
+    table = empty_table(1, len(names))
+    table.levels[0], table.lanes[0] = len(layer.levels), hardware.simd_lanes
+    counts = (hardware.num_pes // math.prod(layer.cluster_sizes), *layer.cluster_sizes)
+    for level, (maps, count) in enumerate(zip(layer.levels, counts, strict=True)):
+        table.clusters[0, level] = count
+        _write(maps, names, level, table)
+    complete_rows(letters_of(layer), table)
+    return table
 
 
 def _faults(layer: DirectiveLayer, hardware: DirectiveHardware) -> list[Reason]:
@@ -87,42 +115,15 @@ def _level_faults(layer: DirectiveLayer, maps: tuple[Map, ...], index: int) -> l
     return found
 
 
-def _input_centric(maps: tuple[Map, ...]) -> tuple[Map, ...]:
-    """`Map(m, o) X'` reads the input columns `Map(m + s - 1, o) X`, s being the tile of S in the same level."""
+def _write(maps: Sequence[Map], names: Sequence[str], level: int, table: Table) -> None:
+    """One level of the first row. `Map(m, o) X'` reads the input columns `Map(m + s - 1, o) X`, s being the tile of S in
+    the same level."""
     sizes = {each.dimension: each.size for each in maps}
-    result = []
-    for each in maps:
+    for place, each in enumerate(maps):
         name = each.dimension.rstrip("'")
-        wider = sizes[WINDOWS[name]] - 1 if each.dimension != name else 0
-        result.append(each.model_copy(update={"dimension": name, "size": each.size + wider}))
-    return tuple(result)
-
-
-def inherited(maps: tuple[Map, ...], outer: tuple[Map, ...]) -> tuple[Map, ...]:
-    """What the outer level has and this one does not goes in front, last first, in time."""
-    own = {each.dimension for each in maps}
-    missing = [each.model_copy(update={"spatial": False}) for each in outer if each.dimension not in own]
-    return (*reversed(missing), *maps)
-
-
-def filled(maps: tuple[Map, ...], layer: DirectiveLayer, sizes: dict[str, int]) -> tuple[Map, ...]:
-    """What no level names is taken whole, innermost."""
-    table = layer.tensors
-    missing = sorted(set(table[INPUT] + table[FILTER]) - {each.dimension for each in maps})
-    return (*maps, *(Map(spatial=False, size=sizes[n], offset=sizes[n], dimension=n) for n in missing))
-
-
-def _strided(maps: tuple[Map, ...], layer: DirectiveLayer, inner: bool) -> tuple[Map, ...]:
-    """With a stride, tiles at least a window wide are rounded and their offsets replaced."""
-    result = []
-    for each in maps:
-        stride = layer.stride(each.dimension)
-        window = layer.dimensions[WINDOWS[each.dimension]] if each.dimension in WINDOWS and stride > 1 else 0
-        if stride == 1 or not window or each.size < window:
-            result.append(each)
-            continue
-        steps = (each.size + stride - window) // stride
-        size = steps * min(stride, window) + max(window - stride, 0)
-        offset = steps * (min(stride, window) if inner else stride)
-        result.append(each.model_copy(update={"size": size, "offset": offset}))
-    return tuple(result)
+        letter = names.index(name)
+        table.order[0, level, place] = letter
+        table.size[0, level, letter] = each.size + (sizes[WINDOWS[name]] - 1 if each.dimension != name else 0)
+        table.offset[0, level, letter] = each.offset
+    spatial = [names.index(each.dimension.rstrip("'")) for each in maps if each.spatial]
+    table.split[0, level], table.pair[0, level] = (*spatial, NOWHERE)[:2]

@@ -1,24 +1,37 @@
-"""A mapping of ours as directives.
-
-Loops outside the tile that L1 holds become levels. What a PE does inside its L1 tile is no directive: MAESTRO only
-counts its operations.
-"""
+"""A mapping of ours as directives, by way of `nest`."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator
 
+import numpy as np
+
+from tilewright.compiled import for_kernel, integer
+from tilewright.mapspace.batch import Bools, Ints, MappingBatch
 from tilewright.mapspace.legality import place
+from tilewright.notations.directives.nest import (
+    BYPASS_L1,
+    BYPASS_L2,
+    FOLD,
+    LEVELS,
+    PIECES,
+    REPEATED,
+    STEPPED_WINDOW,
+    STRIDED_WINDOW,
+    UNEVEN,
+    UNICAST,
+    Nests,
+    scratch_of,
+    write_rows,
+)
 from tilewright.notations.directives.plan import Plan
-from tilewright.notations.directives.program import WINDOWS, DirectiveHardware, DirectiveLayer, Map
+from tilewright.notations.directives.program import DirectiveHardware, DirectiveLayer, Map
 from tilewright.notations.directives.roles import Roles, refusal
-from tilewright.notations.directives.shape import LevelShape, NestLoop, shape_of
-from tilewright.schema.mapping import Loop, Mapping
+from tilewright.notations.directives.table import MAX_LEVELS, NOWHERE, Table, empty_table, letters_of, names_of
+from tilewright.schema.architecture import Cluster
+from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
-
-MAX_LEVELS = 4
-"""MAESTRO knows three Cluster directives."""
 
 
 def directives_of(
@@ -28,108 +41,103 @@ def directives_of(
 
     Raises:
         NotConformableError: tensors sent separately, bypassed or unevenly held; a filter cut in time outside L1, or in
-            space under a stride or unequally; a dimension that would need two loops in one level; a fold that is not full.
+            space under a stride or unequally; a dimension that would need two loops in one level; a fold that is not
+            full; more levels than MAESTRO knows.
     """
-    _check_unicast(mapping)
-    outside, lanes = _outside(problem, mapping, plan)
-    shapes = shape_of([NestLoop(roles.letters[loop.dimension], loop.spatial) for loop in outside], roles)
-    whole = roles.sizes(problem)
-    sizes = {roles.letters[name]: size for name, size in problem.dimensions.items()}
-    levels, clusters = [], []
-    for shape in shapes:
-        _check_fold(shape, outside)
-        _check_diagonal(shape, outside, sizes)
-        tiles = sizes | {letter: outside[index].tile for letter, index in shape.tiles.items()}
-        levels.append(_maps(shape, tiles, roles))
-        clusters.append(1 if shape.clusters is None else outside[shape.clusters].trips)
-        sizes = tiles
-    layer = DirectiveLayer.model_validate(
-        {
-            "name": problem.name,
-            "type": roles.type,
-            "dimensions": whole,
-            "strides": dict(roles.strides),
-            "levels": tuple(levels),
-            "cluster_sizes": tuple(clusters[1:]),
-        }
-    )
+    layer = layer_of(problem, roles)
+    letters = letters_of(layer)
+    table = empty_table(1, len(letters.sizes))
+    batch = MappingBatch.pack(problem, [mapping])
+    write_rows(letters, nests_of(batch, roles, plan, layer), np.ones(1, dtype=np.bool_), table, scratch_of(table))
+    if table.fault[0, 0]:
+        raise refusal(*_reason(table.fault[0].tolist(), mapping, problem, roles, plan, names_of(layer)))
+    levels = tuple(tuple(_maps(table, level, names_of(layer))) for level in range(table.levels[0]))
+    clusters = table.clusters[0, : len(levels)].tolist()
     hardware = DirectiveHardware(
         num_pes=math.prod(clusters),
         noc_bandwidth=plan.noc_bandwidth,
         noc_latency=plan.noc_latency,
         offchip_bandwidth=plan.offchip_bandwidth,
-        simd_lanes=lanes,
+        simd_lanes=int(table.lanes[0]),
     )
-    return layer, hardware
+    return layer.model_copy(update={"levels": levels, "cluster_sizes": tuple(clusters[1:])}), hardware
 
 
-def _check_unicast(mapping: Mapping) -> None:
-    for index, (entry, (_, spatial)) in enumerate(zip(mapping.entries, mapping.factors(), strict=True)):
-        if entry.unicast and math.prod(spatial.values()) > 1:
-            message = f"sends {', '.join(entry.unicast)} to each sub-cluster separately; MAESTRO always multicasts"
-            raise refusal("unicast", place(mapping, index), message)
-
-
-def _outside(problem: Problem, mapping: Mapping, plan: Plan) -> tuple[list[Loop], int]:
-    """The loops outside the tiles of L1, and the MACs at once that loops in space inside them make."""
-    first, last = _held_in_l1(problem, mapping, plan)
-    outside: list[Loop] = []
-    lanes = 1
-    for loop in mapping.loops():
-        if loop.entry < last or (loop.entry == last and not loop.spatial):
-            outside.append(loop)
-        elif loop.spatial:
-            lanes *= loop.trips
-    if any(first < loop.entry <= last for loop in outside):
-        raise refusal("uneven", plan.l1.name, "holds tiles of different entries; MAESTRO has one tile per PE")
-    return outside, lanes
-
-
-def _held_in_l1(problem: Problem, mapping: Mapping, plan: Plan) -> tuple[int, int]:
-    """First and last entry that holds something in L1. All tensors must go through both buffers."""
-    for cluster in (plan.l2, plan.l1):
-        kept = {name for entry in mapping.entries if entry.target == cluster.name for name in entry.keep or ()}
-        missing = [name for name in problem.tensor_names if name not in kept]
-        if missing:
-            message = f"{', '.join(missing)} bypasses it; in MAESTRO every tensor goes through L2 and L1"
-            raise refusal("bypass", cluster.name, message)
-    holding = [index for index, entry in enumerate(mapping.entries) if entry.target == plan.l1.name and entry.keep]
-    return holding[0], holding[-1]
-
-
-def _check_fold(shape: LevelShape, loops: Sequence[Loop]) -> None:
-    """A letter that steps and is split in one level: the steps are full folds of the split."""
-    if shape.folded is None or shape.clusters is None:
-        return
-    steps, split = loops[shape.folded], loops[shape.clusters]
-    if steps.tile != split.tile * split.trips:
-        message = f"steps by {steps.tile} and is split in {split.trips} times {split.tile} in one level"
-        raise refusal("fold", f"dimension {split.dimension}", message)
-
-
-def _check_diagonal(shape: LevelShape, loops: Sequence[Loop], sizes: dict[str, int]) -> None:
-    if shape.diagonal is None or shape.clusters is None:
-        return
-    loop = loops[shape.clusters]
-    if sizes[shape.split] != loop.tile * loop.trips:
-        message = f"{sizes[shape.split]} are split in {loop.trips} times {loop.tile}; a diagonal's pieces are equal"
-        raise refusal("window", f"dimension {loop.dimension}", message)
-
-
-def _maps(shape: LevelShape, tiles: dict[str, int], roles: Roles) -> tuple[Map, ...]:
-    spatial = (shape.split, shape.diagonal)
-    return tuple(
-        Map(spatial=letter in spatial, size=size, offset=offset, dimension=letter)
-        for letter in shape.order
-        for size, offset in [_extent(letter, shape, tiles, roles)]
+def layer_of(problem: Problem, roles: Roles) -> DirectiveLayer:
+    """The problem as a layer without dataflow."""
+    sizes = roles.sizes(problem)
+    return DirectiveLayer.model_validate(
+        {"name": problem.name, "type": roles.type, "dimensions": sizes, "strides": dict(roles.strides), "levels": ((),)}
     )
 
 
-def _extent(letter: str, shape: LevelShape, tiles: dict[str, int], roles: Roles) -> tuple[int, int]:
-    """Size and offset of a directive, of inputs for Y and X, for tiles of outputs."""
-    tile = tiles.get(letter, 1)
-    if roles.type == "GEMM" or letter not in WINDOWS:
-        return tile, tile
-    window = tiles.get(WINDOWS[letter], 1)
-    offset = window if letter == shape.diagonal else tile * roles.strides.get(letter, 1)
-    return roles.inputs(letter, tile, window), offset
+def nests_of(batch: MappingBatch, roles: Roles, plan: Plan, layer: DirectiveLayer) -> Nests:
+    """A batch for `write_rows`; `layer` is the problem's."""
+    names, n = names_of(layer), len(batch)
+    played = {letter: batch.problem.dimensions[name] for name, letter in roles.letters.items()}
+    entries = batch.skeleton.entries
+    dimensions = len(batch.problem.dimensions)
+    natural = np.broadcast_to(np.arange(dimensions, dtype=np.int8), (n, len(entries), dimensions))
+    nothing = np.broadcast_to(np.False_, batch.keep.shape)
+
+    def held_in(cluster: Cluster) -> Bools:
+        return for_kernel(np.array([entry.holds and entry.target == cluster.name for entry in entries]))
+
+    return Nests(
+        letter=_ints([names.index(roles.letters[name]) for name in batch.problem.dimension_names]),
+        whole=_ints([played.get(name, 1) for name in names]),
+        idle=_ints([names.index(name) for name in "RMNK" if name in played]),
+        last_resort=integer(names.index("C") if "C" in names else 0),
+        l2=held_in(plan.l2),
+        l1=held_in(plan.l1),
+        temporal=for_kernel(batch.temporal),
+        spatial=for_kernel(batch.spatial),
+        order=for_kernel(batch.order),
+        spatial_order=for_kernel(natural if batch.spatial_order is None else batch.spatial_order),
+        keep=for_kernel(batch.keep),
+        unicast=for_kernel(nothing if batch.unicast is None else batch.unicast),
+    )
+
+
+def _ints(values: list[int]) -> Ints:
+    return for_kernel(np.array(values, dtype=np.int64))
+
+
+def _maps(table: Table, level: int, names: tuple[str, ...]) -> Iterator[Map]:
+    """The directives of a level of the first row."""
+    spatial = (table.split[0, level], table.pair[0, level])
+    for letter in table.order[0, level].tolist():
+        if letter != NOWHERE:
+            size, offset = int(table.size[0, level, letter]), int(table.offset[0, level, letter])
+            yield Map(spatial=letter in spatial, size=size, offset=offset, dimension=names[letter])
+
+
+def _reason(
+    fault: list[int], mapping: Mapping, problem: Problem, roles: Roles, plan: Plan, names: tuple[str, ...]
+) -> tuple[str, str, str]:
+    """Code, place and message of what `write_rows` found."""
+    code, which, size, trips, tile = fault
+    if code == UNICAST:
+        sent = ", ".join(mapping.entries[which].unicast)
+        return (
+            "unicast",
+            place(mapping, which),
+            f"sends {sent} to each sub-cluster separately; MAESTRO always multicasts",
+        )
+    if code in (BYPASS_L2, BYPASS_L1):
+        name = (plan.l2 if code == BYPASS_L2 else plan.l1).name
+        kept = {tensor for entry in mapping.entries if entry.target == name for tensor in entry.keep or ()}
+        missing = ", ".join(tensor for tensor in problem.tensor_names if tensor not in kept)
+        return "bypass", name, f"{missing} bypasses it; in MAESTRO every tensor goes through L2 and L1"
+    if code == UNEVEN:
+        return "uneven", plan.l1.name, "holds tiles of different entries; MAESTRO has one tile per PE"
+    if code == LEVELS:
+        return "levels", "mapping", f"needs more than {MAX_LEVELS} levels of clusters; MAESTRO has at most {MAX_LEVELS}"
+    kind, message = {
+        STEPPED_WINDOW: ("window", "steps outside L1; MAESTRO wants filters whole in time"),
+        STRIDED_WINDOW: ("window", "is split under a stride; MAESTRO's diagonals are those of stride 1"),
+        REPEATED: ("repeated", "would need two loops in one level; MAESTRO has one per dimension"),
+        FOLD: ("fold", f"steps by {size} and is split in {trips} times {tile} in one level"),
+        PIECES: ("window", f"{size} are split in {trips} times {tile}; a diagonal's pieces are equal"),
+    }[code]
+    return kind, f"dimension {roles.dimension(names[which])}", message

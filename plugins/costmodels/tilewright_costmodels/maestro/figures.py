@@ -2,144 +2,155 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 from tilewright.errors import NotConformableError, Reason
-from tilewright.notations.directives import FILTER, INPUT, OUTPUT, WINDOWS, DirectiveHardware, DirectiveLayer
+from tilewright.notations.directives import DirectiveHardware, DirectiveLayer
+from tilewright.notations.directives.completion import complete_table
+from tilewright.notations.directives.table import letters_of, names_of
 from tilewright.notations.directives.tiles import L1_ENERGY, L2_ENERGY, NJ_PER_MAC
-from tilewright_costmodels.maestro.analysis import Analysis, Analyst, Step
-from tilewright_costmodels.maestro.levels import Level, levels_of
+from tilewright_costmodels.maestro.analysis import analyse
+from tilewright_costmodels.maestro.machine import TENSORS, Machine
+from tilewright_costmodels.maestro.work import (
+    ARRIVING,
+    COMPUTE,
+    EGRESS,
+    FILLS,
+    FILTER,
+    FILTER_SENT,
+    FINE,
+    IDLE,
+    INPUT,
+    INPUT_SENT,
+    L1,
+    L2,
+    LEAVING,
+    MACS,
+    MOVES,
+    NO_WORK_INSIDE,
+    OCCURRENCES,
+    OUTPUT,
+    OVERFLOW,
+    READS,
+    UPDATES,
+)
 
 Figure = int | float | None
 
 
 @dataclass(frozen=True)
-class TensorFigures:
-    """Elements of one tensor, over the whole layer; `_req` are buffer sizes."""
-
-    l1_read: int
-    l1_write: int
-    l2_read: int
-    l2_write: int
-    l1_size_req: int
-    l2_size_req: int
-
-    @property
-    def reuse_factor(self) -> float | None:
-        return self.l1_read / self.l1_write if self.l1_write else None
-
-    @property
-    def l1_accesses(self) -> int:
-        return self.l1_read + self.l1_write
-
-
-@dataclass(frozen=True)
 class Figures:
-    """Everything about one layer; energies in units of one MAC unless the name says otherwise."""
+    """Everything about one layer.
+
+    Attributes:
+        counts: [level, tensor, action] (`work.Result`).
+        required: elements of buffer, both copies of a tile, [level, tensor].
+        steps: the phases that do work, in MAESTRO's order; columns of `work.Result.steps`.
+        active_pes: the mean over steps.
+    """
 
     layer: DirectiveLayer
     hardware: DirectiveHardware
-    tensors: dict[str, TensorFigures]
-    runtime_cycles: int
-    num_macs: int
-    steps: tuple[Step, ...]
-    avg_utilized_pes: float
-    offchip_bw_req: int
+    counts: list[list[list[int]]]
+    required: list[list[int]]
+    cycles: int
+    energy_pj: float
+    steps: list[list[int]]
+    active_pes: float
 
     @property
-    def l1_size_req(self) -> int:
-        return sum(tensor.l1_size_req for tensor in self.tensors.values())
+    def macs(self) -> int:
+        return self.counts[L1][INPUT][READS]
+
+    def writes(self, level: int, tensor: int) -> int:
+        return self.counts[level][tensor][FILLS] + self.counts[level][tensor][UPDATES]
 
     @property
-    def l2_size_req(self) -> int:
-        return sum(tensor.l2_size_req for tensor in self.tensors.values())
-
-    @property
-    def total_energy(self) -> float:
-        """Accesses of both buffers and operations."""
-        l2 = sum(tensor.l2_read + tensor.l2_write for tensor in self.tensors.values())
-        l1 = sum(tensor.l1_accesses for tensor in self.tensors.values())
-        return L2_ENERGY * l2 + L1_ENERGY * l1 + self.num_macs
+    def l1_accesses(self) -> int:
+        """Of all tensors."""
+        return sum(map(sum, self.counts[L1]))
 
     def activity_energy_nj(self, l1_accesses: int | None = None) -> float:
         """The CSV's energy: no operations, no output reads, and L1 accesses as they were known before this layer's
         second level was counted: `l1_accesses` of the layer before (None: there was none)."""
-        l2 = sum(tensor.l2_read + tensor.l2_write for tensor in self.tensors.values())
-        l2 -= self.tensors[OUTPUT].l2_read
-        if len(self.layer.levels) == 1:
-            l1 = sum(tensor.l1_accesses for tensor in self.tensors.values())
-        else:
-            l1 = l1_accesses or 0
+        l2 = sum(map(sum, self.counts[L2])) - self.counts[L2][OUTPUT][READS]
+        l1 = self.l1_accesses if len(self.layer.levels) == 1 else l1_accesses or 0
         return NJ_PER_MAC * (L2_ENERGY * l2 + L1_ENERGY * l1)
 
     def columns(self, l1_accesses: int | None = None) -> dict[str, Any]:
         """The CSV row. None stands for NaN (something over 0)."""
         energy = self.activity_energy_nj(l1_accesses)
-        throughput = _ratio(self.num_macs, self.runtime_cycles)
+        throughput = _ratio(self.macs, self.cycles)
         row: dict[str, Any] = {
             "num_pes": self.hardware.num_pes,
-            "runtime_cycles": self.runtime_cycles,
+            "runtime_cycles": self.cycles,
             "activity_energy_nj": energy,
             "throughput_macs_per_cycle": throughput,
             "throughput_per_energy": None if throughput is None else _ratio(throughput * 1e9, energy),
-            "ops_per_joule": _ratio(self.num_macs * 1e9, energy),
+            "ops_per_joule": _ratio(self.macs * 1e9, energy),
             "vector_width": self.hardware.simd_lanes,
-            "offchip_bw_req_elements_per_cycle": self.offchip_bw_req,
-            "l2_size_req": self.l2_size_req,
-            "l1_size_req": self.l1_size_req,
-            "multicast_factor_weight": _ratio(self.tensors[FILTER].l1_write, self.tensors[FILTER].l2_read),
-            "multicast_factor_input": _ratio(self.tensors[INPUT].l1_write, self.tensors[INPUT].l2_read),
-            "num_input_elements": self.tensors[INPUT].l2_write,
-            "num_weight_elements": self.tensors[FILTER].l2_write,
-            "num_macs": self.num_macs,
-            "avg_utilized_pes": self.avg_utilized_pes,
+            "offchip_bw_req_elements_per_cycle": self.offchip_bandwidth(),
+            "l2_size_req": sum(self.required[L2]),
+            "l1_size_req": sum(self.required[L1]),
+            "multicast_factor_weight": _ratio(self.writes(L1, FILTER), self.counts[L2][FILTER][READS]),
+            "multicast_factor_input": _ratio(self.writes(L1, INPUT), self.counts[L2][INPUT][READS]),
+            "num_input_elements": self.writes(L2, INPUT),
+            "num_weight_elements": self.writes(L2, FILTER),
+            "num_macs": self.macs,
+            "avg_utilized_pes": self.active_pes,
         }
         row |= self._bandwidth() | self._delays() | self._silicon()
         row["tensors"] = {
             name: {
-                "l1_read": tensor.l1_read,
-                "l1_write": tensor.l1_write,
-                "l2_read": tensor.l2_read,
-                "l2_write": tensor.l2_write,
-                "reuse_factor": tensor.reuse_factor,
+                "l1_read": self.counts[L1][tensor][READS],
+                "l1_write": self.writes(L1, tensor),
+                "l2_read": self.counts[L2][tensor][READS],
+                "l2_write": self.writes(L2, tensor),
+                "reuse_factor": _ratio(self.counts[L1][tensor][READS], self.writes(L1, tensor)),
             }
-            for name, tensor in self.tensors.items()
+            for tensor, name in enumerate(TENSORS)
         }
         return row
 
     @property
     def peak_bandwidth(self) -> int:
         """Elements per cycle that the busiest step needs to hide its transfers."""
-        return max((step.busiest // step.compute_delay for step in self.steps), default=0)
+        return max((_busiest(step) // step[COMPUTE] for step in self.steps), default=0)
 
     def _bandwidth(self) -> dict[str, Figure]:
-        peak = self.peak_bandwidth
-        average = sum(step.occurrences * step.busiest // step.compute_delay for step in self.steps)
-        last = sum(self.steps[-1].ingress.values()) if self.steps else 0
+        peak, last = self.peak_bandwidth, self.steps[-1]
+        average = sum(step[OCCURRENCES] * _busiest(step) // step[COMPUTE] for step in self.steps)
         return {
             "noc_bw_req_elements_per_cycle": peak,
             "peak_bw_req": peak,
-            "avg_bw_req": _ratio(average, sum(step.occurrences for step in self.steps)),
-            "arithmetic_intensity": _ratio(self.steps[-1].macs, last) if self.steps else None,
+            "avg_bw_req": _ratio(average, sum(step[OCCURRENCES] for step in self.steps)),
+            "arithmetic_intensity": _ratio(last[MACS], last[INPUT_SENT] + last[FILTER_SENT]),
         }
 
     def _delays(self) -> dict[str, Figure]:
         result: dict[str, Figure] = {}
-        count = sum(step.occurrences for step in self.steps)
-        for name in ("ingress", "egress", "compute"):
-            values = [getattr(step, f"{name}_delay") for step in self.steps]
-            total = sum(step.occurrences * value for step, value in zip(self.steps, values, strict=True))
-            result[f"{name}_delay_min"] = min(values, default=None)
-            result[f"{name}_delay_max"] = max(0, *values) if values else None
-            result[f"{name}_delay_avg"] = int(total / count) if count else None
+        count = sum(step[OCCURRENCES] for step in self.steps)
+        for name, column in (("ingress", ARRIVING), ("egress", LEAVING), ("compute", COMPUTE)):
+            values = [step[column] for step in self.steps]
+            total = sum(step[OCCURRENCES] * step[column] for step in self.steps)
+            result[f"{name}_delay_min"] = min(values)
+            result[f"{name}_delay_max"] = max(0, *values)
+            result[f"{name}_delay_avg"] = int(total / count)
         return result
+
+    def offchip_bandwidth(self) -> int:
+        """Elements per cycle; halved again at every phase, so it depends on their order."""
+        need, value = self.required[L2], 0
+        for step in self.steps:
+            wanted = max(need[OUTPUT] // step[COMPUTE], (need[INPUT] + need[FILTER]) // step[COMPUTE])
+            value = max(value, wanted) // 2
+        return value
 
     def _silicon(self) -> dict[str, Figure]:
         """Area and power; of the required buffer sizes, not of those given."""
         pes, lanes, width = self.hardware.num_pes, self.hardware.simd_lanes, self.hardware.noc_bandwidth
-        l1, l2 = max(1, self.l1_size_req), max(1, self.l2_size_req)
+        l1, l2 = max(1, sum(self.required[L1])), max(1, sum(self.required[L2]))
         bus, arbiter = (14.662 * pes + 28.895) * width, 1.2886 * pes**2 + 5.5814 * pes - 23.711
         power = {
             "pe_power": pes * 1.2223 * lanes,
@@ -151,61 +162,48 @@ class Figures:
         return {"area_um2": area, "power_mw": sum(power.values()), **power}
 
 
-def figures_of(layer: DirectiveLayer, hardware: DirectiveHardware) -> Figures:
+def figures_of(layer: DirectiveLayer, hardware: DirectiveHardware, machine: Machine) -> Figures:
     """Analyse one layer. Raises NotConformableError with the reasons MAESTRO has to refuse it."""
-    levels = levels_of(layer, hardware)
-    analysis = Analyst(layer, levels, hardware).analyse(0, dict(layer.dimensions))
-    if not analysis.steps:
-        reason = Reason(code="work", where=f"layer {layer.name}", message="the dataflow does no operation at all")
-        raise NotConformableError("cost model maestro", [reason])
+    table = complete_table(layer, hardware)
+    result = analyse(letters_of(layer), machine.numbers, table, explain=True)
+    fault = result.fault[0].tolist()
+    if fault[0] != FINE:
+        raise NotConformableError("cost model maestro", [_reason(fault, layer, table.size[0].tolist())])
+    steps = result.steps[: result.phases[0]].tolist()
     return Figures(
         layer=layer,
         hardware=hardware,
-        tensors=_tensor_figures(layer, levels, analysis),
-        runtime_cycles=analysis.cycles,
-        num_macs=analysis.macs,
-        steps=tuple(analysis.steps),
-        avg_utilized_pes=analysis.active_pes,
-        offchip_bw_req=_offchip_bandwidth(analysis),
+        counts=result.counts[0].tolist(),
+        required=result.required[0].tolist(),
+        cycles=int(result.cycles[0]),
+        energy_pj=float(result.energy_pj[0]),
+        steps=[step for step in steps if step[COMPUTE] > 0],
+        active_pes=float(result.active[0]),
     )
 
 
-def _tensor_figures(layer: DirectiveLayer, levels: tuple[Level, ...], analysis: Analysis) -> dict[str, TensorFigures]:
-    result = {}
-    for name, dimensions in layer.tensors.items():
-        words = words_held(layer, name)
-        result[name] = TensorFigures(
-            l1_read=analysis.counted_macs if name == OUTPUT else analysis.macs,
-            l1_write=analysis.counted_macs if name == OUTPUT else analysis.ingress[name],
-            l2_read=words if name == OUTPUT else analysis.ingress[name],
-            l2_write=analysis.egress if name == OUTPUT else words,
-            l1_size_req=2 * math.prod(levels[-1].extents[d].full for d in dimensions),
-            l2_size_req=analysis.required[name],
+def _reason(fault: list[int], layer: DirectiveLayer, sizes: list[list[int]]) -> Reason:
+    code, level, which, number = fault
+    if code == MOVES:
+        name = names_of(layer)[which]
+        message = (
+            f"the map of {sizes[level][which]} in level {level} has {number} to cover here and moves, although nominally "
+            "one step covers everything"
         )
-    return result
+        return Reason(code="moving", where=f"dimension {name}", message=message)
+    if code == OVERFLOW:
+        message = f"a phase of level {level} occurs {number} times; 32 bits count"
+        return Reason(code="overflow", where="dataflow", message=message)
+    if code == NO_WORK_INSIDE:
+        message = f"a step of level {level} has operations but the level inside finds none"
+        return Reason(code="work", where="dataflow", message=message)
+    assert code == IDLE, "the row was translated, and large counts are Python's"
+    return Reason(code="work", where=f"layer {layer.name}", message="the dataflow does no operation at all")
 
 
-def words_held(layer: DirectiveLayer, tensor: str) -> int:
-    """Elements of a whole tensor as MAESTRO counts them: outputs regardless of strides."""
-    dimensions = layer.tensors[tensor]
-    if tensor == OUTPUT:
-        return math.prod(_unstrided_outputs(layer, d) for d in dimensions)
-    return math.prod(layer.dimensions[d] for d in dimensions)
-
-
-def _unstrided_outputs(layer: DirectiveLayer, dimension: str) -> int:
-    if layer.type == "GEMM" or dimension not in WINDOWS:
-        return layer.dimensions[dimension]
-    return layer.dimensions[dimension] - layer.dimensions[WINDOWS[dimension]] + 1
-
-
-def _offchip_bandwidth(analysis: Analysis) -> int:
-    """Halved again at every phase, so it depends on their order."""
-    loads = analysis.required[INPUT] + analysis.required[FILTER]
-    value = 0
-    for step in analysis.steps:
-        value = max(value, analysis.required[OUTPUT] // step.compute_delay, loads // step.compute_delay) // 2
-    return value
+def _busiest(step: list[int]) -> int:
+    """Elements on the busier way, down or up."""
+    return max(step[INPUT_SENT] + step[FILTER_SENT], step[EGRESS])
 
 
 def _ratio(over: float, under: float) -> float | None:

@@ -11,6 +11,7 @@ from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
 from tilewright_costmodels.maestro.evaluator import MaestroEvaluator
 from tilewright_costmodels.maestro.figures import figures_of
+from tilewright_costmodels.maestro.machine import machine_of_directives
 from tilewright_costmodels.maestro.report import report_of
 
 
@@ -38,14 +39,15 @@ class MaestroModel:
             has_batch = "N" in layer.dimensions and layer.type != "GEMM"
             first_has = batched.setdefault(layer.type, has_batch)
             try:
-                figures = figures_of(layer, hardware)
+                machine = machine_of_directives(layer, hardware)
+                figures = figures_of(layer, hardware, machine)
             except NotConformableError as error:
                 yield Report(model="maestro", problem=layer.name, valid=False, reasons=error.reasons, macs=layer.macs)
                 continue
-            report = report_of(figures, l1_accesses, self.faithful)
+            report = report_of(figures, machine, self.faithful, l1_accesses)
             if has_batch != first_has:
                 first = "has" if first_has else "has not"
                 note = f"in one file MAESTRO would treat N as in its first {layer.type} layer, which {first} it"
                 report = report.model_copy(update={"warnings": (*report.warnings, note)})
             yield report
-            l1_accesses = sum(tensor.l1_accesses for tensor in figures.tensors.values())
+            l1_accesses = figures.l1_accesses

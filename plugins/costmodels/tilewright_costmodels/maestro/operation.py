@@ -1,4 +1,4 @@
-"""What a layer truly needs, however it is executed."""
+"""Words of a layer's tensors: what it truly needs, however it is executed, and what MAESTRO counts."""
 
 from __future__ import annotations
 
@@ -14,6 +14,14 @@ def words_needed(layer: DirectiveLayer, tensor: str) -> int:
         # sums over C are not part of the result of a grouped convolution
         return math.prod(layer.outputs(d) for d in letters if not (layer.type == "NGCONV" and d == "C"))
     return math.prod(_touched(layer, d) if tensor == INPUT else layer.dimensions[d] for d in letters)
+
+
+def words_held(layer: DirectiveLayer, tensor: str) -> int:
+    """Elements of a whole tensor as MAESTRO counts them: outputs regardless of strides."""
+    sizes = dict(layer.dimensions)
+    for position, window in WINDOWS.items() if tensor == OUTPUT and layer.type != "GEMM" else ():
+        sizes[position] -= sizes[window] - 1
+    return math.prod(sizes[d] for d in layer.tensors[tensor])
 
 
 def _touched(layer: DirectiveLayer, dimension: str) -> int:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from tilewright.notations.directives import OUTPUT
-from tilewright.notations.directives.tiles import L1_ENERGY, L2_ENERGY, NJ_PER_MAC
+from tilewright.errors import Reason
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.report import LevelReport, Report, TensorCounts
-from tilewright_costmodels.maestro.doubts import doubts, overflows, shortages
+from tilewright_costmodels.maestro.doubts import doubts, shortages
 from tilewright_costmodels.maestro.figures import Figures
-
-PJ_PER_MAC = NJ_PER_MAC * 1000
+from tilewright_costmodels.maestro.machine import Machine
 
 
 class MaestroReport(Report):
@@ -20,72 +19,60 @@ class MaestroReport(Report):
     columns: FrozenDict[str, Any] = FrozenDict()
 
 
-def report_of(figures: Figures, l1_accesses: int | None, faithful: bool) -> MaestroReport:
-    """The report of one layer. Energies are MAESTRO's units of a MAC at the 0.23 pJ of its CSV.
+def report_of(figures: Figures, machine: Machine, faithful: bool, l1_accesses: int | None = None) -> MaestroReport:
+    """The report of one layer; `l1_accesses`: those of the layer before, in MAESTRO's own files.
 
     Buffers too small make it invalid unless `faithful`: then it is a warning, as with MAESTRO.
     """
-    reasons = tuple(overflows(figures))
-    warnings = [*doubts(figures), *shortages(figures)]
-    columns = FrozenDict(figures.columns(l1_accesses))
-    macs, name = figures.layer.macs, figures.layer.name
+    reasons = tuple(_overflows(figures, machine))
+    common: dict[str, Any] = {
+        "model": "maestro",
+        "problem": figures.layer.name,
+        "macs": figures.layer.macs,
+        "columns": FrozenDict(figures.columns(l1_accesses)),
+    }
+    warnings = (*doubts(figures), *shortages(figures))
     if reasons and not faithful:
-        return MaestroReport(
-            model="maestro",
-            problem=name,
-            valid=False,
-            reasons=reasons,
-            warnings=tuple(warnings),
-            macs=macs,
-            columns=columns,
-        )
-    energy = figures.total_energy * PJ_PER_MAC
-    lanes = figures.hardware.num_pes * figures.hardware.simd_lanes
+        return MaestroReport(**common, valid=False, reasons=reasons, warnings=warnings)
     return MaestroReport(
-        model="maestro",
-        problem=name,
+        **common,
         valid=True,
-        warnings=(*warnings, *map(str, reasons)),
-        macs=macs,
-        cycles=figures.runtime_cycles,
-        energy_pj=energy,
-        edp=energy * figures.runtime_cycles,
-        utilization=figures.num_macs / (lanes * figures.runtime_cycles),
-        compute_energy_pj=figures.num_macs * PJ_PER_MAC,
-        levels=levels_of(figures),
-        columns=columns,
+        warnings=(*warnings, *map(str, reasons), *machine.notes),
+        cycles=figures.cycles,
+        energy_pj=figures.energy_pj,
+        edp=figures.energy_pj * figures.cycles,
+        utilization=figures.macs / (machine.operations_per_cycle * figures.cycles),
+        compute_energy_pj=figures.macs * machine.numbers.price_of_operation,
+        levels=tuple(_levels(figures, machine)),
     )
 
 
-def levels_of(figures: Figures) -> tuple[LevelReport, ...]:
-    """L2, and L1 as one memory: MAESTRO counts the accesses of all PEs together."""
-    l2, l1 = {}, {}
-    for name, tensor in figures.tensors.items():
-        up = tensor.l2_write if name == OUTPUT else 0
-        l2[name] = TensorCounts(
-            reads=tensor.l2_read,
-            fills=tensor.l2_write - up,
-            updates=up,
-            instances=1,
-            tile_words=tensor.l2_size_req // 2,
-            energy_pj=(tensor.l2_read + tensor.l2_write) * L2_ENERGY * PJ_PER_MAC,
+def _levels(figures: Figures, machine: Machine) -> Iterator[LevelReport]:
+    """The memories of L2, then those of L1, each as one: MAESTRO counts the accesses of all PEs together."""
+    for number, memory in enumerate(machine.memories):
+        tensors = {}
+        for level, tensor in zip(*(machine.numbers.home == number).nonzero(), strict=True):
+            counts = figures.counts[level][tensor]
+            tensors[machine.tensors[tensor]] = TensorCounts(
+                **dict(zip(("reads", "fills", "updates"), counts, strict=True)),
+                instances=1,
+                tile_words=figures.required[level][tensor] // 2,
+                energy_pj=sum(
+                    count * float(price)
+                    for count, price in zip(counts, machine.numbers.prices[level, tensor], strict=True)
+                ),
+            )
+        energy = sum(each.energy_pj for each in tensors.values())
+        yield LevelReport(
+            name=memory, instances=1, cycles=figures.cycles, energy_pj=energy, tensors=FrozenDict(tensors)
         )
-        up = tensor.l1_write if name == OUTPUT else 0
-        l1[name] = TensorCounts(
-            reads=tensor.l1_read,
-            fills=tensor.l1_write - up,
-            updates=up,
-            instances=1,
-            tile_words=tensor.l1_size_req // 2,
-            energy_pj=tensor.l1_accesses * L1_ENERGY * PJ_PER_MAC,
-        )
-    return tuple(
-        LevelReport(
-            name=name,
-            instances=1,
-            cycles=figures.runtime_cycles,
-            energy_pj=sum(counts.energy_pj for counts in tensors.values()),
-            tensors=FrozenDict(tensors),
-        )
-        for name, tensors in (("L2", l2), ("L1 of all PEs", l1))
-    )
+
+
+def _overflows(figures: Figures, machine: Machine) -> Iterator[Reason]:
+    """Memories that MAESTRO's own requirement (two copies of every tile) does not fit."""
+    for number, memory in enumerate(machine.memories):
+        homes = zip(*(machine.numbers.home == number).nonzero(), strict=True)
+        need, given = sum(figures.required[level][tensor] for level, tensor in homes), machine.numbers.capacity[number]
+        if need > given:
+            message = f"MAESTRO asks for {need} words (two copies of every tile), {given} fit"
+            yield Reason(code="capacity", where=memory, message=message)

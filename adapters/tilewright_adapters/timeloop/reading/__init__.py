@@ -1,1 +1,0 @@
-"""Timeloop's files, of every version, as inputs."""

@@ -1,1 +1,0 @@
-"""Inputs as Timeloop's files, v0.3 and v4."""

@@ -1,0 +1,145 @@
+"""Directives as numbers: `n` dataflows of one layer, row by row, for loops that numba may compile.
+
+The functions here are plain Python on arrays, so that one statement serves a single program and a compiled batch.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tilewright.compiled import compiled, for_kernel, integer
+from tilewright.mapspace.batch import Ints
+from tilewright.notations.directives.program import FILTER, INPUT, OUTPUT, WINDOWS, DirectiveLayer
+
+NOWHERE = integer(-1)
+MAX_LEVELS = 4
+"""MAESTRO knows three Cluster directives."""
+
+
+class Letters(NamedTuple):
+    """The dimensions of a layer in alphabetical order, by which all else is indexed. Shapes: L letters."""
+
+    sizes: Ints
+    """[L]: of the layer, inputs for Y and X."""
+    strides: Ints
+    """[L]"""
+    windows: Ints
+    """[L]: the filter letter that slides along Y or X; NOWHERE for others."""
+    slides: Ints
+    """[L]: Y or X for the filter letter that slides along it; NOWHERE for others."""
+    tensors: Ints
+    """[3]: the letters of input, filter and output, as bits."""
+
+
+class Table(NamedTuple):
+    """Dataflows as written, or complete. Shapes: n rows, D = MAX_LEVELS, L letters."""
+
+    levels: Ints
+    """[n]"""
+    order: Ints
+    """[n, D, L]: the letters of a level, outermost first; NOWHERE after the last."""
+    size: Ints
+    """[n, D, L]: of the directive on a letter."""
+    offset: Ints
+    """[n, D, L]"""
+    split: Ints
+    """[n, D]: the letter of the first SpatialMap."""
+    pair: Ints
+    """[n, D]: that of a second one; NOWHERE: there is none."""
+    clusters: Ints
+    """[n, D]: sub-clusters."""
+    lanes: Ints
+    """[n]: MACs per PE and cycle."""
+    fault: Ints
+    """[n, 5]: why there are no directives: a code, 0 where there are, and numbers for its message."""
+
+
+def names_of(layer: DirectiveLayer) -> tuple[str, ...]:
+    """The letters of inputs and filters, and what else a level names."""
+    named = {each.dimension.rstrip("'") for level in layer.levels for each in level}
+    return tuple(sorted(set(layer.tensors[INPUT] + layer.tensors[FILTER]) | named))
+
+
+def letters_of(layer: DirectiveLayer) -> Letters:
+    """The layer's letters as numbers."""
+    names = names_of(layer)
+    windows = {name: window for name, window in WINDOWS.items() if name in names and layer.type != "GEMM"}
+
+    def numbers(values: list[int]) -> Ints:
+        return for_kernel(np.array(values, dtype=np.int64))
+
+    def places(partners: dict[str, str]) -> Ints:
+        return numbers([names.index(partners[name]) if name in partners else int(NOWHERE) for name in names])
+
+    return Letters(
+        sizes=numbers([layer.dimensions[name] for name in names]),
+        strides=numbers([layer.stride(name) if name in windows else 1 for name in names]),
+        windows=places(windows),
+        slides=places({window: name for name, window in windows.items()}),
+        tensors=numbers(
+            [sum(1 << names.index(each) for each in layer.tensors[tensor]) for tensor in (INPUT, FILTER, OUTPUT)]
+        ),
+    )
+
+
+def empty_table(rows: int, letters: int) -> Table:
+    """Room for so many dataflows."""
+    deep = (rows, MAX_LEVELS)
+    return Table(
+        levels=np.zeros(rows, dtype=np.int64),
+        order=np.full((*deep, letters), NOWHERE, dtype=np.int64),
+        size=np.ones((*deep, letters), dtype=np.int64),
+        offset=np.ones((*deep, letters), dtype=np.int64),
+        split=np.full(deep, NOWHERE, dtype=np.int64),
+        pair=np.full(deep, NOWHERE, dtype=np.int64),
+        clusters=np.ones(deep, dtype=np.int64),
+        lanes=np.ones(rows, dtype=np.int64),
+        fault=np.zeros((rows, 5), dtype=np.int64),
+    )
+
+
+@compiled
+def complete_rows(letters: Letters, table: Table) -> None:
+    """Fill in what MAESTRO fills in, for every row without fault.
+
+    What the outer level has and an inner one does not goes in front, last first, in time; what no level names is taken
+    whole, innermost. With a stride, tiles at least a window wide are rounded and their offsets replaced.
+    """
+    count = len(letters.sizes)
+    for row in range(len(table.levels)):
+        if table.fault[row, 0]:
+            continue
+        for level in range(table.levels[row]):
+            order, size, offset = table.order[row, level], table.size[row, level], table.offset[row, level]
+            own, have = 0, 0
+            while own < count and order[own] != NOWHERE:
+                have |= 1 << order[own]
+                own += 1
+            if level == 0:
+                for letter in range(count):
+                    if not have >> letter & 1:
+                        order[own] = letter
+                        own += 1
+                        size[letter] = offset[letter] = letters.sizes[letter]
+            else:
+                missing = count - own
+                for place in range(own - 1, -1, -1):
+                    order[place + missing] = order[place]
+                for place in range(count):
+                    letter = table.order[row, level - 1, place]
+                    if not have >> letter & 1:
+                        missing -= 1
+                        order[missing] = letter
+                        size[letter] = table.size[row, level - 1, letter]
+                        offset[letter] = table.offset[row, level - 1, letter]
+            for letter in range(count):
+                stride, window = letters.strides[letter], letters.windows[letter]
+                if stride == 1:
+                    continue
+                width = letters.sizes[window]
+                if size[letter] >= width:
+                    steps = (size[letter] + stride - width) // stride
+                    size[letter] = steps * min(stride, width) + max(width - stride, 0)
+                    offset[letter] = steps * (min(stride, width) if level else stride)
