@@ -109,7 +109,9 @@ def _bar(*columns: object) -> RichProgress:
     from rich.console import Console
     from rich.progress import Progress, TextColumn
 
-    return Progress(TextColumn("{task.description}"), *columns, console=Console(stderr=True), transient=True)  # type: ignore[arg-type]
+    console = Console(stderr=True)
+    transient = console.is_terminal  # elsewhere the last state is all that is seen
+    return Progress(TextColumn("{task.description}"), *columns, console=console, transient=transient)  # type: ignore[arg-type]
 
 
 def _share(progress: Progress, budget: Budget) -> float:

@@ -1,0 +1,195 @@
+"""`map` and `space`: what the command line finds, with names or objects, files and a cache; and how reports print."""
+
+import csv
+import json
+import pickle
+from dataclasses import FrozenInstanceError
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tilewright as tw
+from support.command import Command, command
+from tilewright.mapspace.space import MapSpace
+from tilewright.plugin import Costs, ScalarEvaluator
+from tilewright.plugin.mapper import Proposals, Run, Task
+from tilewright.schema.mapped import BoundMapping
+
+GEMM = "nk,km->nm; n=8 k=6 m=6"
+TWO = "union_dnn_layers"
+
+
+@pytest.fixture
+def report() -> tw.MappingReport:
+    return tw.map(GEMM, arch="eyeriss", evaluations=300)
+
+
+def figures(data: dict[str, Any]) -> dict[str, Any]:
+    """All but times, and whether it was searched."""
+    for layer in data["layers"]:
+        for key in ("cpu_seconds", "wall_seconds", "cached"):
+            del layer["search"][key]
+    return data
+
+
+def test_it_finds_what_the_command_line_finds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same figures and the same files: the published dataflow and all defaults included."""
+    run: Command = command(monkeypatch, capsys)
+    words = ["--arch", "simba", "--evaluations", 400, "--seed", 3, "--objective", "energy", "--no-cache"]
+    ran = run("map", TWO, *words, "-o", tmp_path / "command", "--json")
+    report = tw.map(TWO, arch="simba", evaluations=400, seed=3, objective="energy", cache=False)
+    report.save(tmp_path / "function")
+
+    assert report.configuration.constraints.name == ran.data["constraints"] == "channels"
+    names = sorted(path.name for path in (tmp_path / "command").iterdir())
+    assert names == sorted(path.name for path in (tmp_path / "function").iterdir())
+    for name in names:
+        one, other = ((tmp_path / folder / name).read_text() for folder in ("command", "function"))
+        if name == "summary.json":
+            assert figures(json.loads(one)) == figures(json.loads(other)) == figures(ran.data)
+        else:
+            assert one == other
+
+
+def test_names_files_dicts_and_objects_are_the_same_search(tmp_path: Path) -> None:
+    problem, architecture = tw.load(GEMM), tw.library.architecture("eyeriss")
+    (tmp_path / "problem.yaml").write_text(problem.to_yaml())
+    (tmp_path / "arch.yaml").write_text(architecture.to_yaml())
+    pairs = [
+        (GEMM, "eyeriss"),
+        (problem, architecture),
+        (tw.Workload.of(problem), architecture.to_data()),
+        (tmp_path / "problem.yaml", tmp_path / "arch.yaml"),
+    ]
+    found = [tw.map(work, place, evaluations=200, cache=tmp_path / "cache").layers[0] for work, place in pairs]
+
+    assert len({layer.edp for layer in found}) == 1
+    assert [layer.cached for layer in found] == [False, True, True, True]
+
+
+def test_a_report_is_frozen_and_has_typed_fields(report: tw.MappingReport) -> None:
+    (layer,) = report.layers
+    assert report.complete and (report.macs, layer.count) == (288, 1)
+    assert (report.cycles, report.energy_pj, report.edp) == (layer.cycles, layer.energy_pj, layer.edp)
+    assert layer.report is not None and layer.result is not None and layer.result.evaluated == 300
+    assert layer.edp == layer.report.edp == pytest.approx(layer.result.value)
+    assert report["einsum"] is layer
+    with pytest.raises(KeyError):
+        report["nothing"]
+    with pytest.raises(FrozenInstanceError):
+        report.layers = ()  # type: ignore[misc]
+
+
+def test_totals_count_layers_as_often_as_they_occur() -> None:
+    report = tw.map("squeezenet", arch="eyeriss", evaluations=60)
+
+    assert report.cycles == sum(layer.cycles * layer.count for layer in report.layers if layer.cycles is not None)
+    assert sum(layer.count for layer in report.layers) == len(report.workload.layers) > len(report.layers)
+    assert report[report.workload.layers[-1].name] in report.layers
+
+
+def test_reports_print(report: tw.MappingReport) -> None:
+    text = str(report)
+    assert "einsum on eyeriss (constraints row_stationary), mapper random, model timeloop" in text
+    assert "total" in text and "300 mappings evaluated in" in text
+    assert report._repr_html_().startswith("<table><caption>einsum on eyeriss")
+    assert repr(report) == "<MappingReport of einsum on eyeriss: 1 layers>"
+    frame = report.to_frame()
+    assert list(frame["layer"]) == ["einsum"] and frame["edp"][0] == report.edp
+
+
+def test_a_mapping_prints_as_a_loop_nest(report: tw.MappingReport) -> None:
+    mapping = report.layers[0].mapping
+    assert mapping is not None
+    lines = str(mapping).splitlines()
+    assert lines[0] == "DRAM holds A 48, B 36, Z 48" and lines[-1].strip() == "mac: Z[n, m] += A[n, k] * B[k, m]"
+    assert any(line.strip().startswith("WRegister holds B ") for line in lines)
+    trips = [int(line.split(" in ")[1].split()[0]) for line in lines if " in " in line]
+    product = 1
+    for each in trips:
+        product *= each
+    assert product == 288
+    plain = tw.Mapping.from_yaml(mapping.to_yaml())
+    assert plain == mapping and mapping == plain and hash(plain) == hash(mapping)
+    assert str(plain).splitlines()[0] == "DRAM holds A, B, Z"
+    again = pickle.loads(pickle.dumps(mapping))
+    assert isinstance(again, BoundMapping) and str(again) == str(mapping)
+
+
+def test_saved_files_and_rows_agree(report: tw.MappingReport, tmp_path: Path) -> None:
+    assert report.rows()[0]["mapping_file"] is None
+    folder = report.save(tmp_path / "new" / "folder")
+    with (folder / "summary.csv").open() as file:
+        (row,) = csv.DictReader(file)
+    assert row["mapping_file"] == "001_einsum.yaml" and float(row["edp"]) == report.edp
+    assert tw.load(folder / "001_einsum.yaml").mapping == report.layers[0].mapping
+
+
+def test_what_cannot_be_mapped_is_in_the_report() -> None:
+    report = tw.map("nk,kj,jm->nm; n=4 k=4 j=4 m=2", arch="eyeriss", model="maestro", evaluations=50)
+
+    assert report.layers[0].mapping is None and report.layers[0].error is not None
+    assert not report.complete and report.edp is None and "at most 2 accepted" in str(report)
+    assert str(report.layers[0]).startswith("einsum: no mapping: ")
+
+
+class Greedy:
+    """A mapper of one's own, in no package."""
+
+    def search(self, task: Task, run: Run) -> Proposals:
+        yield task.space.sample(run.rng, 50)
+
+
+class Counting(ScalarEvaluator):
+    """A cost model of one's own: every mapping costs its number of loops."""
+
+    def bind(self, problem: tw.Problem, architecture: tw.Architecture) -> "Counting":
+        self.problem = problem
+        return self
+
+    def explain(self, mapping: tw.Mapping) -> tw.Report:
+        loops = len(list(mapping.loops()))
+        return tw.Report(
+            model="counting", problem="p", valid=True, macs=1, cycles=loops, energy_pj=1.0, edp=float(loops)
+        )
+
+
+def test_mappers_and_models_of_ones_own(tmp_path: Path) -> None:
+    report = tw.map(GEMM, arch="eyeriss", mapper=Greedy(), model=Counting(), objective="cycles", cache=tmp_path / "c")
+
+    assert report.layers[0].result is not None and report.layers[0].result.evaluated == 50
+    assert report.configuration.mapper_record.name == "Greedy" and not (tmp_path / "c").exists()
+    assert Costs.gather([report.layers[0].report]).cycles[0] == report.cycles  # type: ignore[list-item]
+
+
+def test_an_interruption_returns_what_is_done(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    class Interrupted(Greedy):
+        def search(self, task: Task, run: Run) -> Proposals:
+            yield task.space.sample(run.rng, 50)
+            raise KeyboardInterrupt
+
+    report = tw.map(TWO, arch="eyeriss", mapper=Interrupted(), folder=tmp_path)
+
+    assert len(report.layers) == 1 and not report.complete and "interrupted: " in str(report)
+    assert len(list(tmp_path.glob("0*.yaml"))) == 1 and (tmp_path / "summary.csv").is_file()
+
+
+def test_a_bar_is_shown_when_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    quiet, loud = (
+        tw.map(GEMM, arch="eyeriss", evaluations=200, progress=shown, cache=False).edp for shown in (False, True)
+    )
+    assert quiet == loud
+    shown = capsys.readouterr()
+    assert shown.out == "" and "einsum" in shown.err
+
+
+def test_the_space_is_the_one_that_is_searched(report: tw.MappingReport) -> None:
+    published, free = tw.space(GEMM, "eyeriss"), tw.space(GEMM, arch="eyeriss", constraints="none")
+    best = report.layers[0].mapping
+    assert best is not None and published.contains(best) and published.size < free.size
+    assert free.size == MapSpace.of(free.problem, free.architecture, rules=None).size
+    aspect = tw.space(GEMM, "union_edge", "aspect_8x32")
+    assert [cluster.fanout.size for cluster in aspect.architecture.clusters if cluster.fanout.size > 1] == [8, 32]

@@ -1,0 +1,75 @@
+"""One rule for failure: a refusal and a crash are reports, also where the best mapping of a search is explained."""
+
+from typing import Any
+
+import pytest
+
+import tilewright as tw
+from tilewright.errors import InputError, InvalidMappingError, NotConformableError, PluginError, Reason
+from tilewright.plugin import Costs
+from tilewright.run.evaluation import bind, build_model, evaluate, reasons_of
+
+PROBLEM = tw.load("nk,km->nm; n=4 k=4 m=4")
+ARCHITECTURE = tw.library.architecture("union_edge")
+MAPPING = tw.space(PROBLEM, ARCHITECTURE).enumerate(1).__next__()[0]
+REASON = Reason(code="c", where="w", message="m")
+
+
+class Failing:
+    """A cost model that raises in one of its methods."""
+
+    def __init__(self, where: str, error: Exception) -> None:
+        self.where, self.error = where, error
+
+    def bind(self, problem: object, architecture: object) -> "Failing":
+        if self.where == "bind":
+            raise self.error
+        return self
+
+    def explain(self, mapping: object) -> tw.Report:
+        raise self.error
+
+    def evaluate_batch(self, batch: Any) -> Costs:
+        import numpy as np
+
+        return Costs(np.ones(len(batch), np.bool_), np.ones(len(batch)), np.ones(len(batch)))
+
+
+@pytest.mark.parametrize("where", ["bind", "explain"])
+@pytest.mark.parametrize(
+    ("error", "codes"),
+    [
+        (RuntimeError("boom"), ["plugin_failed"]),
+        (PluginError("boom", hint="type this"), ["plugin_failed"]),
+        (NotConformableError("x", [REASON, REASON]), ["c", "c"]),
+        (InvalidMappingError([REASON]), ["c"]),
+        (InputError("boom"), ["input"]),
+    ],
+)
+def test_every_failure_is_a_report(where: str, error: Exception, codes: list[str]) -> None:
+    report = evaluate(build_model(Failing(where, error)), PROBLEM, ARCHITECTURE, MAPPING)  # type: ignore[arg-type]
+
+    assert not report.valid and report.macs == 64 and report.edp is None and report.model == "Failing"
+    assert [reason.code for reason in report.reasons] == codes
+
+
+def test_what_is_not_installed_is_a_report_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    model = build_model("timeloop_binary")
+    report = evaluate(model, PROBLEM, ARCHITECTURE, MAPPING)
+
+    assert model.model is None and [reason.code for reason in report.reasons] == ["plugin_failed"]
+    with pytest.raises(PluginError):
+        bind(model, PROBLEM, ARCHITECTURE)
+
+
+def test_a_hint_is_kept() -> None:
+    assert "boom; type this" in str(reasons_of(PluginError("boom", hint="type this"))[0])
+
+
+def test_a_best_mapping_that_is_not_explained_is_the_layers_error() -> None:
+    report = tw.map(PROBLEM, ARCHITECTURE, model=Failing("explain", ValueError("oh")), evaluations=20)  # type: ignore[arg-type]
+    (layer,) = report.layers
+
+    assert layer.result is not None and layer.report is None and isinstance(layer.error, PluginError)
+    assert "does not explain the best mapping found" in str(layer.error) and "ValueError: oh" in str(layer.error)
