@@ -58,7 +58,7 @@ def test_names_files_dicts_and_objects_are_the_same_search(tmp_path: Path) -> No
     problem, architecture = tw.load(GEMM), tw.library.architecture("eyeriss")
     (tmp_path / "problem.yaml").write_text(problem.to_yaml())
     (tmp_path / "arch.yaml").write_text(architecture.to_yaml())
-    pairs = [
+    pairs: list[tuple[Any, Any]] = [
         (GEMM, "eyeriss"),
         (problem, architecture),
         (tw.Workload.of(problem), architecture.to_data()),
