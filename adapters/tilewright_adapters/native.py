@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
-from tilewright.errors import InputError, NotConformableError, Reason, Verdict
+from tilewright.errors import InputError, NotConformableError, Verdict
 from tilewright.plugin.adapter import InputSet
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
@@ -15,6 +14,7 @@ from tilewright.schema.mapped import MappedProblem, kind_of
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.workload import Workload
+from tilewright_adapters.parts import gathered, unplaced
 
 PARTS = ("problem", "architecture", "mapping", "constraints")
 
@@ -28,30 +28,14 @@ class NativeAdapter:
         Raises:
             InputError: with file and line; a part stands twice, or a workload has several layers.
         """
-        found = InputSet()
-        for path in files:
-            document = read_document(path)
-            for part, value in _parts(document).items():
-                if getattr(found, part) is not None:
-                    raise InputError(f"a second {part}", location=document.locate(()), hint="give each part once")
-                found = replace(found, **{part: value})  # type: ignore[arg-type]
-        if all(getattr(found, part) is None for part in PARTS):
+        if not files:
             raise InputError("no files to read", hint="name problem, architecture and mapping files")
-        return found
+        documents = [read_document(path) for path in files]
+        return gathered((part, value, each.locate(())) for each in documents for part, value in _parts(each).items())
 
     def expressible(self, inputs: InputSet) -> Verdict:
         """All but programs of directives and options of models."""
-        reasons = []
-        if inputs.directives is not None:
-            message = "directives have no place in our files: their tiles may overlap"
-            reasons.append(Reason(code="directives", where=f"program {inputs.directives.name}", message=message))
-        if inputs.model_options:
-            message = f"options of models have no place in our files: {', '.join(inputs.model_options)}"
-            reasons.append(Reason(code="model_options", where="", message=message))
-        if all(getattr(inputs, part) is None for part in PARTS):
-            message = "there is no problem, architecture, mapping or constraints"
-            reasons.append(Reason(code="nothing", where="the input set", message=message))
-        return Verdict(reasons=tuple(reasons))
+        return Verdict(reasons=tuple(unplaced("our files", inputs, PARTS)))
 
     def render(self, inputs: InputSet) -> dict[str, str]:
         verdict = self.expressible(inputs)

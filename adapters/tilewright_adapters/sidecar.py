@@ -6,11 +6,11 @@ it was written.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tilewright.errors import InputError, Reason
+from tilewright.errors import InputError
 from tilewright.plugin.adapter import InputSet
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.document import Document, FileModel, dump_yaml, read_document, validate
@@ -31,19 +31,6 @@ def beside(files: dict[str, str], plain: InputSet, inputs: InputSet, tool: str, 
     """The tool's files, and where they say less than the inputs, this one with them. `plain`: what they say."""
     same = plain.constraints is None and all(getattr(plain, part) == getattr(inputs, part) for part in PARTS)
     return files if same else files | write(tool, title, inputs)
-
-
-def unplaced(title: str, inputs: InputSet) -> Iterator[Reason]:
-    """What such files have no place for, not even here; or that there is nothing to write."""
-    for part, name in (
-        ("constraints", "constraints"),
-        ("directives", "directives"),
-        ("model_options", "options of models"),
-    ):
-        if getattr(inputs, part):
-            yield Reason(code=part, where="the input set", message=f"{name} have no place in {title}'s files")
-    if not given(inputs):
-        yield Reason(code="nothing", where="the input set", message="there is no problem and no architecture")
 
 
 def given(inputs: InputSet) -> list[str]:

@@ -19,6 +19,7 @@ from tilewright.schema.problem import Problem, Tensor
 from tilewright_adapters import sidecar
 from tilewright_adapters.accelforge.hardware import SEPARATE_PORTS
 from tilewright_adapters.accelforge.workload import DEFAULT_BITS
+from tilewright_adapters.parts import unplaced
 
 FILES = {"arch": "arch.yaml", "workload": "workload.yaml", "mapping": "mapping.yaml"}
 _HERTZ = 1e9
@@ -46,7 +47,7 @@ class Node:
 
 def written(inputs: InputSet) -> Written:
     """Everything that AccelForge's files can say of the inputs, or every reason why they cannot."""
-    result = Written(reasons=list(sidecar.unplaced("AccelForge", inputs)))
+    result = Written(reasons=list(unplaced("AccelForge's files", inputs, sidecar.PARTS)))
     problem, architecture, mapping = inputs.problem, inputs.architecture, inputs.mapping
     if problem is not None:
         result.reasons += _unused(problem)

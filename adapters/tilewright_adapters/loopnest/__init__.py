@@ -6,13 +6,13 @@ The text carries problem and architecture, written out or by reference, so that 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
-from tilewright.errors import InputError, NotConformableError, Reason, Verdict
+from tilewright.errors import InputError, NotConformableError, Verdict
 from tilewright.plugin.adapter import InputSet
 from tilewright_adapters.loopnest.read import read_parts
 from tilewright_adapters.loopnest.write import write_text
+from tilewright_adapters.parts import gathered, unplaced
 
 FILE = "loopnest.txt"
 PARTS = ("problem", "architecture", "mapping")
@@ -27,32 +27,15 @@ class LoopNestAdapter:
         Raises:
             InputError: with file and line.
         """
-        found = InputSet()
-        for path in files:
-            for part, (value, location) in read_parts(path).items():
-                if getattr(found, part) is not None:
-                    raise InputError(f"a second {part}", location=location, hint="give each part once")
-                found = replace(found, **{part: value})
-        if all(getattr(found, part) is None for part in PARTS):
+        parts = ((part, *found) for path in files for part, found in read_parts(path).items())
+        inputs = gathered(parts)
+        if inputs == InputSet():
             raise InputError("there is no problem, architecture or nest in these files")
-        return found
+        return inputs
 
     def expressible(self, inputs: InputSet) -> Verdict:
         """All but constraints, programs of directives and options of models."""
-        reasons = []
-        if inputs.constraints is not None:
-            message = "a nest is one mapping; it has no place for what a whole space may do"
-            reasons.append(Reason(code="constraints", where=f"constraints {inputs.constraints.name}", message=message))
-        if inputs.directives is not None:
-            message = "tiles of directives may overlap; those of loops do not"
-            reasons.append(Reason(code="directives", where=f"program {inputs.directives.name}", message=message))
-        if inputs.model_options:
-            message = f"no place for options of models: {', '.join(inputs.model_options)}"
-            reasons.append(Reason(code="model_options", where="the input set", message=message))
-        if all(getattr(inputs, part) is None for part in PARTS):
-            message = "there is no problem, architecture or mapping"
-            reasons.append(Reason(code="nothing", where="the input set", message=message))
-        return Verdict(reasons=tuple(reasons))
+        return Verdict(reasons=tuple(unplaced("a loop nest", inputs, PARTS)))
 
     def render(self, inputs: InputSet) -> dict[str, str]:
         """One file, `loopnest.txt`."""

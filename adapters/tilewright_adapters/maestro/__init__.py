@@ -18,6 +18,7 @@ from tilewright_adapters.maestro.hardware import read_hardware
 from tilewright_adapters.maestro.network import NetworkReader, kind_of
 from tilewright_adapters.maestro.words import Words, read_words
 from tilewright_adapters.maestro.write import faults, plain_name, write_program
+from tilewright_adapters.parts import unplaced
 
 TOOL = ("maestro", "MAESTRO")
 
@@ -91,12 +92,7 @@ def _program(inputs: InputSet) -> tuple[DirectiveProgram | None, tuple[Reason, .
 
 
 def _unsupported(inputs: InputSet) -> Iterator[Reason]:
-    if inputs.constraints is not None:
-        message = "MAESTRO's files say one mapping; constraints have no place in them"
-        yield Reason(code="constraints", where=f"constraints {inputs.constraints.name}", message=message)
-    if inputs.model_options:
-        message = f"options of models have no place in MAESTRO's files: {', '.join(inputs.model_options)}"
-        yield Reason(code="model_options", where="", message=message)
+    yield from unplaced("MAESTRO's files", inputs, (*sidecar.PARTS, "directives"))
     given = sidecar.given(inputs)
     if inputs.directives is not None and given:
         message = f"given beside {', '.join(given)}; MAESTRO's files say one of both"

@@ -12,6 +12,7 @@ from tilewright.errors import NotConformableError, Reason, Verdict
 from tilewright.mapspace.legality import legality
 from tilewright.plugin.adapter import InputSet
 from tilewright.schema.document import dump_yaml
+from tilewright_adapters.parts import unplaced
 from tilewright_adapters.union.layout import OPERATIONS
 from tilewright_adapters.union.read import read_files
 from tilewright_adapters.union.write import architecture_text, mapping_text, problem_text
@@ -54,14 +55,7 @@ class UnionAdapter:
 
 def _reasons(inputs: InputSet) -> Iterator[Reason]:
     problem, architecture, mapping = inputs.problem, inputs.architecture, inputs.mapping
-    if all(getattr(inputs, part) is None for part in PARTS):
-        yield Reason(code="nothing", where="the input set", message="there is nothing to write")
-    if inputs.directives is not None:
-        message = "tiles of directives may overlap; those of loops do not"
-        yield Reason(code="directives", where=f"program {inputs.directives.name}", message=message)
-    if inputs.model_options:
-        message = f"no place for options of models: {', '.join(inputs.model_options)}"
-        yield Reason(code="model_options", where="the input set", message=message)
+    yield from unplaced("Union's files", inputs, PARTS)
     if problem is not None and problem.operation in OPERATIONS:
         message = f"'{problem.operation}' would be read as '{OPERATIONS[problem.operation]}'"
         yield Reason(code="operation", where=f"problem {problem.name}", message=message)

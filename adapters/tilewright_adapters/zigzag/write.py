@@ -28,6 +28,7 @@ from tilewright.schema.document import dump_yaml
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright_adapters import sidecar
+from tilewright_adapters.parts import unplaced
 from tilewright_adapters.zigzag.accelerator import DEFAULT_BITS, ROLES, read_accelerator
 from tilewright_adapters.zigzag.allocation import DoesNotFitError, Loop, allocated
 from tilewright_adapters.zigzag.files import AcceleratorFile, LayerData
@@ -50,7 +51,7 @@ class Written:
 
 def written(inputs: InputSet) -> Written:
     """Everything that ZigZag's files can say of the inputs, and every reason why they cannot say the rest."""
-    result = Written(reasons=list(sidecar.unplaced("ZigZag", inputs)))
+    result = Written(reasons=list(unplaced("ZigZag's files", inputs, sidecar.PARTS)))
     problem, architecture, mapping = inputs.problem, inputs.architecture, inputs.mapping
     if problem is not None:
         result.reasons += unsuited(problem)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from tilewright.errors import NotConformableError
+from tilewright.errors import NotConformableError, TilewrightError
 from tilewright.plugin.registry import Registration, Registry
 from tilewright.plugin.specs import KINDS, FrontendSpec, MapperSpec, PluginSpec
 from tilewright.run.accepted import accepted
@@ -22,6 +22,20 @@ def require(kept: bool, message: str) -> None:
     """Raises CheckFailure unless `kept`."""
     if not kept:
         raise CheckFailure(message)
+
+
+def require_refusal(what: str, call: Callable[[], object]) -> None:
+    """Raises CheckFailure unless the call ends with an error of Tilewright's that says something."""
+    try:
+        call()
+    except TilewrightError as error:
+        require(bool(str(error)), f"{what} is refused without a word")
+    except Exception as error:  # a third party's plugin may raise anything
+        raise CheckFailure(
+            f"{what} raised {type(error).__name__}: {error}; raise tilewright.errors.InputError"
+        ) from error
+    else:
+        raise CheckFailure(f"{what} returned something; an InputError is expected")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,39 @@
+"""The parts of an input set: each is given once, and those that a notation has no place for are told."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any
+
+from tilewright.errors import InputError, Location, Reason
+from tilewright.plugin.adapter import InputSet
+
+_UNPLACED = {
+    "constraints": "constraints have no place in {title}",
+    "directives": "directives have no place in {title}: their tiles may overlap",
+    "model_options": "options of models have no place in {title}: {options}",
+}
+
+
+def gathered(found: Iterable[tuple[str, object, Location]]) -> InputSet:
+    """An input set of parts by name. Raises InputError, at its place: a part is given twice."""
+    parts: dict[str, Any] = {}
+    for name, value, location in found:
+        if name in parts:
+            raise InputError(f"a second {name}", location=location, hint="give each part once")
+        parts[name] = value
+    return InputSet(**parts)
+
+
+def unplaced(title: str, inputs: InputSet, held: Collection[str]) -> Iterator[Reason]:
+    """The parts that are not `held` in files called `title`, and that there is nothing to write where none is given."""
+    for name, message in _UNPLACED.items():
+        part = getattr(inputs, name)
+        if part and name not in held:
+            where = f"{name} {part.name}" if name != "model_options" else "the input set"
+            yield Reason(
+                code=name, where=where, message=message.format(title=title, options=", ".join(inputs.model_options))
+            )
+    if all(getattr(inputs, name) is None for name in held):
+        *others, last = held
+        yield Reason(code="nothing", where="the input set", message=f"there is no {', '.join(others)} or {last}")
