@@ -1,0 +1,101 @@
+"""The library's architectures: their figures are those of the tables they name."""
+
+from typing import Any
+
+import pytest
+
+from support.recorded.library import FACTORFLOW, OURS, ROLES
+from tilewright import library
+from tilewright.mapspace.skeleton import Skeleton
+from tilewright.schema.architecture import Memory
+
+ARCHITECTURES = library.names("architectures")
+
+
+@pytest.mark.parametrize(
+    ("name", "units"),
+    [
+        ("eyeriss", 14 * 12),
+        ("simba", 16 * 4 * 4),
+        ("tpu_v1", 256 * 256),
+        ("gemmini", 16 * 16),
+        ("union_edge", 256),
+        ("union_cloud", 2048),
+        ("sunstone_conventional", 32 * 32),
+        ("sunstone_simba", 4 * 4 * 8 * 8),
+    ],
+)
+def test_compute_units(name: str, units: int) -> None:
+    assert library.architecture(name).compute_instances == units
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_every_memory_has_a_block_of_loops_or_a_sibling_with_one(name: str) -> None:
+    architecture = library.architecture(name)
+    entries = Skeleton.for_architecture(architecture).entries
+
+    assert {memory for entry in entries for memory in entry.memories} == {each.name for each in architecture.memories}
+    assert entries[-1].target == architecture.clusters[-1].name and entries[-1].steps
+
+
+def bytes_of(memory: Memory) -> float:
+    assert memory.capacity_words is not None
+    return memory.capacity_words * memory.word_bits / 8
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),  # Union, Table V; Sunstone (ISPASS 2023), Table IV
+    [
+        ("union_edge", {"L1": 512, "L2": 100 * 1024}),
+        ("union_cloud", {"L1": 512, "L2": 800 * 1024}),
+        ("sunstone_conventional", {"L1": 512, "L2": 3.1 * 2**20}),
+        ("sunstone_simba", {"WeightL1": 32768, "OutputL1": 3072, "InputL1": 8192, "L2": 512 * 1024}),
+    ],
+)
+def test_capacities_of_the_tables(name: str, sizes: dict[str, float]) -> None:
+    memories = {memory.name: memory for memory in library.architecture(name).memories}
+
+    assert {key: bytes_of(memories[key]) for key in sizes} == pytest.approx(sizes, rel=1e-5)
+
+
+def test_union_noc_bandwidth_is_that_of_l2() -> None:
+    for name, gigabytes in (("union_edge", 32), ("union_cloud", 256)):
+        architecture = library.architecture(name)
+        l2 = next(memory for memory in architecture.memories if memory.name == "L2")
+        assert architecture.clock_ghz == 1 and l2.word_bits == 8
+        assert (l2.read_bandwidth_words_per_cycle, l2.write_bandwidth_words_per_cycle) == (gigabytes, gigabytes)
+
+
+@pytest.mark.parametrize("variant", FACTORFLOW)
+def test_hardware_is_factorflows(variant: str) -> None:
+    """Level by level, the GEMM variant and the convolution variant alike."""
+    architecture = library.architecture(OURS[variant.removesuffix("_conv")])
+    levels = FACTORFLOW[variant]
+    ours: list[dict[str, Any]] = []
+    for cluster in architecture.clusters:
+        ours += [{"memory": memory.name, "memory_object": memory} for memory in cluster.memories]
+        if cluster.fanout.size > 1:
+            ours.append({"fanout": cluster.fanout})
+
+    assert len(ours) == len(levels) - 1
+    for level, mine in zip(levels, ours, strict=False):
+        if "fanout" in level:
+            fanout = mine["fanout"]
+            assert (fanout.size, fanout.multicast, fanout.reduction) == (
+                level["size"],
+                level["multicast"],
+                level["reduction"],
+            )
+            continue
+        memory = mine["memory_object"]
+        assert memory.name == level["memory"]
+        assert memory.capacity_words == level["size"]
+        assert [memory.read_energy_pj, memory.write_energy_pj] == level["energy"]
+        assert [memory.read_bandwidth_words_per_cycle, memory.write_bandwidth_words_per_cycle] == level["bandwidth"]
+        assert set(memory.holds or ROLES.values()) == {ROLES[word] for word in level["stores"]}
+        assert memory.multiple_buffering == level["buffering"]
+    compute = architecture.compute
+    assert [compute.energy_per_operation_pj, compute.cycles_per_operation] == [
+        levels[-1]["compute"],
+        levels[-1]["cycles"],
+    ]
