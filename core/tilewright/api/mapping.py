@@ -7,6 +7,7 @@ from collections.abc import Mapping as MappingOf
 from pathlib import Path
 from typing import Any
 
+from tilewright.api import defaults
 from tilewright.api.load import Source, load_architecture, load_constraints, load_problem, load_workload
 from tilewright.api.mapping_report import MappingReport, made, save_layer
 from tilewright.api.progress import is_shown, mapping_bar
@@ -33,8 +34,8 @@ def map(
     workload: Source,
     arch: Source,
     *,
-    mapper: str | Mapper = "random",
-    model: str | CostModel = "timeloop",
+    mapper: str | Mapper = defaults.MAPPER,
+    model: str | CostModel = defaults.MODEL,
     objective: str = "edp",
     constraints: Source | None = None,
     seconds: float | None = None,

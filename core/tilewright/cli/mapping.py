@@ -6,14 +6,15 @@ from typing import Annotated
 
 import typer
 
+from tilewright.api import defaults
 from tilewright.cli import options
 
 
 def map_command(
     workload: options.Workload,
     arch: options.Arch,
-    mapper: Annotated[str, typer.Option("--mapper", help="search to use")] = "random",
-    model: Annotated[str, typer.Option("--model", help="cost model that the search asks")] = "timeloop",
+    mapper: Annotated[str, typer.Option("--mapper", help="search to use")] = defaults.MAPPER,
+    model: Annotated[str, typer.Option("--model", help="cost model that the search asks")] = defaults.MODEL,
     objective: options.Objective = "edp",
     constraints: options.Constraints = None,
     seconds: options.Seconds = None,
