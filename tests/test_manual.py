@@ -1,0 +1,59 @@
+"""The manual's Python and the notebook's cells run as they stand."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tilewright.run import configuration
+
+ROOT = Path(__file__).parents[1]
+PAGES = ["README.md", "docs/python.md", "docs/mapspace.md", "docs/library.md"]
+
+
+@pytest.fixture(autouse=True)
+def quick_and_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Searches without a limit of their own are short; files, caches and windows go nowhere."""
+    monkeypatch.setattr(configuration, "DEFAULT_EVALUATIONS", 200)
+    monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    monkeypatch.chdir(tmp_path)
+
+
+def blocks(page: str) -> list[str]:
+    return re.findall(
+        r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
+    )
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_blocks_run(page: str) -> None:
+    names: dict[str, Any] = {"__name__": "manual"}
+    found = blocks(page)
+    for number, block in enumerate(found):
+        exec(compile(block, f"{page}, block {number}", "exec"), names)
+
+    assert found and "tilewright" in found[0]
+
+
+def test_comparisons_in_the_manual_are_true() -> None:
+    """Lines that compare show what holds."""
+    names: dict[str, Any] = {}
+    for block in blocks("docs/python.md")[:3]:
+        exec(block, names)
+    shown = [line for block in blocks("docs/python.md")[1:3] for line in block.splitlines() if " == " in line]
+
+    assert len(shown) == 2 and all(eval(line, names) is True for line in shown)
+
+
+@pytest.mark.parametrize("notebook", sorted((ROOT / "examples").glob("*.ipynb")), ids=lambda path: path.name)
+def test_notebooks_run(notebook: Path) -> None:
+    cells = [cell for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
+    names: dict[str, Any] = {"__name__": "notebook"}
+    for number, cell in enumerate(cells):
+        exec(compile("".join(cell["source"]), f"{notebook.name}, cell {number}", "exec"), names)
+
+    assert len(cells) > 3 and all(cell["outputs"] == [] for cell in cells)
+    assert all(layer.edp for layer in names["sweep"].values()) and len(names["sweep"]) == 5
