@@ -51,7 +51,7 @@ def measure(space: MapSpace, seconds: float) -> list[float]:
         registry.make(CostModelSpec, "timeloop", {"arrays": arrays}).bind(space.problem, space.architecture)
         for arrays in ("numba", "numpy")
     ]
-    drawn = space.sample(np.random.default_rng(1), BATCH)
+    drawn = space.sample(np.random.default_rng(1), BATCH).batch()
     valid = np.flatnonzero(evaluators[0].evaluate_batch(drawn).valid)
     good = drawn.take(np.resize(valid, BATCH))
     found = search(registry.make(MapperSpec, "random"), Task(space), evaluators[0], Budget(seconds=seconds))

@@ -71,7 +71,7 @@ def rate(run: Callable[[], object], mappings: int, seconds: float) -> float:
 def measure(space: MapSpace, seconds: float) -> list[float]:
     """The figures of one row."""
     evaluator = installed().make(CostModelSpec, "maestro").bind(space.problem, space.architecture)
-    drawn = space.sample(np.random.default_rng(1), BATCH)
+    drawn = space.sample(np.random.default_rng(1), BATCH).batch()
     valid = np.flatnonzero(evaluator.evaluate_batch(drawn).valid)
     good = drawn.take(np.resize(valid, BATCH))
     rates = [rate(partial(evaluator.evaluate_batch, batch), BATCH, seconds) for batch in (drawn, good)]

@@ -11,9 +11,9 @@ def main() -> None:
     evaluator = tw.installed().make(CostModelSpec, "timeloop").bind(problem, space.architecture)
     print(f"{problem}: {space.size:,} mappings")
     best: dict[str, float] = {}
-    for batch in space.enumerate():
-        costs = evaluator.evaluate_batch(batch)
-        for order, edp in zip(batch.order[:, 1].tolist(), costs.edp.tolist(), strict=True):
+    for part in space.enumerate():
+        costs = evaluator.evaluate_batch(part.batch())
+        for order, edp in zip(part.orders[:, 0].tolist(), costs.edp.tolist(), strict=True):
             name = " > ".join(problem.dimension_names[dimension] for dimension in order)
             best[name] = min(edp, best.get(name, float("inf")))
     for name, edp in sorted(best.items(), key=lambda item: item[1]):

@@ -11,7 +11,7 @@ from support.problems import products
 from support.profiles import scaled
 from support.recorded.cosa import CosaLayer, layers
 from tilewright.mapspace.batch import Floats, MappingBatch
-from tilewright.mapspace.constructive.placement import Spreading, temporal_slots
+from tilewright.mapspace.constructive.placement import Placement
 from tilewright.mapspace.legality import words_needed
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import Evaluator
@@ -44,7 +44,7 @@ def run(space: MapSpace, budget: Budget | None = None, **options: object) -> Res
 
 def solved(space: MapSpace) -> tuple[Traffic, Shares, Floats] | None:
     """The program of least energy, and its best solution, if its tiles fit."""
-    keep = Spreading.each(space, np.random.default_rng(0))[0].keep
+    keep = Placement.each(space, np.random.default_rng(0))[0].start.keeps[0]
     tiling = Tiling(space, keep)
     traffic = Traffic(tiling)
     shares, program = Shares(tiling, traffic.moves()), tiling.program.copy()
@@ -55,8 +55,7 @@ def solved(space: MapSpace) -> tuple[Traffic, Shares, Floats] | None:
 
 
 def mapping(traffic: Traffic, point: Floats) -> MappingBatch:
-    tiling = traffic.tiling
-    return tiling.space.build(tiling.read(point[None]), traffic.chosen(point)[None], tiling.keep[None])
+    return traffic.read(point[None]).batch()
 
 
 @few
@@ -91,8 +90,8 @@ def test_tiles_are_as_large_as_the_program_says(sample: Sample) -> None:
         needed = float(words_needed(space.architecture, batch, memory)[0])
         assert words == pytest.approx(needed) if tiling.exact else words >= needed * (1 - 1e-9)
     assert bounded
-    trips = tiling.read(point[None])[0]
-    assert math.exp(steps(tiling).at(point)) == pytest.approx(trips[temporal_slots(space)].prod())
+    trips = tiling.read(point[None]).trips[0]
+    assert math.exp(steps(tiling).at(point)) == pytest.approx(trips[list(space.temporal_slots)].prod())
 
 
 @given(st.lists(st.floats(-5, 5), min_size=2, max_size=2), st.lists(st.floats(-5, 5), min_size=2, max_size=2))

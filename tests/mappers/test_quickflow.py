@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -87,14 +88,12 @@ def test_one_shot_is_the_best_of_all_orders_between_two_memories(problem: Proble
         whole = problem.output.model_copy(update={"projection": tuple(map(Rank.model_validate, problem.dimensions))})
         problem = problem.model_copy(update={"tensors": (*problem.operands, whole)})
     space = MapSpace.of(problem, Architecture.from_yaml(BOARD), rules=None)
-    batch = space.sample(np.random.default_rng(seed), 1)
-    trips, keep = space.trips(batch), batch.keep
+    row = space.sample(np.random.default_rng(seed), 1)
     orders = OneShot(space)
-    one = priced(space).evaluate_batch(space.build(trips, orders.order(trips, keep), keep))
-    every = orders.every(trips[0], 10**6)
-    rows = (len(every), *trips.shape[1:])
-    each = space.build(np.broadcast_to(trips, rows), every, np.broadcast_to(keep, (len(every), *keep.shape[1:])))
-    least = priced(space).evaluate_batch(each).energy_pj.min()
+    one = priced(space).evaluate_batch(replace(row, order=orders.order(row)).batch())
+    every = orders.every(row.trips[0], 10**6)
+    each = replace(row.take(np.zeros(len(every), dtype=np.int64)), order=every)
+    least = priced(space).evaluate_batch(each.batch()).energy_pj.min()
     first_time = problem.tensor_words(problem.output) * (50 + 2) if sums else 0
     assert least * (1 - 1e-9) <= one.energy_pj[0] <= least * (1 + 1e-9) + first_time
 
@@ -103,25 +102,25 @@ def test_one_shot_is_the_best_of_all_orders_between_two_memories(problem: Proble
 def test_no_single_move_improves_what_it_ends_with(sample: Sample) -> None:
     """A hop of the last round tries every one of them."""
     space = sample.space
-    result = run(space, guide="plain")
+    result = run(space, search_objective="plain")
     assert result.stop == "finished" and result.best is not None
     moved, _ = space.neighbours(result.best)
-    trips = space.trips(moved)
-    moved = space.build(trips, OneShot(space).order(trips, moved.keep), moved.keep)
-    costs = priced(space).evaluate_batch(moved)
-    valid = costs.valid & space.fits(moved)
+    moved = replace(moved, order=OneShot(space).order(moved))
+    costs = priced(space).evaluate_batch(moved.batch())
+    valid = costs.valid & moved.fits()
     assert np.where(valid, costs.edp, math.inf).min(initial=math.inf) >= result.value * (1 - 1e-9)
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
-def test_both_guides_are_no_worse_than_each(sample: Sample) -> None:
-    values = {guide: run(sample.space, guide=guide).value for guide in ("plain", "over_utilization")}
+def test_both_objectives_are_no_worse_than_each(sample: Sample) -> None:
+    values = {each: run(sample.space, search_objective=each).value for each in ("plain", "over_utilization")}
     assert run(sample.space).value <= values["over_utilization"] * (1 + 1e-9)
     assert all(math.isfinite(value) for value in values.values())
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("guide", "utilization"), ("hops", (0, 1, 1)), ("repeats", -1), ("width", 0), ("starts", 0)]
+    ("name", "value"),
+    [("search_objective", "utilization"), ("hops", (0, 1, 1)), ("repeats", -1), ("width", 0), ("starts", 0)],
 )
 def test_what_is_no_number_of_moves_is_refused(name: str, value: object) -> None:
     with pytest.raises(InputError, match=name):

@@ -13,8 +13,8 @@ from support.profiles import scaled
 from support.recorded.searches import RecordedRun, factorflow, sunstone
 from tilewright.errors import NotConformableError, NoValidMappingError
 from tilewright.mapspace.batch import Ints, Positions
-from tilewright.mapspace.constructive.placement import Spreading, reuse_orders, temporal_slots, used, with_orders
-from tilewright.mapspace.legality import fits
+from tilewright.mapspace.candidates import Candidates
+from tilewright.mapspace.constructive.placement import Placement, reuse_orders, used, with_orders
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.mapper import Budget, Run, Task
 from tilewright.plugin.registry import installed
@@ -38,8 +38,8 @@ def run(name: str, space: MapSpace, budget: Budget = Budget(), **options: object
     return search(installed().make(MapperSpec, name, options), Task(space), evaluator, budget, seed=1)
 
 
-def spreading(space: MapSpace) -> Spreading:
-    return Spreading.of(space, np.random.default_rng(0))
+def placement(space: MapSpace) -> Placement:
+    return Placement.of(space, np.random.default_rng(0))
 
 
 # -- Timeloop's stop rules ---------------------------------------------------------------------------------------
@@ -89,84 +89,76 @@ def test_reordered_lists_the_first_orders_of_every_mapping() -> None:
     """All different, all of the space, the factors unchanged; and all orders there are if as many are asked for."""
     batch = ARRAY.sample(np.random.default_rng(2), 40)
     some = ARRAY.reordered(batch, 5)
-    found = Counter((row.temporal.tobytes(), row.spatial.tobytes()) for row in map(some.take, slices(len(some))))
-    assert max(found.values()) <= 5 * max(
-        Counter((row.temporal.tobytes(), row.spatial.tobytes()) for row in map(batch.take, slices(40))).values()
-    )
+    found = Counter(row.tobytes() for row in some.trips)
+    assert max(found.values()) <= 5 * max(Counter(row.tobytes() for row in batch.trips).values())
     assert all(ARRAY.contains(mapping) for mapping in some)
 
     one = batch.take(slice(0, 1))
     every = ARRAY.reordered(one, 10**6)
-    turning = (ARRAY.trips(one) > 1)[0, temporal_slots(ARRAY)].sum(axis=1)
-    assert len(every) == math.prod(math.factorial(int(k)) for k in turning)
+    non_unit = (one.trips > 1)[0, list(ARRAY.temporal_slots)].sum(axis=1)
+    assert len(every) == math.prod(math.factorial(int(k)) for k in non_unit)
     assert len({mapping.model_dump_json() for mapping in every}) == len(every)
-    assert (every.temporal == one.temporal).all() and (every.keep == one.keep).all()
+    assert (every.trips == one.trips).all() and (every.keeps == one.keeps).all()
 
 
-def slices(count: int) -> list[slice]:
-    return [slice(number, number + 1) for number in range(count)]
-
-
-# -- spreading ---------------------------------------------------------------------------------------------------
+# -- constructive placement ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("space", [FLAT, ARRAY], ids=str)
-def test_spreading_inwards_finds_every_tiling_that_fits(space: MapSpace) -> None:
+def test_placement_inwards_finds_every_tiling_that_fits(space: MapSpace) -> None:
     """Slot by slot from the inside it reaches exactly the factors of all mappings of the space that fit."""
-    moves = spreading(space)
+    moves = placement(space)
     moves.most = 10**6
     rows = moves.unroll(moves.start)
-    for slot in reversed(temporal_slots(space)[1:]):
+    for slot in reversed(space.temporal_slots[1:]):
         rows = moves.into(slot, rows)
     wanted = set()
     for batch in space.enumerate():
-        wanted |= {row.tobytes() for row in space.trips(batch.take(fits(space.architecture, batch)))}
+        wanted |= {row.tobytes() for row in batch.take(batch.fits()).trips}
         if len(wanted) > 10**5:
             break
     assert not moves.thinned
-    assert {row.tobytes() for row in rows} == wanted and len(rows) == len(wanted)
+    assert {row.tobytes() for row in rows.trips} == wanted and len(rows) == len(wanted)
 
 
-def test_spreading_obeys_rules() -> None:
+def test_placement_obeys_rules() -> None:
     rules = Variant(
         temporal=(TemporalRule(memory="Buffer", only=("M", "K"), factors=FrozenDict({"K": TripRange(max=1)})),),
         spatial=(SpatialRule(cluster="Buffer", only=("N",), min_utilization=0.5),),
     )
     space = MapSpace.of(ARRAY.problem, ARRAY.architecture, rules)
-    moves = spreading(space)
+    moves = placement(space)
     rows = moves.unroll(moves.start)
-    for slot in reversed(temporal_slots(space)[1:]):
+    for slot in reversed(space.temporal_slots[1:]):
         rows = moves.into(slot, rows)
-    batch = moves.batch(rows)
-    assert len(batch) > 10 and all(space.contains(mapping) for mapping in batch)
+    assert len(rows) > 10 and all(space.contains(mapping) for mapping in rows)
 
 
 def test_orders_are_combined_once() -> None:
-    """Every row with all combinations of orders that differ in loops that turn."""
-    rows = ARRAY.trips(ARRAY.sample(np.random.default_rng(1), 30))
+    """Every row with all combinations of orders that differ in non-unit loops."""
+    rows = Candidates(ARRAY, ARRAY.sample(np.random.default_rng(1), 30).trips)
     orders = reuse_orders(ARRAY.problem)
-    trips, order = with_orders(ARRAY, rows, [orders] * len(temporal_slots(ARRAY)))
-    made = ARRAY.build(trips, order)
+    made = with_orders(rows, [orders] * len(ARRAY.temporal_slots))
     assert all(ARRAY.contains(mapping) for mapping in made)
-    for row in rows:
-        mine = order[(trips == row).all(axis=(1, 2))]
+    for row in rows.trips:
+        mine = made.orders[(made.trips == row).all(axis=(1, 2))]
         wanted = [
-            {tuple(d for d in each if row[slot, d] > 1) for each in orders.tolist()} for slot in temporal_slots(ARRAY)
+            {tuple(d for d in each if row[slot, d] > 1) for each in orders.tolist()} for slot in ARRAY.temporal_slots
         ]
-        copies = int((rows == row).all(axis=(1, 2)).sum())
+        copies = int((rows.trips == row).all(axis=(1, 2)).sum())
         assert len(mine) == copies * math.prod(map(len, wanted))
 
 
 def test_what_cannot_fit_is_said() -> None:
     with pytest.raises(NoValidMappingError, match="no mapping to start from"):
-        Spreading.each(cramped(SAMPLES[1]).space, np.random.default_rng(0))
+        Placement.each(cramped(SAMPLES[1]).space, np.random.default_rng(0))
     assert isinstance(run("local", cramped(SAMPLES[1]).space).error, NoValidMappingError)
 
 
 def test_every_choice_of_what_is_kept_is_tried() -> None:
     rules = Variant(keep=(KeepRule(memory="Buffer", free=("input", "weight")),))
     space = MapSpace.of(ARRAY.problem, ARRAY.architecture, rules)
-    assert len(Spreading.each(space, np.random.default_rng(0))) == 4
+    assert len(Placement.each(space, np.random.default_rng(0))) == 4
     assert run("local", space).evaluated == 4
 
 
@@ -176,8 +168,8 @@ def test_neighbours_by_powers_are_several_single_moves(seed: int) -> None:
     batch = ARRAY.sample(np.random.default_rng(seed), 3)
     single, _ = ARRAY.neighbours(batch)
     several, origin = ARRAY.neighbours(batch, powers=True)
-    assert {row.tobytes() for row in ARRAY.trips(single)} <= {row.tobytes() for row in ARRAY.trips(several)}
-    changed = ARRAY.trips(several) != ARRAY.trips(batch)[origin]
+    assert {row.tobytes() for row in single.trips} <= {row.tobytes() for row in several.trips}
+    changed = several.trips != batch.trips[origin]
     assert (changed.sum(axis=(1, 2)) == 2).all() and (changed.any(axis=1).sum(axis=1) == 1).all()
     assert all(ARRAY.contains(mapping) for mapping in several)
 
@@ -206,12 +198,12 @@ def test_orders_of_factors_are_all_and_different(factors: list[tuple[int, int]])
 def test_loops_fill_memories_from_the_inside(seed: int) -> None:
     """What is allocated fits, and no memory could have taken the next loop as well."""
     rng = np.random.default_rng(seed)
-    moves = spreading(FLAT)
+    moves = placement(FLAT)
     factors = [(0, 2), (0, 2), (1, 2), (1, 3), (2, 3)]  # of M = 4, N = 6, K = 3
     loops: Ints = np.array([[factors[i] for i in rng.permutation(len(factors))]], dtype=np.int64)
     made = allocate(moves, moves.start, loops)
-    assert FLAT.fits(made).all() and FLAT.contains(made[0])
-    trips = FLAT.trips(made)[0]
+    assert made.fits().all() and FLAT.contains(made[0])
+    trips = made.trips[0].copy()
     inner = trips[1]
     taken = 0
     running = np.ones(3, dtype=np.int64)
@@ -222,7 +214,7 @@ def test_loops_fill_memories_from_the_inside(seed: int) -> None:
         dim, factor = loops[0, taken]
         trips[1, dim] *= factor
         trips[0, dim] //= factor
-        assert not FLAT.fits(FLAT.build(trips[None]))[0]
+        assert not Candidates(FLAT, trips[None]).fits()[0]
 
 
 def test_loma_ends_when_it_has_seen_all_orders() -> None:
@@ -238,13 +230,13 @@ def test_dmazerunner_proposes_only_what_reaches_its_thresholds() -> None:
     mapper = installed().make(MapperSpec, "dmazerunner", {"array": 0.75, "inner": 0.5, "outer": 0.25})
     proposals = mapper.search(Task(ARRAY), Run(np.random.default_rng(0), Budget()))
     output = ARRAY.problem.output.dimensions
-    moves, seen = spreading(ARRAY), 0
+    moves, seen = placement(ARRAY), 0
     for batch in proposals:
-        assert not isinstance(batch, list)
-        trips = ARRAY.trips(batch)  # type: ignore[arg-type]
+        assert isinstance(batch, Candidates)
+        trips = batch.trips
         seen += len(trips)
-        assert (used(ARRAY, trips) >= 0.75 * 8).all()
-        shares = [moves.fill(trips, slot) for slot in reversed(temporal_slots(ARRAY)[1:])]
+        assert (used(batch) >= 0.75 * 8).all()
+        shares = [moves.fill(batch, slot) for slot in reversed(ARRAY.temporal_slots[1:])]
         assert (shares[0] >= 0.5).all() and (shares[1] >= 0.25).all()
         reduced = [d for d, name in enumerate(ARRAY.problem.dimensions) if name not in output]
         assert (trips[:, [i for i, slot in enumerate(ARRAY.slots) if slot.spatial]][..., reduced] == 1).all()
@@ -280,30 +272,30 @@ def test_words_moved_are_those_of_a_walk_over_the_loops(seed: int, problem: Prob
 
 def test_marvel_fixes_the_tile_that_moves_least() -> None:
     """All its proposals share the loops outside of the chip, and no tile above the threshold moves fewer words."""
-    moves = spreading(CONV)
+    moves = placement(CONV)
     start, order = least_traffic(moves, 0.5)
     mapper = installed().make(MapperSpec, "marvel", {"memory": 0.5})
-    outer = temporal_slots(CONV)[0]
+    outer = CONV.temporal_slots[0]
     for batch in itertools.islice(mapper.search(Task(CONV), Run(np.random.default_rng(0), Budget())), 20):
-        trips = CONV.trips(batch)  # type: ignore[arg-type]
-        assert (trips[:, outer] == start[0, outer]).all()
+        assert isinstance(batch, Candidates)
+        assert (batch.trips[:, outer] == start.trips[0, outer]).all()
 
     sizes = np.array(CONV.problem.sizes)
 
-    def words(rows: Ints, by: Positions) -> float:
-        return float(words_moved(CONV.problem, sizes // rows[:, outer], rows[:, outer], by).min())
+    def words(rows: Candidates, by: Positions) -> float:
+        return float(words_moved(CONV.problem, sizes // rows.trips[:, outer], rows.trips[:, outer], by).min())
 
-    rows = moves.into(temporal_slots(CONV)[1], moves.start)
-    rows = rows[moves.fill(rows, temporal_slots(CONV)[1]) >= 0.5]
+    rows = moves.into(CONV.temporal_slots[1], moves.start)
+    rows = rows.take(moves.fill(rows, CONV.temporal_slots[1]) >= 0.5)
     assert words(start, order) == min(words(rows, each.astype(np.int8)) for each in reuse_orders(CONV.problem))
 
 
 def test_interstellar_unrolls_channels() -> None:
     mapper = installed().make(MapperSpec, "interstellar")
     names = CONV.problem.dimension_names
-    splits = [i for i, slot in enumerate(CONV.slots) if slot.spatial]
     for batch in itertools.islice(mapper.search(Task(CONV), Run(np.random.default_rng(0), Budget())), 20):
-        trips = CONV.trips(batch)[:, splits].prod(axis=1)  # type: ignore[arg-type]
+        assert isinstance(batch, Candidates)
+        trips = batch.trips[:, CONV.spatial_slots].prod(axis=1)
         assert {name for name, on in zip(names, (trips > 1).any(axis=0), strict=True) if on} == {"K", "C"}
 
 
@@ -314,7 +306,7 @@ RUNS = [each for each in factorflow() if each.fits]
 
 @pytest.mark.parametrize("recorded", RUNS[::6], ids=str)
 def test_factorflow_does_as_well_as_the_original(recorded: RecordedRun) -> None:
-    """No worse than the mapping that FactorFlow found, both priced by the same model."""
+    """No worse than the mapping that FactorFlow found, both evaluated by the same model."""
     space = recorded.space
     evaluator = installed().make(CostModelSpec, "timeloop").bind(space.problem, space.architecture)
     theirs = recorded.mapping
@@ -328,15 +320,14 @@ def test_factorflow_does_as_well_as_the_original(recorded: RecordedRun) -> None:
 def test_mappings_that_do_not_fit_are_known() -> None:
     """FactorFlow's check of capacities leaves strides out; ours does not."""
     for recorded in factorflow():
-        space = recorded.space
-        assert space.fits(recorded.mapping)[0] == recorded.fits, str(recorded)
+        assert recorded.candidates.fits()[0] == recorded.fits, str(recorded)
 
 
 @pytest.mark.parametrize("recorded", sunstone(), ids=str)
 def test_sunstones_recorded_mappings_are_of_the_space(recorded: RecordedRun) -> None:
     """Its model has no bandwidth of L1, by which the kernels are bound here."""
     space = recorded.space
-    assert space.contains(recorded.mapping[0]) and space.fits(recorded.mapping)[0]
+    assert space.contains(recorded.mapping[0]) and recorded.candidates.fits()[0]
     evaluator = installed().make(CostModelSpec, "timeloop").bind(space.problem, space.architecture)
     price = float(evaluator.evaluate_batch(recorded.mapping).edp[0])
     assert 0.95 < price / recorded.edp_pj_cycles < (1.0001 if recorded.workload == "sunstone_layers" else 1.7)

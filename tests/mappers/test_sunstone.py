@@ -9,6 +9,7 @@ import pytest
 from support import DATA
 from support.sunstone_account import SunstoneAccount
 from tilewright.mapspace.batch import MappingBatch
+from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import BatchEvaluator, Costs, Evaluator
 from tilewright.plugin.mapper import Budget, Proposals, Run, Task
@@ -99,7 +100,7 @@ def test_the_walk_through_of_the_thesis(model: str) -> None:
     space = MapSpace.of(kernel, two, rules=None)
     trips = np.ones((1, len(space.slots), 3), dtype=np.int64)
     trips[0, :3] = [(2, 1, 1), (1, 2, 1), (2, 2, 3)]
-    mapping = space.build(trips)[0]
+    mapping = Candidates(space, trips)[0]
     report = installed().make(CostModelSpec, model).bind(kernel, two).explain(mapping)
     outer, inner = report.levels[0].tensors, report.levels[1].tensors
 

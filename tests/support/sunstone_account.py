@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.mapspace.batch import MappingBatch
+from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.looporders import Prefix, ordering_trie, promising
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import BatchEvaluator, Costs
@@ -30,10 +31,10 @@ class SunstoneAccount(BatchEvaluator):
         self.known: dict[bytes, float] = {}
 
     def evaluate_batch(self, batch: MappingBatch) -> Costs:
-        trips = self.space.trips(batch)
+        given = Candidates.of(self.space, batch)
         values = np.full(len(batch), np.inf)
-        for index in np.flatnonzero(self.space.fits(batch)):
-            dram, l2, across, down, l1 = trips[index, :5].astype(np.float64)
+        for index in np.flatnonzero(given.fits()):
+            dram, l2, across, down, l1 = given.trips[index, :5].astype(np.float64)
             key = np.stack([l1, across * down, l2]).tobytes()
             if key not in self.known:
                 self.known[key] = self._edp(l1, across * down, l2, dram)

@@ -10,9 +10,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tilewright.compiled import for_kernel
 from tilewright.mapspace.batch import Bools, Ints, MappingBatch, Positions
-from tilewright.mapspace.legality import fits
 from tilewright.mapspace.limits import Limits
+from tilewright.mapspace.rules import count_words_of_trips, scratch_of
+from tilewright.schema.architecture import Memory
 from tilewright.schema.mapping import Mapping
 
 
@@ -108,6 +110,10 @@ class Candidates:
         always, _ = self.space.keeps
         return np.broadcast_to(always, (len(self), *always.shape)) if self.keep is None else self.keep
 
+    def keeping(self, keep: Bools | None) -> Candidates:
+        """The same trips and orders, all with one choice of what is kept, [entry, tensor]."""
+        return replace(self, keep=None if keep is None else np.broadcast_to(keep, (len(self), *keep.shape)))
+
     def move(self, dimension: int | Ints, factor: int | Ints, source: int | Ints, target: int | Ints) -> Candidates:
         """Trips of a dimension moved from one slot into another; each of the arguments one for all, or [n].
 
@@ -123,7 +129,20 @@ class Candidates:
 
     def fits(self) -> Bools:
         """Whether the tiles fit the memories, bool [n]."""
-        return fits(self.space.architecture, self.batch())
+        return np.asarray((self._words() <= self.space.tile_rules.usable_words).all(axis=1))
+
+    def words(self, memory: Memory) -> Ints:
+        """Words that the tiles take in a memory of limited capacity, [n]."""
+        return self._words()[:, self.space.architecture.memories.index(memory)]
+
+    def _words(self) -> Ints:
+        """In every memory of limited capacity, [n, memory]."""
+        rules = self.space.tile_rules
+        need = np.empty((len(self), len(rules.usable_words)), dtype=np.int64)
+        keep = self.keeps if self.keep is None or self.keep.strides[0] else self.keep[:1]
+        arrays = for_kernel(self.trips), for_kernel(keep)
+        count_words_of_trips(rules, self.space.slots_of_entries, *arrays, need, scratch_of(rules))
+        return need
 
     def batch(self) -> MappingBatch:
         """Their tile sizes."""

@@ -1,7 +1,7 @@
 """Counting different mappings exactly.
 
 The slots are taken one after another; the state is what is left of every dimension, an array with one axis of divisors
-per dimension. A temporal slot in which k dimensions turn has k! orders, so the sum over all factor vectors is an
+per dimension. A temporal slot with k non-unit loops has k! orders, so the sum over all factor vectors is an
 elementary symmetric polynomial in the per-dimension operators "divide by a divisor other than 1". Everything runs
 modulo a few primes and is put together by the Chinese remainder theorem, which keeps big numbers out of the arrays.
 """
@@ -68,17 +68,17 @@ def distinct_values(terms: Sequence[tuple[int, int]]) -> int:
     """
     if any(coefficient < 1 or extent < 1 for coefficient, extent in terms):
         raise ValueError(f"coefficients and extents are at least 1; got {list(terms)}")
-    turning = [(coefficient, extent) for coefficient, extent in terms if extent > 1]
-    common = math.gcd(*(coefficient for coefficient, _ in turning))
-    turning = [(coefficient // common, extent) for coefficient, extent in turning]
-    if len(turning) < 2:
-        return math.prod(extent for _, extent in turning)
-    if len(turning) == 2:
-        (m, a), (n, b) = turning
+    non_unit = [(coefficient, extent) for coefficient, extent in terms if extent > 1]
+    common = math.gcd(*(coefficient for coefficient, _ in non_unit))
+    non_unit = [(coefficient // common, extent) for coefficient, extent in non_unit]
+    if len(non_unit) < 2:
+        return math.prod(extent for _, extent in non_unit)
+    if len(non_unit) == 2:
+        (m, a), (n, b) = non_unit
         if a <= n or b <= m:  # no value comes twice
             return a * b
         return m * (a - 1) + n * (b - 1) - (m - 1) * (n - 1) + 1
-    return _enumerated(turning)
+    return _enumerated(non_unit)
 
 
 def _enumerated(terms: Sequence[tuple[int, int]]) -> int:
@@ -159,18 +159,18 @@ class _Counter:
         return result
 
     def _step(self, slot: Slot, left: Ints) -> Ints:
-        """k dimensions turn, m of them in a fixed order among themselves: k! / m! orders."""
-        turning: dict[tuple[int, int], Ints] = {(0, 0): left}
+        """k loops are longer than one trip, m of them in a fixed order among themselves: k! / m! orders."""
+        states: dict[tuple[int, int], Ints] = {(0, 0): left}
         for dim in range(left.ndim):
             after: dict[tuple[int, int], Ints] = {}
-            for (k, m), array in turning.items():
+            for (k, m), array in states.items():
                 for key, others in (((k, m), False), ((k + 1, m + (dim in slot.order)), True)):
                     part = self._divide(array, dim, slot, others)
                     if part is not None:
                         after[key] = (after[key] + part) % self.prime if key in after else part
-            turning = after
+            states = after
         total = np.zeros_like(left)
-        for (k, m), array in turning.items():
+        for (k, m), array in states.items():
             total += array * (math.factorial(k) // math.factorial(m) % self.prime) % self.prime
         return total % self.prime
 

@@ -60,12 +60,12 @@ class ComponentChoice:
 
 
 class Factoring:
-    """All factorisations of `sizes` over `slots` of a skeleton of `entries` entries."""
+    """All factorisations of `sizes` over `slots`."""
 
-    def __init__(self, sizes: Sequence[int], slots: Sequence[Slot], entries: int) -> None:
-        self.sizes, self.slots, self.entries = sizes, slots, entries
-        self.splits = [index for index, slot in enumerate(slots) if slot.spatial]
-        self.steps_in_time = [index for index, slot in enumerate(slots) if not slot.spatial]
+    def __init__(self, sizes: Sequence[int], slots: Sequence[Slot]) -> None:
+        self.sizes, self.slots = sizes, slots
+        self.spatial = [index for index, slot in enumerate(slots) if slot.spatial]
+        self.temporal = [index for index, slot in enumerate(slots) if not slot.spatial]
         self.components = [
             self._component(dim, part) for dim, size in enumerate(sizes) for part in self._parts(dim, size)
         ]
@@ -87,7 +87,7 @@ class Factoring:
 
     def _component(self, dim: int, size: int) -> Component:
         rows = factorizations(size, self._bounds(dim))
-        spatial = np.column_stack([np.ones(len(rows), dtype=np.int64), rows[:, self.splits]])
+        spatial = np.column_stack([np.ones(len(rows), dtype=np.int64), rows[:, self.spatial]])
         spatial, which = np.unique(spatial, axis=0, return_inverse=True)
         which = which.reshape(-1)
         count = np.bincount(which, minlength=len(spatial)).astype(np.int64)
@@ -98,7 +98,7 @@ class Factoring:
     @cached_property
     def _follow(self) -> tuple[list[Ints], Ints]:
         """Per component the state after each (state, option), or -1; and the products of the last states."""
-        most = np.array([1, *(self.slots[index].most or 1 for index in self.splits)], dtype=np.int64)
+        most = np.array([1, *(self.slots[index].most or 1 for index in self.spatial)], dtype=np.int64)
         states = np.ones((1, len(most)), dtype=np.int64)
         follow = []
         for component in self.components:
@@ -115,7 +115,7 @@ class Factoring:
         follow, states = self._follow
         bound = math.prod(max(1, len(component.rows)) for component in self.components)
         exact = np.int64 if bound < EXACT else np.object_
-        least = np.array([1, *(self.slots[index].least for index in self.splits)], dtype=np.int64)
+        least = np.array([1, *(self.slots[index].least for index in self.spatial)], dtype=np.int64)
         ways: NDArray[Any] = np.asarray((states >= least).all(axis=1), dtype=np.int64).astype(exact)
         choices = []
         for component, after in zip(reversed(self.components), reversed(follow), strict=True):
@@ -170,51 +170,29 @@ class Factoring:
 
     # -- what rows stand for ---------------------------------------------------------------------------------
 
-    @cached_property
-    def _tile_rows(self) -> list[Ints]:
-        """Per component the tile sizes of its rows: [row, entry x (temporal, spatial)]."""
-        place = {(slot.entry, slot.spatial): index for index, slot in enumerate(self.slots)}
-        result = []
-        for component in self.components:
-            tiles = np.ones((len(component.rows), 2 * self.entries), dtype=np.int64)
-            tile = np.ones(len(component.rows), dtype=np.int64)
-            for entry in range(self.entries - 1, -1, -1):
-                for column, spatial in ((2 * entry + 1, True), (2 * entry, False)):
-                    tiles[:, column] = tile
-                    if (entry, spatial) in place:
-                        tile = tile * component.rows[:, place[entry, spatial]]
-            result.append(tiles)
+    def trips(self, rows: list[Ints]) -> Ints:
+        """Trip counts [n, slot, dimension] of rows."""
+        result = np.ones((len(rows[0]), len(self.slots), len(self.sizes)), dtype=np.int64)
+        for component, row in zip(self.components, rows, strict=True):
+            if len(component.rows) > 1 or component.rows.max(initial=1) > 1:
+                result[:, :, component.dimension] *= component.rows[row]
         return result
-
-    def tiles(self, rows: list[Ints]) -> tuple[Ints, Ints]:
-        """(temporal, spatial) tile sizes [n, entry, dimension] of rows."""
-        n = len(rows[0])
-        both = np.empty((len(self.sizes), n, 2 * self.entries), dtype=np.int64)
-        done: set[int] = set()
-        for component, row, tiles in zip(self.components, rows, self._tile_rows, strict=True):
-            if component.dimension in done:
-                both[component.dimension] *= tiles[row]
-            else:
-                np.take(tiles, row, axis=0, out=both[component.dimension])
-            done.add(component.dimension)
-        apart = both.reshape(len(self.sizes), n, self.entries, 2)
-        return apart[..., 0].transpose(1, 2, 0), apart[..., 1].transpose(1, 2, 0)
 
     @cached_property
     def able(self) -> list[tuple[int, ...]]:
-        """Per temporal slot the dimensions that may turn there."""
+        """Per temporal slot the dimensions that may have a non-unit loop there."""
         return [
             tuple(sorted({c.dimension for c in self.components if (c.rows[:, index] > 1).any()}))
-            for index in self.steps_in_time
+            for index in self.temporal
         ]
 
     @cached_property
     def _bits(self) -> list[Ints]:
-        """Per component which of the able dimensions its rows turn: [row, temporal slot], as in `OrderTable`."""
+        """Per component which of the able dimensions have non-unit loops: [row, temporal slot], as in `OrderTable`."""
         result = []
         for component in self.components:
-            bits = np.zeros((len(component.rows), len(self.steps_in_time)), dtype=np.int64)
-            for column, index in enumerate(self.steps_in_time):
+            bits = np.zeros((len(component.rows), len(self.temporal)), dtype=np.int64)
+            for column, index in enumerate(self.temporal):
                 if component.dimension in self.able[column]:
                     bit = 1 << self.able[column].index(component.dimension)
                     bits[:, column] = (component.rows[:, index] > 1) * bit
@@ -222,8 +200,8 @@ class Factoring:
         return result
 
     def patterns(self, rows: list[Ints]) -> Ints:
-        """Which dimensions turn in each temporal slot, as bits (see `OrderTable`): [n, temporal slot]."""
-        result = np.zeros((len(rows[0]), len(self.steps_in_time)), dtype=np.int64)
+        """Which dimensions have a non-unit loop in each temporal slot, as bits (see `OrderTable`): [n, temporal slot]."""
+        result = np.zeros((len(rows[0]), len(self.temporal)), dtype=np.int64)
         for bits, row in zip(self._bits, rows, strict=True):
             result |= bits[row]
         return result
@@ -239,20 +217,20 @@ class Factoring:
                 told = [f"{where} {wish}" for where, wish in zip(describe, wishes, strict=True) if wish]
                 return f"dimension {names[dim]} of size {self.sizes[dim]} cannot be tiled as told: {', '.join(told)}"
         _, states = self._follow
-        for column, index in enumerate(self.splits, start=1):
+        for column, index in enumerate(self.spatial, start=1):
             slot = self.slots[index]
             if not len(states):
                 break
             reached = int(states[:, column].max())
             if reached < slot.least:
                 return f"{describe[index]} must use at least {slot.least} sub-clusters, at most {reached} can be used"
-        for index in self.splits:
+        for index in self.spatial:
             fixed = math.prod(self.slots[index].lowest)
             most = self.slots[index].most or 1
             if fixed > most:
-                return f"{describe[index]} must be split over {fixed} at least and has {most} sub-clusters to use"
-        return "no factors suit all splits at once: " + ", ".join(
-            f"{describe[index]} takes {self.slots[index].least} to {self.slots[index].most}" for index in self.splits
+                return f"{describe[index]} must use at least {fixed} sub-clusters and has {most}"
+        return "no factors suit all spatial unrollings at once: " + ", ".join(
+            f"{describe[index]} takes {self.slots[index].least} to {self.slots[index].most}" for index in self.spatial
         )
 
 

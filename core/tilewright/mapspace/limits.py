@@ -11,9 +11,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.compiled import for_kernel
 from tilewright.errors import InputError, Reason, Verdict
-from tilewright.mapspace.batch import Positions
+from tilewright.mapspace.batch import Bools, Ints, Positions
 from tilewright.mapspace.legality import legality
+from tilewright.mapspace.rules import Rules, rules_of
 from tilewright.mapspace.skeleton import Skeleton, Slot
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.constraints import Factors, Variant
@@ -52,6 +54,19 @@ class Limits:
         return tuple(index for index, slot in enumerate(self.slots) if slot.spatial)
 
     @cached_property
+    def slots_of_entries(self) -> Ints:
+        """Numbers of the temporal and the spatial slot of every entry, [entry, 2]; -1: it has none."""
+        numbers = np.full((len(self.skeleton), 2), -1, dtype=np.int64)
+        for index, slot in enumerate(self.slots):
+            numbers[slot.entry, int(slot.spatial)] = index
+        return for_kernel(numbers)
+
+    @cached_property
+    def tile_rules(self) -> Rules:
+        """What compiled rules read of the problem, the architecture and the skeleton."""
+        return rules_of(self.problem, self.architecture, self.skeleton)
+
+    @cached_property
     def plain_order(self) -> Positions:
         """The problem's order in every block, but for loops that a rule orders: int8 [block, position]."""
         dims = len(self.problem.dimensions)
@@ -60,15 +75,17 @@ class Limits:
 
     def lawful(self, order: Positions) -> Positions:
         """Orders [n, block, position] with the loops that a rule names put in its order, on the places they have."""
+        blocks = [self.lawful_block(order[:, block], slot) for block, slot in enumerate(self.temporal_slots)]
+        return np.stack(blocks, axis=1) if blocks else order
+
+    def lawful_block(self, order: Positions, slot: int) -> Positions:
+        """The same for the orders [n, position] of one slot."""
+        rule = self.slots[slot].order
+        if not rule:
+            return order
         order = order.copy()
-        for block, index in enumerate(self.temporal_slots):
-            rule = self.slots[index].order
-            if rule:
-                named = np.isin(order[:, block], rule)
-                places = np.argsort(~named, axis=1, kind="stable")[:, : len(rule)]
-                here = order[:, block].copy()
-                np.put_along_axis(here, places, np.array(rule, dtype=np.int8)[None], axis=1)
-                order[:, block] = here
+        places = np.argsort(~np.isin(order, rule), axis=1, kind="stable")[:, : len(rule)]
+        np.put_along_axis(order, places, np.array(rule, dtype=np.int8)[None], axis=1)
         return order
 
     def __post_init__(self) -> None:
@@ -124,6 +141,26 @@ class Limits:
             highest.append(high)
         return tuple(lowest), tuple(highest)
 
+    @cached_property
+    def bounds(self) -> tuple[Ints, Ints, Ints, Ints]:
+        """(lowest, highest) trips, each [slot, dimension], and (least, most) sub-clusters in use, each [slot]; no bounds
+        on the latter for temporal slots."""
+        lowest = np.array([slot.lowest for slot in self.slots], dtype=np.int64)
+        highest = np.array([slot.highest for slot in self.slots], dtype=np.int64)
+        spatial = [(slot.least, slot.most or 1) if slot.spatial else (-(2**63), 2**63 - 1) for slot in self.slots]
+        least, most = np.array(spatial, dtype=np.int64).reshape(-1, 2).T
+        return lowest, highest, least, most
+
+    def allowed(self, trips: Ints, slot: int, dim: int) -> Bools:
+        """Whether a slot's trips of one dimension, and the product of all if it is spatial, are within bounds, bool [n]."""
+        bounds = self.slots[slot]
+        here = trips[:, slot, dim]
+        good: Bools = (here >= bounds.lowest[dim]) & (here <= bounds.highest[dim])
+        if bounds.spatial:
+            used = trips[:, slot].prod(axis=1)
+            good &= (used >= bounds.least) & (used <= (bounds.most or 1))
+        return good
+
     # -- what is kept ----------------------------------------------------------------------------------------
 
     @cached_property
@@ -170,7 +207,7 @@ class Limits:
         """How messages name a slot."""
         entry = self.skeleton.entries[slot.entry]
         if slot.spatial:
-            return f"the split of {entry.target}"
+            return f"the spatial unrolling of {entry.target}"
         return f"the loops inside {entry.inside}" if entry.inside else f"the loops of entry {slot.entry}"
 
     # -- membership ------------------------------------------------------------------------------------------
@@ -216,9 +253,9 @@ class Limits:
             entry = mapping.entries[slot.entry]
             order = (entry.spatial_order or names) if slot.spatial else entry.temporal_order
             rule = range(len(names)) if slot.spatial else slot.order
-            turning = [name for name in order if trips[names.index(name)] > 1 and names.index(name) in rule]
-            if turning != [names[dim] for dim in rule if trips[dim] > 1]:
-                text = f"{', '.join(turning)} stand in another order than the space has them"
+            non_unit = [name for name in order if trips[names.index(name)] > 1 and names.index(name) in rule]
+            if non_unit != [names[dim] for dim in rule if trips[dim] > 1]:
+                text = f"{', '.join(non_unit)} stand in another order than the space has them"
                 yield Reason(code="loop_order", where=self.describe(slot), message=text)
 
     def _keep_faults(self, mapping: Mapping) -> Iterator[Reason]:

@@ -19,24 +19,24 @@ MAX_LISTED = 7
 """Up to so many dimensions all orders are listed once (13,700 of them) and then looked up."""
 
 
-def arrange(turning: Bools, named: Sequence[int], choose: Callable[[Ints], Ints]) -> Positions:
-    """One order per row: loops that turn [n, dimension], after the others, which stand in the problem's order.
+def arrange(non_unit: Bools, named: Sequence[int], choose: Callable[[Ints], Ints]) -> Positions:
+    """One order per row: loops of more than one trip, `non_unit` [n, dimension], after the others, which stand in the problem's order.
 
     `choose` gets how many places there are for the next loop, [n], and gives one of them, counted from 0.
     Returns dimension indices, outermost first, int8 [n, position].
     """
-    dims = turning.shape[1]
-    place = np.full(turning.shape, -1, dtype=np.int64)
-    length = np.zeros(len(turning), dtype=np.int64)
+    dims = non_unit.shape[1]
+    place = np.full(non_unit.shape, -1, dtype=np.int64)
+    length = np.zeros(len(non_unit), dtype=np.int64)
     for dim in [*named, *(dim for dim in range(dims) if dim not in named)]:
-        on = turning[:, dim]
+        on = non_unit[:, dim]
         if not on.any():
             continue
         spot = length if dim in named else choose(np.where(on, length + 1, 1))
         place += (place >= spot[:, None]) & on[:, None]
         place[on, dim] = spot[on]
         length = length + on
-    return np.argsort(np.where(turning, place + dims, np.arange(dims)), axis=1).astype(np.int8)
+    return np.argsort(np.where(non_unit, place + dims, np.arange(dims)), axis=1).astype(np.int8)
 
 
 def by_rank(rank: Ints) -> Callable[[Ints], Ints]:
@@ -52,18 +52,18 @@ def by_rank(rank: Ints) -> Callable[[Ints], Ints]:
     return choose
 
 
-def count_orders(turning: Bools, named: Sequence[int]) -> Ints:
+def count_orders(non_unit: Bools, named: Sequence[int]) -> Ints:
     """How many orders each row has; object array of exact integers, [n]."""
-    dims = turning.shape[1]
+    dims = non_unit.shape[1]
     factorial = np.array([math.factorial(k) for k in range(dims + 1)], dtype=np.object_)
-    fixed = turning[:, list(named)].sum(axis=1)
-    return np.asarray(factorial[turning.sum(axis=1)] // factorial[fixed])
+    fixed = non_unit[:, list(named)].sum(axis=1)
+    return np.asarray(factorial[non_unit.sum(axis=1)] // factorial[fixed])
 
 
 class OrderTable:
     """The orders of one slot, ready to be drawn from.
 
-    A pattern says which of the `able` dimensions turn: bit i stands for able[i].
+    A pattern says which of the `able` dimensions have a non-unit loop: bit i stands for able[i].
     """
 
     def __init__(self, dims: int, able: Sequence[int], named: Sequence[int]) -> None:
@@ -71,13 +71,13 @@ class OrderTable:
         self.listed = len(self.able) <= MAX_LISTED
         if self.listed:
             patterns = np.arange(2 ** len(self.able))
-            self.count: Ints = count_orders(self.turning(patterns), self.named).astype(np.int64)
+            self.count: Ints = count_orders(self.non_unit(patterns), self.named).astype(np.int64)
             self.start: Ints = np.cumsum(self.count) - self.count
             rank = np.arange(int(self.count.sum())) - np.repeat(self.start, self.count)
-            self.orders = arrange(self.turning(np.repeat(patterns, self.count)), self.named, by_rank(rank))
+            self.orders = arrange(self.non_unit(np.repeat(patterns, self.count)), self.named, by_rank(rank))
 
-    def turning(self, patterns: Ints) -> Bools:
-        """Which dimensions turn, bool [n, dimension]."""
+    def non_unit(self, patterns: Ints) -> Bools:
+        """Which dimensions those are, bool [n, dimension]."""
         result = np.zeros((len(patterns), self.dims), dtype=np.bool_)
         for bit, dim in enumerate(self.able):
             result[:, dim] = (patterns >> bit) & 1 > 0
@@ -86,7 +86,7 @@ class OrderTable:
     def draw(self, rng: np.random.Generator, patterns: Ints) -> Positions:
         """Orders [n, position], each allowed one of its row's loops equally likely."""
         if not self.listed:
-            return arrange(self.turning(patterns), self.named, lambda places: rng.integers(0, places))
+            return arrange(self.non_unit(patterns), self.named, lambda places: rng.integers(0, places))
         which = (rng.random(len(patterns)) * self.count[patterns]).astype(np.int64)
         return np.take(self.orders, self.start[patterns] + which, axis=0)
 

@@ -313,3 +313,21 @@ def count_words(rules: Rules, temporal: Ints, keep: Bools, need: Ints, scratch: 
             _hold(rules, e, keep, n, scratch)
         for memory in range(need.shape[1]):
             need[n, memory] = scratch.need[memory]
+
+
+@compiled
+def count_words_of_trips(rules: Rules, slots: Ints, trips: Ints, keep: Bools, need: Ints, scratch: Scratch) -> None:
+    """The same for trip counts [n, slot, dimension]; `slots` and `keep` as in `judge_trips`."""
+    for n in range(len(trips)):
+        row = n if len(keep) > 1 else 0
+        _empty(scratch)
+        for e in range(len(slots) - 1, -1, -1):
+            if slots[e, 1] >= 0:
+                for d in range(trips.shape[2]):
+                    scratch.tile[d] *= trips[n, slots[e, 1], d]
+            _hold(rules, e, keep, row, scratch)
+            if slots[e, 0] >= 0:
+                for d in range(trips.shape[2]):
+                    scratch.tile[d] *= trips[n, slots[e, 0], d]
+        for memory in range(need.shape[1]):
+            need[n, memory] = scratch.need[memory]

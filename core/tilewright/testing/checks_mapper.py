@@ -39,6 +39,7 @@ REFUSALS = (SpaceTooLargeError, NotConformableError)
 class Proposal:
     """A batch as the mapper yielded it, and what it said at that moment."""
 
+    proposed: object
     batch: MappingBatch
     content: tuple[bytes, ...]
 
@@ -72,7 +73,7 @@ def _proposals(mapper: Mapper, sample: Sample, run: Run) -> Iterator[Proposal]:
         proposed = next(proposals)
         while True:
             batch = _packed(sample, proposed)
-            yield Proposal(batch, content(batch))
+            yield Proposal(proposed, batch, content(batch))
             costs = evaluator.evaluate_batch(batch)
             run.evaluated += len(batch)
             if run.exhausted:
@@ -166,7 +167,7 @@ def check_mapper_leaves_proposals_alone(subject: Subject) -> None:
     for sample in _accepted(subject):
         proposals = list(_proposals(subject.make(), sample, _run()))
         require(
-            all(content(proposal.batch) == proposal.content for proposal in proposals),
+            all(content(_packed(sample, each.proposed)) == each.content for each in proposals),
             f"{sample}: a batch changed after it was yielded",
         )
 
@@ -228,7 +229,7 @@ def check_mapper_proves_true_bounds(subject: Subject) -> None:
         if sample.space.size > ENOUGH:
             continue
         evaluator = PlainModel().bind(sample.problem, sample.architecture)
-        best = min(float(evaluator.evaluate_batch(batch).edp.min()) for batch in sample.space.enumerate())
+        best = min(float(evaluator.evaluate_batch(part.batch()).edp.min()) for part in sample.space.enumerate())
         result = _search(subject.make(), sample, 2 * ENOUGH)
         bound = result.lower_bound
         require(bound is None or bound <= best * (1 + 1e-9), f"{sample}: the bound is {bound}, a mapping costs {best}")

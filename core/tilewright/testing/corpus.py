@@ -122,7 +122,7 @@ class Sample:
 
     def batch(self, count: int = 32, seed: int = 0) -> MappingBatch:
         """Mappings drawn from the space; some may not fit the memories."""
-        return self.space.sample(np.random.default_rng(seed), count)
+        return self.space.sample(np.random.default_rng(seed), count).batch()
 
 
 def _sample(problem: str, architecture: str) -> Sample:

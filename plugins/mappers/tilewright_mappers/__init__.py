@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+from pydantic import Field, PositiveInt
 
-from tilewright.plugin.hooks import hookimpl
-from tilewright.plugin.specs import MapperSpec
-
-if TYPE_CHECKING:
-    from tilewright.plugin.mapper import Mapper
+from tilewright.plugin import MapperSpec, Options, hookimpl, lazy
 
 
-class RandomOptions(BaseModel):
+class RandomOptions(Options):
     """Options of `random`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    batch: int = Field(default=8192, ge=1, le=1_000_000, description="mappings drawn and priced at once")
+    batch: int = Field(default=8192, ge=1, le=1_000_000, description="mappings drawn and evaluated at once")
 
 
-class TimeloopRandomOptions(BaseModel):
+class TimeloopRandomOptions(Options):
     """Options of `timeloop_random`; the stop rules' numbers are those of Timeloop's documentation."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     timeout: int = Field(default=1000, ge=0, description="stop after so many invalid mappings in a row; 0: never")
     victory: int = Field(default=500, ge=0, description="stop after so many valid mappings without a better; 0: never")
-    batch: int = Field(default=4096, ge=1, le=1_000_000, description="most mappings priced at once")
+    batch: int = Field(default=4096, ge=1, le=1_000_000, description="most mappings evaluated at once")
 
 
 class TimeloopHybridOptions(TimeloopRandomOptions):
@@ -37,30 +29,24 @@ class TimeloopHybridOptions(TimeloopRandomOptions):
     permutations: int = Field(default=16, ge=1, description="orders of loops visited for one choice of factors")
 
 
-class InterstellarOptions(BaseModel):
+class InterstellarOptions(Options):
     """Options of `interstellar`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     width: int = Field(default=256, ge=1, le=100_000, description="tilings followed at once from level to level")
 
 
-class DMazeRunnerOptions(BaseModel):
+class DMazeRunnerOptions(Options):
     """Options of `dmazerunner`; the thresholds are the fast ones of Sunstone's Table V."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     array: float = Field(default=0.8, ge=0, le=1, description="least share of the compute units")
     inner: float = Field(default=0.8, ge=0, le=1, description="least share of the innermost memories")
     outer: float = Field(default=0.5, ge=0, le=1, description="least share of the other memories on the chip")
-    reduction: bool = Field(default=False, description="split dimensions that have to be summed over, too")
+    reduction: bool = Field(default=False, description="unroll dimensions that have to be summed over, too")
     width: int = Field(default=256, ge=1, le=100_000, description="tilings followed at once from level to level")
 
 
-class MarvelOptions(BaseModel):
+class MarvelOptions(Options):
     """Options of `marvel`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     array: float = Field(
         default=0.8, ge=0, le=1, description="least share of the compute units that can be used at all"
@@ -69,26 +55,16 @@ class MarvelOptions(BaseModel):
     width: int = Field(default=256, ge=1, le=100_000, description="tilings followed at once from level to level")
 
 
-class LocalOptions(BaseModel):
-    """`local` has no options."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class LomaOptions(BaseModel):
+class LomaOptions(Options):
     """Options of `loma`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     limit: int = Field(default=6, ge=1, le=12, description="loop prime factors are merged until there are so many")
     unrollings: int = Field(default=8, ge=1, description="ways to fill the array that are tried")
-    batch: int = Field(default=1024, ge=1, le=1_000_000, description="orders priced at once")
+    batch: int = Field(default=1024, ge=1, le=1_000_000, description="orders evaluated at once")
 
 
-class SalsaOptions(BaseModel):
+class SalsaOptions(Options):
     """Options of `salsa`; steps and temperatures are ZigZag's."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     chains: int = Field(default=128, ge=1, le=100_000, description="orders annealed side by side")
     steps: int = Field(default=1000, ge=0, description="swaps of two loops per chain")
@@ -97,10 +73,8 @@ class SalsaOptions(BaseModel):
     unrollings: int = Field(default=8, ge=1, description="ways to fill the array that the chains are shared among")
 
 
-class GammaOptions(BaseModel):
+class GammaOptions(Options):
     """Options of `gamma`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     population: int = Field(default=500, ge=2, le=100_000, description="mappings of one generation")
     generations: int = Field(default=200, ge=0, description="after the first")
@@ -108,12 +82,10 @@ class GammaOptions(BaseModel):
     mutation: float = Field(default=0.5, ge=0, le=1, description="chance of each kind of mutation, per child")
 
 
-class FactorFlowOptions(BaseModel):
+class FactorFlowOptions(Options):
     """Options of `factorflow`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    guide: Literal["over_utilization", "plain"] = Field(
+    search_objective: Literal["over_utilization", "plain"] = Field(
         default="over_utilization", description="what descends: the objective over the utilization, or the objective"
     )
     rounds: int = Field(default=1, ge=1, description="times through all blocks of loops, at most")
@@ -121,10 +93,8 @@ class FactorFlowOptions(BaseModel):
     unrollings: int = Field(default=4, ge=0, description="starts with a full array, beside that with all outside")
 
 
-class SunstoneOptions(BaseModel):
+class SunstoneOptions(Options):
     """Options of `sunstone`; inter and intra are the orders of its Table VI."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     principles: Literal["sound", "paper"] = Field(
         default="sound", description="paper: the published rules and nothing else, with what they lose"
@@ -141,31 +111,28 @@ class SunstoneOptions(BaseModel):
     whole: int = Field(default=100_000, ge=0, description="spaces of so many factorisations are searched whole, too")
 
 
-class QuickFlowOptions(BaseModel):
+class QuickFlowOptions(Options):
     """Options of `quickflow`; hops, repeats and width are the paper's N, M and K."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    guide: Literal["over_utilization", "plain"] | None = Field(
+    search_objective: Literal["over_utilization", "plain"] | None = Field(
         default=None,
         description="what is lowered: the objective over the utilization, or the objective; else both in turn",
     )
     hops: tuple[PositiveInt, PositiveInt, PositiveInt] = Field(
-        default=(4, 2, 4), description="moves of one local search (N), for splits, for memories, and for all together"
+        default=(4, 2, 4),
+        description="moves of one local search (N), for unrolling, for memories, and for all together",
     )
     repeats: int = Field(
         default=1, ge=0, description="local searches from the best candidates where none was better (M)"
     )
     width: int = Field(default=32, ge=1, le=100_000, description="candidates that these start from (K)")
     follow: int = Field(default=32, ge=1, le=100_000, description="mappings that go on from one hop to the next")
-    starts: int = Field(default=48, ge=1, le=100_000, description="ways to split that go on to the memories")
+    starts: int = Field(default=48, ge=1, le=100_000, description="ways to unroll that go on to the memories")
     finalists: int = Field(default=2, ge=1, description="tilings that the local search is run from")
 
 
-class CosaOptions(BaseModel):
+class CosaOptions(Options):
     """Options of `cosa`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     objective_form: Literal["energy", "published"] = Field(
         default="energy",
@@ -178,103 +145,11 @@ class CosaOptions(BaseModel):
     )
 
 
-class ExhaustiveOptions(BaseModel):
+class ExhaustiveOptions(Options):
     """Options of `exhaustive`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     limit: int = Field(default=10_000_000, ge=1, description="largest space it will enumerate")
-    batch: int = Field(default=8192, ge=1, le=1_000_000, description="mappings priced at once")
-
-
-def _random(options: RandomOptions) -> Mapper:
-    from tilewright_mappers.random import RandomMapper
-
-    return RandomMapper(options.batch)
-
-
-def _exhaustive(options: ExhaustiveOptions) -> Mapper:
-    from tilewright_mappers.exhaustive import ExhaustiveMapper
-
-    return ExhaustiveMapper(options.limit, options.batch)
-
-
-def _timeloop_random(options: TimeloopRandomOptions) -> Mapper:
-    from tilewright_mappers.timeloop_random import TimeloopRandomMapper
-
-    return TimeloopRandomMapper(options.timeout, options.victory, options.batch)
-
-
-def _timeloop_hybrid(options: TimeloopHybridOptions) -> Mapper:
-    from tilewright_mappers.timeloop_hybrid import TimeloopHybridMapper
-
-    return TimeloopHybridMapper(options.timeout, options.victory, options.permutations, options.batch)
-
-
-def _interstellar(options: InterstellarOptions) -> Mapper:
-    from tilewright_mappers.interstellar import InterstellarMapper
-
-    return InterstellarMapper(options.width)
-
-
-def _dmazerunner(options: DMazeRunnerOptions) -> Mapper:
-    from tilewright_mappers.dmazerunner import DMazeRunnerMapper
-
-    return DMazeRunnerMapper(options.array, options.inner, options.outer, options.reduction, options.width)
-
-
-def _marvel(options: MarvelOptions) -> Mapper:
-    from tilewright_mappers.marvel import MarvelMapper
-
-    return MarvelMapper(options.array, options.memory, options.width)
-
-
-def _local(options: LocalOptions) -> Mapper:
-    from tilewright_mappers.local import LocalMapper
-
-    return LocalMapper()
-
-
-def _loma(options: LomaOptions) -> Mapper:
-    from tilewright_mappers.loma import LomaMapper
-
-    return LomaMapper(options.limit, options.unrollings, options.batch)
-
-
-def _salsa(options: SalsaOptions) -> Mapper:
-    from tilewright_mappers.salsa import SalsaMapper
-
-    return SalsaMapper(options.chains, options.steps, options.temperature, options.cooling, options.unrollings)
-
-
-def _gamma(options: GammaOptions) -> Mapper:
-    from tilewright_mappers.gamma import GammaMapper
-
-    return GammaMapper(options.population, options.generations, options.elite, options.mutation)
-
-
-def _factorflow(options: FactorFlowOptions) -> Mapper:
-    from tilewright_mappers.factorflow import FactorFlowMapper
-
-    return FactorFlowMapper(options.guide, options.rounds, options.ahead, options.unrollings)
-
-
-def _sunstone(options: SunstoneOptions) -> Mapper:
-    from tilewright_mappers.sunstone.mapper import SunstoneMapper
-
-    return SunstoneMapper(**dict(options))
-
-
-def _quickflow(options: QuickFlowOptions) -> Mapper:
-    from tilewright_mappers.quickflow.mapper import QuickFlowMapper
-
-    return QuickFlowMapper(**dict(options))
-
-
-def _cosa(options: CosaOptions) -> Mapper:
-    from tilewright_mappers.cosa.mapper import CosaMapper
-
-    return CosaMapper(**dict(options))
+    batch: int = Field(default=8192, ge=1, le=1_000_000, description="mappings evaluated at once")
 
 
 @hookimpl
@@ -284,92 +159,91 @@ def tilewright_plugins() -> list[MapperSpec]:
         MapperSpec(
             name="random",
             summary="Uniform random mappings until the budget is spent.",
-            factory=_random,
+            factory=lazy("tilewright_mappers.random", "Random"),
             options=RandomOptions,
         ),
         MapperSpec(
             name="exhaustive",
             summary="Every different mapping; proves its best the best of the space.",
-            factory=_exhaustive,
+            factory=lazy("tilewright_mappers.exhaustive", "Exhaustive"),
             options=ExhaustiveOptions,
             exhausts=True,
         ),
         MapperSpec(
             name="timeloop_random",
             summary="Timeloop's random search: uniform, until its timeout or victory condition.",
-            factory=_timeloop_random,
+            factory=lazy("tilewright_mappers.timeloop_random", "TimeloopRandom"),
             options=TimeloopRandomOptions,
         ),
         MapperSpec(
             name="timeloop_hybrid",
             summary="Timeloop's hybrid search: random factors, their loop orders one after another.",
-            factory=_timeloop_hybrid,
+            factory=lazy("tilewright_mappers.timeloop_hybrid", "TimeloopHybrid"),
             options=TimeloopHybridOptions,
         ),
         MapperSpec(
             name="factorflow",
             summary="Greedy moves of prime factors from everything outside, for each order of one block of loops.",
-            factory=_factorflow,
+            factory=lazy("tilewright_mappers.factorflow", "FactorFlow"),
             options=FactorFlowOptions,
         ),
         MapperSpec(
             name="loma",
             summary="All orders of the loops' prime factors, cut among the memories from the inside.",
-            factory=_loma,
+            factory=lazy("tilewright_mappers.loma", "Loma"),
             options=LomaOptions,
         ),
         MapperSpec(
             name="salsa",
             summary="Simulated annealing over the order of the loops' prime factors.",
-            factory=_salsa,
+            factory=lazy("tilewright_mappers.salsa", "Salsa"),
             options=SalsaOptions,
         ),
         MapperSpec(
             name="gamma",
             summary="Genetic search: crossover and mutation of factors, orders and what is kept.",
-            factory=_gamma,
+            factory=lazy("tilewright_mappers.gamma", "Gamma"),
             options=GammaOptions,
         ),
         MapperSpec(
             name="interstellar",
             summary="Channels over the array, then every tiling with every reusing order, level by level.",
-            factory=_interstellar,
+            factory=lazy("tilewright_mappers.interstellar", "Interstellar"),
             options=InterstellarOptions,
         ),
         MapperSpec(
             name="dmazerunner",
             summary="Every tiling that fills array and memories above thresholds, with the orders that reuse.",
-            factory=_dmazerunner,
+            factory=lazy("tilewright_mappers.dmazerunner", "DMazeRunner"),
             options=DMazeRunnerOptions,
         ),
         MapperSpec(
             name="marvel",
             summary="The least off-chip traffic first, then the best mapping of that tile on the chip.",
-            factory=_marvel,
+            factory=lazy("tilewright_mappers.marvel", "Marvel"),
             options=MarvelOptions,
         ),
         MapperSpec(
             name="local",
             summary="One greedy pass: most parallel, memories filled from inside; no search.",
-            factory=_local,
-            options=LocalOptions,
+            factory=lazy("tilewright_mappers.local", "Local"),
         ),
         MapperSpec(
             name="sunstone",
-            summary="Orders by reuse, tiles that fill memories, splits that fill arrays; then repair.",
-            factory=_sunstone,
+            summary="Orders by reuse, tiles that fill memories, unrolling that fills arrays; then repair.",
+            factory=lazy("tilewright_mappers.sunstone.mapper", "Sunstone"),
             options=SunstoneOptions,
         ),
         MapperSpec(
             name="quickflow",
             summary="Factors first, their orders in one shot; local beam search over moves of one prime factor.",
-            factory=_quickflow,
+            factory=lazy("tilewright_mappers.quickflow.mapper", "QuickFlow"),
             options=QuickFlowOptions,
         ),
         MapperSpec(
             name="cosa",
-            summary="A mixed-integer program, solved by HiGHS; its solutions are priced, their loops reordered.",
-            factory=_cosa,
+            summary="A mixed-integer program, solved by HiGHS; its solutions are evaluated, their loops reordered.",
+            factory=lazy("tilewright_mappers.cosa.mapper", "Cosa"),
             options=CosaOptions,
             needs=("highspy",),
             hint="pip install 'tilewright[milp]'",

@@ -6,47 +6,46 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewright.mapspace.batch import Ints
-from tilewright.mapspace.constructive.placement import Spreading, reuse_orders, temporal_slots, used, with_orders
-from tilewright.plugin.mapper import Proposals, Run, Task
+from tilewright.mapspace.candidates import Candidates
+from tilewright.mapspace.constructive.placement import Placement, reuse_orders, used, with_orders
+from tilewright.plugin import Proposals, Run, Task
 from tilewright.schema.problem import Problem
 from tilewright.schema.structure import recognise
+from tilewright_mappers import InterstellarOptions
 
 PRESET = {"conv": "CK", "conv_transpose": "CK", "gemm": "KM"}
 """The letters of a structure that its input and output channels have."""
 
 
 @dataclass(frozen=True)
-class InterstellarMapper:
+class Interstellar:
     """Passes over all tilings level by level, `width` of them at a time, until it has seen them all."""
 
-    width: int
+    options: InterstellarOptions
 
     def search(self, task: Task, run: Run) -> Proposals:
-        space = task.space
-        orders = reuse_orders(task.problem)
-        loops = temporal_slots(space)
+        space, width = task.space, self.options.width
+        orders = [reuse_orders(task.problem)] * len(space.temporal_slots)
         complete = False
         while not complete:
             complete = True
-            for spreading in Spreading.each(space, run.rng):
-                rows = spreading.thin(_unrolled(spreading), self.width)
-                for slot in reversed(loops[1:]):
+            for placement in Placement.each(space, run.rng):
+                rows = placement.thin(_unrolled(placement), width)
+                for slot in reversed(space.temporal_slots[1:]):
                     if run.exhausted:
                         break
-                    rows = spreading.thin(spreading.into(slot, rows), self.width)
-                for part in np.array_split(rows, max(1, len(rows) // 32)):
-                    trips, order = with_orders(space, part, [orders] * len(loops))
-                    yield spreading.batch(trips, order)
-                complete &= not spreading.thinned
+                    rows = placement.thin(placement.into(slot, rows), width)
+                for part in np.array_split(np.arange(len(rows)), max(1, len(rows) // 32)):
+                    yield with_orders(rows.take(part), orders)
+                complete &= not placement.thinned
 
 
-def _unrolled(spreading: Spreading) -> Ints:
+def _unrolled(placement: Placement) -> Candidates:
     """The unrollings over channels that use all units, or, if there is none, those over any dimensions that use most."""
-    rows = spreading.fullest(spreading.unroll(spreading.start, channels(spreading.space.problem)))
-    if used(spreading.space, rows)[0] == spreading.space.architecture.compute_instances:
+    rows = placement.fullest(placement.unroll(placement.start, channels(placement.space.problem)))
+    if used(rows)[0] == placement.space.architecture.compute_instances:
         return rows
-    return spreading.fullest(spreading.unroll(spreading.start))
+    return placement.fullest(placement.unroll(placement.start))
 
 
 def channels(problem: Problem) -> list[int]:

@@ -2,90 +2,80 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 
-from tilewright.mapspace.batch import Floats, Ints, MappingBatch, Positions
-from tilewright.mapspace.constructive.placement import Spreading, reuse_orders, spatial_slots, temporal_slots
+from tilewright.mapspace.batch import Floats, Positions
+from tilewright.mapspace.candidates import Candidates
+from tilewright.mapspace.constructive.placement import Placement, moves_of, reuse_orders
 from tilewright.mapspace.counting import prime_powers
-from tilewright.mapspace.space import MapSpace
-from tilewright.plugin.mapper import Proposals, Run, Task
+from tilewright.plugin import Proposals, Run, Task
 from tilewright_mappers.marvel import words_moved
 
 
-@dataclass(frozen=True)
-class LocalMapper:
-    """One mapping, built without asking for a price; one for each choice of what is kept."""
+class Local:
+    """One mapping, built without asking for a cost; one for each choice of what is kept."""
 
     def search(self, task: Task, run: Run) -> Proposals:
-        yield MappingBatch.join([_built(each) for each in Spreading.each(task.space, run.rng)])
+        yield Candidates.join([_built(each) for each in Placement.each(task.space, run.rng)])
 
 
-def _built(spreading: Spreading) -> MappingBatch:
-    space = spreading.space
-    row = spreading.start
-    for slot in reversed(spatial_slots(space)):
-        row = _widest(spreading, row, slot)
-    for slot in reversed(temporal_slots(space)[1:]):
-        row = _filled(spreading, row, slot)
-    return spreading.batch(row, _orders(space, row))
+def _built(placement: Placement) -> Candidates:
+    row = placement.start
+    for slot in reversed(placement.space.spatial_slots):
+        row = _widest(placement, row, slot)
+    for slot in reversed(placement.space.temporal_slots[1:]):
+        row = _filled(placement, row, slot)
+    return replace(row, order=_orders(row))
 
 
-def _widest(spreading: Spreading, row: Ints, slot: int) -> Ints:
-    """The row split over one fanout as much as can be; of equals that which reduces least, of large dimensions."""
-    names = spreading.space.problem.dimension_names
-    reduced = [dim for dim, name in enumerate(names) if name not in spreading.space.problem.output.dimensions]
-    rows = spreading.into(slot, row)
-    sizes = np.array(spreading.space.problem.sizes)
-    rank = np.lexsort(
-        ((rows[:, slot] > 1) @ sizes, -rows[:, slot][:, reduced].prod(axis=1), rows[:, slot].prod(axis=1))
-    )
-    return rows[rank[-1:]]
+def _widest(placement: Placement, row: Candidates, slot: int) -> Candidates:
+    """The row unrolled over one fanout as much as can be; of equals that which reduces least, of large dimensions."""
+    problem = placement.space.problem
+    reduced = [dim for dim, name in enumerate(problem.dimension_names) if name not in problem.output.dimensions]
+    rows = placement.into(slot, row)
+    trips = rows.trips[:, slot]
+    rank = np.lexsort(((trips > 1) @ np.array(problem.sizes), -trips[:, reduced].prod(axis=1), trips.prod(axis=1)))
+    return rows.take(rank[-1:])
 
 
-def _filled(spreading: Spreading, row: Ints, slot: int) -> Ints:
+def _filled(placement: Placement, row: Candidates, slot: int) -> Candidates:
     """The row with prime factors moved into a slot one by one, each time the one that saves most, while one fits."""
     while True:
-        rows = np.concatenate([row[:0], *_steps(spreading, row, slot)])
-        rows = rows[spreading.fits(rows)]
+        rows = Candidates.join([row.take(slice(0, 0)), *_steps(placement, row, slot)])
+        rows = rows.take(rows.fits())
         if not len(rows):
             return row
-        best = int(_words_into(spreading.space, rows, slot).argmin())
-        row = rows[best : best + 1]
+        best = int(_words_into(rows, slot).argmin())
+        row = rows.take(slice(best, best + 1))
 
 
-def _steps(spreading: Spreading, row: Ints, slot: int) -> list[Ints]:
+def _steps(placement: Placement, row: Candidates, slot: int) -> list[Candidates]:
     """The row with one prime factor moved from home into the slot."""
-    found = []
-    for dim, size in enumerate(spreading.space.problem.sizes):
-        source = int(spreading.home[dim])
-        for prime, _ in prime_powers(size):
-            if source in (-1, slot) or prime == 1 or row[0, source, dim] % prime:
-                continue
-            after = row.copy()
-            after[:, source, dim] //= prime
-            after[:, slot, dim] *= prime
-            allowed = spreading.space.allowed(after, source, dim) & spreading.space.allowed(after, slot, dim)
-            found.append(after[allowed])
-    return found
+    return [
+        moves_of(row, dim, prime, source, slot)
+        for dim, source in enumerate(placement.home.tolist())
+        for prime, _ in prime_powers(placement.space.problem.sizes[dim])
+        if source not in (-1, slot) and prime > 1
+    ]
 
 
-def _words_into(space: MapSpace, rows: Ints, slot: int) -> Floats:
+def _words_into(rows: Candidates, slot: int) -> Floats:
     """Words that move into the tiles around a slot's loops, with the best order outside."""
-    tiles = rows[:, slot:].prod(axis=1)
-    outside = np.array(space.problem.sizes) // tiles
-    words = [words_moved(space.problem, tiles, outside, order) for order in reuse_orders(space.problem)]
-    return np.asarray(np.min(words, axis=0))
+    problem = rows.space.problem
+    tiles = rows.trips[:, slot:].prod(axis=1)
+    outside = np.array(problem.sizes) // tiles
+    return np.asarray(np.min([words_moved(problem, tiles, outside, order) for order in reuse_orders(problem)], axis=0))
 
 
-def _orders(space: MapSpace, row: Ints) -> Positions:
-    """In every slot the order that moves the fewest words into the tile within."""
-    order = np.empty((1, len(space.skeleton), row.shape[2]), dtype=np.int8)
-    order[:] = np.arange(row.shape[2], dtype=np.int8)
-    for slot in temporal_slots(space):
-        tiles = row[:, slot + 1 :].prod(axis=1)
-        choices = reuse_orders(space.problem)
-        words = [words_moved(space.problem, tiles, row[:, slot], choice)[0] for choice in choices]
-        order[0, space.slots[slot].entry] = choices[int(np.argmin(words))]
-    return order
+def _orders(row: Candidates) -> Positions:
+    """In every block the order that moves the fewest words into the tile within."""
+    space, choices = row.space, reuse_orders(row.space.problem)
+    blocks = []
+    for slot in space.temporal_slots:
+        tiles = row.trips[:, slot + 1 :].prod(axis=1)
+        words = [words_moved(space.problem, tiles, row.trips[:, slot], choice)[0] for choice in choices]
+        blocks.append(choices[int(np.argmin(words))])
+    order = np.array(blocks, dtype=np.int8).reshape(1, len(blocks), row.trips.shape[2])
+    return space.lawful(order)

@@ -4,44 +4,45 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tilewright.mapspace.batch import Bools, Ints, MappingBatch
-from tilewright.mapspace.constructive.placement import Spreading, temporal_slots
+from tilewright.mapspace.batch import Bools, Ints
+from tilewright.mapspace.candidates import Candidates
+from tilewright.mapspace.constructive.placement import Placement
 from tilewright.mapspace.counting import prime_powers
-from tilewright.plugin.mapper import Proposals, Run, Task
+from tilewright.plugin import Proposals, Run, Task
+from tilewright_mappers import LomaOptions
 
 Factor = tuple[int, int]
 """(dimension, trips)"""
 
 
 @dataclass(frozen=True)
-class LomaMapper:
+class Loma:
     """For every unrolling that uses most of the array, at most `unrollings` of them: all orders of the loop prime
     factors, merged until there are at most `limit`."""
 
-    limit: int
-    unrollings: int
-    batch: int
+    options: LomaOptions
 
     def search(self, task: Task, run: Run) -> Proposals:
-        for spreading in Spreading.each(task.space, run.rng):
-            rows = spreading.thin(spreading.fullest(spreading.unroll(spreading.start)), self.unrollings)
-            for row in rows:
-                factors = merged(loop_factors(spreading, row), self.limit)
-                orders = distinct_orders(factors)
-                while some := list(itertools.islice(orders, self.batch)):
-                    yield allocate(spreading, np.repeat(row[None], len(some), axis=0), np.array(some, dtype=np.int64))
+        for placement in Placement.each(task.space, run.rng):
+            full = placement.fullest(placement.unroll(placement.start))
+            rows = placement.thin(full, self.options.unrollings)
+            for row, trips in enumerate(rows.trips):
+                orders = distinct_orders(merged(loop_factors(placement, trips), self.options.limit))
+                while some := list(itertools.islice(orders, self.options.batch)):
+                    same = rows.take(np.full(len(some), row))
+                    yield allocate(placement, same, np.array(some, dtype=np.int64))
 
 
-def loop_factors(spreading: Spreading, row: Ints) -> list[Factor]:
+def loop_factors(placement: Placement, row: Ints) -> list[Factor]:
     """The prime factors that one row [slot, dimension] has at home and that the rules let go, ascending."""
     found = []
-    for dim, home in enumerate(spreading.home):
+    for dim, home in enumerate(placement.home):
         if home >= 0:
-            lowest, rest = spreading.space.slots[home].lowest[dim], int(row[home, dim])
+            lowest, rest = placement.space.slots[home].lowest[dim], int(row[home, dim])
             for prime, power in reversed(prime_powers(rest)):
                 for _ in range(power if prime > 1 else 0):
                     if rest // prime >= lowest:
@@ -84,61 +85,56 @@ def distinct_orders(factors: Sequence[Factor]) -> Iterator[tuple[Factor, ...]]:
     yield from extend(())
 
 
-def allocate(spreading: Spreading, rows: Ints, factors: Ints) -> MappingBatch:
+def allocate(placement: Placement, rows: Candidates, factors: Ints) -> Candidates:
     """Loops, innermost first, [n, loop, (dimension, trips)], given to the memories from the inside as far as they fit.
 
     The tensors of a memory share one cut. A loop that a rule keeps out of a memory passes on to the next; loops of one
     dimension inside one memory become one, at the place of the innermost.
     """
-    space = spreading.space
+    space = placement.space
     dims, trips = factors[..., 0], factors[..., 1]
-    where = np.broadcast_to(spreading.home[dims], dims.shape).copy()
+    where = np.broadcast_to(placement.home[dims], dims.shape).copy()
     left = trips > 1
-    for slot in reversed(temporal_slots(space)):
-        able = left & (where != slot) & _within(spreading, rows, slot, dims, trips, left)
-        count = _longest(spreading, rows, slot, factors, able)
+    for slot in reversed(space.temporal_slots):
+        able = left & (where != slot) & _within(rows, slot, dims, trips, left)
+        count = _longest(placement, rows, slot, factors, able)
         taken = able & (np.cumsum(able, axis=1) <= count[:, None])
-        rows = _moved(spreading, rows, slot, factors, taken)
+        rows = _moved(placement, rows, slot, factors, taken)
         where[taken], left = slot, left & ~taken
-    place = np.full(rows.shape, factors.shape[1], dtype=np.int64)
+    place = np.full(rows.trips.shape, factors.shape[1], dtype=np.int64)
     line = np.arange(len(rows))
     for loop in reversed(range(factors.shape[1])):
-        turns = trips[:, loop] > 1
-        place[line[turns], where[turns, loop], dims[turns, loop]] = loop
-    order = np.empty((len(rows), len(space.skeleton), rows.shape[2]), dtype=np.int8)
-    order[:] = np.arange(rows.shape[2], dtype=np.int8)
-    for slot in temporal_slots(space):
-        order[:, space.slots[slot].entry] = np.argsort(-place[:, slot], axis=1, kind="stable")
-    return spreading.batch(rows, order)
+        non_unit = trips[:, loop] > 1
+        place[line[non_unit], where[non_unit, loop], dims[non_unit, loop]] = loop
+    order = np.argsort(-place[:, space.temporal_slots], axis=2, kind="stable").astype(np.int8)
+    return replace(rows, order=space.lawful(order))
 
 
-def _within(spreading: Spreading, rows: Ints, slot: int, dims: Ints, trips: Ints, left: Bools) -> Bools:
+def _within(rows: Candidates, slot: int, dims: Ints, trips: Ints, left: Bools) -> Bools:
     """Which loops a slot may take under its bounds, if it takes all before, [n, loop]."""
     good = np.zeros(dims.shape, dtype=np.bool_)
-    for dim, highest in enumerate(spreading.space.slots[slot].highest):
+    for dim, highest in enumerate(rows.space.slots[slot].highest):
         here = left & (dims == dim)
-        grown = rows[:, slot, dim, None] * np.cumprod(np.where(here, trips, 1), axis=1)
+        grown = rows.trips[:, slot, dim, None] * np.cumprod(np.where(here, trips, 1), axis=1)
         good |= here & (grown <= highest)
     return good
 
 
-def _longest(spreading: Spreading, rows: Ints, slot: int, factors: Ints, able: Bools) -> Ints:
+def _longest(placement: Placement, rows: Candidates, slot: int, factors: Ints, able: Bools) -> Ints:
     """How many of the able loops, innermost first, fit, [n]: by bisection, since tiles only grow."""
     rank = np.cumsum(able, axis=1)
     low, high = np.zeros(len(rows), dtype=np.int64), rank[:, -1]
     while (low < high).any():
         middle = (low + high + 1) // 2
-        good = spreading.fits(_moved(spreading, rows, slot, factors, able & (rank <= middle[:, None])))
+        good = _moved(placement, rows, slot, factors, able & (rank <= middle[:, None])).fits()
         low, high = np.where(good, middle, low), np.where(good, high, middle - 1)
     return low
 
 
-def _moved(spreading: Spreading, rows: Ints, slot: int, factors: Ints, taken: Bools) -> Ints:
+def _moved(placement: Placement, rows: Candidates, slot: int, factors: Ints, taken: Bools) -> Candidates:
     """The rows with the taken loops moved from home into a slot."""
-    rows = rows.copy()
-    for dim, home in enumerate(spreading.home):
+    for dim, home in enumerate(placement.home):
         grow = np.where(taken & (factors[..., 0] == dim), factors[..., 1], 1).prod(axis=1)
-        if home >= 0:
-            rows[:, home, dim] //= grow
-            rows[:, slot, dim] *= grow
+        if home >= 0 and (grow > 1).any():
+            rows = rows.move(dim, grow, int(home), slot)
     return rows

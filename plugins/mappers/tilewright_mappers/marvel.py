@@ -7,16 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tilewright.mapspace.batch import Floats, Ints, Positions
-from tilewright.mapspace.constructive.placement import (
-    Spreading,
-    reuse_orders,
-    slots_by_cluster,
-    temporal_slots,
-    used,
-    with_orders,
-)
-from tilewright.plugin.mapper import Proposals, Run, Task
+from tilewright.mapspace.candidates import Candidates
+from tilewright.mapspace.constructive.placement import Placement, reuse_orders, slots_by_cluster, used, with_orders
+from tilewright.plugin import Proposals, Run, Task
 from tilewright.schema.problem import Problem
+from tilewright_mappers import MarvelOptions
 
 PASSES = 2
 """So many passes in a row without a candidate, and the threshold is halved."""
@@ -27,62 +22,55 @@ LOWEST = 0.02
 
 
 @dataclass(frozen=True)
-class MarvelMapper:
-    """Off-chip first, on-chip second.
+class Marvel:
+    """Off-chip first, on-chip second."""
 
-    `array`: the least share of the compute units that can be used at all; `memory`: the least share of the memories,
-    halved once all above it has been seen; `width`: how many tilings are followed at once.
-    """
-
-    array: float
-    memory: float
-    width: int
+    options: MarvelOptions
 
     def search(self, task: Task, run: Run) -> Proposals:
-        open_ones = [_Chip(self, run, each) for each in Spreading.each(task.space, run.rng, most=TILES)]
+        open_ones = [_Chip(self.options, run, each) for each in Placement.each(task.space, run.rng, most=TILES)]
         while open_ones:
             for chip in open_ones:
                 yield from chip.some()
                 if run.exhausted:
-                    yield chip.spreading.batch(chip.spreading.start)  # the driver stops here
+                    yield chip.placement.start  # the driver stops here
             open_ones = [chip for chip in open_ones if not chip.done]
 
 
 class _Chip:
     """What is left once the loops outside of the chip are fixed, for one choice of what is kept."""
 
-    def __init__(self, options: MarvelMapper, run: Run, outside: Spreading) -> None:
+    def __init__(self, options: MarvelOptions, run: Run, outside: Placement) -> None:
         space = outside.space
         self.space, self.run, self.width = space, run, options.width
         self.array, self.memory = options.array, options.memory
-        self.loops = temporal_slots(space)
+        self.loops = space.temporal_slots
         start, order = least_traffic(outside, options.memory)
         chip = np.full_like(outside.home, (*self.loops, -1, -1)[1])
-        self.spreading = replace(outside, start=start, home=chip, most=4 * options.width)
+        self.placement = replace(outside, start=start, home=chip, most=4 * options.width)
         self.orders = [order[None], *[reuse_orders(space.problem)] * (len(self.loops) - 1)]
         self.done, self.empty = False, 0
 
     def some(self) -> Proposals:
         """One pass over mappings above the thresholds; the next has a lower one if this saw all, or many saw none."""
-        self.spreading.thinned = False
+        self.placement.thinned = False
         rows = self._candidates()
         self.empty = 0 if len(rows) else self.empty + 1
-        if not self.spreading.thinned or self.empty >= PASSES:
+        if not self.placement.thinned or self.empty >= PASSES:
             self.done = self.memory == 0
             self.memory, self.empty = _halved(self.memory), 0
-        for part in np.array_split(rows, 1 + len(rows) // 32) if len(rows) else ():
-            trips, order = with_orders(self.space, part, self.orders[: len(self.loops)])
-            yield self.spreading.batch(trips, order)
+        for part in np.array_split(np.arange(len(rows)), 1 + len(rows) // 32) if len(rows) else ():
+            yield with_orders(rows.take(part), self.orders[: len(self.loops)])
 
-    def _candidates(self) -> Ints:
-        rows = self.spreading.unroll(self.spreading.start)
-        units = used(self.space, rows)
-        rows = self.spreading.thin(rows[units >= self.array * units.max()], self.width)
+    def _candidates(self) -> Candidates:
+        rows = self.placement.unroll(self.placement.start)
+        units = used(rows)
+        rows = self.placement.thin(rows.take(units >= self.array * units.max()), self.width)
         for slots in slots_by_cluster(self.space, self.loops[2:]):
             for slot in slots:
-                rows = self.spreading.into(slot, rows) if len(rows) and not self.run.exhausted else rows[:0]
-            shares = np.array([self.spreading.fill(rows, slot) for slot in slots]).max(axis=0)
-            rows = self.spreading.thin(rows[shares >= self.memory], self.width)
+                rows = self.placement.into(slot, rows if not self.run.exhausted else rows.take(slice(0, 0)))
+            shares = np.array([self.placement.fill(rows, slot) for slot in slots]).max(axis=0)
+            rows = self.placement.thin(rows.take(shares >= self.memory), self.width)
         return rows
 
 
@@ -90,25 +78,26 @@ def _halved(threshold: float) -> float:
     return threshold / 2 if threshold / 2 >= LOWEST else 0.0
 
 
-def least_traffic(spreading: Spreading, share: float) -> tuple[Ints, Positions]:
-    """The row [1, slot, dimension] whose tile, handed on to the chip, moves the fewest words, and the order outside.
+def least_traffic(placement: Placement, share: float) -> tuple[Candidates, Positions]:
+    """The one whose tile, handed on to the chip, moves the fewest words, and the order outside.
 
     Only tiles that take `share` of the outermost memory on the chip; half of it, if there is none, and so on. Of equals
     the largest tile.
     """
-    space, loops = spreading.space, temporal_slots(spreading.space)
-    orders = reuse_orders(space.problem)
+    problem, loops = placement.space.problem, placement.space.temporal_slots
+    orders = reuse_orders(problem)
     if len(loops) < 2:
-        return spreading.start, orders[0]
-    rows = spreading.into(loops[1], spreading.start)
-    fill = spreading.fill(rows, loops[1])
+        return placement.start, orders[0]
+    rows = placement.into(loops[1], placement.start)
+    fill = placement.fill(rows, loops[1])
     while not (fill >= share).any():
         share = _halved(share)
-    rows = rows[fill >= share]
-    tiles = np.array(space.problem.sizes) // rows[:, loops[0]]
-    words = np.array([words_moved(space.problem, tiles, rows[:, loops[0]], order) for order in orders])
-    best = int(np.lexsort((rows[:, loops[0]].prod(axis=1), words.min(axis=0)))[0])
-    return rows[best : best + 1], orders[int(words[:, best].argmin())]
+    rows = rows.take(fill >= share)
+    outside = rows.trips[:, loops[0]]
+    tiles = np.array(problem.sizes) // outside
+    words = np.array([words_moved(problem, tiles, outside, order) for order in orders])
+    best = int(np.lexsort((outside.prod(axis=1), words.min(axis=0)))[0])
+    return rows.take(slice(best, best + 1)), orders[int(words[:, best].argmin())]
 
 
 def words_moved(problem: Problem, tiles: Ints, trips: Ints, order: Positions) -> Floats:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tilewright.plugin.mapper import Proposals, Run, Task
+from tilewright.plugin import Proposals, Run, Task
+from tilewright_mappers import RandomOptions
 
 
 @dataclass(frozen=True)
-class RandomMapper:
-    """Draws factorisations, orders and free keeps uniformly, `batch` at a time, and never ends by itself."""
+class Random:
+    """Draws factorisations, orders and free keeps uniformly, and never ends by itself."""
 
-    batch: int
+    options: RandomOptions
 
     def search(self, task: Task, run: Run) -> Proposals:
         while True:
-            yield task.space.sample(run.rng, self.batch)
+            yield task.space.sample(run.rng, self.options.batch)

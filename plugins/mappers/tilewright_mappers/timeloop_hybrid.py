@@ -6,22 +6,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewright.plugin.mapper import Proposals, Run, Task
+from tilewright.plugin import Proposals, Run, Task
+from tilewright_mappers import TimeloopHybridOptions
 from tilewright_mappers.timeloop_random import StopRules
 
 
 @dataclass(frozen=True)
-class TimeloopHybridMapper:
+class TimeloopHybrid:
     """Draws factors and visits at most `permutations` orders of their loops, in lexical order, before it draws anew."""
 
-    timeout: int
-    victory: int
-    permutations: int
-    batch: int
+    options: TimeloopHybridOptions
 
     def search(self, task: Task, run: Run) -> Proposals:
-        rules = StopRules(self.timeout, self.victory)
+        options = self.options
+        rules = StopRules(options.timeout, options.victory)
         while not rules.met:
-            drawn = task.space.sample(run.rng, max(1, rules.size(self.batch) // self.permutations))
-            costs = yield task.space.reordered(drawn, self.permutations)
+            drawn = task.space.sample(run.rng, max(1, rules.size(options.batch) // options.permutations))
+            costs = yield task.space.reordered(drawn, options.permutations)
             rules.see(np.where(costs.valid, costs.of(task.objective), np.inf))

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilewright.mapspace.batch import Floats
-from tilewright.plugin.mapper import Proposals, Run, Task
+from tilewright.plugin import Proposals, Run, Task
+from tilewright_mappers import TimeloopRandomOptions
 
 SMALLEST = 16
 """No batch is smaller, so that the rules may be met up to so many mappings late."""
@@ -40,7 +41,7 @@ class StopRules:
         return self.earliest <= 0
 
     def see(self, values: Floats) -> None:
-        """Take the prices of mappings in the order in which they were tried; inf where invalid."""
+        """Take the costs of mappings in the order in which they were tried; inf where invalid."""
         valid = np.flatnonzero(np.isfinite(values))
         if not len(valid):
             self.invalid += len(values)
@@ -57,15 +58,13 @@ class StopRules:
 
 
 @dataclass(frozen=True)
-class TimeloopRandomMapper:
+class TimeloopRandom:
     """Uniform random mappings until a stop rule is met."""
 
-    timeout: int
-    victory: int
-    batch: int
+    options: TimeloopRandomOptions
 
     def search(self, task: Task, run: Run) -> Proposals:
-        rules = StopRules(self.timeout, self.victory)
+        rules = StopRules(self.options.timeout, self.options.victory)
         while not rules.met:
-            costs = yield task.space.sample(run.rng, rules.size(self.batch))
+            costs = yield task.space.sample(run.rng, rules.size(self.options.batch))
             rules.see(np.where(costs.valid, costs.of(task.objective), np.inf))

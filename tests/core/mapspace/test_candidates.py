@@ -26,9 +26,7 @@ def candidates(draw: st.DrawFn, most: int = 12) -> Candidates:
     architecture = draw(architectures(roomy=False))
     space = MapSpace.of(problem, architecture, draw(rules(problem, architecture)))
     assume(space.factorizations)
-    drawn = Candidates.of(
-        space, space.sample(np.random.default_rng(draw(st.integers(0, 2**16))), draw(st.integers(0, most)))
-    )
+    drawn = space.sample(np.random.default_rng(draw(st.integers(0, 2**16))), draw(st.integers(0, most)))
     if draw(st.booleans()):
         drawn = replace(drawn, order=None)
     return replace(drawn, keep=None) if draw(st.booleans()) else drawn
@@ -128,8 +126,7 @@ class Counting(PlainEvaluator):
 class Drawing:
     def search(self, task: Task, run: Run) -> Proposals:
         while True:
-            drawn = task.space.sample(run.rng, 20)
-            yield Candidates.of(task.space, drawn)
+            yield task.space.sample(run.rng, 20)
 
 
 def test_the_driver_hands_them_on_as_they_are_where_that_is_offered() -> None:

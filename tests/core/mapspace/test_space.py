@@ -16,7 +16,7 @@ from support.profiles import scaled
 from tilewright.errors import InputError, InvalidMappingError, NoValidMappingError
 from tilewright.mapspace import factoring, looporders
 from tilewright.mapspace import space as mapspace
-from tilewright.mapspace.batch import MappingBatch
+from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.legality import legal, legality
 from tilewright.mapspace.skeleton import Skeleton
 from tilewright.mapspace.space import MapSpace
@@ -176,7 +176,7 @@ def test_size_and_enumeration_are_brute_force(space: MapSpace) -> None:
     assert space.factorizations == len(shapes)
     assert all(len(batch) <= 100 for batch in batches)
     for batch in batches:
-        assert (legal(space.problem, space.architecture, batch) == space.fits(batch)).all()
+        assert (legal(space.problem, space.architecture, batch.batch()) == batch.fits()).all()
     for mapping in found[:20]:
         verdict = legality(space.problem, space.architecture, mapping)
         assert {reason.code for reason in verdict.reasons} <= {"capacity"}
@@ -212,12 +212,12 @@ def test_neighbours_are_all_that_move_one_prime(space: MapSpace, seed: int) -> N
     batch = space.sample(np.random.default_rng(seed), 4)
     found, origin = space.neighbours(batch)
     assert len(found) == len(origin)
-    inside = [np.asarray(space.trips(b))[i] for b in space.enumerate() for i in range(len(b))]
+    inside = [b.trips[i] for b in space.enumerate() for i in range(len(b))]
     every = {trips.tobytes(): trips for trips in inside}
-    moved = space.trips(found)
+    moved = found.trips
     for row, mapping in enumerate(batch):
         mine = np.flatnonzero(origin == row)
-        here = space.trips(batch)[row]
+        here = batch.trips[row]
         wanted = {data for data, trips in every.items() if one_prime_apart(here, trips)}
         assert {moved[index].tobytes() for index in mine} == wanted
         assert len(mine) == len(wanted)
@@ -309,9 +309,9 @@ def test_samples_are_uniform(space: MapSpace, listed: int, split_rows: int, monk
     monkeypatch.setattr(looporders, "MAX_LISTED", listed)
     monkeypatch.setattr(factoring, "SPLIT_ROWS", split_rows)
     space = replace(space)
-    members = [row for batch in space.enumerate() for row in rows(space, batch)]
+    members = [row for batch in space.enumerate() for row in rows(batch)]
     variants = Counter(shape for shape, _ in members)
-    drawn = Counter(rows(space, space.sample(np.random.default_rng(11), 100_000)))
+    drawn = Counter(rows(space.sample(np.random.default_rng(11), 100_000)))
     shapes: Counter[bytes] = Counter()
     for (shape, _), count in drawn.items():
         shapes[shape] += count
@@ -321,11 +321,11 @@ def test_samples_are_uniform(space: MapSpace, listed: int, split_rows: int, monk
     assert abs(sum(spread)) / math.sqrt(len(spread)) < 4
 
 
-def rows(space: MapSpace, batch: MappingBatch) -> list[tuple[bytes, bytes]]:
+def rows(drawn: Candidates) -> list[tuple[bytes, bytes]]:
     """(factorisation, all else) of every mapping."""
-    n = len(batch)
-    rest = np.concatenate([batch.order.reshape(n, -1), batch.keep.reshape(n, -1).astype(np.int8)], axis=1)
-    return [(trips.tobytes(), other.tobytes()) for trips, other in zip(space.trips(batch), rest, strict=True)]
+    n = len(drawn)
+    rest = np.concatenate([drawn.orders.reshape(n, -1), drawn.keeps.reshape(n, -1).astype(np.int8)], axis=1)
+    return [(trips.tobytes(), other.tobytes()) for trips, other in zip(drawn.trips, rest, strict=True)]
 
 
 CONV = Problem.from_yaml(
@@ -396,7 +396,7 @@ tensors:
 
 def test_capacity_is_no_part_of_the_space() -> None:
     space = space_of()
-    fit = np.concatenate([space.fits(batch) for batch in space.enumerate()])
+    fit = np.concatenate([part.fits() for part in space.enumerate()])
     assert len(fit) == space.size and 0 < fit.sum() < len(fit)
 
 
@@ -409,9 +409,12 @@ def test_capacity_is_no_part_of_the_space() -> None:
         ),
         (
             {"spatial": [{"cluster": "G", "only": ["K"], "min_utilization": 1}]},
-            "the split of G must use at least 4 sub-clusters, at most 2",
+            "the spatial unrolling of G must use at least 4 sub-clusters, at most 2",
         ),
-        ({"spatial": [{"cluster": "G", "factors": {"N": 3, "K": 2}}]}, "the split of G must be split over 6"),
+        (
+            {"spatial": [{"cluster": "G", "factors": {"N": 3, "K": 2}}]},
+            "the spatial unrolling of G must use at least 6",
+        ),
     ],
 )
 def test_an_empty_space_says_why(written: dict[str, object], message: str) -> None:

@@ -148,7 +148,7 @@ def test_a_mapper_that_is_done_with_its_last_evaluation_may_prove_it() -> None:
 
 def test_patience_counts_evaluations_without_a_better_mapping() -> None:
     def same(task: Task, run: Run) -> Proposals:
-        mapping = next(each for each in task.space.enumerate(50) if EVALUATOR.evaluate_batch(each).valid.all())
+        mapping = next(each for each in task.space.enumerate(50) if EVALUATOR.evaluate_batch(each.batch()).valid.all())
         while True:
             yield mapping.take(slice(0, 5))
 
@@ -176,7 +176,7 @@ def test_a_large_batch_is_priced_in_pieces_and_left_at_the_deadline() -> None:
     def at_once(task: Task, run: Run) -> Proposals:
         batch = task.space.sample(run.rng, 3000)
         costs = yield batch
-        assert np.array_equal(costs.edp, EVALUATOR.evaluate_batch(batch).edp)
+        assert np.array_equal(costs.edp, EVALUATOR.evaluate_batch(batch.batch()).edp)
 
     noting = Noting(SAMPLE.problem, SAMPLE.architecture)
     result = run(at_once, evaluator=noting)

@@ -6,6 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tilewright.mapspace.batch import Ints, MappingBatch
+from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import Bounder, Costs
 from tilewright.schema.architecture import Architecture
@@ -41,7 +42,7 @@ def check(evaluator: Bounder, batch: MappingBatch, prices: Costs) -> None:
 def test_no_completion_costs_less(problem: Problem, architecture: Architecture, links: bool) -> None:
     space = MapSpace.of(problem, architecture, rules=None)
     assume(0 < space.size <= MOST)
-    batch = MappingBatch.join(list(space.enumerate()))
+    batch = Candidates.join(list(space.enumerate())).batch()
     evaluator = TimeloopModel(link_transfers=links).bind(problem, architecture)
     check(evaluator, batch, evaluator.evaluate_batch(batch))
 
@@ -67,7 +68,7 @@ compute: {energy_per_operation_pj: 0.2}
 
 def test_bounds_are_worth_having_and_tighten() -> None:
     problem, architecture = Problem.from_yaml(GEMM), Architecture.from_yaml(ARRAY)
-    batch = MapSpace.of(problem, architecture, rules=None).sample(np.random.default_rng(0), 4000)
+    batch = MapSpace.of(problem, architecture, rules=None).sample(np.random.default_rng(0), 4000).batch()
     evaluator = TimeloopModel().bind(problem, architecture)
     prices = evaluator.evaluate_batch(batch)
     check(evaluator, batch, prices)
@@ -80,7 +81,7 @@ def test_bounds_are_worth_having_and_tighten() -> None:
 
 def test_no_completion_of_what_does_not_fit_is_valid() -> None:
     problem, architecture = Problem.from_yaml(GEMM), Architecture.from_yaml(ARRAY)
-    batch = MapSpace.of(problem, architecture, rules=None).sample(np.random.default_rng(0), 500)
+    batch = MapSpace.of(problem, architecture, rules=None).sample(np.random.default_rng(0), 500).batch()
     evaluator = TimeloopModel().bind(problem, architecture)
     whole = (batch.temporal[:, 1] == 4).all(axis=1) & batch.keep[:, 1].all(axis=1)  # 48 words in 24
     assert whole.any()
@@ -91,6 +92,6 @@ def test_no_completion_of_what_does_not_fit_is_valid() -> None:
 @pytest.mark.parametrize("entries", [0, -1, 99])
 def test_entries_that_do_not_exist_are_refused(entries: int) -> None:
     problem, architecture = Problem.from_yaml(GEMM), Architecture.from_yaml(ARRAY)
-    batch = MapSpace.of(problem, architecture, rules=None).sample(np.random.default_rng(0), 2)
+    batch = MapSpace.of(problem, architecture, rules=None).sample(np.random.default_rng(0), 2).batch()
     with pytest.raises(ValueError, match="entries is"):
         TimeloopModel().bind(problem, architecture).bound(batch, entries)

@@ -8,6 +8,7 @@ import numpy as np
 
 from support import DATA
 from tilewright.mapspace.batch import MappingBatch
+from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.space import MapSpace
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.problem import Problem
@@ -54,7 +55,7 @@ class CosaLayer:
         """The authors' schedule, as a batch of one."""
         schedule, names = self.authors[form], space.problem.dimension_names
         trips = np.ones((1, len(space.slots), len(names)), dtype=np.int64)
-        order = np.tile(np.arange(len(names), dtype=np.int8), (1, len(space.skeleton), 1))
+        order = space.plain_order[None].copy()
         placed = 1
         for index, slot in enumerate(space.slots):
             entry = space.skeleton.entries[slot.entry]
@@ -66,9 +67,9 @@ class CosaLayer:
             if not slot.spatial:
                 given = schedule["global_buffer_order"] if levels == ("GlobalBuffer",) else ORDER
                 inside_out = [*given, *(name for name in ORDER if name not in given)]
-                order[0, slot.entry] = [names.index(name) for name in reversed(inside_out)]
+                order[0, space.temporal_slots.index(index)] = [names.index(name) for name in reversed(inside_out)]
         assert placed == space.problem.macs, "every factor has its place"
-        return space.build(trips, order)
+        return Candidates(space, trips, order).batch()
 
 
 def layers() -> list[CosaLayer]:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from support import DATA
 from tilewright import library
 from tilewright.mapspace.batch import MappingBatch
+from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.space import MapSpace
 
 FOLDER = DATA / "mappers"
@@ -44,20 +45,28 @@ class RecordedRun:
         return MapSpace.of(problem, architecture, rules)
 
     @property
-    def mapping(self) -> MappingBatch:
-        """The mapping, as a batch of one."""
+    def candidates(self) -> Candidates:
+        """The mapping, as candidates of one."""
         space = self.space
         names = space.problem.dimension_names
         trips = np.ones((1, len(space.slots), len(names)), dtype=np.int64)
-        order = np.tile(np.arange(len(names), dtype=np.int8), (1, len(space.skeleton), 1))
+        order = space.plain_order[None].copy()
         for index, (slot, level) in enumerate(zip(space.slots, self.levels, strict=False)):
             assert slot.spatial == ("order" not in level)
             for name, factor in level["factors"].items():
                 trips[0, index, names.index(name)] = factor
             if not slot.spatial:
                 named = [names.index(name) for name in level["order"]]
-                order[0, slot.entry] = [*(d for d in range(len(names)) if d not in named), *named]
-        return replace(space.build(trips), order=order)
+                order[0, space.temporal_slots.index(index)] = [
+                    *(d for d in range(len(names)) if d not in named),
+                    *named,
+                ]
+        return Candidates(space, trips, order)
+
+    @property
+    def mapping(self) -> MappingBatch:
+        """The same by its tile sizes."""
+        return self.candidates.batch()
 
 
 def factorflow() -> list[RecordedRun]:

@@ -1,70 +1,62 @@
-"""`cosa`: solve, price what the solver found, solve again around the best, then reorder its loops."""
+"""`cosa`: solve, evaluate what the solver found, solve again around the best, then reorder its loops."""
 
 from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
-from tilewright.mapspace.batch import Bools, Floats, MappingBatch
-from tilewright.mapspace.constructive.placement import Spreading, temporal_slots, with_orders
+from tilewright.mapspace.batch import Bools, Floats
+from tilewright.mapspace.candidates import Candidates
+from tilewright.mapspace.constructive.placement import Placement, with_orders
 from tilewright.mapspace.looporders import distinct_reuse_orders
-from tilewright.plugin.costmodel import Costs
-from tilewright.plugin.mapper import Proposals, Run, Task
+from tilewright.plugin import Costs, Proposals, Run, Task
+from tilewright_mappers import CosaOptions
 from tilewright_mappers.cosa.objectives import Shares, least_energy_pj, published
 from tilewright_mappers.cosa.program import Limits, Linear, Program
 from tilewright_mappers.cosa.tiling import Tiling
 from tilewright_mappers.cosa.traffic import Traffic
 
-ObjectiveForm = Literal["energy", "published"]
 MARGIN_SECONDS = 0.3
-"""Kept back from a deadline, for a solver that looks at the clock late, and for prices."""
+"""Kept back from a deadline, for a solver that looks at the clock late, and for costs."""
 CUTS = 8
 """How often a program is solved again because tiles that it thought would fit do not."""
 
 
 @dataclass(frozen=True)
-class CosaMapper:
-    """One program for each choice of what is kept.
+class Cosa:
+    """One program for each choice of what is kept, or several, each around the best solution of those before."""
 
-    `rounds`: programs solved for it, each around the best of those before; `nodes`: of the solver's tree, at most;
-    `gap`: between a solution and the solver's bound, in logarithms, with which it is content.
-    """
-
-    objective_form: ObjectiveForm
-    rounds: int
-    nodes: int
-    gap: float
+    options: CosaOptions
 
     def search(self, task: Task, run: Run) -> Proposals:
-        plain = Spreading.each(task.space, run.rng)
-        yield MappingBatch.join([each.batch(each.start) for each in plain])
+        plain = Placement.each(task.space, run.rng)
+        yield Candidates.join([each.start for each in plain])
         best = _Best()
         for number, each in enumerate(plain):
-            yield from self._solutions(task, run, each.keep, best, len(plain) - number)
+            yield from self._solutions(task, run, each.start.keeps[0], best, len(plain) - number)
         yield from _reordered(task, best)
         if best.point is not None:
             run.figures.update(program=best.program, program_bound=best.bound)
 
     def _limits(self, run: Run, parts: int) -> Limits:
         """For one of so many programs that are still to be solved."""
-        return Limits((run.remaining_seconds - MARGIN_SECONDS) / parts, self.nodes, self.gap)
+        return Limits((run.remaining_seconds - MARGIN_SECONDS) / parts, self.options.nodes, self.options.gap)
 
     def _solutions(self, task: Task, run: Run, keep: Bools, best: _Best, left: int) -> Proposals:
         """For one choice of what is kept, `left` choices being left."""
         tiling = Tiling(task.space, keep)
         traffic = Traffic(tiling)
-        if self.objective_form == "published":
+        if self.options.objective_form == "published":
             sum_of_logs = published(tiling, traffic)
             yield from self._solve(task, run, traffic, tiling.program, sum_of_logs, best, left)
             return
         shares, whole_pj, here = Shares(tiling, traffic.moves()), least_energy_pj(task.space), _Best()
-        for number in range(self.rounds):
+        for number in range(self.options.rounds):
             program, before = tiling.program.copy(), here.value
             objective = shares.of(task.objective, program, whole_pj)
-            yield from self._solve(task, run, traffic, program, objective, here, left * (self.rounds - number))
+            yield from self._solve(task, run, traffic, program, objective, here, left * (self.options.rounds - number))
             best.take(here)
             if here.point is None or not here.value < before:
                 return
@@ -85,8 +77,8 @@ class CosaMapper:
             run.short_of_time |= not solved.in_time
             sound = tiling.sound(tiling.read(points))
             if sound.any():
-                batch = _mappings(traffic, points[sound])
-                if best.note(task, points[sound], batch, (yield batch)) and best.point is not None:
+                rows = traffic.read(points[sound])
+                if best.note(task, points[sound], rows, (yield rows)) and best.point is not None:
                     best.program, best.bound = objective.at(best.point), solved.bound
             if not len(points) or sound[-1] or not tiling.cut(program, points[-1]):
                 return
@@ -99,15 +91,15 @@ class _Best:
         self.value = self.program = np.inf
         self.bound = -np.inf
         self.point: Floats | None = None
-        self.batch: MappingBatch | None = None
+        self.rows: Candidates | None = None
 
-    def note(self, task: Task, points: Floats, batch: MappingBatch, costs: Costs) -> bool:
-        """Keep the cheapest of a batch if it is better; whether it is."""
+    def note(self, task: Task, points: Floats, rows: Candidates, costs: Costs) -> bool:
+        """Keep the cheapest of them if it is better; whether it is."""
         values = costs.of(task.objective)
         if not len(values) or not values.min() < self.value:
             return False
         row = int(values.argmin())
-        self.value, self.point, self.batch = float(values[row]), points[row], batch.take(slice(row, row + 1))
+        self.value, self.point, self.rows = float(values[row]), points[row], rows.take(slice(row, row + 1))
         return True
 
     def take(self, other: _Best) -> None:
@@ -116,22 +108,13 @@ class _Best:
             vars(self).update(vars(other))
 
 
-def _mappings(traffic: Traffic, points: Floats) -> MappingBatch:
-    tiling = traffic.tiling
-    orders = np.array([traffic.chosen(point) for point in points], dtype=np.int8)
-    keep = np.broadcast_to(tiling.keep, (len(points), *tiling.keep.shape))
-    return tiling.space.build(tiling.read(points), orders, keep)
-
-
-def _reordered(task: Task, best: _Best) -> Generator[MappingBatch, Costs, None]:
+def _reordered(task: Task, best: _Best) -> Generator[Candidates, Costs, None]:
     """Block by block, from the innermost, every order of the best mapping's loops that differs in reuse."""
     space, orders = task.space, distinct_reuse_orders(task.problem)
-    blocks = temporal_slots(space)
+    blocks = range(len(space.temporal_slots))
     for block in [*reversed(blocks), *reversed(blocks)]:
-        if best.batch is None:
+        if best.rows is None:
             return
-        choices = [orders if slot == block else best.batch.order[:, space.slots[slot].entry] for slot in blocks]
-        trips, order = with_orders(space, space.trips(best.batch), choices)
-        if len(trips) > 1:
-            batch = space.build(trips, order, np.repeat(best.batch.keep, len(trips), axis=0))
-            best.note(task, np.zeros((len(trips), 0)), batch, (yield batch))
+        rows = with_orders(best.rows, [orders if each == block else best.rows.orders[:, each] for each in blocks])
+        if len(rows) > 1:
+            best.note(task, np.zeros((len(rows), 0)), rows, (yield rows))

@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 
 from tilewright.mapspace.batch import Floats
-from tilewright.mapspace.constructive.placement import spatial_slots, temporal_slots
 from tilewright.mapspace.space import MapSpace
 from tilewright.schema.report import Objective
 from tilewright_mappers.cosa.program import Linear, Program, total
@@ -23,7 +22,7 @@ TOUCHING = tuple(0.5 * step for step in range(-14, 5))
 
 def steps(tiling: Tiling) -> Linear:
     """Turns of all loops: the logarithm of the cycles, if nothing waits for memories."""
-    return total(tiling.split(slot) for slot in temporal_slots(tiling.space))
+    return total(tiling.product(slot) for slot in tiling.space.temporal_slots)
 
 
 def published(tiling: Tiling, traffic: Traffic) -> Linear:
@@ -39,13 +38,13 @@ def published(tiling: Tiling, traffic: Traffic) -> Linear:
 
 def _sent(tiling: Tiling, traffic: Traffic) -> list[Linear]:
     """Per tensor the words that go through the outermost fanout."""
-    splits = [slot for slot in spatial_slots(tiling.space) if (tiling.space.slots[slot].most or 1) > 1]
-    border = tiling.space.slots[splits[0]].entry if splits else 0
+    spatial = [slot for slot in tiling.space.spatial_slots if (tiling.space.slots[slot].most or 1) > 1]
+    border = tiling.space.slots[spatial[0]].entry if spatial else 0
     found = []
     for tensor in range(len(tiling.space.problem.tensors)):
         inner = [entry for entry in range(border + 1, len(tiling.space.skeleton)) if tiling.keep[entry, tensor]]
         words = traffic.passes(inner[0], tensor) + tiling.words(inner[0], tensor) if inner else steps(tiling)
-        found.append(words + (tiling.split(splits[0]) if splits else 0.0))
+        found.append(words + (tiling.product(spatial[0]) if spatial else 0.0))
     return found
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tilewright.mapspace.batch import Bools, Floats, Ints, MappingBatch
+from tilewright.mapspace.batch import Bools, Floats
+from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.counting import divisors, prime_powers
 from tilewright.mapspace.space import MapSpace
 from tilewright.schema.problem import Rank
@@ -63,15 +64,15 @@ class Tiling:
                 if high < size and trips.terms:
                     self.program.require(trips, upper=math.log(high) + SLACK)
             if slot.spatial:
-                split = self.split(index)
-                self.program.require(split, math.log(slot.least) - SLACK, math.log(slot.most or 1) + SLACK)
+                used = self.product(index)
+                self.program.require(used, math.log(slot.least) - SLACK, math.log(slot.most or 1) + SLACK)
 
     def trips(self, slot: int, dim: int) -> Linear:
         """Of the loop of a dimension in a slot."""
         return total(exponent * math.log(prime) for prime, exponent in self.exponents.get((slot, dim), []))
 
-    def split(self, slot: int) -> Linear:
-        """How many sub-clusters a slot of splits uses; of one of loops, how often they turn together."""
+    def product(self, slot: int) -> Linear:
+        """How many sub-clusters a spatial slot uses; of a temporal one, how many steps its loops take together."""
         return total(self.trips(slot, dim) for dim in range(len(self.space.problem.sizes)))
 
     # -- tiles -----------------------------------------------------------------------------------------------
@@ -166,25 +167,22 @@ class Tiling:
 
     # -- points ----------------------------------------------------------------------------------------------
 
-    def read(self, points: Floats) -> Ints:
-        """Trip counts [n, slot, dimension] of solutions [n, variable]."""
+    def read(self, points: Floats) -> Candidates:
+        """Trip counts and keeps of solutions [n, variable], their loops in the plain order."""
         trips = np.ones((len(points), len(self.space.slots), len(self.space.problem.sizes)), dtype=np.int64)
         for (slot, dim), parts in self.exponents.items():
             for prime, exponent in parts:
                 (variable,) = exponent.terms
                 trips[:, slot, dim] *= prime ** np.rint(points[:, variable]).astype(np.int64)
-        return trips
+        return Candidates(self.space, trips).keeping(self.keep)
 
-    def sound(self, trips: Ints) -> Bools:
+    def sound(self, rows: Candidates) -> Bools:
         """Whether trip counts are of the space and fit, bool [n]."""
+        trips = rows.trips
         good = (trips.prod(axis=1) == np.array(self.space.problem.sizes)).all(axis=1)
         for slot, dim in itertools.product(range(trips.shape[1]), range(trips.shape[2])):
             good &= self.space.allowed(trips, slot, dim)
-        return np.asarray(good & self.space.fits(self.batch(trips)), dtype=np.bool_)
-
-    def batch(self, trips: Ints) -> MappingBatch:
-        """Trip counts as mappings, their loops in the plain order."""
-        return self.space.build(trips, None, np.broadcast_to(self.keep, (len(trips), *self.keep.shape)))
+        return np.asarray(good & rows.fits(), dtype=np.bool_)
 
 
 def tangent(parts: list[Linear], at: list[float]) -> Linear:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from tilewright.mapspace.batch import Floats, Positions
-from tilewright.mapspace.constructive.placement import spatial_slots, temporal_slots
+from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.looporders import distinct_reuse_orders
 from tilewright.schema.architecture import Memory
 from tilewright_mappers.cosa.program import Linear, total
@@ -58,7 +58,7 @@ class Traffic:
     def __post_init__(self) -> None:
         self.space, self.program = self.tiling.space, self.tiling.program
         self.problem = self.space.problem
-        self.loops = temporal_slots(self.space)
+        self.loops = self.space.temporal_slots
         names = self.problem.dimension_names
         self.indexing = [frozenset(names.index(d) for d in tensor.dimensions) for tensor in self.problem.tensors]
         for slot in self.loops:
@@ -88,12 +88,17 @@ class Traffic:
         return frozenset(staying)
 
     def chosen(self, values: Floats) -> Positions:
-        """The orders of a solution, [entry, position]."""
-        order = np.empty((len(self.space.skeleton), len(self.problem.sizes)), dtype=np.int8)
-        order[:] = np.arange(len(self.problem.sizes))
+        """The orders of a solution, [block, position]."""
+        order = self.space.plain_order.copy()
         for slot, (orders, taken) in self.orders.items():
-            order[self.space.slots[slot].entry] = orders[int(np.argmax([each.at(values) for each in taken]))]
+            order[self.loops.index(slot)] = orders[int(np.argmax([each.at(values) for each in taken]))]
         return order
+
+    def read(self, points: Floats) -> Candidates:
+        """The mappings of solutions [n, variable]."""
+        return replace(
+            self.tiling.read(points), order=np.array([self.chosen(point) for point in points], dtype=np.int8)
+        )
 
     # -- reuse -----------------------------------------------------------------------------------------------
 
@@ -164,13 +169,13 @@ class Traffic:
     def _moves(self, tensor: int, outer: int, inner: int | None) -> list[Move]:
         giver, taker = self._memory(outer, tensor), None if inner is None else self._memory(inner, tensor)
         if inner is None:
-            once = total(self.tiling.split(slot) for slot in self.loops)
+            once = total(self.tiling.product(slot) for slot in self.loops)
         else:
             once = self.passes(inner, tensor) + self.tiling.words(inner, tensor)
         shared, every, above = Linear(), Linear(), Linear()
-        for slot in spatial_slots(self.space):
+        for slot in self.space.spatial_slots:
             entry = self.space.slots[slot].entry
-            used = self.tiling.split(slot)
+            used = self.tiling.product(slot)
             if entry < outer:
                 above += used
             if inner is None or entry < inner:
@@ -203,10 +208,10 @@ class Traffic:
 
     def _summed(self, tensor: int, entry: int) -> Linear:
         """Different partial sums in the instances of an entry (logarithm): each of them is once the first."""
-        splits = [slot for slot in spatial_slots(self.space) if self.space.slots[slot].entry < entry]
+        spatial = [slot for slot in self.space.spatial_slots if self.space.slots[slot].entry < entry]
         idle = [dim for dim in range(len(self.problem.sizes)) if dim not in self.indexing[tensor]]
         words = self.problem.tensor_words(self.problem.tensors[tensor])
-        return total(self.tiling.trips(slot, dim) for slot in splits for dim in idle) + math.log(words)
+        return total(self.tiling.trips(slot, dim) for slot in spatial for dim in idle) + math.log(words)
 
     def _again(self, log_words: Linear, first: Linear) -> Linear:
         """The logarithm of exp(log_words) - exp(first), roughly: nothing where both are the same, half where one is twice
@@ -221,12 +226,12 @@ class Traffic:
         return moved
 
     def _apart(self, slot: int, tensor: int) -> Linear:
-        """How many different tiles of a tensor a split has."""
+        """How many different tiles of a tensor a spatial slot has."""
         entry = self.space.skeleton.entries[self.space.slots[slot].entry]
         architecture = self.space.architecture
         fanout = architecture.clusters[architecture.cluster_index[entry.target]].fanout
         if not (fanout.reduction if self.problem.tensors[tensor].is_output else fanout.multicast):
-            return self.tiling.split(slot)
+            return self.tiling.product(slot)
         return total(self.tiling.trips(slot, dim) for dim in sorted(self.indexing[tensor]))
 
     def _memory(self, entry: int, tensor: int) -> Memory:

@@ -1,4 +1,4 @@
-"""The local beam search: states one prime factor apart, each with its best orders, compared by a guide."""
+"""The local beam search: states one prime factor apart, each with its best orders, compared by a search objective."""
 
 from __future__ import annotations
 
@@ -8,68 +8,67 @@ from typing import Literal
 
 import numpy as np
 
-from tilewright.mapspace.batch import Bools, Floats, Ints, MappingBatch
+from tilewright.mapspace.batch import Bools, Floats, Ints
+from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.constructive.placement import used
 from tilewright.mapspace.moves import Moves
 from tilewright.plugin.costmodel import Costs
 from tilewright.plugin.mapper import Run, Task
 from tilewright_mappers.quickflow.orders import OneShot
 
-Guide = Literal["over_utilization", "plain"]
+SearchObjective = Literal["over_utilization", "plain"]
 BETTER = 1 - 1e-9
-"""A mapping is better if its guide is lower by this factor."""
+"""A mapping is better if its value is lower by this factor."""
 CHUNK = 8192
-"""Mappings priced at once: a few hundredths of a second."""
+"""Mappings evaluated at once: a few hundredths of a second."""
 
-Prices = Generator[MappingBatch, Costs, Floats]
+Evaluation = Generator[Candidates, Costs, Floats]
 """Yields mappings, is sent their costs, returns the objective of each."""
 
 
 @dataclass(frozen=True, eq=False)
 class States:
-    """Factors and keeps of `n` mappings, without orders: trips [n, slot, dimension], keep [n, entry, tensor]; their
-    guide [n], and the number of the state that they descend from [n]."""
+    """`n` mappings without orders; the search objective of each with its best orders, [n], and the number of the state
+    that it descends from, [n]."""
 
-    trips: Ints
-    keep: Bools
-    guide: Floats
+    rows: Candidates
+    values: Floats
     origin: Ints
 
     def __len__(self) -> int:
-        return len(self.trips)
+        return len(self.values)
 
     @property
     def least(self) -> float:
-        return float(self.guide.min(initial=np.inf))
+        return float(self.values.min(initial=np.inf))
 
     def take(self, index: Ints | Bools | slice) -> States:
-        return States(self.trips[index], self.keep[index], self.guide[index], self.origin[index])
+        return States(self.rows.take(index), self.values[index], self.origin[index])
 
     def best(self, most: int) -> States:
-        """The `most` with the lowest guides, best first, each its own origin."""
-        rows = np.argsort(self.guide, kind="stable")[:most]
-        return replace(self.take(rows), origin=np.arange(len(rows)))
+        """The `most` with the lowest values, best first, each its own origin."""
+        ranked = np.argsort(self.values, kind="stable")[:most]
+        return replace(self.take(ranked), origin=np.arange(len(ranked)))
 
-    def apart(self) -> list[States]:
+    def singly(self) -> list[States]:
         """One by one."""
         return [self.take(slice(row, row + 1)) for row in range(len(self))]
 
     def best_of_each(self) -> States:
         """The best of each origin."""
-        ranked = self.take(np.lexsort((self.guide, self.origin)))
+        ranked = self.take(np.lexsort((self.values, self.origin)))
         return ranked.take(np.flatnonzero(np.diff(ranked.origin, prepend=-1)))
 
     @classmethod
     def join(cls, parts: Sequence[States]) -> States:
         return cls(
-            np.concatenate([part.trips for part in parts]),
-            np.concatenate([part.keep for part in parts]),
-            np.concatenate([part.guide for part in parts]),
+            Candidates.join([part.rows for part in parts]),
+            np.concatenate([part.values for part in parts]),
             np.concatenate([part.origin for part in parts]),
         )
 
 
-Search = Generator[MappingBatch, Costs, States]
+Search = Generator[Candidates, Costs, States]
 
 
 @dataclass(frozen=True)
@@ -96,20 +95,25 @@ class Round:
 class Beam:
     """Rounds of local beam search; no state is visited twice in one round."""
 
-    def __init__(self, task: Task, run: Run, orders: OneShot, guide: Guide) -> None:
-        self.task, self.space, self.run, self.orders, self.guide = task, task.space, run, orders, guide
-        shape = (len(self.space.slots), len(task.problem.sizes))
+    def __init__(self, task: Task, run: Run, orders: OneShot, objective: SearchObjective) -> None:
+        self.task, self.space, self.run, self.orders, self.objective = task, task.space, run, orders, objective
         # any fixed odd numbers make a hash; the search's own chance is left alone
-        numbers = np.random.default_rng(0).integers(1, 2**62, int(np.prod(shape)) + self.space.keeps[0].size)
-        self.hashing = numbers.astype(np.uint64) * np.uint64(2) + np.uint64(1)
-        self.seen: set[int] = set()
+        chance = np.random.default_rng(0)
+        sizes = len(self.space.slots) * len(task.problem.sizes), self.space.keeps[0].size
+        self.hashing = tuple(2 * chance.integers(1, 2**62, size).astype(np.uint64) + np.uint64(1) for size in sizes)
+        self.seen = np.zeros(0, dtype=np.uint64)
         self.moves = Moves.of(self.space.problem.sizes, self.space.slots)
+
+    def _begin(self, rules: Round) -> None:
+        """A round: nothing is seen yet."""
+        self.moves = Moves.of(self.space.problem.sizes, self.space.slots, rules.slots, rules.powers)
+        self.seen = self.seen[:0]
 
     def optimise(self, start: States, rules: Round) -> Search:
         """From the best of some states to the best that a round finds."""
-        self.moves, self.seen = Moves.of(self.space.problem.sizes, self.space.slots, rules.slots, rules.powers), set()
+        self._begin(rules)
         best = start.best(1)
-        self._unseen(best.trips, best.keep)
+        self._unseen(best.rows)
         while not self.run.exhausted:
             found = yield from self._local(best, best.least, rules)
             for _ in range(rules.repeats):
@@ -124,13 +128,13 @@ class Beam:
 
     def descend(self, start: States, rules: Round) -> Search:
         """Every state moves to its best neighbour, side by side, as long as that is better; where all of them end."""
-        self.moves, self.seen = Moves.of(self.space.problem.sizes, self.space.slots, rules.slots, rules.powers), set()
+        self._begin(rules)
         going, ended = start.best(len(start)), [start.take(slice(0, 0))]
         while len(going) and not self.run.exhausted:
             reached = (yield from self._hop(going)).best_of_each()
             least = np.full(len(going), np.inf)
-            least[reached.origin] = reached.guide
-            better = least < going.guide * BETTER
+            least[reached.origin] = reached.values
+            better = least < going.values * BETTER
             ended.append(going.take(~better))
             going = reached.take(better[reached.origin])
             going = going.best(len(going))
@@ -146,56 +150,57 @@ class Beam:
             reached = yield from self._hop(sources)
             if reached.least < least * BETTER or not len(reached) or hop == rules.hops - 1 or self.run.exhausted:
                 return States.join([*found, reached])
-            rank = np.argsort(reached.guide, kind="stable")
+            rank = np.argsort(reached.values, kind="stable")
             sources = reached.take(rank[: rules.follow])
             found.append(reached.take(rank[rules.follow :]))
         return States.join(found)
 
     def _hop(self, sources: States) -> Search:
         """All valid states one move away that nobody has visited."""
-        trips, row, _ = self.moves.apply(sources.trips)
-        keep = sources.keep[row]
-        flipped = [(trips, keep, sources.origin[row])]
+        trips, row, _ = self.moves.apply(sources.rows.trips)
+        parts, origins = [replace(sources.rows.take(row), trips=trips)], [sources.origin[row]]
         for entry, tensor in np.argwhere(self.space.keeps[1]):
-            other = sources.keep.copy()
-            other[:, entry, tensor] ^= True
-            flipped.append((sources.trips, other, sources.origin))
-        trips, keep, origin = (np.concatenate(each) for each in zip(*flipped, strict=True))
-        new = self._unseen(trips, keep)
-        trips, keep, origin = trips[new], keep[new], origin[new]
-        fits = self.space.fits(self.space.build(trips, keep=keep))
-        return (yield from self.priced(trips[fits], keep[fits], origin[fits]))
+            keep = sources.rows.keeps.copy()
+            keep[:, entry, tensor] ^= True
+            parts.append(replace(sources.rows, keep=keep))
+            origins.append(sources.origin)
+        rows, origin = Candidates.join(parts), np.concatenate(origins)
+        new = self._unseen(rows)
+        rows, origin = rows.take(new), origin[new]
+        fits = rows.fits()
+        return (yield from self.evaluated(rows.take(fits), origin[fits]))
 
-    def _unseen(self, trips: Ints, keep: Bools) -> Ints:
+    def _unseen(self, rows: Candidates) -> Ints:
         """The first rows of states not seen yet; they are seen now."""
-        if not len(trips):
-            return np.zeros(0, dtype=np.int64)
-        flat = np.concatenate([trips.reshape(len(trips), trips[0].size), keep.reshape(len(keep), keep[0].size)], axis=1)
-        keys = (flat.astype(np.uint64) * self.hashing).sum(axis=1, dtype=np.uint64)
+        factors, kept = self.hashing
+        keys = rows.trips.view(np.uint64).reshape(len(rows), len(factors)) @ factors
+        if self.space.keeps[1].any():
+            keys += rows.keeps.astype(np.uint64).reshape(len(rows), len(kept)) @ kept
         distinct, first = np.unique(keys, return_index=True)
-        new = [index for key, index in zip(distinct.tolist(), first.tolist(), strict=True) if key not in self.seen]
-        self.seen.update(distinct.tolist())
-        return np.sort(np.array(new, dtype=np.int64))
+        place = np.searchsorted(self.seen, distinct)
+        new = np.append(self.seen, np.uint64(0))[place] != distinct
+        new |= place == len(self.seen)
+        self.seen = np.insert(self.seen, place[new], distinct[new])
+        return np.sort(first[new])
 
-    def priced(self, trips: Ints, keep: Bools, origin: Ints | None = None) -> Search:
-        """States with their best orders, priced; those that are not valid, or not asked any more, are left out.
+    def evaluated(self, rows: Candidates, origin: Ints | None = None) -> Search:
+        """States with their best orders; those that are not valid, or not asked any more, are left out.
 
         Without `origin` each is its own.
         """
-        order = self.orders.order(trips, keep)
-        values = yield from prices(self.space.build(trips, order, keep), self.task, self.run)
-        busy = used(self.space, trips) if self.guide == "over_utilization" else 1
-        states = States(trips, keep, values / busy, np.arange(len(trips)) if origin is None else origin)
+        values = yield from evaluate(replace(rows, order=self.orders.order(rows)), self.task, self.run)
+        busy = used(rows) if self.objective == "over_utilization" else 1
+        states = States(rows, values / busy, np.arange(len(rows)) if origin is None else origin)
         return states.take(np.isfinite(values))
 
 
-def prices(batch: MappingBatch, task: Task, run: Run) -> Prices:
+def evaluate(rows: Candidates, task: Task, run: Run) -> Evaluation:
     """The objective of every mapping, inf where invalid and where the budget was spent before."""
-    values = np.full(len(batch), np.inf)
-    for start in range(0, len(batch), CHUNK):
+    values = np.full(len(rows), np.inf)
+    for start in range(0, len(rows), CHUNK):
         if run.exhausted:
             break
-        rows = slice(start, start + CHUNK)
-        costs = yield batch.take(rows)
-        values[rows][: len(costs)] = np.where(costs.valid, costs.of(task.objective), np.inf)
+        part = slice(start, start + CHUNK)
+        costs = yield rows.take(part)
+        values[part][: len(costs)] = np.where(costs.valid, costs.of(task.objective), np.inf)
     return values

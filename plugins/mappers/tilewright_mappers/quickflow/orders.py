@@ -9,9 +9,12 @@ from functools import cached_property
 
 import numpy as np
 
+from tilewright.compiled import for_kernel
 from tilewright.mapspace.batch import Bools, Floats, Ints, Positions
+from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.space import MapSpace
 from tilewright.schema.problem import Problem
+from tilewright_mappers.quickflow.kernel import Blocks, Known, Work, choose
 
 Reuse = tuple[frozenset[int], int | None]
 """What a tensor has of an order: the innermost dimensions over which it stays, and the one over which it then slides."""
@@ -35,11 +38,11 @@ class Indexing:
             ),
         )
 
-    def reuse(self, order: Sequence[int], tensor: int, turning: Sequence[bool]) -> Reuse:
-        """What a tensor has of an order, outermost first, of which only the turning loops count."""
+    def reuse(self, order: Sequence[int], tensor: int, non_unit: Sequence[bool]) -> Reuse:
+        """What a tensor has of an order, outermost first, of which only the non-unit loops count."""
         stays: set[int] = set()
         for dim in reversed(order):
-            if not turning[dim]:
+            if not non_unit[dim]:
                 continue
             if dim in self.coupled[tensor]:
                 return frozenset(stays), dim if dim in self.window[tensor] else None
@@ -55,7 +58,7 @@ def equi_reuse_orders(problem: Problem, tensors: Sequence[int] | None = None) ->
     """
     indexing = Indexing.of(problem)
     counted = range(len(problem.tensors)) if tensors is None else tensors
-    turning = [dim for dim, size in enumerate(problem.sizes) if size > 1]
+    non_unit = [dim for dim, size in enumerate(problem.sizes) if size > 1]
     found: dict[tuple[Reuse | None, ...], tuple[int, ...]] = {}
     open_states: dict[tuple[frozenset[int], tuple[Reuse | None, ...]], tuple[int, ...]] = {
         (frozenset(), (None,) * len(counted)): ()
@@ -63,10 +66,10 @@ def equi_reuse_orders(problem: Problem, tensors: Sequence[int] | None = None) ->
     while open_states:
         grown: dict[tuple[frozenset[int], tuple[Reuse | None, ...]], tuple[int, ...]] = {}
         for (inner, reuse), loops in open_states.items():
-            if None not in reuse or len(inner) == len(turning):
+            if None not in reuse or len(inner) == len(non_unit):
                 found.setdefault(tuple((inner, None) if each is None else each for each in reuse), loops)
                 continue
-            for dim in turning:
+            for dim in non_unit:
                 if dim not in inner:
                     after = tuple(
                         (inner, dim if dim in indexing.window[t] else None)
@@ -83,10 +86,10 @@ def equi_reuse_orders(problem: Problem, tensors: Sequence[int] | None = None) ->
 
 @dataclass(frozen=True, eq=False)
 class Choices:
-    """The orders of one block that differ for the loops that turn there.
+    """The orders of one block that differ for its non-unit loops.
 
     Attributes:
-        orders: int8 [k, position], loops that do not turn outermost.
+        orders: int8 [k, position], loops of one trip outermost.
         stays: bool [k, tensor, dimension].
         slides: the dimension of the window that a tensor slides over, else -1, [k, tensor].
     """
@@ -103,27 +106,29 @@ class OneShot:
         self.space = space
         self.indexing = Indexing.of(space.problem)
         self.dims, self.tensors = len(space.problem.sizes), len(space.problem.tensors)
+        self.bits = 1 << np.arange(self.dims)
         may_keep = space.keeps[0] | space.keeps[1]
-        self.blocks = [(index, slot.entry) for index, slot in enumerate(space.slots) if not slot.spatial]
-        counted = {entry: np.flatnonzero(may_keep[entry:].any(axis=0)).tolist() for _, entry in self.blocks}
-        self.counted = counted
-        self.classes = {entry: equi_reuse_orders(space.problem, counted[entry]) for _, entry in self.blocks}
-        self.matrices = [space.problem.projection_matrix(tensor).astype(np.float64) for tensor in space.problem.tensors]
-        self.known: dict[tuple[int, int], Choices] = {}
+        entries = [space.slots[slot].entry for slot in space.temporal_slots]
+        self.counted = [np.flatnonzero(may_keep[entry:].any(axis=0)).tolist() for entry in entries]
+        self.classes = [
+            space.lawful_block(equi_reuse_orders(space.problem, counted), slot)
+            for slot, counted in zip(space.temporal_slots, self.counted, strict=True)
+        ]
+        self.made: dict[tuple[int, int], Choices] = {}
+        self.known = _known(self.made, len(entries), self.dims)
 
-    def choices(self, entry: int, pattern: int) -> Choices:
-        """The orders of a block, one of each equi-dataflow class; bit d of `pattern`: dimension d turns."""
-        if (entry, pattern) not in self.known:
-            turning = [bool(pattern >> dim & 1) for dim in range(self.dims)]
-            self.known[entry, pattern] = self._choices(entry, turning)
-        return self.known[entry, pattern]
+    def choices(self, block: int, pattern: int) -> Choices:
+        """The orders of a block, one of each equi-dataflow class; bit d of `pattern`: the loop of d is non-unit."""
+        if (block, pattern) not in self.made:
+            self.made[block, pattern] = self._choices(block, [bool(pattern >> dim & 1) for dim in range(self.dims)])
+        return self.made[block, pattern]
 
-    def _choices(self, entry: int, turning: Sequence[bool]) -> Choices:
+    def _choices(self, block: int, non_unit: Sequence[bool]) -> Choices:
         classes: dict[tuple[Reuse, ...], list[int]] = {}
-        counted = self.counted[entry]
-        for order in self.classes[entry].tolist():
-            reuse = tuple(self.indexing.reuse(order, tensor, turning) for tensor in counted)
-            classes.setdefault(reuse, [*(d for d in order if not turning[d]), *(d for d in order if turning[d])])
+        counted = self.counted[block]
+        for order in self.classes[block].tolist():
+            reuse = tuple(self.indexing.reuse(order, tensor, non_unit) for tensor in counted)
+            classes.setdefault(reuse, [*(d for d in order if not non_unit[d]), *(d for d in order if non_unit[d])])
         stays = np.zeros((len(classes), self.tensors, self.dims), dtype=np.bool_)
         slides = np.full((len(classes), self.tensors), -1, dtype=np.int64)
         for row, each in enumerate(classes):
@@ -132,50 +137,47 @@ class OneShot:
                 slides[row, tensor] = -1 if window is None else window
         return Choices(np.array(list(classes.values()), dtype=np.int8), stays, slides)
 
-    @cached_property
-    def _plain(self) -> Positions:
-        return np.arange(self.dims, dtype=np.int8)
-
-    def order(self, trips: Ints, keep: Bools) -> Positions:
-        """Orders int8 [n, entry, position] for trips [n, slot, dimension] and keeps [n, entry, tensor]."""
-        order = np.empty((len(trips), len(self.space.skeleton), self.dims), dtype=np.int8)
-        order[:] = self._plain
-        waiting = np.zeros((len(trips), self.tensors), dtype=np.bool_)
-        inner_entry = len(self.space.skeleton)
-        for slot, entry in reversed(self.blocks):
-            # a tensor kept further in, below which no loop has changed it, may stay
-            waiting |= keep[:, entry:inner_entry].any(axis=1)
-            inner_entry = entry
-            weight = np.where(waiting, self._energy(trips, slot, entry, keep), 0.0)
-            order[:, entry] = self._block(trips, slot, entry, weight)
-            turns = trips[:, slot] > 1
-            for tensor, coupled in enumerate(self.indexing.coupled):
-                waiting[:, tensor] &= ~turns[:, list(coupled)].any(axis=1)
+    def order(self, rows: Candidates) -> Positions:
+        """Orders int8 [n, block, position] for trips and keeps, whatever orders these have."""
+        patterns = (rows.trips[:, self.space.temporal_slots] > 1) @ self.bits
+        order = np.empty((*patterns.shape, self.dims), dtype=np.int8)
+        if patterns.size:
+            self._look_up(patterns)
+            arrays = for_kernel(patterns), for_kernel(rows.trips), for_kernel(rows.keeps)
+            choose(self._blocks, self.known, *arrays, order, self._work)
         return order
 
-    def _energy(self, trips: Ints, slot: int, entry: int, keep: Bools) -> Floats:
-        """pJ for each word that moves into the tiles inside a block, on both sides, summed over instances [n, tensor]."""
-        number, tensors = np.arange(len(trips))[:, None], np.arange(self.tensors)
-        kept = keep[:, entry:].argmax(axis=1) + entry
-        supplier = entry - 1 - keep[:, entry - 1 :: -1].argmax(axis=1)
-        read, write = self._access
-        outside, shared = self._instances(trips, slot)
-        apart = outside[number, supplier] * shared[:, entry, tensors] / shared[number, supplier, tensors]
-        return np.asarray(read[supplier, tensors] * apart + write[kept, tensors] * outside[:, [entry]])
-
-    def _instances(self, trips: Ints, slot: int) -> tuple[Floats, Floats]:
-        """(instances of each entry [n, entry], those of them that hold different words of a tensor [n, entry, tensor]),
-        for entries up to that of a slot; equal beyond."""
-        every = np.ones((len(trips), len(self.space.skeleton)))
-        apart = np.ones((*every.shape, self.tensors))
-        for index, place in enumerate(self.space.slots[:slot]):
-            if place.spatial:
-                every[:, place.entry + 1 :] *= trips[:, index].prod(axis=1)[:, None]
-                for tensor, coupled in enumerate(self.indexing.coupled):
-                    apart[:, place.entry + 1 :, tensor] *= trips[:, index, list(coupled)].prod(axis=1)[:, None]
-        return every, apart
+    def _look_up(self, patterns: Ints) -> None:
+        """Make the choices of patterns [n, block] that have not been met."""
+        new = self.known.choices[np.arange(patterns.shape[1]), patterns] == 0
+        if new.any():
+            for block, pattern in sorted(set(zip(np.nonzero(new)[1].tolist(), patterns[new].tolist(), strict=True))):
+                self.choices(block, pattern)
+            self.known = _known(self.made, patterns.shape[1], self.dims)
 
     @cached_property
+    def _blocks(self) -> Blocks:
+        space = self.space
+        indexes = np.zeros((self.tensors, self.dims), dtype=np.bool_)
+        for tensor, dims in enumerate(self.indexing.coupled):
+            indexes[tensor, list(dims)] = True
+        read, write = self._access
+        return Blocks(
+            rules=space.tile_rules,
+            slot=for_kernel(np.array(space.temporal_slots, dtype=np.int64)),
+            slot_entry=for_kernel(np.array([slot.entry for slot in space.slots], dtype=np.int64)),
+            spatial=for_kernel(np.array([slot.spatial for slot in space.slots], dtype=np.bool_)),
+            indexes=for_kernel(indexes),
+            read_pj=for_kernel(read),
+            write_pj=for_kernel(write),
+        )
+
+    @cached_property
+    def _work(self) -> Work:
+        energy, words = np.zeros((2, self.tensors))
+        return Work(np.zeros(self.tensors, dtype=np.bool_), energy, words, np.ones(self.dims, dtype=np.int64))
+
+    @property
     def _access(self) -> tuple[Floats, Floats]:
         """pJ to give, and to take, a word of a tensor, [entry, tensor]; partial sums go both ways."""
         read, write = np.zeros((2, len(self.space.skeleton), self.tensors))
@@ -189,53 +191,34 @@ class OneShot:
                     write[index, number] = (both if tensor.is_output else memory.write_energy_pj) / memory.block_words
         return read, write
 
-    def _block(self, trips: Ints, slot: int, entry: int, energy: Floats) -> Positions:
-        inside = trips[:, slot + 1 :].prod(axis=1).astype(np.float64)
-        words = self._words(inside)
-        weight = energy * words
-        order = np.empty((len(trips), self.dims), dtype=np.int8)
-        patterns = (trips[:, slot] > 1) @ (1 << np.arange(self.dims))
-        distinct, which = np.unique(patterns, return_inverse=True)
-        for number, pattern in enumerate(distinct.tolist()):
-            choices = self.choices(entry, pattern)
-            rows = np.flatnonzero(which == number)
-            if len(choices.orders) == 1:
-                order[rows] = choices.orders[0]
-                continue
-            moved = self._moved(choices, trips[rows, slot].astype(np.float64), inside[rows], weight[rows], words[rows])
-            order[rows] = choices.orders[moved.argmin(axis=1)]
-        return order
-
-    def _moved(self, choices: Choices, trips: Floats, inside: Floats, weight: Floats, words: Floats) -> Floats:
-        """Words that move into the tiles inside while the block runs once, over its trips, [n, choice]."""
-        logs = np.log(trips) @ choices.stays.reshape(-1, self.dims).T.astype(np.float64)
-        share = np.exp(-logs).reshape(len(trips), -1, self.tensors)
-        for tensor in range(self.tensors):
-            for dim in np.unique(choices.slides[:, tensor]):
-                if dim >= 0:
-                    wide = inside.copy()
-                    wide[:, dim] *= trips[:, dim]
-                    part = self._tensor_words(wide, tensor) / (words[:, tensor] * trips[:, dim])
-                    share[:, choices.slides[:, tensor] == dim, tensor] *= part[:, None]
-        return np.asarray((share * weight[:, None]).sum(axis=2), dtype=np.float64)
-
-    def _words(self, extents: Floats) -> Floats:
-        return np.column_stack([self._tensor_words(extents, tensor) for tensor in range(self.tensors)])
-
-    def _tensor_words(self, extents: Floats, tensor: int) -> Floats:
-        """Words of the bounding box of a tensor's tile, [n]."""
-        return np.asarray((1 + (extents - 1) @ self.matrices[tensor].T).prod(axis=1), dtype=np.float64)
-
     def every(self, trips: Ints, most: int) -> Positions:
         """Combinations of the choices of all blocks for one mapping's trips [slot, dimension], at most so many of them:
-        int8 [k, entry, position]; those of the innermost block change fastest."""
-        bits = 1 << np.arange(self.dims)
-        able = [self.choices(entry, int((trips[slot] > 1) @ bits)).orders for slot, entry in self.blocks]
+        int8 [k, block, position]; those of the innermost block change fastest."""
+        able = [
+            self.choices(block, int((trips[slot] > 1) @ self.bits)).orders
+            for block, slot in enumerate(self.space.temporal_slots)
+        ]
         total = math.prod(len(each) for each in able)
         rest = np.arange(min(total, most))
-        order = np.empty((len(rest), len(self.space.skeleton), self.dims), dtype=np.int8)
-        order[:] = self._plain
-        for (_, entry), each in reversed(list(zip(self.blocks, able, strict=True))):
-            order[:, entry] = each[rest % len(each)]
+        order = np.empty((len(rest), len(able), self.dims), dtype=np.int8)
+        for block, each in reversed(list(enumerate(able))):
+            order[:, block] = each[rest % len(each)]
             rest = rest // len(each)
         return order
+
+
+def _known(made: dict[tuple[int, int], Choices], blocks: int, dims: int) -> Known:
+    """All choices made so far, in one table."""
+    first, count = np.zeros((2, blocks, 2**dims), dtype=np.int64)
+    start = 0
+    for (block, pattern), each in made.items():
+        first[block, pattern], count[block, pattern] = start, len(each.orders)
+        start += len(each.orders)
+    parts = list(made.values())
+    return Known(
+        for_kernel(first),
+        for_kernel(count),
+        for_kernel(np.concatenate([np.zeros((0, dims), dtype=np.int8), *(each.orders for each in parts)])),
+        for_kernel(np.concatenate([each.stays for each in parts] or [np.zeros((0, 1, dims), dtype=np.bool_)])),
+        for_kernel(np.concatenate([each.slides for each in parts] or [np.zeros((0, 1), dtype=np.int64)])),
+    )

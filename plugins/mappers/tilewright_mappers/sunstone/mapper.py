@@ -5,61 +5,48 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
 
-from tilewright.mapspace.constructive.placement import keep_choices
+from tilewright.mapspace.constructive.placement import Placement, keep_choices
 from tilewright.mapspace.space import MapSpace
-from tilewright.plugin.mapper import Proposals, Run, Task
+from tilewright.plugin import Proposals, Run, Task
+from tilewright_mappers import SunstoneOptions
 from tilewright_mappers.sunstone.guided import Guided
-from tilewright_mappers.sunstone.levels import Inter, Intra, Step, array_first, steps
-from tilewright_mappers.sunstone.moves import choices_of_order
+from tilewright_mappers.sunstone.levels import Step, array_first, steps
+from tilewright_mappers.sunstone.moves import Exchanges, choices_of_order
 from tilewright_mappers.sunstone.published import Published
 from tilewright_mappers.sunstone.whole import whole
 
 
 @dataclass(frozen=True)
-class SunstoneMapper:
-    """The manual's page `sunstone` says what `sound` and `paper` keep and drop.
+class Sunstone:
+    """The manual's page `sunstone` says what `sound` and `paper` keep and drop."""
 
-    Attributes:
-        principles: `paper`: the published rules and nothing else.
-        inter, intra: in which order levels, and what belongs to one level, are decided (Table VI); None: `sound` takes
-            several ways, `paper` that of the authors' program.
-        width: candidates that go on from one step to the next.
-        tries: candidates made at one step.
-        rounds: how often all ways are gone, each time with twice as many candidates.
-        whole: spaces of at most so many factorisations are searched whole in the end.
-    """
-
-    principles: Literal["sound", "paper"] = "sound"
-    inter: Inter | None = None
-    intra: Intra | None = None
-    width: int = 50
-    tries: int = 500
-    rounds: int = 2
-    whole: int = 100_000
+    options: SunstoneOptions
 
     def search(self, task: Task, run: Run) -> Proposals:
-        orders = choices_of_order(task.space)
-        if self.principles == "paper":
-            inter, intra = self.inter or "bottom_up", self.intra or "unrolling_tiling_ordering"
-            for keep in keep_choices(task.space):
-                yield from Published(task, run, orders, intra, inter).search(keep)
+        options, space = self.options, task.space
+        orders, placement = choices_of_order(space), Placement.of(space, run.rng)
+        placements = [replace(placement, start=placement.start.keeping(keep)) for keep in keep_choices(space)]
+        if options.principles == "paper":
+            inter, intra = options.inter or "bottom_up", options.intra or "unrolling_tiling_ordering"
+            for each in placements:
+                yield from Published(task, run, orders, intra, inter).search(each)
             return
-        best = math.inf
-        for round_number in range(self.rounds):
-            for keep, plan in itertools.product(keep_choices(task.space), self._plans(task.space)):
-                guided = Guided(task, run, orders, self.width << round_number, self.tries << round_number)
-                yield from guided.construct(plan, keep)
+        best, exchanges = math.inf, Exchanges.of(space)
+        for number in range(options.rounds):
+            for each, plan in itertools.product(placements, self._plans(space)):
+                guided = Guided(task, run, orders, exchanges, options.width << number, options.tries << number)
+                yield from guided.construct(plan, each)
                 yield from guided.repair()
                 best = min(best, guided.pool.best)
-        if task.space.factorizations <= self.whole:
+        if space.factorizations <= options.whole:
             yield from whole(task, run, orders, best)
 
     def _plans(self, space: MapSpace) -> Iterator[list[Step]]:
-        if self.inter or self.intra:
-            yield steps(space, self.inter or "bottom_up", self.intra or "unrolling_tiling_ordering")
+        inter, intra = self.options.inter, self.options.intra
+        if inter or intra:
+            yield steps(space, inter or "bottom_up", intra or "unrolling_tiling_ordering")
             return
         yield steps(space, "bottom_up", "tiling_unrolling_ordering")
         yield array_first(space)

@@ -4,74 +4,90 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tilewright.mapspace.batch import Positions
+from tilewright.mapspace.batch import Ints, Positions
+from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.counting import prime_powers
 from tilewright.mapspace.looporders import distinct_reuse_orders
 from tilewright.mapspace.space import MapSpace
-from tilewright_mappers.sunstone.points import Points, stepping
 
 
-def shifted(space: MapSpace, points: Points) -> Points:
-    """All points that move one prime factor to another slot."""
-    return Points.of(space, space.neighbours(points.batch(space))[0])
+@dataclass(frozen=True)
+class Exchanges:
+    """All exchanges of a prime factor between two slots for another prime or dimension: what a full memory or a full
+    fanout lets happen only at once. Exchange `m` moves `inward[m]` of `dimension_in[m]` from slot `outer[m]` to `inner[m]`
+    and `outward[m]` of `dimension_out[m]` back. All arrays are int64 [exchange]."""
+
+    space: MapSpace
+    outer: Ints
+    inner: Ints
+    dimension_in: Ints
+    inward: Ints
+    dimension_out: Ints
+    outward: Ints
+
+    @classmethod
+    def of(cls, space: MapSpace) -> Exchanges:
+        """Those that the bounds of the slots do not forbid in any case."""
+        primes = [(dim, p) for dim, size in enumerate(space.problem.sizes) for p, _ in prime_powers(size) if p > 1]
+        rows = [
+            (a, b, d, p, e, q)
+            for a, b in itertools.combinations(range(len(space.slots)), 2)
+            for (d, p), (e, q) in itertools.product(primes, primes)
+            if (d, p) != (e, q) and space.slots[b].highest[d] > 1 and space.slots[a].highest[e] > 1
+        ]
+        return cls(space, *np.array(rows, dtype=np.int64).reshape(-1, 6).T)
+
+    def apply(self, rows: Candidates) -> Candidates:
+        """Every exchange of every row that stays within the bounds of the space; what fits is not asked."""
+        a, b, d, p, e, q = self.outer, self.inner, self.dimension_in, self.inward, self.dimension_out, self.outward
+        exchange, row = np.nonzero(((rows.trips[:, a, d] % p == 0) & (rows.trips[:, b, e] % q == 0)).T)
+        a, b, d, p, e, q = (column[exchange] for column in (a, b, d, p, e, q))
+        after = rows.take(row).move(d, p, a, b).move(e, q, b, a)
+        lowest, highest, least, most = self.space.bounds
+        line = np.arange(len(row))
+        good = np.ones(len(row), dtype=np.bool_)
+        for slot in (a, b):
+            for dim in (d, e):
+                trips = after.trips[line, slot, dim]
+                good &= (trips >= lowest[slot, dim]) & (trips <= highest[slot, dim])
+            used = after.trips[line, slot].prod(axis=1)
+            good &= (used >= least[slot]) & (used <= most[slot])
+        return after.take(good)
 
 
-def exchanged(space: MapSpace, points: Points) -> Points:
-    """All points that exchange a prime factor between two slots for another prime or dimension: what a full memory or
-    a full fanout lets happen only at once."""
-    primes = [(dim, p) for dim, size in enumerate(space.problem.sizes) for p, _ in prime_powers(size) if p > 1]
-    parts = [points.take(slice(0, 0))]
-    for a, b in itertools.combinations(range(len(space.slots)), 2):
-        inward = [(d, p) for d, p in primes if space.slots[b].highest[d] > 1]
-        outward = [(d, p) for d, p in primes if space.slots[a].highest[d] > 1]
-        for (d, p), (e, q) in itertools.product(inward, outward):
-            if (d, p) == (e, q):
-                continue
-            rows = np.flatnonzero((points.trips[:, a, d] % p == 0) & (points.trips[:, b, e] % q == 0))
-            if not len(rows):
-                continue
-            trips = points.trips[rows]
-            trips[:, a, d] //= p
-            trips[:, b, d] *= p
-            trips[:, b, e] //= q
-            trips[:, a, e] *= q
-            good = np.ones(len(rows), dtype=np.bool_)
-            for slot, dim in itertools.product((a, b), (d, e)):
-                good &= space.allowed(trips, slot, dim)
-            parts.append(Points(trips[good], points.order[rows[good]], points.keep[rows[good]]))
-    return Points.join(parts)
-
-
-def rekept(space: MapSpace, points: Points) -> Points:
-    """All points that keep one more or one less of what is free."""
-    parts = [points.take(slice(0, 0))]
-    for entry, tensor in np.argwhere(space.keeps[1]):
-        keep = points.keep.copy()
+def rekept(rows: Candidates) -> Candidates:
+    """All that keep one more or one less of what is free."""
+    parts = [rows.take(slice(0, 0))]
+    for entry, tensor in np.argwhere(rows.space.keeps[1]):
+        keep = rows.keeps.copy()
         keep[:, entry, tensor] ^= True
-        parts.append(Points(points.trips, points.order, keep))
-    return Points.join(parts)
+        parts.append(replace(rows, keep=keep))
+    return Candidates.join(parts)
 
 
-def reordered(space: MapSpace, points: Points, choices: Sequence[Positions]) -> Points:
-    """All points with another order, of `choices`, in one block of loops."""
-    parts = [points.take(slice(0, 0))]
-    for (slot, entry), orders in zip(stepping(space), choices, strict=True):
-        rows = np.flatnonzero((points.trips[:, slot] > 1).sum(axis=1) > 1)
-        for order in orders:
-            changed = points.order[rows].copy()
-            changed[:, entry] = order
-            parts.append(Points(points.trips[rows], changed, points.keep[rows]))
-    return Points.join(parts)
+def reordered(rows: Candidates, choices: Sequence[Positions]) -> Candidates:
+    """All with another order, of `choices`, in one block of loops."""
+    parts = [rows.take(slice(0, 0))]
+    for block, orders in enumerate(choices):
+        several = (rows.trips[:, rows.space.temporal_slots[block]] > 1).sum(axis=1) > 1
+        some = rows.take(several)
+        for each in orders:
+            order = some.orders.copy()
+            order[:, block] = each
+            parts.append(replace(some, order=order))
+    return Candidates.join(parts)
 
 
 def choices_of_order(space: MapSpace) -> list[Positions]:
     """Per block of loops, outermost first, the orders worth trying: those of the trie for the tensors that some memory
     further in may keep. Where none does, in the innermost block, one order is as good as another."""
     may_keep = space.keeps[0] | space.keeps[1]
+    kept = [np.flatnonzero(may_keep[space.slots[slot].entry :].any(axis=0)).tolist() for slot in space.temporal_slots]
     return [
-        distinct_reuse_orders(space.problem, np.flatnonzero(may_keep[entry:].any(axis=0)).tolist())
-        for _, entry in stepping(space)
+        space.lawful_block(distinct_reuse_orders(space.problem, tensors), slot)
+        for slot, tensors in zip(space.temporal_slots, kept, strict=True)
     ]

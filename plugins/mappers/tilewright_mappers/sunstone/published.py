@@ -6,23 +6,24 @@ Where text and the authors' program differ, the program is followed (docs/sunsto
 from __future__ import annotations
 
 import itertools
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tilewright.mapspace.batch import Bools, Floats, Ints, MappingBatch, Positions
-from tilewright.mapspace.constructive.placement import Spreading
+from tilewright.mapspace.batch import Bools, Floats, Ints, Positions
+from tilewright.mapspace.candidates import Candidates
+from tilewright.mapspace.constructive.placement import Placement
 from tilewright.mapspace.constructive.tiling import leaves, tile_tree
 from tilewright.mapspace.looporders import Prefix, ordering_trie, promising
 from tilewright.mapspace.space import MapSpace
-from tilewright.plugin.costmodel import Costs
-from tilewright.plugin.mapper import Run, Task
+from tilewright.plugin import Costs, Run, Task
 from tilewright.schema.problem import Problem
 from tilewright_mappers.sunstone.levels import Inter, Intra, Level, levels_of
-from tilewright_mappers.sunstone.points import Points, priced, stepping
+from tilewright_mappers.sunstone.pool import evaluate
 
-Steps = Generator[MappingBatch, Costs, None]
+Steps = Generator[Candidates, Costs, None]
+Grow = Callable[[Candidates, int, int, list[int]], Candidates]
 PARENTS = 64
 """Candidates that the last level is decided for at once."""
 
@@ -120,124 +121,124 @@ class Published:
         self.alone: dict[tuple[str, ...], MapSpace] = {}
         self.reuse = Reuse(task.problem)
 
-    def search(self, keep: Bools) -> Steps:
+    def search(self, placement: Placement) -> Steps:
         """All tilings level by level; the last candidates, best first by their completions, get every order."""
-        start = Spreading.of(self.space, self.run.rng, keep)
-        dims = len(start.home)
-        plain = np.tile(np.arange(dims, dtype=np.int8), (1, len(self.space.skeleton), 1))
-        points = Points(start.start, plain, keep[None])
+        rows, home = placement.start, placement.home
         levels = groups(self.space)
         around = [level.loops[0] for level in levels[1:]]
         plan = list(zip(levels[:-1], around, strict=True))
         if self.inter == "top_down":
             plan.reverse()
         for level, source in plan[:-1]:
-            yield from priced(self.space, points, self.task.objective, self.run)  # something, if time runs out
-            points = self._grown(points, level, self._homes(start.home, source))
+            yield from evaluate(rows, self.task.objective, self.run)  # something, if time runs out
+            rows = self._grown(rows, level, self._homes(home, source))
         if not plan:
-            yield from self._ordered(points)
+            yield from self._ordered(rows)
             return
         level, source = plan[-1]
-        values = yield from priced(self.space, points, self.task.objective, self.run)
-        points = points.take(np.argsort(values, kind="stable"))
-        for begin in range(0, len(points), PARENTS):
+        values = yield from evaluate(rows, self.task.objective, self.run)
+        rows = rows.take(np.argsort(values, kind="stable"))
+        for begin in range(0, len(rows), PARENTS):
             if self.run.exhausted:
                 return
-            parents = points.take(slice(begin, begin + PARENTS))
-            yield from self._ordered(self._grown(parents, level, self._homes(start.home, source)))
+            parents = rows.take(slice(begin, begin + PARENTS))
+            yield from self._ordered(self._grown(parents, level, self._homes(home, source)))
 
     def _homes(self, home: Ints, source: int | None) -> Ints:
         """Where a level takes its factors: from outside, or, top-down, from the loops around it."""
         return home if self.inter == "bottom_up" or source is None else np.full_like(home, source)
 
-    def _grown(self, points: Points, level: Group, homes: Ints) -> Points:
-        parts = [points.take(slice(0, 0))]
-        for index in range(len(points)):
+    def _grown(self, rows: Candidates, level: Group, homes: Ints) -> Candidates:
+        parts = [rows.take(slice(0, 0))]
+        for index in range(len(rows)):
             if self.run.exhausted:
                 break
-            row, keep = points.trips[index : index + 1], points.keep[index]
-            for trips, order in self._children(row, level, homes, keep):
-                orders = np.repeat(points.order[index : index + 1], len(trips), axis=0)
-                if order is not None and level.loops:
-                    outer = max(
-                        (slot for slot in range(level.loops[-1]) if not self.space.slots[slot].spatial), default=0
-                    )
-                    orders[:, self.space.slots[outer].entry] = order
-                kept = np.broadcast_to(keep, (len(trips), *keep.shape))
-                parts.append(Points(trips, orders, kept))
-        return _unique(Points.join(parts))
+            for children, order in self._children(rows.take(slice(index, index + 1)), level, homes):
+                outer = [block for block, slot in enumerate(self.space.temporal_slots) if slot < (0, *level.loops)[-1]]
+                if order is not None and outer:
+                    orders = children.orders.copy()
+                    orders[:, outer[-1]] = order
+                    children = replace(children, order=self.space.lawful(orders))
+                parts.append(children)
+        return _unique(Candidates.join(parts))
 
     def _children(
-        self, row: Ints, level: Group, homes: Ints, keep: Bools
-    ) -> Iterator[tuple[Ints, tuple[int, ...] | None]]:
+        self, row: Candidates, level: Group, homes: Ints
+    ) -> Iterator[tuple[Candidates, tuple[int, ...] | None]]:
         every = tuple(self.reuse.dims)
         if not level.splits:
-            tiles = self._tiled(row, level, homes, keep, (frozenset(),))
-            yield np.concatenate([row, tiles]), None
+            tiles = self._tiled(row, level, homes, (frozenset(),))
+            yield Candidates.join([row, tiles]), None
             return
         themes = self.reuse.themes(self.intra)
-        relaxed = not self._fits_exactly(row, level, homes, keep, themes)
+        relaxed = not self._fits_exactly(row, level, homes, themes)
         for theme in themes:
             for dims in theme.unroll or (every,):
                 if self.intra == "unrolling_tiling_ordering":
-                    spread = self._unrolled(row, level, homes, keep, dims, relaxed)
-                    yield self._tiled(spread, level, homes, keep, theme.frozen), theme.order
+                    unrolled = self._unrolled(row, level, homes, dims, relaxed)
+                    yield self._tiled(unrolled, level, homes, theme.frozen), theme.order
                 else:
-                    tiles = self._tiled(row, level, homes, keep, theme.frozen)
-                    yield self._unrolled(tiles, level, homes, keep, dims, relaxed), theme.order
+                    tiles = self._tiled(row, level, homes, theme.frozen)
+                    yield self._unrolled(tiles, level, homes, dims, relaxed), theme.order
 
-    def _fits_exactly(self, row: Ints, level: Group, homes: Ints, keep: Bools, themes: list[Theme]) -> bool:
-        return any(
-            len(self._unrolled(row, level, homes, keep, dims, False)) for theme in themes for dims in theme.unroll
-        )
+    def _fits_exactly(self, row: Candidates, level: Group, homes: Ints, themes: list[Theme]) -> bool:
+        return any(len(self._unrolled(row, level, homes, dims, False)) for theme in themes for dims in theme.unroll)
 
     def _unrolled(
-        self, rows: Ints, level: Group, homes: Ints, keep: Bools, dims: tuple[int, ...], relaxed: bool
-    ) -> Ints:
-        """Splits that use a fanout exactly; where there is none for the first, nothing, or, if relaxed, the fullest."""
+        self, rows: Candidates, level: Group, homes: Ints, dims: tuple[int, ...], relaxed: bool
+    ) -> Candidates:
+        """Unrollings that use a fanout exactly; where there is none for the first, nothing, or, if relaxed, the fullest."""
         for number, slot in enumerate(reversed(level.splits)):
-            parts = [rows[:0]]
+            parts = [rows.take(slice(0, 0))]
             for index in range(len(rows)):
-                tree = self._tree(rows[index : index + 1], slot, homes, keep, dims)
-                exact = tree[tree[:, slot].prod(axis=1) == (self.space.slots[slot].most or 1)]
+                row = rows.take(slice(index, index + 1))
+                tree = self._tree(row, slot, homes, dims)
+                exact = tree.take(tree.trips[:, slot].prod(axis=1) == (self.space.slots[slot].most or 1))
                 if len(exact) or (number == 0 and not relaxed):
                     parts.append(exact)
                     continue
-                parts.append(self._leaves(rows[index : index + 1], slot, homes, keep, dims))
+                parts.append(self._leaves(row, slot, homes, dims))
                 if number == 0:
-                    parts.append(self._mixed(rows[index : index + 1], slot, homes, keep, dims))
-            rows = np.concatenate(parts)
+                    parts.append(self._mixed(row, slot, homes, dims))
+            rows = Candidates.join(parts)
         return _first_of_each(rows, level.splits)
 
-    def _mixed(self, row: Ints, slot: int, homes: Ints, keep: Bools, dims: tuple[int, ...]) -> Ints:
-        """Exact splits over all dimensions in which the allowed ones prevail."""
-        tree = self._tree(row, slot, homes, keep, tuple(self.reuse.dims))
-        mine = tree[:, slot][:, list(dims)].prod(axis=1)
-        whole = tree[:, slot].prod(axis=1)
-        return np.asarray(tree[(whole == (self.space.slots[slot].most or 1)) & (mine * mine >= whole)])
+    def _mixed(self, row: Candidates, slot: int, homes: Ints, dims: tuple[int, ...]) -> Candidates:
+        """Exact unrollings over all dimensions in which the allowed ones prevail."""
+        tree = self._tree(row, slot, homes, tuple(self.reuse.dims))
+        mine = tree.trips[:, slot][:, list(dims)].prod(axis=1)
+        whole = tree.trips[:, slot].prod(axis=1)
+        return tree.take((whole == (self.space.slots[slot].most or 1)) & (mine * mine >= whole))
 
-    def _tiled(self, rows: Ints, level: Group, homes: Ints, keep: Bools, frozen: tuple[frozenset[int], ...]) -> Ints:
+    def _tiled(self, rows: Candidates, level: Group, homes: Ints, frozen: tuple[frozenset[int], ...]) -> Candidates:
         """Tiles grown as far as they fit, frozen dimensions last."""
         if not level.loops:
             return rows
-        parts = [rows[:0]]
+        parts = [rows.take(slice(0, 0))]
         for still in frozen:
             grown = rows
             for dims in (tuple(d for d in self.reuse.dims if d not in still), tuple(self.reuse.dims)):
                 for slot in level.loops:  # all into the innermost part, as the authors, if the rules let it
-                    grown = self._leaves(grown, slot, homes, keep, dims)
+                    grown = self._leaves(grown, slot, homes, dims)
             parts.append(grown)
-        return np.unique(np.concatenate(parts), axis=0)
+        joined = Candidates.join(parts)
+        _, first = np.unique(joined.trips, axis=0, return_index=True)
+        return joined.take(first)
 
-    def _tree(self, rows: Ints, slot: int, homes: Ints, keep: Bools, dims: tuple[int, ...]) -> Ints:
-        for source in sorted({int(homes[d]) for d in dims} - {-1, slot}):
-            rows = tile_tree(self._alone(slot, keep), rows, source, slot, [d for d in dims if homes[d] == source], keep)
-        return rows
+    def _tree(self, rows: Candidates, slot: int, homes: Ints, dims: tuple[int, ...]) -> Candidates:
+        return self._followed(tile_tree, rows, slot, homes, dims)
 
-    def _leaves(self, rows: Ints, slot: int, homes: Ints, keep: Bools, dims: tuple[int, ...]) -> Ints:
+    def _leaves(self, rows: Candidates, slot: int, homes: Ints, dims: tuple[int, ...]) -> Candidates:
+        return self._followed(leaves, rows, slot, homes, dims)
+
+    def _followed(self, grow: Grow, rows: Candidates, slot: int, homes: Ints, dims: tuple[int, ...]) -> Candidates:
+        """Grown from each slot that gives factors, in the space where only the memory around `slot` has an end."""
+        if not len(rows):
+            return rows
+        rows = replace(rows, space=self._alone(slot, rows.keeps[0]))
         for source in sorted({int(homes[d]) for d in dims} - {-1, slot}):
-            rows = leaves(self._alone(slot, keep), rows, source, slot, [d for d in dims if homes[d] == source], keep)
-        return rows
+            rows = grow(rows, source, slot, [d for d in dims if homes[d] == source])
+        return replace(rows, space=self.space)
 
     def _alone(self, slot: int, keep: Bools) -> MapSpace:
         """The space in which only the memory right around a slot's loops has an end: a tile has to fit the respective
@@ -272,38 +273,35 @@ class Published:
                 covered |= keep[entry]
         return tuple(names)
 
-    def _ordered(self, points: Points) -> Generator[MappingBatch, Costs, Floats]:
+    def _ordered(self, rows: Candidates) -> Generator[Candidates, Costs, Floats]:
         """Every promising order of one block after another, from inside: each row goes on with its best."""
-        best = np.full(len(points), np.inf)
+        best = np.full(len(rows), np.inf)
         fixed = self.intra == "ordering_tiling_unrolling"
-        for number, ((_, entry), orders) in reversed(
-            list(enumerate(zip(stepping(self.space), self.orders, strict=True)))
-        ):
-            choices = orders if number == 0 or not fixed else orders[:0]
+        for block, orders in reversed(list(enumerate(self.orders))):
+            choices = orders if block == 0 or not fixed else orders[:0]
             for order in choices:
-                changed = points.order.copy()
-                changed[:, entry] = order
-                tried = Points(points.trips, changed, points.keep)
-                values = yield from priced(self.space, tried, self.task.objective, self.run)
+                changed = rows.orders.copy()
+                changed[:, block] = order
+                values = yield from evaluate(replace(rows, order=changed), self.task.objective, self.run)
                 better = (values < best)[:, None, None]
                 best = np.minimum(best, values)
-                points = Points(points.trips, np.where(better, changed, points.order), points.keep)
+                rows = replace(rows, order=np.where(better, changed, rows.orders))
         return best
 
 
-def _unique(points: Points) -> Points:
-    if not len(points):
-        return points
-    flat = np.concatenate([points.trips.reshape(len(points), -1), points.order.reshape(len(points), -1)], axis=1)
+def _unique(rows: Candidates) -> Candidates:
+    if not len(rows):
+        return rows
+    flat = np.concatenate([rows.trips.reshape(len(rows), -1), rows.orders.reshape(len(rows), -1)], axis=1)
     _, first = np.unique(flat, axis=0, return_index=True)
-    return points.take(np.sort(first))
+    return rows.take(np.sort(first))
 
 
-def _first_of_each(rows: Ints, splits: tuple[int, ...]) -> Ints:
+def _first_of_each(rows: Candidates, spatial: tuple[int, ...]) -> Candidates:
     """Of rows that unroll the same in all, over whichever axis, the first."""
     if not len(rows):
         return rows
-    rest = np.delete(rows, list(splits), axis=1).reshape(len(rows), -1)
-    key = np.concatenate([rest, rows[:, list(splits)].prod(axis=1)], axis=1)
+    rest = np.delete(rows.trips, list(spatial), axis=1).reshape(len(rows), -1)
+    key = np.concatenate([rest, rows.trips[:, list(spatial)].prod(axis=1)], axis=1)
     _, first = np.unique(key, axis=0, return_index=True)
-    return rows[np.sort(first)]
+    return rows.take(np.sort(first))

@@ -31,10 +31,10 @@ class Uncovered:
 
     def search(self, task: Task, run: Run) -> Proposals:
         while True:
-            batch = task.space.sample(run.rng, SIZE)
-            temporal = batch.temporal.copy()
-            temporal[0, 0] *= 2
-            yield replace(batch, temporal=temporal)
+            drawn = task.space.sample(run.rng, SIZE)
+            trips = drawn.trips.copy()
+            trips[0, 0] *= 2
+            yield replace(drawn, trips=trips)
 
 
 class Idle:
@@ -69,12 +69,12 @@ class Overwriting:
     """Writes the next mappings into the arrays that the host already has."""
 
     def search(self, task: Task, run: Run) -> Proposals:
-        batch = task.space.sample(run.rng, SIZE)
-        temporal, spatial, order = batch.temporal.copy(), batch.spatial.copy(), batch.order.copy()
+        drawn = task.space.sample(run.rng, SIZE)
+        trips, order = drawn.trips.copy(), drawn.orders.copy()
         while True:
-            yield replace(batch, temporal=temporal, spatial=spatial, order=order)
+            yield replace(drawn, trips=trips, order=order)
             new = task.space.sample(run.rng, SIZE)
-            temporal[:], spatial[:], order[:] = new.temporal, new.spatial, new.order
+            trips[:], order[:] = new.trips, new.orders
 
 
 class Unstoppable:

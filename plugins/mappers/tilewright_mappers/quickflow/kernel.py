@@ -1,0 +1,145 @@
+"""The choice of orders, one mapping at a time, compiled."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tilewright.compiled import compiled
+from tilewright.mapspace.batch import Bools, Floats, Ints, Positions
+from tilewright.mapspace.rules import Rules, tile_words
+
+
+class Blocks(NamedTuple):
+    """What is the same for all mappings of a space. Shapes: S slots, B blocks, E entries, T tensors, D dimensions."""
+
+    rules: Rules
+    slot: Ints
+    """[B]: slot of each block of loops."""
+    slot_entry: Ints
+    """[S]."""
+    spatial: Bools
+    """[S]."""
+    indexes: Bools
+    """[T, D]: the dimension indexes the tensor."""
+    read_pj: Floats
+    """[E, T]: to give a word of a tensor; 0 where the entry may not hold it."""
+    write_pj: Floats
+    """[E, T]: to take one."""
+
+
+class Known(NamedTuple):
+    """The orders to choose from, K in all; those of one block and one set of non-unit loops follow one another."""
+
+    first: Ints
+    """[B, 2**D]: number of the first order of a set, which is given by bits."""
+    choices: Ints
+    """[B, 2**D]: how many; 0: not met yet."""
+    orders: Positions
+    """[K, D]."""
+    stays: Bools
+    """[K, T, D]: the tensor stays while the loop runs."""
+    slides: Ints
+    """[K, T]: the dimension of the window that the tensor slides over; -1: none."""
+
+
+class Work(NamedTuple):
+    """Room for what is worked out of one mapping."""
+
+    waiting: Bools
+    """[T]: kept further in, and no loop has changed it below, so that it may stay."""
+    energy: Floats
+    """[T]: pJ of all words that move in if none stays; 0 where it does not matter."""
+    words: Floats
+    """[T]: of the tile inside."""
+    inside: Ints
+    """[D]: that tile."""
+
+
+@compiled
+def choose(
+    blocks: Blocks, known: Known, patterns: Ints, trips: Ints, keep: Bools, order: Positions, work: Work
+) -> None:
+    """Write the order [n, B, D] of every block, the innermost first, that moves the words of least energy."""
+    tensors, dims = blocks.indexes.shape
+    for n in range(len(trips)):
+        for t in range(tensors):
+            work.waiting[t] = False
+        for d in range(dims):
+            work.inside[d] = 1
+        inner_slot, inner_entry = trips.shape[1], keep.shape[1]
+        for block in range(len(blocks.slot) - 1, -1, -1):
+            slot = blocks.slot[block]
+            entry = blocks.slot_entry[slot]
+            while inner_slot > slot + 1:
+                inner_slot -= 1
+                for d in range(dims):
+                    work.inside[d] *= trips[n, inner_slot, d]
+            for t in range(tensors):
+                for e in range(entry, inner_entry):
+                    work.waiting[t] |= keep[n, e, t]
+            inner_entry = entry
+            first, count = known.first[block, patterns[n, block]], known.choices[block, patterns[n, block]]
+            best = first
+            if count > 1:
+                for t in range(tensors):
+                    work.energy[t] = 0.0
+                    if work.waiting[t]:
+                        work.words[t] = tile_words(blocks.rules, t, work.inside)
+                        work.energy[t] = work.words[t] * _word_pj(blocks, n, slot, entry, t, trips, keep)
+                least = np.inf
+                for each in range(first, first + count):
+                    moved = _moved(blocks, known, each, n, slot, trips, work)
+                    if moved < least:
+                        best, least = each, moved
+            for d in range(dims):
+                order[n, block, d] = known.orders[best, d]
+                if trips[n, slot, d] > 1:
+                    for t in range(tensors):
+                        if blocks.indexes[t, d]:
+                            work.waiting[t] = False
+
+
+@compiled
+def _moved(blocks: Blocks, known: Known, each: int, n: int, slot: int, trips: Ints, work: Work) -> float:
+    """Energy of the words that move into the tiles inside while the block runs once, over its trips."""
+    total = 0.0
+    for t in range(len(work.energy)):
+        if work.energy[t] > 0:
+            stays = 1.0
+            for d in range(trips.shape[2]):
+                if known.stays[each, t, d]:
+                    stays *= trips[n, slot, d]
+            part = work.energy[t] / stays
+            window = known.slides[each, t]
+            if window >= 0:
+                trip_count = trips[n, slot, window]
+                work.inside[window] *= trip_count
+                part *= tile_words(blocks.rules, t, work.inside) / (work.words[t] * trip_count)
+                work.inside[window] //= trip_count
+            total += part
+    return total
+
+
+@compiled
+def _word_pj(blocks: Blocks, n: int, slot: int, entry: int, tensor: int, trips: Ints, keep: Bools) -> float:
+    """pJ for a word of a tensor that moves into the tiles inside a block, on both sides, summed over instances."""
+    kept, supplier = entry, entry - 1
+    while not keep[n, kept, tensor]:
+        kept += 1
+    while not keep[n, supplier, tensor]:
+        supplier -= 1
+    suppliers = between = instances = 1.0  # between: of those inside one supplier, how many need different words
+    for outer in range(slot):
+        if blocks.spatial[outer]:
+            beyond = blocks.slot_entry[outer] < supplier
+            for d in range(trips.shape[2]):
+                instances *= trips[n, outer, d]
+                if beyond:
+                    suppliers *= trips[n, outer, d]
+                elif blocks.indexes[tensor, d]:
+                    between *= trips[n, outer, d]
+    given: float = blocks.read_pj[supplier, tensor] * suppliers * between
+    taken: float = blocks.write_pj[kept, tensor] * instances
+    return given + taken

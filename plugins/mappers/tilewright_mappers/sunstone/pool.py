@@ -1,0 +1,63 @@
+"""What a search has seen: the costs of candidates, and the best of them."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import numpy as np
+
+from tilewright.mapspace.batch import Bools, Floats
+from tilewright.mapspace.candidates import Candidates
+from tilewright.plugin import Costs, Objective, Run
+
+CHUNK = 8192
+"""Mappings evaluated at once: a few hundredths of a second."""
+
+Evaluation = Generator[Candidates, Costs, Floats]
+"""Yields candidates, is sent their costs, returns the objective of all, inf where invalid."""
+
+
+def evaluate(rows: Candidates, objective: Objective, run: Run) -> Evaluation:
+    """The objective of every candidate; inf too for those that are not asked any more when the budget is spent."""
+    values = np.full(len(rows), np.inf)
+    for start in range(0, len(rows), CHUNK):
+        if run.exhausted:
+            break
+        part = slice(start, start + CHUNK)
+        costs = yield rows.take(part)
+        values[part][: len(costs)] = np.where(costs.valid, costs.of(objective), np.inf)
+    return values
+
+
+class Pool:
+    """The best candidates so far, best first; of those that cost the same only the first."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self.rows: Candidates | None = None
+        self.values: Floats = np.zeros(0)
+        self.open: Bools = np.zeros(0, dtype=np.bool_)
+        """Those whose neighbours nobody has seen yet."""
+
+    @property
+    def best(self) -> float:
+        return float(self.values[0]) if len(self.values) else np.inf
+
+    def add(self, rows: Candidates, values: Floats) -> None:
+        limit = self.values[-1] if len(self.values) >= self.width else np.inf
+        able = np.flatnonzero(values < limit)
+        joined = Candidates.join([rows.take(slice(0, 0)) if self.rows is None else self.rows, rows.take(able)])
+        all_values = np.concatenate([self.values, values[able]])
+        is_open = np.concatenate([self.open, np.ones(len(able), dtype=np.bool_)])
+        rank = np.argsort(all_values, kind="stable")
+        ordered = all_values[rank]
+        new = np.diff(ordered, prepend=-np.inf) > 1e-12 * np.abs(ordered)
+        rank = rank[new][: self.width]
+        self.rows, self.values, self.open = joined.take(rank), all_values[rank], is_open[rank]
+
+    def next(self, most: int) -> Candidates:
+        """At most so many of the best open candidates, which are closed thereby."""
+        assert self.rows is not None
+        rows = np.flatnonzero(self.open)[:most]
+        self.open[rows] = False
+        return self.rows.take(rows)
