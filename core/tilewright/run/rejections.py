@@ -6,12 +6,15 @@ import time
 
 import numpy as np
 
+from tilewright.errors import Reason
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.legality import legality
 from tilewright.plugin.costmodel import Evaluator
 from tilewright.plugin.mapper import Task
 from tilewright.plugin.result import CommonReason, Rejections
+from tilewright.run.evaluation import FAILED
+from tilewright.schema.mapping import Mapping
 
 SAMPLED = 200
 """Mappings that are explained at most."""
@@ -47,8 +50,7 @@ class RejectionSample:
                 break
             batch, row = self.kept[at]
             mapping = batch[row]
-            verdict = legality(task.problem, task.architecture, mapping)
-            reasons = evaluator.explain(mapping).reasons if verdict else verdict.reasons
+            reasons = legality(task.problem, task.architecture, mapping).reasons or _said(evaluator, mapping)
             sampled += 1
             for (code, where), message in {(each.code, each.where): each.message for each in reasons}.items():
                 count, first = found.get((code, where), (0, message))
@@ -59,3 +61,10 @@ class RejectionSample:
             for (code, where), (count, first) in ordered
         )
         return Rejections(sampled=sampled, reasons=tuple(common)) if sampled else None
+
+
+def _said(evaluator: Evaluator, mapping: Mapping) -> tuple[Reason, ...]:
+    try:
+        return evaluator.explain(mapping).reasons
+    except Exception as error:  # a third party's model may raise anything
+        return (Reason(code=FAILED, where="the cost model", message=f"{type(error).__name__}: {error}"),)

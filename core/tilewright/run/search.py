@@ -50,8 +50,6 @@ def search(
             rejections = loop.sample.explained(task, evaluator)
         except KeyboardInterrupt:
             stop = "cancelled"
-        except Exception as failure:  # a third party's model may raise anything
-            stop, error = "failed", _broken("the cost model broke", failure)
     return Result(
         best=loop.best,
         value=loop.value,
