@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
@@ -22,7 +22,8 @@ def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[
         if name not in module.__all__:
             raise AttributeError(f"module '{package}' has no attribute '{name}'")
         if not homes:
-            homes.update(_homes(Path(str(module.__file__)).read_text(encoding="utf-8")))
+            with open(str(module.__file__), encoding="utf-8") as file:
+                homes.update(_homes(file.read()))
         home = importlib.import_module(f"{package}.{name}" if homes[name] == package else homes[name])
         value = home if homes[name] == package else getattr(home, name)
         setattr(module, name, value)
@@ -33,6 +34,8 @@ def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[
 
 def _homes(source: str) -> dict[str, str]:
     """Name -> module, for the imports inside `if TYPE_CHECKING:`."""
+    import ast  # not before a name is asked for
+
     blocks = [
         node
         for node in ast.parse(source).body

@@ -70,13 +70,13 @@ def load(source: Source, kind: Kind | None = None, **options: Any) -> Any:
         InputError: the file, dict or formula is wrong, or it is not clear what the source is.
     """
     if kind is None:
-        kind, source = _recognised(source, options)
+        kind, source = _recognised(source)
     match one_of("kind", kind, ("workload", "problem", "architecture", "mapping", "constraints")):
         case "workload":
             return load_workload(source, options)
         case "problem":
             return load_problem(source, options)
-    _no_options(options, str(source))
+    _no_options(options, _words(source))
     match kind:
         case "architecture":
             return load_architecture(source)
@@ -200,7 +200,7 @@ def _document(source: Source | Document) -> Document | None:
     return None
 
 
-def _recognised(source: Source, options: MappingOf[str, Any]) -> tuple[Kind, Source]:
+def _recognised(source: Source) -> tuple[Kind, Source]:
     """What a source is, and the source in a form that need not be read again."""
     for kind, model in SCHEMAS.items():
         if isinstance(source, model):
@@ -331,8 +331,8 @@ def _workload_names() -> dict[str, str | None]:
 def _words(source: object) -> str:
     """A source in a message."""
     if isinstance(source, str | os.PathLike):
-        return os.fspath(source) if isinstance(os.fspath(source), str) else str(source)
-    return f"a {type(source).__name__}"
+        return str(source)
+    return f"an object of type {type(source).__name__}"
 
 
 def _no_options(options: MappingOf[str, Any], source: str) -> None:

@@ -107,6 +107,7 @@ def map(
 @checked
 def space(problem: Source, arch: Source, constraints: Source | None = None) -> MapSpace:
     """All mappings that `map` chooses from: of one problem on one architecture, by default under its published dataflow.
+    What a mapper or a cost model declares not to accept is still in it.
 
     Args:
         problem, arch: names, files, dicts or objects, as for `load`; the problem may be a formula.

@@ -1,8 +1,5 @@
 """`compare`: what the command line prints, as an object."""
 
-import csv
-from pathlib import Path
-
 import pytest
 
 import tilewright as tw
@@ -25,17 +22,6 @@ def test_every_mapper_under_every_model_by_all(report: tw.ComparisonReport) -> N
         assert [each.model for each in row.reports] == ["timeloop", "oracle"]
         assert tw.evaluate(row.layer, models="oracle").reports[0].edp == row.reports[1].edp
     assert report.complete
-
-
-def test_it_prints(report: tw.ComparisonReport, tmp_path: Path) -> None:
-    assert "einsum on union_edge: EDP pJ x cycles" in str(report) and "(1.00)" in str(report)
-    assert report._repr_html_().startswith("<table><caption>einsum on union_edge")
-    assert repr(report) == "<ComparisonReport of einsum on union_edge: 4 searches>"
-    frame = report.to_frame()
-    assert len(frame) == 8 and set(frame["model"]) == {"timeloop", "oracle"} and (frame["edp"] > 0).all()
-    with (report.save(tmp_path) / "compare.csv").open() as file:
-        assert len(list(csv.DictReader(file))) == 8
-    assert len(list(tmp_path.glob("0*.yaml"))) == 4
 
 
 def test_it_finds_what_the_command_line_finds(

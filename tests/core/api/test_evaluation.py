@@ -103,7 +103,7 @@ def test_a_refusal_is_a_report_with_its_reasons(layer: tw.MappedLayer) -> None:
         (["a.yaml", "b.yaml"], {}, "several files need their notation"),
         ([], {"notation": "timeloop"}, "a notation needs the files to read"),
         ("a.yaml", {"notation": "timelop"}, "did you mean 'timeloop'"),
-        (tw.library.architecture("eyeriss"), {}, "expected mapping, not a Architecture"),
+        (tw.library.architecture("eyeriss"), {}, "expected mapping, not an object of type Architecture"),
     ],
 )
 def test_what_is_missing_is_told(mapping: Any, words: Any, said: str) -> None:

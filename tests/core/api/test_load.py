@@ -79,11 +79,11 @@ def test_options_go_to_the_frontend() -> None:
         ("quickflow_convs", {"kind": "problem"}, errors.InputError, "20 layers; one was expected"),
         ("eyeriss", {"kind": "archtecture"}, errors.InputError, "did you mean 'architecture'"),
         ("eyeriss", {"kind": "workload"}, errors.UnknownNameError, "no workload is called 'eyeriss'"),
-        (EYERISS, {"kind": "problem"}, errors.InputError, "expected workload, not a Architecture"),
+        (EYERISS, {"kind": "problem"}, errors.InputError, "expected workload, not an object of type Architecture"),
         ("absent.yaml", {}, errors.InputError, "there is no file absent.yaml"),
         ({"foo": 1}, {}, errors.InputError, "cannot tell what this is; it says no kind"),
         ({"kind": "foo"}, {}, errors.InputError, "it says kind: foo"),
-        (3, {}, errors.InputError, "nothing can be loaded from a int"),
+        (3, {}, errors.InputError, "nothing can be loaded from an object of type int"),
         ("eyeriss", {"kind": "mapping"}, errors.InputError, "expected mapping, not eyeriss"),
     ],
 )

@@ -1,9 +1,7 @@
 """`map` and `space`: what the command line finds, with names or objects, files and a cache; and how reports print."""
 
-import csv
 import json
 import pickle
-from dataclasses import FrozenInstanceError
 from pathlib import Path
 from typing import Any
 
@@ -70,37 +68,6 @@ def test_names_files_dicts_and_objects_are_the_same_search(tmp_path: Path) -> No
     assert [layer.cached for layer in found] == [False, True, True, True]
 
 
-def test_a_report_is_frozen_and_has_typed_fields(report: tw.MappingReport) -> None:
-    (layer,) = report.layers
-    assert report.complete and (report.macs, layer.count) == (288, 1)
-    assert (report.cycles, report.energy_pj, report.edp) == (layer.cycles, layer.energy_pj, layer.edp)
-    assert layer.report is not None and layer.result is not None and layer.result.evaluated == 300
-    assert layer.edp == layer.report.edp == pytest.approx(layer.result.value)
-    assert report["einsum"] is layer
-    with pytest.raises(KeyError):
-        report["nothing"]
-    with pytest.raises(FrozenInstanceError):
-        report.layers = ()  # type: ignore[misc]
-
-
-def test_totals_count_layers_as_often_as_they_occur() -> None:
-    report = tw.map("squeezenet", arch="eyeriss", evaluations=60)
-
-    assert report.cycles == sum(layer.cycles * layer.count for layer in report.layers if layer.cycles is not None)
-    assert sum(layer.count for layer in report.layers) == len(report.workload.layers) > len(report.layers)
-    assert report[report.workload.layers[-1].name] in report.layers
-
-
-def test_reports_print(report: tw.MappingReport) -> None:
-    text = str(report)
-    assert "einsum on eyeriss (constraints row_stationary), mapper random, model timeloop" in text
-    assert "total" in text and "300 mappings evaluated in" in text
-    assert report._repr_html_().startswith("<table><caption>einsum on eyeriss")
-    assert repr(report) == "<MappingReport of einsum on eyeriss: 1 layers>"
-    frame = report.to_frame()
-    assert list(frame["layer"]) == ["einsum"] and frame["edp"][0] == report.edp
-
-
 def test_a_mapping_prints_as_a_loop_nest(report: tw.MappingReport) -> None:
     mapping = report.layers[0].mapping
     assert mapping is not None
@@ -117,15 +84,6 @@ def test_a_mapping_prints_as_a_loop_nest(report: tw.MappingReport) -> None:
     assert str(plain).splitlines()[0] == "DRAM holds A, B, Z"
     again = pickle.loads(pickle.dumps(mapping))
     assert isinstance(again, BoundMapping) and str(again) == str(mapping)
-
-
-def test_saved_files_and_rows_agree(report: tw.MappingReport, tmp_path: Path) -> None:
-    assert report.rows()[0]["mapping_file"] is None
-    folder = report.save(tmp_path / "new" / "folder")
-    with (folder / "summary.csv").open() as file:
-        (row,) = csv.DictReader(file)
-    assert row["mapping_file"] == "001_einsum.yaml" and float(row["edp"]) == report.edp
-    assert tw.load(folder / "001_einsum.yaml").mapping == report.layers[0].mapping
 
 
 def test_what_cannot_be_mapped_is_in_the_report() -> None:
@@ -175,15 +133,6 @@ def test_an_interruption_returns_what_is_done(monkeypatch: pytest.MonkeyPatch, t
 
     assert len(report.layers) == 1 and not report.complete and "interrupted: " in str(report)
     assert len(list(tmp_path.glob("0*.yaml"))) == 1 and (tmp_path / "summary.csv").is_file()
-
-
-def test_a_bar_is_shown_when_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    quiet, loud = (
-        tw.map(GEMM, arch="eyeriss", evaluations=200, progress=shown, cache=False).edp for shown in (False, True)
-    )
-    assert quiet == loud
-    shown = capsys.readouterr()
-    assert shown.out == "" and "einsum" in shown.err
 
 
 def test_the_space_is_the_one_that_is_searched(report: tw.MappingReport) -> None:

@@ -1,0 +1,56 @@
+"""Mapping reports: frozen data with totals, tables, rows and files."""
+
+import csv
+from dataclasses import FrozenInstanceError
+from pathlib import Path
+
+import pytest
+
+import tilewright as tw
+
+GEMM = "nk,km->nm; n=8 k=6 m=6"
+
+
+@pytest.fixture
+def report() -> tw.MappingReport:
+    return tw.map(GEMM, arch="eyeriss", evaluations=300)
+
+
+def test_a_report_is_frozen_and_has_typed_fields(report: tw.MappingReport) -> None:
+    (layer,) = report.layers
+    assert report.complete and (report.macs, layer.count) == (288, 1)
+    assert (report.cycles, report.energy_pj, report.edp) == (layer.cycles, layer.energy_pj, layer.edp)
+    assert layer.report is not None and layer.result is not None and layer.result.evaluated == 300
+    assert layer.edp == layer.report.edp == pytest.approx(layer.result.value)
+    assert report["einsum"] is layer
+    with pytest.raises(KeyError):
+        report["nothing"]
+    with pytest.raises(FrozenInstanceError):
+        report.layers = ()  # type: ignore[misc]
+
+
+def test_totals_count_layers_as_often_as_they_occur() -> None:
+    report = tw.map("squeezenet", arch="eyeriss", evaluations=60)
+
+    assert report.cycles == sum(layer.cycles * layer.count for layer in report.layers if layer.cycles is not None)
+    assert sum(layer.count for layer in report.layers) == len(report.workload.layers) > len(report.layers)
+    assert report[report.workload.layers[-1].name] in report.layers
+
+
+def test_reports_print(report: tw.MappingReport) -> None:
+    text = str(report)
+    assert "einsum on eyeriss (constraints row_stationary), mapper random, model timeloop" in text
+    assert "total" in text and "300 mappings evaluated in" in text
+    assert report._repr_html_().startswith("<table><caption>einsum on eyeriss")
+    assert repr(report) == "<MappingReport of einsum on eyeriss: 1 layers>"
+    frame = report.to_frame()
+    assert list(frame["layer"]) == ["einsum"] and frame["edp"][0] == report.edp
+
+
+def test_saved_files_and_rows_agree(report: tw.MappingReport, tmp_path: Path) -> None:
+    assert report.rows()[0]["mapping_file"] is None
+    folder = report.save(tmp_path / "new" / "folder")
+    with (folder / "summary.csv").open() as file:
+        (row,) = csv.DictReader(file)
+    assert row["mapping_file"] == "001_einsum.yaml" and float(row["edp"]) == report.edp
+    assert tw.load(folder / "001_einsum.yaml").mapping == report.layers[0].mapping
