@@ -62,11 +62,6 @@ def through(adapter: Adapter, given_: InputSet, folder: Path) -> InputSet | None
     return None
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("conversions")
-
-
 @pytest.mark.parametrize(("first", "second"), PAIRS, ids=[f"{a}-{b}" for a, b in PAIRS])
 @settings(scaled(0.2), suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(data=st.data())

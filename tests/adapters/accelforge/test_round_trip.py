@@ -11,8 +11,8 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from support.accelforge_inputs import inputs as suitable
-from support.command import Command, command
-from support.notations import edit, price, same
+from support.command import Command
+from support.notations import BOARD, costs_the_same_as_a_loop_nest, edit, is_refused_as_stale, price, same, with_sidecar
 from tilewright.conversion.conversion import write_files
 from tilewright.errors import InputError, NotConformableError
 from tilewright.plugin.adapter import InputSet
@@ -21,12 +21,9 @@ from tilewright.schema.constraints import NO_CONSTRAINTS
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright_adapters.accelforge import AccelForgeAdapter
-from tilewright_adapters.accelforge.expressions import Scope
-from tilewright_adapters.expressions import CannotSay
 
 ADAPTER = AccelForgeAdapter()
 NAMES = ("arch.yaml", "workload.yaml", "mapping.yaml")
-
 ARCH = """
 {% set BufferBits = BufferBits | default(4096) %}
 arch:
@@ -111,16 +108,6 @@ mapping:
     - !Temporal {rank_variable: m, tile_shape: 1}
     - !Compute {einsum: Y, component: MAC}
 """
-
-
-@pytest.fixture
-def tilewright(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    return command(monkeypatch, capsys)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("accelforge")
 
 
 @pytest.fixture
@@ -239,17 +226,8 @@ def test_without_a_mapping_the_architecture_constrains(sample: Path) -> None:
 
 
 def test_the_files_are_priced_and_converted_as_they_are(tilewright: Command, sample: Path) -> None:
-    named = [sample / NAMES[0], sample / NAMES[1] / "Y", sample / NAMES[2]]
-    priced = tilewright("evaluate", "--from", "accelforge", *named, "--model", "timeloop", "--json")
-    assert priced.code == 0, priced.err
-    (result,) = priced.data["results"]
-    there = tilewright("convert", *named, "--from", "accelforge", "--to", "loopnest", "-o", sample / "out")
-    assert there.code == 0, there.err
-    nest = sample / "out/loopnest.txt"
-    back = tilewright("convert", nest, "--from", "loopnest", "--to", "accelforge", "-o", sample / "z")
-    assert back.code == 0, back.err
-    again = tilewright("evaluate", "--from", "accelforge", *(sample / "z").iterdir(), "--model", "timeloop", "--json")
-    assert again.data["results"] == [result]
+    files = [sample / NAMES[0], sample / NAMES[1] / "Y", sample / NAMES[2]]
+    costs_the_same_as_a_loop_nest(tilewright, "accelforge", files, sample)
 
 
 def test_the_files_are_those_one_would_write(sample: Path) -> None:
@@ -265,16 +243,9 @@ def test_the_files_are_those_one_would_write(sample: Path) -> None:
 
 
 def test_a_file_beside_other_files_is_refused(sample: Path) -> None:
-    inputs = replace(parse(sample), warnings=())
-    assert inputs.problem is not None
-    other = replace(inputs, problem=inputs.problem.model_copy(update={"source": "a note"}))
-    paths = write_files(sample / "other", ADAPTER.render(other))
-    assert "tilewright.yaml" in [path.name for path in paths]
-    assert same(ADAPTER.parse(paths), other)
+    paths, _ = with_sidecar(ADAPTER, parse(sample), sample / "other")
     edit(sample / "other" / "mapping.yaml", "{rank_variable: m, tile_shape: 4}", "{rank_variable: m, tile_shape: 8}")
-    with pytest.raises(InputError, match="beside other AccelForge files") as caught:
-        ADAPTER.parse(paths)
-    assert caught.value.location is not None and caught.value.location.line is not None
+    is_refused_as_stale(ADAPTER, paths, "AccelForge")
 
 
 @pytest.mark.parametrize(
@@ -355,13 +326,6 @@ SMALL = Problem.model_validate(
         ],
     }
 )
-BOARD = """
-name: board
-clusters:
-- {name: Far, memories: [{name: Far, read_energy_pj: 2, write_energy_pj: 3}], fanout: {size: 4}}
-- {name: Near, memories: [{name: Near, capacity_words: 9, read_energy_pj: 1, write_energy_pj: 1}]}
-compute: {energy_per_operation_pj: 1}
-"""
 NEST = """
 entries:
 - {target: Far, keep: [A, Z], temporal_tile_sizes: {M: 4, N: 4}}
@@ -441,19 +405,3 @@ def test_a_fanout_of_one_is_none(sample: Path) -> None:
         "  nodes:\n  - !Spatial {rank_variable: m, tile_shape: 16, component: One, name: X}\n",
     )
     assert same(parse(sample), before)
-
-
-def test_expressions_are_arithmetic_and_sets() -> None:
-    scope = Scope(frozenset("AB"), {"A": frozenset("A"), "two": 2, "All": frozenset("AB")}, {"A": 8, "B": 8})
-    assert scope.number("two * 3 if len(~A) == 1 else 0") == 6
-    assert scope.number("All.bits_per_value") == 8 and scope.number("inf") == float("inf")
-    assert scope.tensors("~A") == {"B"} and scope.tensors("All - A") == {"B"} and scope.tensors("A & ~A") == set()
-    assert scope.truth("not A - A") and not scope.truth("two > 2")
-    for wrong in ("A", "C", "len(2)", "9 ** 99", "A + 1", "().__class__", "1 if", "[1]", "max(A)"):
-        with pytest.raises(CannotSay):
-            scope.number(wrong)
-    with pytest.raises(CannotSay, match="no set of tensors"):
-        scope.tensors("two")
-    for wrong in ("inf", "two / 4", "1 / 2", "two - two"):
-        with pytest.raises(CannotSay):
-            scope.whole(wrong)

@@ -49,11 +49,6 @@ def same(one: InputSet, other: InputSet) -> bool:
     return all(getattr(one, part) == getattr(other, part) for part in PARTS)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("nests")
-
-
 @given(data=st.data())
 def test_any_lawful_mapping_comes_back(folder: Path, data: st.DataObject) -> None:
     problem, architecture = data.draw(problems(max_operands=4)), data.draw(architectures(roomy=False))

@@ -31,11 +31,6 @@ def read(files: dict[str, str], folder: Path) -> InputSet:
     return ADAPTER.parse([folder / name for name in files])
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("maestro")
-
-
 @given(case=cases(most=1))
 def test_a_mapping_comes_back_and_costs_what_it_cost(case: Case, folder: Path) -> None:
     problem, architecture, (mapping,) = case

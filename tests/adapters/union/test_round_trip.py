@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support import EXAMPLE_FILES
-from support.command import Command, command
+from support.command import Command
 from support.notations import same
 from tilewright.errors import InputError, NotConformableError
 from tilewright.mapspace.legality import legality
@@ -40,11 +40,6 @@ mapping:
 """
 
 
-@pytest.fixture
-def tilewright(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    return command(monkeypatch, capsys)
-
-
 def parse(folder: Path, *texts: str) -> InputSet:
     paths = [folder / f"{number}.yaml" for number in range(len(texts))]
     for path, text in zip(paths, texts, strict=True):
@@ -54,11 +49,6 @@ def parse(folder: Path, *texts: str) -> InputSet:
 
 def there_and_back(inputs: InputSet, folder: Path) -> InputSet:
     return parse(folder, *UnionAdapter().render(inputs).values())
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("union")
 
 
 @pytest.mark.parametrize(("figure", "elements"), [("5", 8), ("7", 18), ("9a", 256), ("9b", 1024)])

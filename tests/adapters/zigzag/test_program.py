@@ -31,11 +31,6 @@ class SearchedError(Exception):
     """ZigZag does not take the order of loops as it stands."""
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("zigzag")
-
-
 @pytest.fixture(autouse=True)
 def no_search(monkeypatch: pytest.MonkeyPatch) -> None:
     logging.disable(logging.WARNING)

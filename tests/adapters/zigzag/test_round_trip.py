@@ -9,8 +9,8 @@ import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
-from support.command import Command, command
-from support.notations import edit, price, same
+from support.command import Command
+from support.notations import BOARD, costs_the_same_as_a_loop_nest, edit, is_refused_as_stale, price, same, with_sidecar
 from support.zigzag_files import Files, files
 from tilewright.conversion.conversion import write_files
 from tilewright.errors import InputError, NotConformableError
@@ -21,10 +21,8 @@ from tilewright.schema.document import dump_yaml
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright_adapters.zigzag import ZigZagAdapter
-from tilewright_adapters.zigzag.allocation import DoesNotFitError, Store, Stored, allocated, distinct, reach
 
 ADAPTER = ZigZagAdapter()
-
 ACCELERATOR = """
 name: small-array
 memories:
@@ -100,16 +98,6 @@ MAPPING = """
   spatial_mapping: {D1: ["C, 4"], D2: ["K, 8"]}
 """
 NAMES = ("accelerator.yaml", "workload.yaml", "mapping.yaml")
-
-
-@pytest.fixture
-def tilewright(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    return command(monkeypatch, capsys)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("zigzag")
 
 
 @pytest.fixture
@@ -216,18 +204,8 @@ def test_a_mapping_without_an_order_gives_constraints(sample: Path) -> None:
 
 
 def test_the_files_are_priced_and_converted_as_they_are(tilewright: Command, sample: Path) -> None:
-    named = [sample / NAMES[0], sample / NAMES[1] / "conv", sample / NAMES[2]]
-    priced = tilewright("evaluate", "--from", "zigzag", *named, "--model", "timeloop", "--json")
-    assert priced.code == 0, priced.err
-    (result,) = priced.data["results"]
-    there = tilewright("convert", *named, "--from", "zigzag", "--to", "loopnest", "-o", sample / "out")
-    assert there.code == 0, there.err
-    back = tilewright(
-        "convert", sample / "out/loopnest.txt", "--from", "loopnest", "--to", "zigzag", "-o", sample / "z"
-    )
-    assert back.code == 0, back.err
-    again = tilewright("evaluate", "--from", "zigzag", *(sample / "z").iterdir(), "--model", "timeloop", "--json")
-    assert again.data["results"] == [result]
+    files = [sample / NAMES[0], sample / NAMES[1] / "conv", sample / NAMES[2]]
+    costs_the_same_as_a_loop_nest(tilewright, "zigzag", files, sample)
 
 
 def test_files_of_before_2025_are_read(sample: Path) -> None:
@@ -331,17 +309,11 @@ def test_the_files_are_those_one_would_write(sample: Path) -> None:
 
 
 def test_a_file_beside_other_files_is_refused(sample: Path) -> None:
-    inputs = replace(parse(sample), warnings=())
-    assert inputs.problem is not None
-    other = replace(inputs, problem=inputs.problem.model_copy(update={"source": "a note"}))
-    paths = write_files(sample / "other", ADAPTER.render(other))
-    assert "tilewright.yaml" in [path.name for path in paths]
+    paths, noted = with_sidecar(ADAPTER, parse(sample), sample / "other")
     edit(sample / "other" / "mapping.yaml", "[C, 2]", "[C, 2] ")
-    assert same(ADAPTER.parse(paths), other)  # what it says counts, not how
+    assert same(ADAPTER.parse(paths), noted)  # what it says counts, not how
     edit(sample / "other" / "accelerator.yaml", "r_cost: 700", "r_cost: 70")
-    with pytest.raises(InputError, match="beside other ZigZag files") as caught:
-        ADAPTER.parse(paths)
-    assert caught.value.location is not None and caught.value.location.line is not None
+    is_refused_as_stale(ADAPTER, paths, "ZigZag")
 
 
 SMALL = Problem.model_validate(
@@ -355,13 +327,6 @@ SMALL = Problem.model_validate(
         ],
     }
 )
-BOARD = """
-name: board
-clusters:
-- {name: Far, memories: [{name: Far, read_energy_pj: 2, write_energy_pj: 3}], fanout: {size: 4}}
-- {name: Near, memories: [{name: Near, capacity_words: 9, read_energy_pj: 1, write_energy_pj: 1}]}
-compute: {energy_per_operation_pj: 1}
-"""
 NEST = """
 entries:
 - {target: Far, keep: [A, B, Z], temporal_tile_sizes: {M: 4, N: 4}}
@@ -424,39 +389,3 @@ def test_constraints_and_a_mapping_alone_have_no_place() -> None:
         (InputSet(), "nothing"),
     ):
         assert [reason.code for reason in ADAPTER.expressible(inputs).reasons] == [code]
-
-
-def test_the_rule_of_allocation() -> None:
-    """Each operand takes the loops that leave the fewest words to fetch; the outermost memory takes the rest."""
-    far = Store("far", 10**6, ("I", "W", "O"), frozenset({"D1"}))
-    near = Store("near", 8, ("W",), frozenset())
-    stored = {
-        "I": Stored(("M", "K"), (), 8, 8),
-        "W": Stored(("K",), (), 8, 8),
-        "O": Stored(("M",), (), 8, 8),
-    }
-    order = [("M", 4), ("K", 2), ("M", 3)]
-    assert allocated([near, far], stored, order, {}) == {"I": [3], "W": [1, 2], "O": [3]}
-    twice = replace(near, bits=16)
-    assert allocated([twice, far], stored, order, {})["W"] == [3, 0]
-    doubled = replace(near, double=True)
-    with pytest.raises(DoesNotFitError, match="near holds 8 bits, and the loops inside need 16"):
-        allocated([doubled, far], stored, order, {})
-    with pytest.raises(DoesNotFitError, match="near is too small for all of W"):
-        allocated([near, replace(far, operands=("I", "O"))], stored, order, {})
-
-
-def test_reach_is_what_the_innermost_memories_move() -> None:
-    near = Store("near", 8, ("W",), frozenset({"D1"}), widths={"W": 24})
-    far = Store("far", 99, ("W", "O"), frozenset({"D1", "D2"}), widths={"W": 8, "O": 16})
-    stored = {"W": Stored(("K",), (), 8, 8), "O": Stored(("M",), (), 8, 8)}
-    assert reach([near, far], stored) == {("D1", "K"): (3, "near")}
-    alone = reach([far], stored)
-    assert alone["D2", "M"] == (2, "far") and alone["D2", "K"] == (1, "far")
-
-
-@given(a=st.integers(1, 4), b=st.integers(1, 4), i=st.integers(1, 12), j=st.integers(1, 12))
-def test_distinct_values_where_windows_overlap_or_touch(a: int, b: int, i: int, j: int) -> None:
-    values = len({a * x + b * y for x in range(i) for y in range(j)})
-    if i >= b and j >= a:  # ZigZag's formula counts beyond
-        assert distinct(a, i, b, j) == values
