@@ -12,19 +12,20 @@ from tilewright.schema.architecture import Architecture
 from tilewright.schema.document import Document, parse_document
 from tilewright.schema.problem import Problem
 from tilewright_adapters.timeloop import sidecar
-from tilewright_adapters.timeloop.directives import Directives, listed, read_directives
-from tilewright_adapters.timeloop.directives import build as build_mapping
-from tilewright_adapters.timeloop.energies import leaking, read_energies
-from tilewright_adapters.timeloop.files import read_file
-from tilewright_adapters.timeloop.levels import build, estimated, read_levels
-from tilewright_adapters.timeloop.limits import limits
-from tilewright_adapters.timeloop.nodes import Nodes, read_nodes
-from tilewright_adapters.timeloop.outline import Outline, outline
-from tilewright_adapters.timeloop.rules import lists, read_rules, said_in
-from tilewright_adapters.timeloop.sections import OURS, Sections
-from tilewright_adapters.timeloop.shape import read_problem
-from tilewright_adapters.timeloop.write import write_v3
-from tilewright_adapters.timeloop.write_v4 import refuse_v4, write_v4
+from tilewright_adapters.timeloop.reading.clusters import build, estimated
+from tilewright_adapters.timeloop.reading.directives import Directives, listed, read_directives
+from tilewright_adapters.timeloop.reading.energies import leaking, read_energies
+from tilewright_adapters.timeloop.reading.files import read_file
+from tilewright_adapters.timeloop.reading.hierarchy import read_hierarchy
+from tilewright_adapters.timeloop.reading.mapping import build as build_mapping
+from tilewright_adapters.timeloop.reading.nodes import Nodes, read_nodes
+from tilewright_adapters.timeloop.reading.rules import lists, read_rules, said_in
+from tilewright_adapters.timeloop.reading.sections import OURS, Sections
+from tilewright_adapters.timeloop.reading.shape import read_problem
+from tilewright_adapters.timeloop.writing.limits import limits
+from tilewright_adapters.timeloop.writing.outline import Outline, outline
+from tilewright_adapters.timeloop.writing.v3 import write_v3
+from tilewright_adapters.timeloop.writing.v4 import refuse_v4, write_v4
 
 Version = Literal["v3", "v4"]
 
@@ -146,7 +147,7 @@ def _tree(sections: Sections) -> Nodes | None:
         return None
     if _is_v4(sections):
         return read_nodes(section, sections.found.get("variables"))
-    return Nodes(read_levels(section))
+    return Nodes(read_hierarchy(section))
 
 
 def _architecture(tree: Nodes, sections: Sections, directives: Directives | None, warnings: list[str]) -> Architecture:

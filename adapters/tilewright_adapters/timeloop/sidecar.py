@@ -15,7 +15,7 @@ from tilewright.schema.document import FileModel, dump_yaml, validate
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright_adapters.timeloop.cursor import Cursor, refuse_unknown
-from tilewright_adapters.timeloop.sections import OURS
+from tilewright_adapters.timeloop.reading.sections import OURS
 
 FILE = "tilewright.yaml"
 PARTS: dict[str, type[FileModel]] = {

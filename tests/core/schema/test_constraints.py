@@ -35,8 +35,6 @@ ARCHITECTURE = Architecture.from_yaml(
     compute: {energy_per_operation_pj: 1}
     """
 )
-
-
 GEMM = problem("I: d b e; W: e c; O: d b c")
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from tilewright.schema.architecture import Network
 from tilewright.schema.document import dump_yaml
-from tilewright_adapters.timeloop.limits import Limit
-from tilewright_adapters.timeloop.outline import Outline, Storage
-from tilewright_adapters.timeloop.write import (
+from tilewright_adapters.timeloop.writing.limits import Limit
+from tilewright_adapters.timeloop.writing.outline import Outline, Storage
+from tilewright_adapters.timeloop.writing.v3 import (
     areas,
     class_of,
     compute_name,

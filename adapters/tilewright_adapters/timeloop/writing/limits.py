@@ -9,7 +9,7 @@ from tilewright.plugin.adapter import InputSet
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.constraints import KeepRule, SpatialRule, TemporalRule, TripRange, Variant
 from tilewright.schema.problem import Problem, Tensor
-from tilewright_adapters.timeloop.outline import Outline
+from tilewright_adapters.timeloop.writing.outline import Outline
 
 _ONE = TripRange(min=1, max=1)
 

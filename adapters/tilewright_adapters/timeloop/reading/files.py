@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tilewright.errors import InputError
 from tilewright.schema.document import Document, read_document, read_text
-from tilewright_adapters.timeloop.libconfig import parse_libconfig
+from tilewright_adapters.timeloop.reading.libconfig import parse_libconfig
 
 _TEMPLATES = ("{{", "{%")
 _INCLUDES = ("!include", "!includedir")

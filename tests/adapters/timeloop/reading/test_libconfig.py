@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tilewright.errors import InputError, Location
 from tilewright.plugin.adapter import InputSet
 from tilewright_adapters.timeloop import TimeloopAdapter
-from tilewright_adapters.timeloop.libconfig import parse_libconfig
+from tilewright_adapters.timeloop.reading.libconfig import parse_libconfig
 from tilewright_costmodels.timeloop.model import TimeloopModel
 
 WHOLE = """

@@ -8,8 +8,8 @@ from typing import Any
 from tilewright.schema.architecture import Memory
 from tilewright.schema.document import dump_yaml
 from tilewright.schema.problem import Problem, Rank
-from tilewright_adapters.timeloop.limits import Limit
-from tilewright_adapters.timeloop.outline import Loop, Outline, Storage, plain
+from tilewright_adapters.timeloop.writing.limits import Limit
+from tilewright_adapters.timeloop.writing.outline import Loop, Outline, Storage, plain
 
 CLASSES = {"dram": "DRAM", "sram": "SRAM", "register": "regfile"}
 """Our technologies -> classes that Timeloop and Accelergy know."""

@@ -1,44 +1,29 @@
-"""Timeloop's `architecture`: a tree of containers to levels, and levels to clusters."""
+"""Timeloop's `architecture`, a tree of containers or the oldest flat form, as levels."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
 
-from tilewright.schema.architecture import Architecture, Cluster, Compute, Fanout, Memory, Network
+from tilewright.schema.architecture import Memory
 from tilewright_adapters.expressions import resolved
 from tilewright_adapters.timeloop.cursor import Cursor, refuse_unknown
-from tilewright_adapters.timeloop.energies import (
-    COMPUTE,
-    READ,
-    UPDATE,
-    WRITE,
-    Energies,
-    dram_pj,
-    multiplier_pj,
-    pick,
-    sram_pj,
-)
-from tilewright_adapters.timeloop.outline import dummy
-
-Technology = Literal["dram", "sram", "register"]
 
 _NAME = re.compile(r"(.*?)(?:\[(\d+)\.\.(\d+)\])?")
 _MEMORY_CLASSES = ("dram", "sram", "regfile", "smartbuffer", "storage")
 _COMPUTE_CLASSES = ("mac", "compute", "multiplier")
 DUMMY = "dummy_storage"
 """The class of levels that only split: they hold nothing and cost nothing."""
-_WORD_BITS = ("word_bits", "word_width", "datawidth")
-_BLOCK = ("block_size", "n_words")
-_WIDTH = ("width", "memory_width", "data_storage_width")
-_DEPTH = ("depth", "memory_depth", "data_storage_depth")
+WORD_BITS = ("word_bits", "word_width", "datawidth")
+BLOCK = ("block_size", "n_words")
+WIDTH = ("width", "memory_width", "data_storage_width")
+DEPTH = ("depth", "memory_depth", "data_storage_depth")
 _COMPONENT = {"name", "class", "subclass", "attributes", "required_actions", "enabled", "area_scale"}
-_COMMON = {*_WORD_BITS, "instances", "meshX", "meshY"}
+_COMMON = {*WORD_BITS, "instances", "meshX", "meshY"}
 _NETWORK = {"energy_per_hop", "energy_per_ingress", "router_energy"}
 _READ_MEMORY = {
-    *(*_COMMON, *_NETWORK, *_BLOCK, *_WIDTH, *_DEPTH),
+    *(*_COMMON, *_NETWORK, *BLOCK, *WIDTH, *DEPTH),
     *("cluster_size", "entries", "sizeKB", "multiple_buffering", "bandwidth", "read_bandwidth", "write_bandwidth"),
     *("vector_access_energy", "technology"),
 }
@@ -71,6 +56,11 @@ _NEUTRAL: dict[str, tuple[object, ...]] = {
     "network_result": (),
 }
 """Attributes that change figures in a way the schemas cannot hold -> values that change nothing."""
+
+
+def dummy(name: str) -> Memory:
+    """The memory of a level that only splits."""
+    return Memory(name=name, holds=(), read_energy_pj=0.0, write_energy_pj=0.0)
 
 
 @dataclass(frozen=True)
@@ -141,14 +131,14 @@ class Hierarchy:
         return sizes[0], sizes[1]
 
 
-def read_levels(section: Cursor) -> Hierarchy:
+def read_hierarchy(section: Cursor) -> Hierarchy:
     """The hierarchy of an `architecture` section (0.2 and 0.3), or of the flat form `arch`. Raises InputError."""
     fields = section.fields("architecture")
     components = list(_flat(section, fields) if "storage" in fields else _tree(section, 1, {}))
-    return levels_of(_architecture_name(fields), section, components)
+    return hierarchy_of(_architecture_name(fields), section, components)
 
 
-def levels_of(name: str, section: Cursor, components: list[Component]) -> Hierarchy:
+def hierarchy_of(name: str, section: Cursor, components: list[Component]) -> Hierarchy:
     """The storage levels and the arithmetic one among `components`, outermost first. Raises InputError."""
     storage = tuple(level for level in components if _is(level.kind, _MEMORY_CLASSES))
     compute = [level for level in components if level not in storage and _is(level.kind, _COMPUTE_CLASSES)]
@@ -288,136 +278,3 @@ def _check_attributes(level: Component, read: set[str]) -> Iterator[str]:
                 raise cursor.error(f"{name} = {cursor.value!r} of {level.name} cannot be read: it would change figures")
         elif name not in read | _HARMLESS | _NEUTRAL.keys() and not level.is_dummy:
             yield f"{cursor.document.locate(cursor.path)}: attribute {name} is not known: ignored"
-
-
-def build(levels: Hierarchy, energies: Energies | None, splits: Mapping[str, frozenset[str]]) -> Architecture:
-    """The cluster chain: one cluster per level, and a virtual one named `<level>_X` where a level fans out both ways.
-
-    `energies`: None where there is no energy table, and Timeloop estimates. `splits`: level -> axes along which the
-    mapping splits; such an axis gets a place even where nothing fans out, so that legality can judge the mapping.
-
-    Raises InputError: uneven instances, energies that nobody gives.
-    """
-    clusters: list[Cluster] = []
-    for index, level in enumerate(levels.storage):
-        with level.where.checked():
-            clusters += _clusters(level, levels.fanout(index), energies, splits.get(level.name, frozenset()))
-    with levels.where.checked():
-        return Architecture(name=levels.name, clusters=tuple(clusters), compute=_compute(levels.compute, energies))
-
-
-def estimated(levels: Hierarchy) -> tuple[str, ...]:
-    """The levels whose energies Timeloop estimates where there is no energy table."""
-    lacking = [
-        level.name for level in levels.storage if not level.is_dummy and "vector_access_energy" not in level.fields
-    ]
-    return (*lacking, *([] if "energy" in levels.compute.fields else [levels.compute.name]))
-
-
-def _clusters(
-    level: Component, fanout: tuple[int, int], energies: Energies | None, used: frozenset[str]
-) -> Iterator[Cluster]:
-    x, y = fanout
-    along_x, along_y = x > 1 or "X" in used, y > 1 or "Y" in used
-    size, axis = (y, "Y") if along_y else (x, "X")
-    yield Cluster(
-        name=level.name,
-        memories=(_memory(level, energies),),
-        fanout=Fanout(size=size, axis=axis, network=_network(level)),
-    )
-    if along_x and along_y:
-        yield Cluster(name=f"{level.name}_X", fanout=Fanout(size=x, axis="X"))
-
-
-def _network(level: Component) -> Network:
-    return Network(
-        energy_per_hop_pj=level.number("energy_per_hop") or 0.0,
-        energy_per_router_pj=level.number("router_energy") or 0.0,
-        energy_per_ingress_pj=level.number("energy_per_ingress") or 0.0,
-    )
-
-
-def _memory(level: Component, energies: Energies | None) -> Memory:
-    if level.is_dummy:
-        return dummy(level.name)
-    word_bits = level.whole(_WORD_BITS, 16)
-    block, cluster = _blocks(level, word_bits)
-    capacity = _capacity(level, word_bits, block)
-    technology = _technology(level)
-    each = level.number("vector_access_energy")
-    if each is None and energies is None:
-        each = dram_pj(word_bits * block) if technology == "dram" else sram_pj(capacity or 0, word_bits, block, cluster)
-    given = energies.get(level.name, {}) if energies else {}
-    read, write, update = (pick(given, actions) for actions in (READ, WRITE, UPDATE))
-    read, write, update = (each if energy is None else energy for energy in (read, write, update))
-    if read is None or write is None:
-        raise _without_energy(level)
-    return Memory(
-        name=level.name,
-        technology=technology,
-        capacity_words=capacity or None,
-        holds=() if capacity == 0 else None,
-        word_bits=word_bits,
-        read_energy_pj=read,
-        write_energy_pj=write,
-        update_energy_pj=None if update == write else update,
-        read_bandwidth_words_per_cycle=level.bandwidth("read_bandwidth"),
-        write_bandwidth_words_per_cycle=level.bandwidth("write_bandwidth"),
-        block_words=block,
-        instances_per_macro=cluster,
-        multiple_buffering=level.number("multiple_buffering", 1.0) or 1.0,
-    )
-
-
-def _without_energy(level: Component) -> Exception:
-    return level.where.error(
-        f"nobody gives the energies of {level.name}", hint="add the energy table (ERT) that Accelergy writes for it"
-    )
-
-
-def _technology(level: Component) -> Technology:
-    kind = level.kind.lower()
-    given = level.fields.get("technology")
-    if "dram" in kind or (given is not None and given.value == "DRAM"):
-        return "dram"
-    return "register" if "reg" in kind or kind.endswith("rf") else "sram"
-
-
-def _blocks(level: Component, word_bits: int) -> tuple[int, int]:
-    """Words of a block, and instances in a cluster, which share one access; `width` gives the one left out."""
-    block, cluster = level.whole(_BLOCK, 1), level.whole(("cluster_size",), 1)
-    width = level.whole(_WIDTH, 0)
-    has_block, has_cluster = any(name in level.fields for name in _BLOCK), "cluster_size" in level.fields
-    if width and not (has_block and has_cluster):
-        if has_block:
-            cluster = width // (word_bits * block)
-        else:
-            block = width // (word_bits * cluster)
-    if width and word_bits * block * cluster != width:
-        raise level.where.error(
-            f"{level.name}: width {width} is not {word_bits} bits x block {block} x cluster {cluster}"
-        )
-    return block, cluster
-
-
-def _capacity(level: Component, word_bits: int, block: int) -> int | None:
-    """Words; None: unlimited."""
-    given = [name for name in ("entries", *_DEPTH, "sizeKB") if name in level.fields]
-    if len(given) > 1:
-        raise level.where.error(f"{level.name}: {' and '.join(given)} both give the size; keep one")
-    if not given or str(level.fields[given[0]].value).lower() == "inf":
-        return None
-    number = level.whole((given[0],), 0, least=0)
-    if given[0] == "sizeKB":
-        return number * 1024 * 8 // word_bits
-    return number if given[0] == "entries" else number * block
-
-
-def _compute(level: Component, energies: Energies | None) -> Compute:
-    energy = pick(energies.get(level.name, {}) if energies else {}, COMPUTE)
-    energy = level.number("energy") if energy is None else energy
-    if energy is None and energies is None:
-        energy = multiplier_pj(level.whole(_WORD_BITS, 16))
-    if energy is None:
-        raise _without_energy(level)
-    return Compute(name=level.name, energy_per_operation_pj=energy, word_bits=level.whole(_WORD_BITS, 16))

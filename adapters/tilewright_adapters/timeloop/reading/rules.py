@@ -11,7 +11,7 @@ from tilewright.schema.constraints import Constraints, KeepRule, SpatialRule, Te
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import Problem
 from tilewright_adapters.timeloop.cursor import Cursor
-from tilewright_adapters.timeloop.directives import (
+from tilewright_adapters.timeloop.reading.directives import (
     KINDS,
     Said,
     checked,
@@ -20,8 +20,8 @@ from tilewright_adapters.timeloop.directives import (
     ones,
     permutation,
 )
-from tilewright_adapters.timeloop.nodes import Nodes
-from tilewright_adapters.timeloop.sections import CONSTRAINTS, Sections
+from tilewright_adapters.timeloop.reading.nodes import Nodes
+from tilewright_adapters.timeloop.reading.sections import CONSTRAINTS, Sections
 
 _BOUND = re.compile(r"([A-Za-z_]\w*?)\s*(<=|>=|=)?\s*(\d{1,15})[\s,]*")
 _UNREAD = {

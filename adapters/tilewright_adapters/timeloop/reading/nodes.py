@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from tilewright.schema.document import suggestion
 from tilewright_adapters.expressions import resolved
 from tilewright_adapters.timeloop.cursor import Cursor, refuse_unknown
-from tilewright_adapters.timeloop.directives import KINDS, Said
-from tilewright_adapters.timeloop.levels import DUMMY, Component, Hierarchy, computed, levels_of
+from tilewright_adapters.timeloop.reading.directives import KINDS, Said
+from tilewright_adapters.timeloop.reading.hierarchy import DUMMY, Component, Hierarchy, computed, hierarchy_of
 
 _KINDS = ("Architecture", "Container", "Component", "Element", "Hierarchical", "Parallel", "Nothing")
 _FIELDS = {
@@ -65,7 +65,7 @@ def read_nodes(section: Cursor, variables: Cursor | None) -> Nodes:
     refuse_unknown(fields, _FIELDS["Branch"] | {"attributes", "variables"}, "an architecture of nodes")
     components = list(walk.branch(root, parallel=False))
     name = str(fields["name"].value) if "name" in fields else walk.first or "timeloop"
-    levels = levels_of(name, root, components)
+    levels = hierarchy_of(name, root, components)
     return Nodes(levels, walk.rules, walk.split_at, walk.parallel_groups, walk.warnings)
 
 

@@ -19,6 +19,7 @@ from tilewright.plugin.adapter import InputSet
 from tilewright.schema.architecture import Architecture, Cluster, Compute, Memory, Network
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
+from tilewright_adapters.timeloop.reading.hierarchy import dummy
 
 _MEANT = ("capacity", "fanout")
 """Broken rules that Timeloop's files can say all the same: it finds them too."""
@@ -46,11 +47,6 @@ class Nest:
     split: int = 0
     """So many dimensions of the spatial permutation lie along X."""
     unicast: tuple[str, ...] = ()
-
-
-def dummy(name: str) -> Memory:
-    """The memory of a level that only splits."""
-    return Memory(name=name, holds=(), read_energy_pj=0.0, write_energy_pj=0.0)
 
 
 @dataclass(frozen=True)

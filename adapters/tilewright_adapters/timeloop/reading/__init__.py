@@ -1,0 +1,1 @@
+"""Timeloop's files, of every version, as inputs."""

@@ -1,0 +1,155 @@
+"""Timeloop's levels as clusters: capacities, blocks, bandwidths, energies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+from tilewright.schema.architecture import Architecture, Cluster, Compute, Fanout, Memory, Network
+from tilewright_adapters.timeloop.reading.energies import (
+    COMPUTE,
+    READ,
+    UPDATE,
+    WRITE,
+    Energies,
+    dram_pj,
+    multiplier_pj,
+    pick,
+    sram_pj,
+)
+from tilewright_adapters.timeloop.reading.hierarchy import BLOCK, DEPTH, WIDTH, WORD_BITS, Component, Hierarchy, dummy
+
+Technology = Literal["dram", "sram", "register"]
+
+
+def build(levels: Hierarchy, energies: Energies | None, splits: Mapping[str, frozenset[str]]) -> Architecture:
+    """The cluster chain: one cluster per level, and a virtual one named `<level>_X` where a level fans out both ways.
+
+    `energies`: None where there is no energy table, and Timeloop estimates. `splits`: level -> axes along which the
+    mapping splits; such an axis gets a place even where nothing fans out, so that legality can judge the mapping.
+
+    Raises InputError: uneven instances, energies that nobody gives.
+    """
+    clusters: list[Cluster] = []
+    for index, level in enumerate(levels.storage):
+        with level.where.checked():
+            clusters += _clusters(level, levels.fanout(index), energies, splits.get(level.name, frozenset()))
+    with levels.where.checked():
+        return Architecture(name=levels.name, clusters=tuple(clusters), compute=_compute(levels.compute, energies))
+
+
+def estimated(levels: Hierarchy) -> tuple[str, ...]:
+    """The levels whose energies Timeloop estimates where there is no energy table."""
+    lacking = [
+        level.name for level in levels.storage if not level.is_dummy and "vector_access_energy" not in level.fields
+    ]
+    return (*lacking, *([] if "energy" in levels.compute.fields else [levels.compute.name]))
+
+
+def _clusters(
+    level: Component, fanout: tuple[int, int], energies: Energies | None, used: frozenset[str]
+) -> Iterator[Cluster]:
+    x, y = fanout
+    along_x, along_y = x > 1 or "X" in used, y > 1 or "Y" in used
+    size, axis = (y, "Y") if along_y else (x, "X")
+    yield Cluster(
+        name=level.name,
+        memories=(_memory(level, energies),),
+        fanout=Fanout(size=size, axis=axis, network=_network(level)),
+    )
+    if along_x and along_y:
+        yield Cluster(name=f"{level.name}_X", fanout=Fanout(size=x, axis="X"))
+
+
+def _network(level: Component) -> Network:
+    return Network(
+        energy_per_hop_pj=level.number("energy_per_hop") or 0.0,
+        energy_per_router_pj=level.number("router_energy") or 0.0,
+        energy_per_ingress_pj=level.number("energy_per_ingress") or 0.0,
+    )
+
+
+def _memory(level: Component, energies: Energies | None) -> Memory:
+    if level.is_dummy:
+        return dummy(level.name)
+    word_bits = level.whole(WORD_BITS, 16)
+    block, cluster = _blocks(level, word_bits)
+    capacity = _capacity(level, word_bits, block)
+    technology = _technology(level)
+    each = level.number("vector_access_energy")
+    if each is None and energies is None:
+        each = dram_pj(word_bits * block) if technology == "dram" else sram_pj(capacity or 0, word_bits, block, cluster)
+    given = energies.get(level.name, {}) if energies else {}
+    read, write, update = (pick(given, actions) for actions in (READ, WRITE, UPDATE))
+    read, write, update = (each if energy is None else energy for energy in (read, write, update))
+    if read is None or write is None:
+        raise _without_energy(level)
+    return Memory(
+        name=level.name,
+        technology=technology,
+        capacity_words=capacity or None,
+        holds=() if capacity == 0 else None,
+        word_bits=word_bits,
+        read_energy_pj=read,
+        write_energy_pj=write,
+        update_energy_pj=None if update == write else update,
+        read_bandwidth_words_per_cycle=level.bandwidth("read_bandwidth"),
+        write_bandwidth_words_per_cycle=level.bandwidth("write_bandwidth"),
+        block_words=block,
+        instances_per_macro=cluster,
+        multiple_buffering=level.number("multiple_buffering", 1.0) or 1.0,
+    )
+
+
+def _without_energy(level: Component) -> Exception:
+    return level.where.error(
+        f"nobody gives the energies of {level.name}", hint="add the energy table (ERT) that Accelergy writes for it"
+    )
+
+
+def _technology(level: Component) -> Technology:
+    kind = level.kind.lower()
+    given = level.fields.get("technology")
+    if "dram" in kind or (given is not None and given.value == "DRAM"):
+        return "dram"
+    return "register" if "reg" in kind or kind.endswith("rf") else "sram"
+
+
+def _blocks(level: Component, word_bits: int) -> tuple[int, int]:
+    """Words of a block, and instances in a cluster, which share one access; `width` gives the one left out."""
+    block, cluster = level.whole(BLOCK, 1), level.whole(("cluster_size",), 1)
+    width = level.whole(WIDTH, 0)
+    has_block, has_cluster = any(name in level.fields for name in BLOCK), "cluster_size" in level.fields
+    if width and not (has_block and has_cluster):
+        if has_block:
+            cluster = width // (word_bits * block)
+        else:
+            block = width // (word_bits * cluster)
+    if width and word_bits * block * cluster != width:
+        raise level.where.error(
+            f"{level.name}: width {width} is not {word_bits} bits x block {block} x cluster {cluster}"
+        )
+    return block, cluster
+
+
+def _capacity(level: Component, word_bits: int, block: int) -> int | None:
+    """Words; None: unlimited."""
+    given = [name for name in ("entries", *DEPTH, "sizeKB") if name in level.fields]
+    if len(given) > 1:
+        raise level.where.error(f"{level.name}: {' and '.join(given)} both give the size; keep one")
+    if not given or str(level.fields[given[0]].value).lower() == "inf":
+        return None
+    number = level.whole((given[0],), 0, least=0)
+    if given[0] == "sizeKB":
+        return number * 1024 * 8 // word_bits
+    return number if given[0] == "entries" else number * block
+
+
+def _compute(level: Component, energies: Energies | None) -> Compute:
+    energy = pick(energies.get(level.name, {}) if energies else {}, COMPUTE)
+    energy = level.number("energy") if energy is None else energy
+    if energy is None and energies is None:
+        energy = multiplier_pj(level.whole(WORD_BITS, 16))
+    if energy is None:
+        raise _without_energy(level)
+    return Compute(name=level.name, energy_per_operation_pj=energy, word_bits=level.whole(WORD_BITS, 16))

@@ -1,0 +1,102 @@
+"""Directives as a Mapping: tile sizes from factors, entries from levels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.mapping import Entry, Mapping
+from tilewright.schema.problem import Problem
+from tilewright_adapters.timeloop.reading.directives import Directives, Factor, LevelDirectives
+
+Tiles = FrozenDict[str, int]
+
+
+def build(directives: Directives, problem: Problem, clusters: tuple[str, ...]) -> Mapping:
+    """The mapping: each level holds, then steps and splits along Y, then splits along X on `<level>_X` if there is one.
+
+    Factors that do not multiply to a dimension's size give tiles of their product, which legality reports.
+
+    Raises:
+        InputError: remainder factors that no tile sizes stand for.
+    """
+    whole, inside = _tiles(directives, problem)
+    entries: list[Entry] = []
+    for name, level in directives.levels.items():
+        entries += _entries(name, level, (whole, *inside[name]), problem.dimension_names, f"{name}_X" in clusters)
+        whole = inside[name][-1]
+    return Mapping(entries=tuple(entries))
+
+
+def _entries(
+    name: str, level: LevelDirectives, tiles: tuple[Tiles, ...], dims: tuple[str, ...], both: bool
+) -> Iterator[Entry]:
+    """Entries of one level; `tiles`: given to it, then after its temporal, Y and X factors; `both`: along X apart."""
+    given, stepped, after_y, after_x = tiles
+    order = sorted(level.spatial, key=level.spatial_order.index)
+    yield Entry(
+        target=name,
+        keep=tuple(level.keep),
+        temporal_order=dims,
+        temporal_tile_sizes=given,
+        spatial_tile_sizes=given,
+    )
+    yield Entry(
+        target=name,
+        temporal_order=level.temporal_order,
+        temporal_tile_sizes=stepped,
+        spatial_tile_sizes=after_y if both else after_x,
+        spatial_order=_order(level, [d for d in order if d not in level.in_x or not both], dims),
+        unicast=level.unicast,
+    )
+    if both:
+        yield Entry(
+            target=f"{name}_X",
+            temporal_order=dims,
+            temporal_tile_sizes=after_y,
+            spatial_tile_sizes=after_x,
+            spatial_order=_order(level, [d for d in order if d in level.in_x], dims),
+            unicast=level.unicast,
+        )
+
+
+def _order(level: LevelDirectives, split: list[str], dims: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The order of a split, None where the problem's order says the same."""
+    used = [name for name in split if level.spatial[name].end != 1]
+    return None if used == [name for name in dims if name in used] else level.spatial_order
+
+
+def _tiles(directives: Directives, problem: Problem) -> tuple[Tiles, dict[str, tuple[Tiles, Tiles, Tiles]]]:
+    """The whole, and per level the tiles after its temporal, its Y and its X factors."""
+    columns = {name: _column(directives, name) for name in problem.dimensions}
+    whole = FrozenDict({name: column[0] for name, column in columns.items()})
+    inside = {}
+    for index, level in enumerate(directives.levels):
+        first = 1 + 3 * index
+        after = [FrozenDict({name: column[first + step] for name, column in columns.items()}) for step in range(3)]
+        inside[level] = (after[0], after[1], after[2])
+    return whole, inside
+
+
+def _column(directives: Directives, dimension: str) -> list[int]:
+    """Tile sizes of one dimension: the whole, then after temporal, Y and X of every level."""
+    chain: list[tuple[str, Factor | None]] = []
+    for name, level in directives.levels.items():
+        spatial = level.spatial.get(dimension)
+        along_x = dimension in level.in_x
+        chain.append((name, level.temporal.get(dimension)))
+        chain.append((name, None if along_x else spatial))
+        chain.append((name, spatial if along_x else None))
+    ends = [1 if factor is None else factor.end for _, factor in chain]
+    lasts = [1 if factor is None else factor.last for _, factor in chain]
+    whole = 1 + sum((last - 1) * math.prod(ends[i + 1 :]) for i, last in enumerate(lasts))
+    tiles = [whole] + [min(whole, math.prod(ends[i + 1 :])) for i in range(len(ends))]
+    for (name, factor), end, outer, inner in zip(chain, ends, tiles[:-1], tiles[1:], strict=True):
+        trips = -(-outer // inner)
+        if factor is not None and trips != end:
+            raise factor.where.error(
+                f"remainder factors: {dimension}={end},{factor.last} of {name} runs {trips} times here, "
+                "which tile sizes cannot say otherwise"
+            )
+    return tiles

@@ -1,0 +1,1 @@
+"""Inputs as Timeloop's files, v0.3 and v4."""
