@@ -58,12 +58,6 @@ class MaestroOptions(Options):
     offchip_bandwidth: int | None = Field(default=None, ge=1, description="the same for DRAM, elements per cycle")
 
 
-def _maestro(options: MaestroOptions) -> CostModel:
-    from tilewright_costmodels.maestro.model import MaestroModel
-
-    return MaestroModel(options.faithful, **options.model_dump(exclude={"faithful"}, exclude_none=True))
-
-
 class TimeloopBinaryOptions(Options):
     """Options of `timeloop_binary`."""
 
@@ -92,7 +86,7 @@ def tilewright_plugins() -> list[CostModelSpec]:
         CostModelSpec(
             name="maestro",
             summary="MAESTRO's data-centric analysis, equal to it on the same inputs.",
-            factory=_maestro,
+            factory=lazy("tilewright_costmodels.maestro.model", "MaestroModel"),
             options=MaestroOptions,
             capabilities=Capabilities(
                 operations=("conv1d", "conv2d", "depthwise_conv1d", "depthwise_conv2d", "gemm"),

@@ -9,6 +9,7 @@ from support.recorded.maestro import differences, hardware_of, layer_of, load
 from tilewright.errors import InputError
 from tilewright.notations.directives import DirectiveHardware, DirectiveProgram
 from tilewright_adapters.maestro import MaestroAdapter
+from tilewright_costmodels import MaestroOptions
 from tilewright_costmodels.maestro.model import MaestroModel
 
 CASES = load("cases")
@@ -38,7 +39,7 @@ def test_files_say_what_was_recorded_and_cost_it(case: dict[str, Any], tmp_path:
     if case["hardware_file"] is None:  # all of it was, twice
         program = program.model_copy(update={"hardware": hardware_of(case)})
     assert program.hardware.model_copy(update={"simd_lanes": lanes}) == hardware_of(case)
-    (report,) = MaestroModel(faithful=True, simd_lanes=lanes).explain_directives(program)
+    (report,) = MaestroModel(MaestroOptions(faithful=True, simd_lanes=lanes)).explain_directives(program)
     if case["status"] == "nonsense":
         assert not report.valid and report.reasons[0].code == "work"
         return
@@ -55,7 +56,7 @@ def test_buffers_too_small_are_invalid_and_thin_wires_a_warning_where_maestro_wa
     program = read(case, tmp_path)
     if case["hardware_file"] is None:
         program = program.model_copy(update={"hardware": hardware_of(case)})
-    (report,) = MaestroModel(simd_lanes=case["hardware"]["simd_lanes"]).explain_directives(program)
+    (report,) = MaestroModel(MaestroOptions(simd_lanes=case["hardware"]["simd_lanes"])).explain_directives(program)
     buffers = [warning for warning in case["warnings"] if "WARNING:Buffer" in warning]
     wires = [warning for warning in case["warnings"] if "WARNING:BW" in warning]
     assert len(report.reasons) == len(buffers) and report.valid == (not buffers)
@@ -95,7 +96,7 @@ def test_rejects_are_refused_with_a_reason_or_priced_with_a_warning(case: dict[s
         assert case["name"] not in PRICED and str(tmp_path) in error.message
         return
     assert program is not None
-    reports = MaestroModel().explain_directives(program)
+    reports = MaestroModel(MaestroOptions()).explain_directives(program)
     if case["name"] not in PRICED:
         assert not any(report.valid for report in reports) and reports[0].reasons[0].message
         return
@@ -191,7 +192,7 @@ def test_ways_of_writing_that_shipped_files_have(tmp_path: Path) -> None:
         ["TemporalMap(16,16) K", "SpatialMap(3,1) Y"],
         ["SpatialMap(1,1) X", "SpatialMap(1,1) S", "TemporalMap(3,3) R"],
     ]
-    (report,) = MaestroModel(num_pes=12).explain_directives(program)
+    (report,) = MaestroModel(MaestroOptions(num_pes=12)).explain_directives(program)
     assert report.valid
 
 
@@ -219,7 +220,7 @@ def test_sizes_by_name_constants_comments_and_copied_dataflows(tmp_path: Path) -
 @pytest.mark.parametrize("case", [case for case in SOUND if case["hardware_file"] is None], ids=lambda case: case["id"])
 def test_hardware_of_the_command_line_is_given_as_options(case: dict[str, Any], tmp_path: Path) -> None:
     options = hardware_of(case).model_dump(exclude_none=True)
-    (report,) = MaestroModel(faithful=True, **options).explain_directives(read(case, tmp_path))
+    (report,) = MaestroModel(MaestroOptions(faithful=True, **options)).explain_directives(read(case, tmp_path))
     assert differences(report.model_dump()["columns"], case["columns"]) == []
 
 
@@ -229,5 +230,5 @@ def test_pes_outside_clusters_are_warned_of(tmp_path: Path) -> None:
     mapping.write_text(case["mapping_file"])
     program = MaestroAdapter().parse([mapping]).directives
     assert program is not None
-    (report,) = MaestroModel(num_pes=16).explain_directives(program)
+    (report,) = MaestroModel(MaestroOptions(num_pes=16)).explain_directives(program)
     assert report.valid and "1 of 16 PEs are in no cluster of 3; MAESTRO passes over them" in report.warnings

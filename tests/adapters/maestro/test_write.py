@@ -19,6 +19,7 @@ from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright_adapters.maestro import MaestroAdapter
+from tilewright_costmodels import MaestroOptions
 from tilewright_costmodels.maestro.model import MaestroModel
 
 ADAPTER = MaestroAdapter()
@@ -46,8 +47,8 @@ def test_a_mapping_comes_back_and_costs_what_it_cost(case: Case, folder: Path) -
     assert read(files, folder) == inputs
     theirs = read({name: text for name, text in files.items() if name.endswith(".m")}, folder).directives
     assert theirs is not None
-    (report,) = MaestroModel(faithful=True).explain_directives(theirs)
-    ours: Any = MaestroModel(faithful=True).bind(problem, architecture).explain(mapping)
+    (report,) = MaestroModel(MaestroOptions(faithful=True)).explain_directives(theirs)
+    ours: Any = MaestroModel(MaestroOptions(faithful=True)).bind(problem, architecture).explain(mapping)
     assert report.valid == ours.valid and report.cycles == ours.cycles and report.macs == ours.macs
     if report.valid:
         assert report.model_dump()["columns"]["tensors"] == ours.model_dump()["columns"]["tensors"]

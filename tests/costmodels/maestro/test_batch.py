@@ -22,6 +22,7 @@ from tilewright.notations.directives.translation import nests_of
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
+from tilewright_costmodels import MaestroOptions
 from tilewright_costmodels.maestro.analysis import analyse, analyse_interpreted, interpreted
 from tilewright_costmodels.maestro.machine import machine_of_directives
 from tilewright_costmodels.maestro.model import MaestroModel
@@ -32,7 +33,7 @@ from tilewright_costmodels.maestro.work import FINE
 @given(data=st.data(), faithful=st.booleans())
 def test_batch_equals_one_by_one(data: st.DataObject, faithful: bool, roomy: bool) -> None:
     problem, architecture, found = data.draw(cases(roomy))
-    evaluator = MaestroModel(faithful).bind(problem, architecture)
+    evaluator = MaestroModel(MaestroOptions(faithful=faithful)).bind(problem, architecture)
     costs = evaluator.evaluate_batch(MappingBatch.pack(problem, found))
     for index, mapping in enumerate(found):
         report = evaluator.explain(mapping)
@@ -62,7 +63,7 @@ def table_of(problem: Problem, architecture: Architecture, batch: MappingBatch) 
 def test_compiled_equals_interpreted(case: Case) -> None:
     """On numbers of 64 bits and on Python's."""
     problem, architecture, found = case
-    evaluator = MaestroModel().bind(problem, architecture)
+    evaluator = MaestroModel(MaestroOptions()).bind(problem, architecture)
     batch = MappingBatch.pack(problem, found)
     letters, table = table_of(problem, architecture, batch)
     result = evaluator.results(batch)
@@ -90,7 +91,7 @@ def test_programs_compiled_equal_interpreted(case: dict[str, Any]) -> None:
 @given(case=cases(most=6), random=st.randoms(use_true_random=False))
 def test_a_permuted_batch_has_permuted_costs(case: Case, random: st.DataObject) -> None:
     problem, architecture, found = case
-    evaluator = MaestroModel().bind(problem, architecture)
+    evaluator = MaestroModel(MaestroOptions()).bind(problem, architecture)
     batch = MappingBatch.pack(problem, found)
     order = np.array(random.sample(range(len(found)), len(found)))  # type: ignore[attr-defined]
     plain, mixed = evaluator.evaluate_batch(batch), evaluator.evaluate_batch(batch.take(order))
@@ -103,7 +104,7 @@ def test_a_permuted_batch_has_permuted_costs(case: Case, random: st.DataObject) 
 def test_batches_are_evaluated_without_an_object_per_mapping(case: Case) -> None:
     problem, architecture, found = case
     batch = MappingBatch.pack(problem, found)
-    evaluator = MaestroModel().bind(problem, architecture)
+    evaluator = MaestroModel(MaestroOptions()).bind(problem, architecture)
     before = MappingBatch.__getitem__
     MappingBatch.__getitem__ = None  # type: ignore[assignment, method-assign]
     try:
@@ -142,7 +143,7 @@ entries:
 - {target: PE, keep: [A, B, Z]}
 - {target: PE, temporal_tile_sizes: {M: 1, N: 1, K: 1}, temporal_order: [M, N, K]}
 """)
-    evaluator = MaestroModel().bind(problem, architecture)
+    evaluator = MaestroModel(MaestroOptions()).bind(problem, architecture)
     report = evaluator.explain(mapping)
     costs = evaluator.evaluate_batch(MappingBatch.pack(problem, [mapping]))
     assert report.valid and report.columns["num_macs"] == problem.macs == 2**62  # type: ignore[attr-defined]

@@ -19,7 +19,7 @@ from tilewright.notations.directives.translation import directives_of
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
-from tilewright_costmodels import OracleOptions
+from tilewright_costmodels import MaestroOptions, OracleOptions
 from tilewright_costmodels.maestro.model import MaestroModel
 from tilewright_costmodels.maestro.operation import words_needed
 from tilewright_costmodels.oracle.model import OracleModel
@@ -49,7 +49,7 @@ def both(case: Case) -> tuple[Any, Report, DirectiveLayer]:
     architecture = changed(
         architecture, read_bandwidth_words_per_cycle=None, bandwidth_words_per_cycle=None, latency_cycles=1
     )
-    theirs = MaestroModel(faithful=True).bind(problem, architecture).explain(mapping)
+    theirs = MaestroModel(MaestroOptions(faithful=True)).bind(problem, architecture).explain(mapping)
     assume(theirs.valid)
     truth = OracleModel(OracleOptions()).bind(problem, architecture).explain(mapping)
     assert truth.valid
@@ -112,7 +112,9 @@ def test_words_that_any_execution_needs_are_those_that_operations_touch(problem:
 @given(case=cases(most=2))
 def test_traffic_below_what_is_needed_is_warned_of(case: Case) -> None:
     problem, architecture, found = case
-    reports: list[Any] = [MaestroModel(faithful=True).bind(problem, architecture).explain(each) for each in found]
+    reports: list[Any] = [
+        MaestroModel(MaestroOptions(faithful=True)).bind(problem, architecture).explain(each) for each in found
+    ]
     valid = [(mapping, report) for mapping, report in zip(found, reports, strict=True) if report.valid]
     assume(valid)
     for mapping, report in valid:
@@ -134,7 +136,7 @@ def test_more_bandwidth_never_costs_cycles(case: Case, which: str) -> None:
     before = None
     for times in (1, 2, 7, 1000):
         faster = changed(architecture, **{name: value * times for name, value in slow.items()})
-        costs = MaestroModel().bind(problem, faster).evaluate_batch(batch)
+        costs = MaestroModel(MaestroOptions()).bind(problem, faster).evaluate_batch(batch)
         if before is not None:
             assert (costs.valid == before.valid).all() and (costs.cycles <= before.cycles).all()
             assert (costs.energy_pj == before.energy_pj).all()
@@ -162,8 +164,8 @@ def test_a_larger_memory_never_invalidates(case: Case, more: int) -> None:
             )
         }
     )
-    before = MaestroModel().bind(problem, architecture).evaluate_batch(batch)
-    after = MaestroModel().bind(problem, larger).evaluate_batch(batch)
+    before = MaestroModel(MaestroOptions()).bind(problem, architecture).evaluate_batch(batch)
+    after = MaestroModel(MaestroOptions()).bind(problem, larger).evaluate_batch(batch)
     assert (after.valid | ~before.valid).all()
     assert (after.cycles[before.valid] == before.cycles[before.valid]).all()
     assert (after.energy_pj[before.valid] == before.energy_pj[before.valid]).all()

@@ -9,6 +9,7 @@ from tilewright.notations.directives import DirectiveProgram
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
+from tilewright_costmodels import MaestroOptions
 from tilewright_costmodels.maestro.evaluator import MaestroEvaluator
 from tilewright_costmodels.maestro.figures import figures_of
 from tilewright_costmodels.maestro.machine import machine_of_directives
@@ -18,10 +19,10 @@ from tilewright_costmodels.maestro.report import report_of
 class MaestroModel:
     """Data-centric analysis (docs/maestro.md gives the rules and where they differ from truth)."""
 
-    def __init__(self, faithful: bool = False, **hardware: int) -> None:
-        """`hardware`: fields of `DirectiveHardware` that replace those of programs of directives."""
-        self.faithful = faithful
-        self.hardware = hardware
+    def __init__(self, options: MaestroOptions) -> None:
+        """Options but `faithful` are fields of `DirectiveHardware`; they replace those of programs of directives."""
+        self.faithful = options.faithful
+        self.hardware = options.model_dump(exclude={"faithful"}, exclude_none=True)
 
     def bind(self, problem: Problem, architecture: Architecture) -> MaestroEvaluator:
         """Raises NotConformableError: the problem is no layer of MAESTRO, or the memories are not L2 and L1."""

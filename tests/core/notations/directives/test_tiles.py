@@ -17,6 +17,7 @@ from tilewright.notations.directives.roles import roles_of
 from tilewright.notations.directives.tiles import tiled, tiled_layer
 from tilewright.notations.directives.translation import directives_of
 from tilewright.schema.frozen import FrozenDict
+from tilewright_costmodels import MaestroOptions
 from tilewright_costmodels.maestro.figures import Figures, figures_of
 from tilewright_costmodels.maestro.machine import machine_of_directives
 from tilewright_costmodels.maestro.model import MaestroModel
@@ -44,7 +45,9 @@ def test_recorded_layers_that_are_tiles_cost_the_same_as_mappings() -> None:
         assert legality(tiles.problem, tiles.architecture, tiles.mapping), case["id"]
         assert tiles.problem.macs == layer.macs
         theirs = figures(layer, hardware)
-        ours: Any = MaestroModel(faithful=True).bind(tiles.problem, tiles.architecture).explain(tiles.mapping)
+        ours: Any = (
+            MaestroModel(MaestroOptions(faithful=True)).bind(tiles.problem, tiles.architecture).explain(tiles.mapping)
+        )
         same = ours.valid and ours.cycles == theirs.cycles and ours.columns["num_macs"] == theirs.macs
         seen["same" if same else "other"] += 1
     assert seen == {"same": 154, "other": 15, "diagonal": 1, "operation": 2}

@@ -15,6 +15,7 @@ from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
+from tilewright_costmodels import MaestroOptions
 from tilewright_costmodels.maestro.model import MaestroModel
 
 ARRAY = """
@@ -64,7 +65,9 @@ entries:
 
 def explain(mapping: str, capacity: int = 100, faithful: bool = False) -> Report:
     problem, architecture = Problem.from_yaml(GEMM), Architecture.from_yaml(ARRAY % (4, capacity))
-    return MaestroModel(faithful).bind(problem, architecture).explain(Mapping.from_yaml(mapping))
+    return (
+        MaestroModel(MaestroOptions(faithful=faithful)).bind(problem, architecture).explain(Mapping.from_yaml(mapping))
+    )
 
 
 STEPS = "temporal_tile_sizes: {N: 2, K: 2}, temporal_order: [N, K, M], spatial_tile_sizes: {M: 1}"
@@ -134,7 +137,7 @@ entries:
 - {target: PE, keep: [I, W, O]}
 - {target: PE, temporal_tile_sizes: {K: 1, C: 1, P: 1, Q: 1, R: 1, S: 1}, temporal_order: [K, C, P, Q, R, S]}
 """)
-    report = MaestroModel().bind(stride_two, architecture).explain(mapping)
+    report = MaestroModel(MaestroOptions()).bind(stride_two, architecture).explain(mapping)
     assert report.valid and report.macs == stride_two.macs
     assert any(f"the layer has {stride_two.macs}" in warning for warning in report.warnings)
 
@@ -142,7 +145,7 @@ entries:
 def test_operations_are_exact_where_tiles_divide_and_there_is_no_stride() -> None:
     problem = Problem.from_yaml(CONV % (4, 6, 1, 1))
     architecture = Architecture.from_yaml(ARRAY % (4, 10_000))
-    evaluator = MaestroModel().bind(problem, architecture)
+    evaluator = MaestroModel(MaestroOptions()).bind(problem, architecture)
     priced = 0
     for mapping in MapSpace.of(problem, architecture, rules=None).sample(np.random.default_rng(7), 300):
         report: Any = evaluator.explain(mapping)
@@ -162,7 +165,7 @@ def test_operations_are_exact_where_tiles_divide_and_there_is_no_stride() -> Non
 )  # fmt: skip
 def test_operations_that_are_no_layer_are_refused(formula: str, code: str) -> None:
     with pytest.raises(NotConformableError) as caught:
-        MaestroModel().bind(Problem.from_yaml(formula), Architecture.from_yaml(ARRAY % (4, 100)))
+        MaestroModel(MaestroOptions()).bind(Problem.from_yaml(formula), Architecture.from_yaml(ARRAY % (4, 100)))
     assert caught.value.reasons[0].code == code
 
 
@@ -183,7 +186,7 @@ entries:
     ]
     assert (layer.dimensions["Y"], layer.dimensions["X"], layer.cluster_sizes) == (6, 8, (4,))
     assert (hardware.num_pes, hardware.noc_latency) == (16, 1)
-    report = MaestroModel().bind(problem, architecture).explain(mapping)
+    report = MaestroModel(MaestroOptions()).bind(problem, architecture).explain(mapping)
     assert report.valid and not any("operations" in warning for warning in report.warnings)
 
 
@@ -208,7 +211,7 @@ def test_recorded_layers_that_are_tiles_cost_the_same_by_way_of_a_mapping() -> N
             "clusters:\n- {name: D, memories: [{name: D, read_energy_pj: 9, write_energy_pj: 9, "
             f"read_bandwidth_words_per_cycle: {offchip}}}]}}",
         )
-        report = MaestroModel().bind(problem, Architecture.from_yaml(text)).explain(mapping)
+        report = MaestroModel(MaestroOptions()).bind(problem, Architecture.from_yaml(text)).explain(mapping)
         assert report.valid, (case["id"], report.reasons)
         assert report.cycles == case["columns"]["runtime_cycles"], case["id"]
         l2 = {level.name: level.tensors for level in report.levels}["L2"]
