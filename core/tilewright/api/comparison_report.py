@@ -163,7 +163,7 @@ class ComparisonReport(Tabular):
             "in brackets, how many times the layer's best by that model"
         )
         table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-        for column in ("layer", "guided by", "mapper"):
+        for column in ("layer", "search by", "mapper"):
             table.add_column(column)
         for model in self.models:
             table.add_column(f"by {model.name}", justify="right")

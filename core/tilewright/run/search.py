@@ -19,7 +19,7 @@ from tilewright.run.rejections import RejectionSample
 from tilewright.schema.mapping import Mapping
 
 PIECE_SECONDS = 0.1
-"""Batches are priced in pieces that take about so long."""
+"""Batches are evaluated in pieces that take about so long."""
 FIRST_PIECE = 10
 """Mappings of the first piece, when the model's speed is not known."""
 
@@ -36,7 +36,7 @@ def search(
 ) -> Result:
     """Run a mapper until it is done or the budget is spent. Whatever ends it, the best mapping so far is returned.
 
-    The loop acts between batches, and between the pieces in which large ones are priced. Ctrl-C ends the search, not
+    The loop acts between batches, and between the pieces in which large ones are evaluated. Ctrl-C ends the search, not
     the program (`cancelled`); a mapper or a model that crashes ends it with `failed` and a PluginError in `error`.
     """
     bounder = evaluator if isinstance(evaluator, Bounder) else None
@@ -68,7 +68,7 @@ def search(
 
 
 def _warm_up(evaluator: Evaluator, task: Task) -> None:
-    """Price nothing, for models that compile at first use: the search's time is not for that."""
+    """Evaluate nothing, for models that compile at first use: the search's time is not for that."""
     shape = (0, len(task.space.skeleton), len(task.problem.sizes))
     nothing = MappingBatch(
         task.problem,
@@ -130,7 +130,7 @@ class _Loop:
             return "deadline" if late and self.run.lower_bound is None else "finished"
 
     def _evaluate(self, proposed: Candidates | MappingBatch | Sequence[Mapping]) -> Costs:
-        """Price a batch, a piece at a time, so that a slow model cannot pass the deadline by much."""
+        """Evaluate a batch, a piece at a time, so that a slow model cannot pass the deadline by much."""
         batch = proposed
         if not isinstance(batch, Candidates | MappingBatch):
             batch = MappingBatch.pack(self.task.problem, batch)

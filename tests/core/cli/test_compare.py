@@ -64,7 +64,7 @@ class Crashing:
 
 
 class Unwilling(ScalarEvaluator):
-    """A model that guides, and crashes on every explanation of another's mapping."""
+    """A model that is asked, and crashes on every explanation of another's mapping."""
 
     def bind(self, problem: object, architecture: object) -> "Unwilling":
         return self
@@ -74,7 +74,7 @@ class Unwilling(ScalarEvaluator):
 
 
 class Slow(Unwilling):
-    """Somebody presses Ctrl-C while it prices."""
+    """Somebody presses Ctrl-C while it evaluates."""
 
     def explain(self, mapping: Mapping) -> Report:
         raise KeyboardInterrupt
@@ -104,7 +104,7 @@ def rows(ran: Any) -> dict[tuple[str, str, str], Any]:
 WORDS = ("--arch", "union_edge", "--evaluations", "300", "--no-cache")
 
 
-def test_every_mapper_by_every_model_priced_by_all(tilewright: Command, layers: Path, tmp_path: Path) -> None:
+def test_every_mapper_by_every_model_evaluated_by_all(tilewright: Command, layers: Path, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     ran = tilewright(
         "compare", layers, *WORDS, "--mappers", "random,local", "--models", "timeloop,oracle", "-o", folder, "--json"
@@ -112,20 +112,20 @@ def test_every_mapper_by_every_model_priced_by_all(tilewright: Command, layers: 
     assert ran.code == 0, ran.err
     found = rows(ran)
     assert set(found) == {
-        (layer, mapper, guide)
+        (layer, mapper, model)
         for layer in ("first", "second")
         for mapper in ("random", "local")
-        for guide in ("timeloop", "oracle")
+        for model in ("timeloop", "oracle")
     }
     for row in found.values():
         assert row["valid"] and [price["model"] for price in row["prices"]] == ["timeloop", "oracle"]
         again = tilewright("evaluate", "--mapping", folder / row["mapping_file"], "--model", "oracle", "--json")
         assert again.data["results"][0]["edp"] == row["prices"][1]["edp"]
-    for layer in ("first", "second"):  # the same samples: no guide beats another by its own measure
+    for layer in ("first", "second"):  # the same samples: no model beats another by its own measure
         for number, model in enumerate(("timeloop", "oracle")):
             own = found[layer, "random", model]["prices"][number]["edp"]
             assert own <= min(
-                found[layer, "random", guide]["prices"][number]["edp"] for guide in ("timeloop", "oracle")
+                found[layer, "random", other]["prices"][number]["edp"] for other in ("timeloop", "oracle")
             )
     assert json.loads((folder / "compare.json").read_text()) == ran.data
     with (folder / "compare.csv").open(newline="") as file:
@@ -168,9 +168,9 @@ def test_broken_models_are_rows(
         "compare", layers, *WORDS, "--mappers", "local", "--models", f"timeloop,{model}", "--json", "-o", tmp_path / "o"
     )  # fmt: skip
     assert ran.code == 0, ran.err
-    own, priced = rows(ran)["first", "local", model], rows(ran)["first", "local", "timeloop"]
+    own, costs = rows(ran)["first", "local", model], rows(ran)["first", "local", "timeloop"]
     assert not own["valid"] and said in own["reasons"][0]["message"]
-    assert priced["prices"][0]["valid"] and said in priced["prices"][1]["reasons"][0]["message"]
+    assert costs["prices"][0]["valid"] and said in costs["prices"][1]["reasons"][0]["message"]
     assert said in (tmp_path / "o" / "compare.csv").read_text()
 
 
@@ -191,7 +191,7 @@ def test_an_interruption_keeps_what_is_done(
     assert len(list(tmp_path.glob("*_timeloop.yaml"))) == 3 and (tmp_path / "compare.csv").is_file()
 
 
-def test_an_interruption_while_pricing_keeps_the_mapping(
+def test_an_interruption_while_evaluating_keeps_the_mapping(
     tilewright: Command, layers: Path, third_parties: Registry, tmp_path: Path
 ) -> None:
     ran = tilewright(

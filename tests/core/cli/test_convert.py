@@ -107,8 +107,8 @@ def test_lossy_lists_what_it_dropped(tilewright: Command, tmp_path: Path) -> Non
     assert ran.data["route"] == ["tilewright", CORE, "timeloop"]
     for file in ran.data["files"]:
         assert Path(file["path"]).read_text() == file["text"]
-    priced = tilewright("evaluate", "--from", "timeloop", *(file["path"] for file in ran.data["files"]), "--json")
-    assert priced.data["results"][0]["valid"]
+    evaluated = tilewright("evaluate", "--from", "timeloop", *(file["path"] for file in ran.data["files"]), "--json")
+    assert evaluated.data["results"][0]["valid"]
 
 
 def test_without_a_folder_files_are_printed(tilewright: Command, divisible: list[Path]) -> None:

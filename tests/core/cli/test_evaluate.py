@@ -164,8 +164,8 @@ def test_a_model_that_is_not_installed_is_a_row_beside_others(
     monkeypatch.setenv("PATH", "")
     absent = ["--model", "timeloop_binary"]
     ran = tilewright(*words(files), "--model", "timeloop", *absent, "--json")
-    priced, failed = ran.data["results"]
-    assert ran.code == 0 and priced["valid"] and not failed["valid"]
+    evaluated, failed = ran.data["results"]
+    assert ran.code == 0 and evaluated["valid"] and not failed["valid"]
     assert [reason["code"] for reason in failed["reasons"]] == ["plugin_failed"]
     assert tilewright(*words(files), *absent).code == 3
 

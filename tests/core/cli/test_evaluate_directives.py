@@ -1,4 +1,4 @@
-"""`tilewright evaluate --from maestro`: a tool's own files, priced without a mapping of ours."""
+"""`tilewright evaluate --from maestro`: a tool's own files, evaluated without a mapping of ours."""
 
 from pathlib import Path
 from typing import Any
@@ -58,7 +58,7 @@ def test_row_stationary_files_are_tiles_that_split_filters(tilewright: Command, 
 
 
 def test_tiles_are_converted_into_any_notation_and_back(tilewright: Command, tmp_path: Path) -> None:
-    """MAESTRO to Timeloop (which has no place for wires) and to our own files; those price as MAESTRO's do, and go back
+    """MAESTRO to Timeloop (which has no place for a NoC) and to our own files; those cost as MAESTRO's do, and go back
     into MAESTRO's words."""
     write(next(case for case in load("cases") if case["id"] == "hand_003"), tmp_path)
     files = [tmp_path / "case.m", tmp_path / "hardware.m"]

@@ -16,15 +16,15 @@ from tilewright.schema.mapped import MappedProblem
 GEMM = "nk,km->nm; n=8 k=12 m=6"
 
 
-def test_a_formula_is_mapped_and_its_file_prices_to_the_same_figures(tilewright: Command, tmp_path: Path) -> None:
+def test_a_formula_is_mapped_and_its_file_evaluates_to_the_same_figures(tilewright: Command, tmp_path: Path) -> None:
     ran = tilewright("map", GEMM, "--arch", "eyeriss", "--evaluations", 3000, "-o", tmp_path, "--json")
     assert ran.code == 0
     layer = ran.data["layers"][0]
     assert layer["best"]["valid"] and layer["search"]["evaluated"] == 3000
     assert layer["best"]["edp"] == layer["best"]["energy_pj"] * layer["best"]["cycles"]
 
-    priced = tilewright("evaluate", "--mapping", tmp_path / layer["best"]["mapping_file"], "--json")
-    result = priced.data["results"][0]
+    evaluated = tilewright("evaluate", "--mapping", tmp_path / layer["best"]["mapping_file"], "--json")
+    result = evaluated.data["results"][0]
     for key in ("cycles", "energy_pj", "edp", "utilization"):
         assert result[key] == layer["best"][key]
 

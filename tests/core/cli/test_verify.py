@@ -67,7 +67,7 @@ def test_models_that_agree_say_so(tilewright: Command, files: dict[str, Path]) -
     assert "timeloop: all 18 counts are what really happens" in tilewright(*words(files)).out
 
 
-def test_short_tiles_are_right_and_timeloop_does_not_price_them(tilewright: Command, files: dict[str, Path]) -> None:
+def test_short_tiles_are_right_and_timeloop_does_not_evaluate_them(tilewright: Command, files: dict[str, Path]) -> None:
     files["problem"].write_text(PROBLEM.replace("P: 4", "P: 3"))
     files["mapping"].write_text(MAPPING.replace("P: 4", "P: 3"))
     ran = tilewright(*words(files))
