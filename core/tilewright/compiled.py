@@ -25,6 +25,12 @@ def compiled(function: Function) -> Function:
     return cast(Function, njit(**options)(function))
 
 
+def inlined(function: Function) -> Function:
+    """The same for a function that becomes part of those that call it: calls that hand on many arrays take long."""
+    options: dict[str, Any] = {"inline": "always", "error_model": "numpy", "_nrt": False}
+    return cast(Function, njit(**options)(function))
+
+
 def integer(value: int) -> int:
     """An integer that kernels hand to one another: a function is compiled anew for every literal that it is given."""
     return cast(int, np.int64(value))

@@ -11,12 +11,12 @@ from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.testing.strategies import architectures, mappings, problems
-from tilewright_costmodels import OracleOptions
+from tilewright_costmodels import OracleOptions, TimeloopOptions
 from tilewright_costmodels.oracle.model import OracleModel
 from tilewright_costmodels.timeloop.model import TimeloopModel
 
 both_models = pytest.mark.parametrize(
-    "model", [TimeloopModel(), OracleModel(OracleOptions())], ids=["timeloop", "oracle"]
+    "model", [TimeloopModel(TimeloopOptions()), OracleModel(OracleOptions())], ids=["timeloop", "oracle"]
 )
 
 

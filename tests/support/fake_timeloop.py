@@ -66,10 +66,11 @@ import sys
 from pathlib import Path
 
 from tilewright_adapters.timeloop import TimeloopAdapter
+from tilewright_costmodels import TimeloopOptions
 from tilewright_costmodels.timeloop.model import TimeloopModel
 
 inputs = TimeloopAdapter().parse([Path(name) for name in sys.argv[1:]])
-report = TimeloopModel().bind(inputs.problem, inputs.architecture).explain(inputs.mapping)
+report = TimeloopModel(TimeloopOptions()).bind(inputs.problem, inputs.architecture).explain(inputs.mapping)
 if not report.valid:
     print("ERROR: couldn't map level:", report.reasons[0])
     sys.exit(1)

@@ -11,6 +11,7 @@ from tilewright.conversion.conversion import write_files
 from tilewright.errors import InputError
 from tilewright.plugin.adapter import Adapter, InputSet
 from tilewright.schema.report import Report
+from tilewright_costmodels import TimeloopOptions
 from tilewright_costmodels.timeloop.model import TimeloopModel
 
 BOARD = """
@@ -31,7 +32,7 @@ def same(one: InputSet, other: InputSet) -> bool:
 def price(inputs: InputSet) -> Report:
     """By the model `timeloop`."""
     assert inputs.problem and inputs.architecture and inputs.mapping
-    return TimeloopModel().bind(inputs.problem, inputs.architecture).explain(inputs.mapping)
+    return TimeloopModel(TimeloopOptions()).bind(inputs.problem, inputs.architecture).explain(inputs.mapping)
 
 
 def edit(path: Path, old: str, new: str) -> None:

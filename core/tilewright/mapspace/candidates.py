@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tilewright.compiled import for_kernel
-from tilewright.mapspace.batch import Bools, Ints, MappingBatch, Positions
+from tilewright.mapspace.batch import Bools, Floats, Ints, MappingBatch, Positions
 from tilewright.mapspace.limits import Limits
 from tilewright.mapspace.rules import count_words_of_trips, scratch_of
 from tilewright.schema.architecture import Memory
@@ -131,14 +131,14 @@ class Candidates:
         """Whether the tiles fit the memories, bool [n]."""
         return np.asarray((self._words() <= self.space.tile_rules.usable_words).all(axis=1))
 
-    def words(self, memory: Memory) -> Ints:
+    def words(self, memory: Memory) -> Floats:
         """Words that the tiles take in a memory of limited capacity, [n]."""
         return self._words()[:, self.space.architecture.memories.index(memory)]
 
-    def _words(self) -> Ints:
+    def _words(self) -> Floats:
         """In every memory of limited capacity, [n, memory]."""
         rules = self.space.tile_rules
-        need = np.empty((len(self), len(rules.usable_words)), dtype=np.int64)
+        need = np.empty((len(self), len(rules.usable_words)), dtype=np.float64)
         keep = self.keeps if self.keep is None or self.keep.strides[0] else self.keep[:1]
         arrays = for_kernel(self.trips), for_kernel(keep)
         count_words_of_trips(rules, self.space.slots_of_entries, *arrays, need, scratch_of(rules))

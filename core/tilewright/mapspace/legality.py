@@ -11,7 +11,7 @@ import numpy as np
 
 from tilewright.compiled import for_kernel
 from tilewright.errors import Reason, Verdict
-from tilewright.mapspace.batch import Bools, Ints, MappingBatch
+from tilewright.mapspace.batch import Bools, Floats, Ints, MappingBatch, Positions
 from tilewright.mapspace.rules import (
     BACKING,
     CAPACITY,
@@ -28,6 +28,7 @@ from tilewright.mapspace.rules import (
     Rules,
     count_words,
     judge_tiles,
+    judge_trips,
     rules_of,
     scratch_of,
 )
@@ -51,7 +52,7 @@ def legality(problem: Problem, architecture: Architecture, mapping: Mapping) -> 
         return Verdict(reasons=names)
     skeleton = Skeleton.of(mapping)
     rules = rules_of(problem, architecture, skeleton)
-    faults = np.empty((4 * len(skeleton) * (len(problem.sizes) + len(problem.tensors)) ** 2, 5), dtype=np.int64)
+    faults = np.empty((4 * len(skeleton) * (len(problem.sizes) + len(problem.tensors)) ** 2, 5), dtype=np.float64)
     count, _ = _judged(rules, MappingBatch.pack(problem, [mapping]), False, faults)
     return Verdict(
         reasons=(
@@ -59,7 +60,7 @@ def legality(problem: Problem, architecture: Architecture, mapping: Mapping) -> 
                 Reason(code=code, where=place(mapping, index), message=text)
                 for code, index, text in _standing(architecture, skeleton)
             ),
-            *(_reason(problem, architecture, mapping, *fault) for fault in faults[:count].tolist()),
+            *(_reason(problem, architecture, mapping, *map(int, fault)) for fault in faults[:count].tolist()),
         )
     )
 
@@ -80,7 +81,29 @@ def broken_rules(
     targets = all(entry.target in architecture.cluster_index for entry in batch.skeleton.entries)
     if not known or not targets or any(_standing(architecture, batch.skeleton)):
         return np.full(len(batch), WHOLE, dtype=np.int8)
-    return _judged(rules_of(problem, architecture, batch.skeleton), batch, lax_fanout, np.empty((1, 5), np.int64))[1]
+    return _judged(rules_of(problem, architecture, batch.skeleton), batch, lax_fanout, np.empty((1, 5), np.float64))[1]
+
+
+def broken_rules_of_trips(rules: Rules, slots: Ints, trips: Ints, order: Positions | None, keep: Bools) -> Codes:
+    """The same for trip counts [n, slot, dimension].
+
+    Args:
+        slots: numbers of the temporal and the spatial slot of every entry, [E, 2]; -1: it has none.
+        order: int8 [n, temporal slot, position]; None: the problem's.
+        keep: bool [n, entry, tensor], or of one mapping where all keep the same.
+    """
+    codes = np.empty(len(trips), dtype=np.int8)
+    judge_trips(
+        rules=rules,
+        slots=slots,
+        trips=for_kernel(trips),
+        order=for_kernel(np.zeros((0, 0, trips.shape[2]), dtype=np.int8) if order is None else order),
+        keep=for_kernel(keep),
+        faults=np.empty((1, 5), dtype=np.float64),
+        codes=codes,
+        scratch=scratch_of(rules),
+    )
+    return codes
 
 
 def legal(problem: Problem, architecture: Architecture, batch: MappingBatch) -> Bools:
@@ -88,7 +111,7 @@ def legal(problem: Problem, architecture: Architecture, batch: MappingBatch) -> 
     return np.asarray(broken_rules(problem, architecture, batch) == LEGAL)
 
 
-def _judged(rules: Rules, batch: MappingBatch, lax_fanout: bool, faults: Ints) -> tuple[int, Codes]:
+def _judged(rules: Rules, batch: MappingBatch, lax_fanout: bool, faults: Floats) -> tuple[int, Codes]:
     """(number of faults of the last mapping, code of the first fault of each)."""
     codes = np.empty(len(batch), dtype=np.int8)
     absent = np.zeros((0, *batch.order.shape[1:]), dtype=np.int8)
@@ -171,7 +194,8 @@ def _reason(
         text = f"splits over {value} sub-clusters, but only the last entry on a cluster may split"
         return Reason(code="split", where=where, message=text)
     if code == CAPACITY:
-        text = f"the tiles need {value} words, {limit} fit"
+        need = f"{value}" if value < 2**53 else "more than 2**53"
+        text = f"the tiles need {need} words, {limit} fit"
         return Reason(code="capacity", where=architecture.memories[which].name, message=text)
     assert tensor is not None
     if code == TWICE:
@@ -194,12 +218,12 @@ def fits(architecture: Architecture, batch: MappingBatch) -> Bools:
     return np.asarray((_words(rules, batch) <= rules.usable_words).all(axis=1))
 
 
-def words_needed(architecture: Architecture, batch: MappingBatch, memory: Memory) -> Ints:
+def words_needed(architecture: Architecture, batch: MappingBatch, memory: Memory) -> Floats:
     """Words [n] that the tiles take in a memory of limited capacity."""
     return _words(rules_of(batch.problem, architecture, batch.skeleton), batch)[:, architecture.memories.index(memory)]
 
 
-def _words(rules: Rules, batch: MappingBatch) -> Ints:
-    need = np.empty((len(batch), len(rules.usable_words)), dtype=np.int64)
+def _words(rules: Rules, batch: MappingBatch) -> Floats:
+    need = np.empty((len(batch), len(rules.usable_words)), dtype=np.float64)
     count_words(rules, for_kernel(batch.temporal), for_kernel(batch.keep), need, scratch_of(rules))
     return need

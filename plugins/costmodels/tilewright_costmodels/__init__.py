@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
@@ -21,16 +21,6 @@ class TimeloopOptions(Options):
     link_transfers: bool = Field(
         default=True, description="neighbouring children pass words on, as Timeloop does unless told otherwise"
     )
-    arrays: Literal["auto", "numpy", "numba"] = Field(
-        default="auto",
-        description="what prices batches, with the same figures: numba where it is installed, compiled at first use",
-    )
-
-
-def _timeloop(options: TimeloopOptions) -> CostModel:
-    from tilewright_costmodels.timeloop.model import TimeloopModel
-
-    return TimeloopModel(link_transfers=options.link_transfers, arrays=options.arrays)
 
 
 class OracleOptions(Options):
@@ -78,7 +68,7 @@ def tilewright_plugins() -> list[CostModelSpec]:
         CostModelSpec(
             name="timeloop",
             summary="Timeloop's counts, energies and cycles on the same inputs.",
-            factory=_timeloop,
+            factory=lazy("tilewright_costmodels.timeloop.model", "TimeloopModel"),
             options=TimeloopOptions,
             capabilities=Capabilities(imperfect_factors=False),
             approximations=OF_TIMELOOP,

@@ -16,7 +16,7 @@ from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem, Tensor
 from tilewright.schema.report import Report
 from tilewright.testing.strategies import architectures, mappings, problems
-from tilewright_costmodels import OracleOptions
+from tilewright_costmodels import OracleOptions, TimeloopOptions
 from tilewright_costmodels.approximations import HOLES, OF_TIMELOOP
 from tilewright_costmodels.oracle.model import OracleModel
 from tilewright_costmodels.timeloop.model import TimeloopModel
@@ -103,7 +103,7 @@ def oracle(case: Case) -> Report:
 def timeloop(case: Case) -> Report:
     """Without link transfers: in the oracle no word comes from a neighbour."""
     problem, architecture, mapping = case
-    return TimeloopModel(link_transfers=False).bind(problem, architecture).explain(mapping)
+    return TimeloopModel(TimeloopOptions(link_transfers=False)).bind(problem, architecture).explain(mapping)
 
 
 def is_plain(tensor: Tensor) -> bool:
@@ -214,7 +214,7 @@ def test_timeloop_never_counts_less_where_one_loop_moves_a_coordinate(case: Case
 @given(convolutions() | cases(), st.booleans())
 def test_every_difference_has_a_cause(case: Case, links: bool) -> None:
     problem, architecture, mapping = case
-    found = TimeloopModel(link_transfers=links).bind(problem, architecture).explain(mapping)
+    found = TimeloopModel(TimeloopOptions(link_transfers=links)).bind(problem, architecture).explain(mapping)
     for each in differences(problem, architecture, mapping, oracle(case), found, OF_TIMELOOP):
         assert each.causes, each
         if not links and is_plain(problem.tensor(each.tensor)):

@@ -6,14 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.profiles import scaled
-from tilewright.errors import InputError, NotConformableError
+from tilewright.errors import NotConformableError
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.skeleton import Skeleton
 from tilewright.schema.architecture import Architecture, Network
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.testing.strategies import architectures, mappings, problems
-from tilewright_costmodels.timeloop.model import Arrays, TimeloopModel
+from tilewright_costmodels import TimeloopOptions
+from tilewright_costmodels.timeloop.model import TimeloopModel
 
 
 @st.composite
@@ -25,15 +26,11 @@ def priced(draw: st.DrawFn, roomy: bool = True) -> tuple[Problem, Architecture, 
     return problem, architecture, [m for m in found if Skeleton.of(m) == Skeleton.of(found[0])]
 
 
-both_forms = pytest.mark.parametrize("arrays", ["numpy", "numba"])
-
-
-@both_forms
 @scaled(2.5)
 @given(case=priced(), links=st.booleans())
-def test_batch_equals_scalar(case: tuple[Problem, Architecture, list[Mapping]], links: bool, arrays: Arrays) -> None:
+def test_batch_equals_scalar(case: tuple[Problem, Architecture, list[Mapping]], links: bool) -> None:
     problem, architecture, found = case
-    evaluator = TimeloopModel(link_transfers=links, arrays=arrays).bind(problem, architecture)
+    evaluator = TimeloopModel(TimeloopOptions(link_transfers=links)).bind(problem, architecture)
     costs = evaluator.evaluate_batch(MappingBatch.pack(problem, found))
     for index, mapping in enumerate(found):
         report = evaluator.explain(mapping)
@@ -43,10 +40,9 @@ def test_batch_equals_scalar(case: tuple[Problem, Architecture, list[Mapping]], 
             np.testing.assert_allclose(costs.energy_pj[index], report.energy_pj, rtol=1e-12)
 
 
-@both_forms
 @given(case=priced(), costs=st.lists(st.sampled_from([0.0, 0.25, 3.0]), min_size=12, max_size=12), links=st.booleans())
 def test_batch_equals_scalar_where_wires_cost_energy(
-    case: tuple[Problem, Architecture, list[Mapping]], costs: list[float], links: bool, arrays: Arrays
+    case: tuple[Problem, Architecture, list[Mapping]], costs: list[float], links: bool
 ) -> None:
     problem, architecture, found = case
     clusters = []
@@ -56,7 +52,7 @@ def test_batch_equals_scalar_where_wires_cost_energy(
         fanout = cluster.fanout.model_copy(update={"network": network})
         clusters.append(cluster.model_copy(update={"fanout": fanout}))
     wired = architecture.model_copy(update={"clusters": tuple(clusters)})
-    evaluator = TimeloopModel(link_transfers=links, arrays=arrays).bind(problem, wired)
+    evaluator = TimeloopModel(TimeloopOptions(link_transfers=links)).bind(problem, wired)
     prices = evaluator.evaluate_batch(MappingBatch.pack(problem, found))
     for index, mapping in enumerate(found):
         report = evaluator.explain(mapping)
@@ -65,23 +61,21 @@ def test_batch_equals_scalar_where_wires_cost_energy(
             np.testing.assert_allclose(prices.energy_pj[index], report.energy_pj, rtol=1e-12)
 
 
-@both_forms
 @given(case=priced(roomy=False))
-def test_batch_and_scalar_agree_on_validity(case: tuple[Problem, Architecture, list[Mapping]], arrays: Arrays) -> None:
+def test_batch_and_scalar_agree_on_validity(case: tuple[Problem, Architecture, list[Mapping]]) -> None:
     problem, architecture, found = case
-    evaluator = TimeloopModel(arrays=arrays).bind(problem, architecture)
+    evaluator = TimeloopModel(TimeloopOptions()).bind(problem, architecture)
     costs = evaluator.evaluate_batch(MappingBatch.pack(problem, found))
     assert [evaluator.explain(mapping).valid for mapping in found] == costs.valid.tolist()
     assert np.isinf(costs.energy_pj[~costs.valid]).all() and np.isinf(costs.cycles[~costs.valid]).all()
 
 
-@both_forms
 @given(case=priced(), random=st.randoms(use_true_random=False))
 def test_a_permuted_batch_has_permuted_prices(
-    case: tuple[Problem, Architecture, list[Mapping]], random: st.DataObject, arrays: Arrays
+    case: tuple[Problem, Architecture, list[Mapping]], random: st.DataObject
 ) -> None:
     problem, architecture, found = case
-    evaluator = TimeloopModel(arrays=arrays).bind(problem, architecture)
+    evaluator = TimeloopModel(TimeloopOptions()).bind(problem, architecture)
     batch = MappingBatch.pack(problem, found)
     order = np.array(random.sample(range(len(found)), len(found)))  # type: ignore[attr-defined]
     plain, mixed = evaluator.evaluate_batch(batch), evaluator.evaluate_batch(batch.take(order))
@@ -108,12 +102,4 @@ def test_refuses_problems_whose_counts_would_not_be_exact() -> None:
         """
     )
     with pytest.raises(NotConformableError, match=r"2\*\*53"):
-        TimeloopModel().bind(big, architecture)
-
-
-def test_says_what_to_install_when_numba_is_asked_for_and_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tilewright_costmodels.timeloop.model.find_spec", lambda name: None)
-    with pytest.raises(InputError, match="numba is not installed") as caught:
-        TimeloopModel(arrays="numba")
-    assert caught.value.hint == "type: pip install 'tilewright[fast]'"
-    assert not TimeloopModel().compiled
+        TimeloopModel(TimeloopOptions()).bind(big, architecture)

@@ -12,6 +12,7 @@ from tilewright.plugin.costmodel import Bounder, Costs
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.problem import Problem
 from tilewright.testing.strategies import architectures, problems
+from tilewright_costmodels import TimeloopOptions
 from tilewright_costmodels.timeloop.model import TimeloopModel
 
 MOST = 4000
@@ -43,7 +44,7 @@ def test_no_completion_costs_less(problem: Problem, architecture: Architecture, 
     space = MapSpace.of(problem, architecture, rules=None)
     assume(0 < space.size <= MOST)
     batch = Candidates.join(list(space.enumerate())).batch()
-    evaluator = TimeloopModel(link_transfers=links).bind(problem, architecture)
+    evaluator = TimeloopModel(TimeloopOptions(link_transfers=links)).bind(problem, architecture)
     check(evaluator, batch, evaluator.evaluate_batch(batch))
 
 
@@ -69,7 +70,7 @@ compute: {energy_per_operation_pj: 0.2}
 def test_bounds_are_worth_having_and_tighten() -> None:
     problem, architecture = Problem.from_yaml(GEMM), Architecture.from_yaml(ARRAY)
     batch = MapSpace.of(problem, architecture, rules=None).sample(np.random.default_rng(0), 4000).batch()
-    evaluator = TimeloopModel().bind(problem, architecture)
+    evaluator = TimeloopModel(TimeloopOptions()).bind(problem, architecture)
     prices = evaluator.evaluate_batch(batch)
     check(evaluator, batch, prices)
     share = [
@@ -82,7 +83,7 @@ def test_bounds_are_worth_having_and_tighten() -> None:
 def test_no_completion_of_what_does_not_fit_is_valid() -> None:
     problem, architecture = Problem.from_yaml(GEMM), Architecture.from_yaml(ARRAY)
     batch = MapSpace.of(problem, architecture, rules=None).sample(np.random.default_rng(0), 500).batch()
-    evaluator = TimeloopModel().bind(problem, architecture)
+    evaluator = TimeloopModel(TimeloopOptions()).bind(problem, architecture)
     whole = (batch.temporal[:, 1] == 4).all(axis=1) & batch.keep[:, 1].all(axis=1)  # 48 words in 24
     assert whole.any()
     bounds = evaluator.bound(batch, 2)
@@ -94,4 +95,4 @@ def test_entries_that_do_not_exist_are_refused(entries: int) -> None:
     problem, architecture = Problem.from_yaml(GEMM), Architecture.from_yaml(ARRAY)
     batch = MapSpace.of(problem, architecture, rules=None).sample(np.random.default_rng(0), 2).batch()
     with pytest.raises(ValueError, match="entries is"):
-        TimeloopModel().bind(problem, architecture).bound(batch, entries)
+        TimeloopModel(TimeloopOptions()).bind(problem, architecture).bound(batch, entries)

@@ -5,9 +5,9 @@ import pytest
 from support.recorded.timeloop import Case, Figures, Rejected, cases, rejected
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.schema.report import Report
-from tilewright_costmodels.timeloop.model import Arrays, TimeloopModel
+from tilewright_costmodels import TimeloopOptions
+from tilewright_costmodels.timeloop.model import TimeloopModel
 
-FORMS: tuple[Arrays, ...] = ("numpy", "numba")
 RUNS = [(case, links) for case in cases() for links in (True, False)]
 
 
@@ -21,7 +21,7 @@ def test_every_recorded_mapping_is_here() -> None:
     ("case", "links"), RUNS, ids=[f"{case.id}-{'links' if on else 'no_links'}" for case, on in RUNS]
 )
 def test_report_and_batch_reproduce_timeloop(case: Case, links: bool) -> None:
-    evaluator = TimeloopModel(link_transfers=links).bind(case.problem, case.architecture)
+    evaluator = TimeloopModel(TimeloopOptions(link_transfers=links)).bind(case.problem, case.architecture)
     figures = case.run(links)
     report = evaluator.explain(case.mapping)
     assert report.valid, report.reasons
@@ -34,12 +34,10 @@ def test_report_and_batch_reproduce_timeloop(case: Case, links: bool) -> None:
     check_levels(report, figures)
     check_networks(report, figures)
 
-    for arrays in FORMS:
-        evaluator = TimeloopModel(link_transfers=links, arrays=arrays).bind(case.problem, case.architecture)
-        costs = evaluator.evaluate_batch(MappingBatch.pack(case.problem, [case.mapping, case.mapping]))
-        assert costs.valid.tolist() == [True, True]
-        assert costs.cycles.tolist() == [report.cycles, report.cycles]
-        assert costs.energy_pj[0] == pytest.approx(figures.energy_pj, rel=1e-6)
+    costs = evaluator.evaluate_batch(MappingBatch.pack(case.problem, [case.mapping, case.mapping]))
+    assert costs.valid.tolist() == [True, True]
+    assert costs.cycles.tolist() == [report.cycles, report.cycles]
+    assert costs.energy_pj[0] == pytest.approx(figures.energy_pj, rel=1e-6)
 
 
 def check_levels(report: Report, figures: Figures) -> None:
@@ -77,12 +75,10 @@ CODES = {"capacity": "capacity", "fanout": "fanout", "product": "coverage", "byp
 
 @pytest.mark.parametrize("case", rejected(), ids=lambda case: case.id)
 def test_rejected_mappings_get_timeloops_verdict_and_reason(case: Rejected) -> None:
-    evaluator = TimeloopModel().bind(case.problem, case.architecture)
+    evaluator = TimeloopModel(TimeloopOptions()).bind(case.problem, case.architecture)
     report = evaluator.explain(case.mapping)
-    for arrays in FORMS:
-        evaluator = TimeloopModel(arrays=arrays).bind(case.problem, case.architecture)
-        costs = evaluator.evaluate_batch(MappingBatch.pack(case.problem, [case.mapping]))
-        assert costs.valid.tolist() == [report.valid]
+    costs = evaluator.evaluate_batch(MappingBatch.pack(case.problem, [case.mapping]))
+    assert costs.valid.tolist() == [report.valid]
     if case.error is None:  # Timeloop checks totals, not each fanout, and takes these; we say so
         assert report.valid and case.figures is not None
         assert report.energy_pj == pytest.approx(case.figures.energy_pj, rel=1e-6)

@@ -10,6 +10,7 @@ from tilewright.schema.architecture import Architecture, Network
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.testing.strategies import architectures, mappings, problems
+from tilewright_costmodels import TimeloopOptions
 from tilewright_costmodels.timeloop.model import TimeloopModel
 
 
@@ -31,7 +32,7 @@ def triples(draw: st.DrawFn) -> tuple[Problem, Architecture, Mapping]:
 @given(triples(), st.booleans())
 def test_closed_form_equals_literal_walk(triple: tuple[Problem, Architecture, Mapping], links: bool) -> None:
     problem, architecture, mapping = triple
-    report = TimeloopModel(link_transfers=links).bind(problem, architecture).explain(mapping)
+    report = TimeloopModel(TimeloopOptions(link_transfers=links)).bind(problem, architecture).explain(mapping)
     assert report.valid, report.reasons
     walked = walk(problem, architecture, mapping, link_transfers=links)
     assert report.cycles == walked.cycles

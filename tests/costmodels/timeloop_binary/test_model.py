@@ -12,7 +12,7 @@ from tilewright.errors import PluginError
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
 from tilewright.schema.report import Report
-from tilewright_costmodels import TimeloopBinaryOptions
+from tilewright_costmodels import TimeloopBinaryOptions, TimeloopOptions
 from tilewright_costmodels.timeloop.model import TimeloopModel
 from tilewright_costmodels.timeloop_binary.model import TimeloopBinaryModel
 from tilewright_costmodels.timeloop_binary.program import run
@@ -33,7 +33,7 @@ def figures(report: Report) -> object:
 
 @pytest.mark.parametrize("case", [CASES[0], CASES[150], CASES[300]], ids=lambda case: case.id)
 def test_a_program_that_prices_as_the_built_in_model_gives_the_same_report(case: Case) -> None:
-    expected = TimeloopModel().bind(case.problem, case.architecture).explain(case.mapping)
+    expected = TimeloopModel(TimeloopOptions()).bind(case.problem, case.architecture).explain(case.mapping)
     found = explain(case, "good")
     assert found.valid, found.reasons
     assert found.cycles == expected.cycles

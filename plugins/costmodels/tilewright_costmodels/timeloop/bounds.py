@@ -7,38 +7,34 @@ still read its operands somewhere, at best shared by as many lanes as are left.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from tilewright.mapspace.batch import Floats, MappingBatch
+from tilewright.mapspace.batch import Bools, Floats, MappingBatch
 from tilewright.plugin.costmodel import Costs
-from tilewright.schema.architecture import Memory
-from tilewright_costmodels.timeloop.arrays import CHUNK, ArrayPricer, Chunk, Moved, access_energy
-from tilewright_costmodels.timeloop.operand import LevelPlan, Operand, plan_levels
+from tilewright.schema.architecture import Architecture, Memory
+from tilewright.schema.problem import Problem, Tensor
+from tilewright_costmodels.timeloop.costs import (
+    FILLS,
+    HOPS,
+    INGRESSES,
+    LINKS,
+    PARTITION_WORDS,
+    READ_RATE,
+    READS,
+    ROUTERS,
+    UPDATES,
+    WRITE_RATE,
+    Counts,
+    cost_rows,
+)
+from tilewright_costmodels.timeloop.tables import HOLDS, READ_BANDWIDTH, SLIDING, WORDS, WRITE_BANDWIDTH, Tables
 
 SURE = 1 - 1e-9
 """Less than one by more than rounding can add up to."""
 
 
-def bound(pricer: ArrayPricer, batch: MappingBatch, entries: int) -> Costs:
-    """See `tilewright.plugin.costmodel.Bounder`; `entries` is less than the length of the skeleton."""
-    count = len(batch)
-    valid = np.zeros(count, dtype=np.bool_)
-    energy, cycles = np.full(count, np.inf), np.full(count, np.inf)
-    if all(entry.target in pricer.architecture.cluster_index for entry in batch.skeleton.entries):
-        plans = plan_levels(batch.skeleton, pricer.architecture)
-        for start in range(0, count, CHUNK):
-            known = _completed(batch.take(slice(start, start + CHUNK)), entries)
-            chunk = KnownChunk(pricer, known, plans, entries)
-            rows = start + chunk.rows
-            valid[rows] = True
-            energy[rows], cycles[rows] = chunk.bound()
-    return Costs(valid, energy, cycles)
-
-
-def _completed(batch: MappingBatch, entries: int) -> MappingBatch:
-    """The unknown entries keep nothing, and the last one steps through all that is left."""
+def completed(batch: MappingBatch, entries: int) -> MappingBatch:
+    """Mappings whose entries from `entries` on keep nothing, and whose last one steps through all that is left."""
     temporal, spatial = batch.temporal.copy(), batch.spatial.copy()
     order, keep = batch.order.copy(), batch.keep.copy()
     rest = spatial[:, entries - 1 : entries]
@@ -51,109 +47,127 @@ def _completed(batch: MappingBatch, entries: int) -> MappingBatch:
     return MappingBatch(batch.problem, batch.skeleton, temporal, spatial, order, keep, placed, unicast)
 
 
-class KnownChunk(Chunk):
-    """A chunk whose entries from `entries` on are made up."""
+def bound(
+    problem: Problem,
+    architecture: Architecture,
+    tables: Tables,
+    batch: MappingBatch,
+    entries: int,
+    counts: Counts,
+    valid: Bools,
+) -> Costs:
+    """See `tilewright.plugin.costmodel.Bounder`; `entries` is less than the length of the skeleton.
 
-    def __init__(self, pricer: ArrayPricer, batch: MappingBatch, plans: tuple[LevelPlan, ...], entries: int) -> None:
-        super().__init__(pricer, batch, plans)
-        self.entries = entries
-        self.levels = sum(plan.start < entries for plan in plans)
+    Args:
+        batch: mappings as `completed` makes them; `counts` of them, `valid`: which were counted.
+    """
+    known = _Known(problem, architecture, tables, batch, entries, counts)
+    energy, cycles = known.bound(valid)
+    return Costs(valid, np.where(valid, energy, np.inf), np.where(valid, cycles, np.inf))
+
+
+class _Known:
+    """What is known of mappings whose entries from `entries` on are made up; arrays over mappings."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        architecture: Architecture,
+        tables: Tables,
+        batch: MappingBatch,
+        entries: int,
+        counts: Counts,
+    ) -> None:
+        self.problem, self.architecture, self.tables = problem, architecture, tables
+        self.batch, self.entries = batch, entries
+        n = len(batch)
+        self.counts = Counts(**{name: count[:n].copy() for name, count in counts._asdict().items()})
+        holds = tables.hardware.level[:, HOLDS]
+        self.levels = int((holds < entries).sum())
         """Storage levels that are known; all traffic between them is."""
+        self.clusters = [architecture.cluster_index[batch.skeleton.entries[entry].target] for entry in holds]
+        self.kept = batch.keep[:, holds]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            unrolled = batch.temporal[:, :entries] / batch.spatial[:, :entries]
+        self.used = np.asarray(unrolled.prod(axis=(1, 2)))
+        self.left = np.asarray(batch.spatial[:, entries - 1].astype(np.float64).prod(axis=1))
+        self.lanes: Floats = np.maximum(1.0, np.floor(architecture.compute_instances / self.used))
 
-    def bound(self) -> tuple[Floats, Floats]:
-        """(energy_pj, cycles) of the legal mappings, at least."""
-        if not len(self.rows):
-            return np.zeros(0), np.zeros(0)
-        self._narrow()
-        problem, architecture = self.pricer.problem, self.pricer.architecture
-        outside = math.prod(problem.sizes) / self.split_tile[self.entries - 1].prod(axis=0)
-        used = np.ones(len(self.rows))
-        for entry in range(self.entries):
-            if entry in self.spatial:
-                used = used * self.spatial[entry].prod(axis=0)
-        lanes = np.maximum(1.0, np.floor(architecture.compute_instances / used))
-        left = self.split_tile[self.entries - 1].prod(axis=0)
-        compute_cycles = outside / used * np.ceil(left / lanes) * architecture.compute.cycles_per_operation
-        energy = np.full(len(self.rows), problem.macs * architecture.compute.energy_per_operation_pj)
-        read: dict[str, Floats] = {}
-        written: dict[str, Floats] = {}
-        for operand in self.pricer.operands:
-            energy += self._least_energy(operand, lanes, read, written)
-        cycles = compute_cycles
-        for memory in architecture.memories:
-            for words, bandwidth in (
-                (read.get(memory.name), memory.read_bandwidth_words_per_cycle),
-                (written.get(memory.name), memory.write_bandwidth_words_per_cycle),
-            ):
-                if words is not None and bandwidth is not None:
-                    cycles = np.maximum(cycles, np.floor(words / bandwidth * SURE))
-        return energy * SURE, cycles
+    def bound(self, valid: Bools) -> tuple[Floats, Floats]:
+        """(energy_pj, cycles), at least."""
+        outside = self.problem.macs / self.left / self.used
+        computing = outside * np.ceil(self.left / self.lanes) * self.architecture.compute.cycles_per_operation
+        inwards = np.zeros(len(self.batch))
+        for number, tensor in enumerate(self.problem.tensors):
+            inwards += self._undecided(number, tensor)
+        for level in range(self.levels, len(self.clusters)):
+            self.counts.actions[:, level, :, (READS, FILLS, UPDATES)] = 0.0
+        self.counts.actions[..., (HOPS, ROUTERS, INGRESSES, LINKS)] = 0.0
+        energy, ignored = np.zeros(len(self.batch)), np.zeros(len(self.batch))
+        cost_rows(self.tables.hardware, self.counts, valid, energy, ignored)
+        cycles = computing
+        hardware = self.tables.hardware
+        for rate, column in ((READ_RATE, READ_BANDWIDTH), (WRITE_RATE, WRITE_BANDWIDTH)):
+            words = self.counts.memory[..., rate] * self.counts.compute_cycles[:, None]
+            cycles = np.maximum(cycles, np.floor(words / hardware.memory[:, column] * SURE).max(axis=1))
+        return (energy + inwards) * SURE, cycles
 
-    def _least_energy(
-        self, operand: Operand, lanes: Floats, read: dict[str, Floats], written: dict[str, Floats]
-    ) -> Floats:
-        """pJ that one tensor costs at least; what the known levels read and write is added up, per instance."""
-        kept = [self.keep[:, plan.start, operand.index] for plan in self.plans]
-        moved = self._moved(operand, kept)
-        energy = np.zeros(len(self.rows))
-        decided = np.zeros(len(self.rows), dtype=np.bool_)  # a level further inside, also known, keeps the tensor
+    def _undecided(self, number: int, tensor: Tensor) -> Floats:
+        """pJ that one tensor costs at least beyond the counts of the levels that are decided: those with a known level
+        further inside that keeps it, too. Counts of what leaves the others inwards are taken out."""
+        energy = np.zeros(len(self.batch))
+        decided = np.zeros(len(self.batch), dtype=np.bool_)
         for level in reversed(range(self.levels)):
-            memory = self.pricer.architecture.clusters[self.plans[level].cluster_index].memory_for(operand.tensor)
-            if memory is None or not kept[level].any():
+            kept = self.kept[:, level, number]
+            memory = self.architecture.clusters[self.clusters[level]].memory_for(tensor)
+            if memory is None or not kept.any():
                 continue
-            reads, fills, updates = self._accesses(operand, moved, level)
-            fills, reads, updates = (
-                np.where(kept[level], fills, 0.0),
-                np.where(kept[level] & decided, reads, 0.0),
-                np.where(kept[level] & decided, updates, 0.0),
-            )
-            in_use = self._macros(level, memory)
-            energy += access_energy(memory, reads, fills, updates) * in_use
-            energy += np.where(
-                kept[level] & ~decided, self._least_inwards(operand, moved, level, memory, in_use, lanes), 0.0
-            )
-            read[memory.name] = read.get(memory.name, 0.0) + reads
-            written[memory.name] = written.get(memory.name, 0.0) + fills + updates
-            decided = decided | kept[level]
+            last = kept & ~decided
+            energy += np.where(last, self._inwards(number, tensor, level, memory), 0.0)
+            self.counts.actions[last, level, number, READS] = 0.0
+            self.counts.actions[last, level, number, UPDATES] = 0.0
+            decided = decided | kept
         return energy
 
-    def _macros(self, level: int, memory: Memory) -> Floats:
-        built = self.pricer.architecture.instances[self.plans[level].cluster_index] // memory.instances_per_macro
-        return np.minimum(self.utilized[level], built)
-
-    def _least_inwards(
-        self, operand: Operand, moved: Moved, level: int, memory: Memory, in_use: Floats, lanes: Floats
-    ) -> Floats:
+    def _inwards(self, number: int, tensor: Tensor, level: int, memory: Memory) -> Floats:
         """pJ of what leaves a level that is the innermost known one to keep the tensor, down to the operations."""
-        nothing = np.zeros(len(self.rows))
-        if operand.sliding or (operand.matrix > 1).any():  # smaller tiles may save on overlaps and on holes
-            again = nothing
-        else:
-            words = moved.shares[level - 1] if level else nothing + self.pricer.problem.tensor_words(operand.tensor)
-            words = np.floor(words + 0.5)
-            counts = (nothing, nothing, words) if operand.tensor.is_output else (words, nothing, nothing)
-            again = access_energy(memory, *counts) * in_use
-        cluster = self.plans[level].cluster_index
-        here = self._per_operation(
-            operand, cluster, memory, self.pricer.architecture.compute_instances / self.utilized[level]
-        )
-        further = np.full(len(self.rows), np.inf)
+        cluster = self.clusters[level]
+        instances = self.counts.instances[:, level]
+        in_use = np.minimum(instances, self.architecture.instances[cluster] // memory.instances_per_macro)
+        again = np.zeros(len(self.batch))
+        if not self.tables.tensors.whole[number, SLIDING] and self.tables.tensors.coefficient[number].max() <= 1:
+            # else smaller tiles may save on overlaps and on holes
+            words = self.counts.actions[:, level, number, FILLS]
+            if tensor.is_output:  # the first partial sums are not filled
+                words = words + self.counts.actions[:, level, number, PARTITION_WORDS]
+            words = words if level else np.full(len(self.batch), self.tables.tensors.whole[number, WORDS])
+            again = _accesses(words, memory) * _least_energy(tensor, memory) * in_use
+        here = self._per_operation(tensor, cluster, memory, self.architecture.compute_instances / instances)
+        further = np.full(len(self.batch), np.inf)
         for entry in self.batch.skeleton.entries[self.entries :]:
-            index = self.pricer.architecture.cluster_index[entry.target]
-            home = self.pricer.architecture.clusters[index].memory_for(operand.tensor)
+            index = self.architecture.cluster_index[entry.target]
+            home = self.architecture.clusters[index].memory_for(tensor)
             if entry.holds and home is not None:
-                further = np.minimum(further, self._per_operation(operand, index, home, lanes))
-        least: Floats = np.minimum(np.maximum(again, here), again + further)
-        return least
+                further = np.minimum(further, self._per_operation(tensor, index, home, self.lanes))
+        return np.asarray(np.minimum(np.maximum(again, here), again + further))
 
-    def _per_operation(self, operand: Operand, cluster: int, memory: Memory, lanes: Floats) -> Floats:
+    def _per_operation(self, tensor: Tensor, cluster: int, memory: Memory, lanes: Floats) -> Floats:
         """pJ for all operations to reach their operand in a memory, each access serving as many `lanes` as exist."""
-        architecture = self.pricer.architecture
+        architecture = self.architecture
         fanouts = [inner.fanout for inner in architecture.clusters[cluster:]]
-        if not any(fanout.reduction if operand.tensor.is_output else fanout.multicast for fanout in fanouts):
-            lanes = np.ones(len(self.rows))
+        if not any(fanout.reduction if tensor.is_output else fanout.multicast for fanout in fanouts):
+            lanes = np.ones(len(self.batch))
         rounding = architecture.instances[cluster] / 2  # every instance may round down
-        accesses = np.maximum(0.0, self.pricer.problem.macs / lanes - rounding) / memory.block_words
-        update = memory.write_energy_pj if memory.update_energy_pj is None else memory.update_energy_pj
-        one = update if operand.tensor.is_output else memory.read_energy_pj
-        return np.asarray(accesses * one / memory.instances_per_macro)
+        accesses = np.maximum(0.0, self.problem.macs / lanes - rounding) / memory.block_words
+        return np.asarray(accesses * _least_energy(tensor, memory) / memory.instances_per_macro)
+
+
+def _accesses(words: Floats, memory: Memory) -> Floats:
+    """Blocks moved by one instance."""
+    return np.asarray(np.ceil(words / memory.block_words))
+
+
+def _least_energy(tensor: Tensor, memory: Memory) -> float:
+    """pJ of one access from inside."""
+    update = memory.write_energy_pj if memory.update_energy_pj is None else memory.update_energy_pj
+    return update if tensor.is_output else memory.read_energy_pj

@@ -1,935 +1,554 @@
-"""One mapping after another, compiled: legality, traffic, energy and cycles, with the rules of `account` and `nest`.
+"""What a mapping moves, counted: one mapping after another, by the rules of Timeloop (docs/timeloop.md).
 
-The scalar code here is plain Python that numba compiles: all in one piece and without reference counts, which would
-take most of the time. Counts are float64, exact below 2**53 (the model refuses problems beyond).
+Timeloop walks the nest and visits iterations 0 and 1 of every temporal loop. Counting upward in binary, each step
+shifts a tile by one of as many vectors as there are loops, so the walk has a closed form: with `c` the innermost loop
+that moves the tile, a step of `c` always follows a step that left no other direction behind, so its overlap with the
+tile before is always credited; a step of an outer loop is credited only if it happens to shift by the same vector.
+The tests hold this to a literal walk.
+
+Counts are float64, exact below 2**53; the model refuses problems beyond.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from tilewright.mapspace.batch import Bools, Floats, Ints, Positions
+from tilewright.compiled import compiled, inlined
+from tilewright.mapspace.batch import Bools, Floats, Ints
+from tilewright.mapspace.rules import tile_words
+from tilewright_costmodels.timeloop.costs import (
+    FILLS,
+    HOPS,
+    INGRESSES,
+    LINKS,
+    PARTITION_WORDS,
+    READS,
+    ROUTERS,
+    TILE_WORDS,
+    UPDATES,
+    Counts,
+    cost,
+)
+from tilewright_costmodels.timeloop.sharing import (
+    ACCESSES,
+    DIMENSION,
+    FAR,
+    NO_SHIFT,
+    SENT,
+    SLOT,
+    STEP,
+    UNROLLED,
+    Sharing,
+    deliver,
+    is_unicast,
+    make_room,
+    sharing,
+)
+from tilewright_costmodels.timeloop.tables import (
+    ACROSS,
+    ALONE,
+    COORDINATE,
+    DISPLACEMENT,
+    DOWN,
+    HOLDS,
+    IN_DRAM,
+    KEPT,
+    ORDER,
+    OUTPUT,
+    RELEVANT,
+    SLIDING,
+    START,
+    STOP,
+    VERTICAL,
+    WORDS,
+    Hardware,
+    Mappings,
+    Tables,
+    Tensors,
+)
 
-Function = TypeVar("Function", bound=Callable[..., object])
-
-INVALID, PRICED, OPEN = 0, 1, 2
-"""What the kernel says of a mapping; OPEN: products that are not exact, or deliveries in more sizes than there is room
-for, which the scalar form works out."""
-GROUPS = 64
-"""Sizes of deliveries that there is room for."""
-
-
-class Work(NamedTuple):
-    """The problem. Shapes: T tensors, R ranks of the tensor with most, D dimensions."""
-
-    sizes: Ints
-    coefficients: Ints
-    """[T, R, D]."""
-    ranks: Ints
-    """[T, R + 1]: terms ranks[t, r] to ranks[t, r + 1] - 1 are those of rank r."""
-    terms: Ints
-    """[T + 1]: terms terms[t] to terms[t + 1] - 1 are those of tensor t."""
-    term_dims: Ints
-    term_coefficients: Ints
-    term_last: Bools
-    """The last of its rank."""
-    radix: Ints
-    """[T, D] (see `Operand.radix`)."""
-    capacity: Ints
-    """[T]: above every number in that radix."""
-    relevant: Bools
-    """[T, D]."""
-    sliding: Bools
-    """[T]: tiles may overlap."""
-    rank_of: Ints
-    """[T, D]: the only rank that the dimension indexes; -1: none."""
-    separable: Bools
-    """[T]: no dimension indexes two ranks."""
-    alone: Bools
-    """[T, D]: no other dimension indexes the rank."""
-    is_output: Bools
-    words: Floats
-    """[T]: of the whole tensor."""
-
-
-class Plan(NamedTuple):
-    """The hardware, as a skeleton uses it. Shapes: E entries, L storage levels, M memories, T tensors."""
-
-    allowed: Bools
-    """[E, T]: the entry's cluster has a memory for the tensor."""
-    may_split: Bools
-    """[E]: the last entry of its cluster."""
-    first_alike: Ints
-    """[E]: the first entry on the same cluster."""
-    vertical: Bools
-    shares: Bools
-    """[E, T]: children of the entry may share a delivery."""
-    start: Ints
-    """[L]: the entry that holds; its splits are entries start..stop-1, its steps start+1..stop."""
-    stop: Ints
-    across: Ints
-    """[L]: instances of the next level that exist along X, and `down` along Y, over the whole chip."""
-    down: Ints
-    width: Ints
-    """[L]: physical fanout to the next level along X, and `height` along Y."""
-    height: Ints
-    memory: Ints
-    """[L, T]: number of the memory that would hold the tensor; -1: none."""
-    built: Floats
-    """[M]: macros that exist."""
-    usable: Floats
-    read_energy: Floats
-    write_energy: Floats
-    update_energy: Floats
-    block: Floats
-    read_bandwidth: Floats
-    write_bandwidth: Floats
-    limited: Bools
-    """[M]: it has a bandwidth."""
-    compute_energy: float
-    cycles_per_operation: float
-    most_children: int
+CHILDREN, PASSES, CONTENT, SERVED, SHARE, PEER, LINKED = range(7)
+"""Columns of `Nest.level`: sub-clusters in use below one instance; iterations of all temporal loops down to those of the
+level; of the tensor at hand, words that leave one instance towards the next level, counted as deliveries and as receipts,
+words that the average instance receives from outside and from neighbours, and words passed on between neighbours below."""
+TRIPS, OUTSIDE = range(2)
+"""Columns of `Nest.slot` and `Nest.trips`: of all loops of the slot, or of the loop; the product of those of all temporal loops outside."""
 
 
-class Scratch(NamedTuple):
-    """What the kernel works out of one mapping. Shapes: K loops at most, C children at most."""
+class Nest(NamedTuple):
+    """The temporal loops of one mapping. Shapes: S slots, D dimensions, L levels, K loops at most."""
 
-    before: Ints
-    trips: Floats
-    """[E, 2, D]: temporal, spatial."""
-    steps: Bools
-    """[E]: the entry has temporal loops."""
-    spreads: Floats
-    """[E]: product of the entry's spatial trips."""
-    tile_words: Floats
-    """[L, T]."""
-    need: Floats
-    """[M]."""
-    loop_dim: Ints
-    """Temporal loops that turn, outermost first."""
-    loop_trips: Floats
-    loop_step: Ints
-    step: Ints
-    """What an iteration shifts the tensor at hand by, a number as `Operand.radix` makes them."""
-    outside: Floats
-    """[K + 1]: product of the trips of all loops outside."""
-    loops: Ints
-    """[L]: temporal loops up to and including a level's."""
-    split_entry: Ints
-    """Spatial loops, outermost first."""
-    split_dim: Ints
-    split_trips: Ints
-    split_step: Ints
-    splits: Ints
-    """[L + 1]: a level's spatial loops are splits[l]..splits[l + 1] - 1."""
-    children: Floats
-    utilized: Floats
-    """[L + 1]."""
-    content: Floats
-    served: Floats
-    share: Floats
-    peer: Floats
-    part: Floats
-    """[L] each."""
-    links: Floats
-    """[L]: words that neighbours pass on, per parent."""
-    read_rate: Floats
-    write_rate: Floats
-    spread: Ints
-    sides: Ints
-    reach: Ints
-    inner: Ints
+    inside: Ints
+    """[S + 2, D]: iterations inside a slot and all those further in; the last row is for tiles in between."""
+    turning: Ints
+    """[S]: the dimensions with more than one trip there, as bits."""
+    slot: Floats
+    """[S, 2]."""
     shift: Ints
-    """[R] each, but `spread` [D]."""
-    apart: Floats
-    """[1]: words below the level at hand that no neighbour passes on."""
-    enumerated: Bools
-    """[1]: `offsets` and `sends` are those of the level and tensor at hand, `across` of which lie side by side."""
-    across: Ints
-    offsets: Ints
-    """[C]: where the child's tile lies, a number as `Operand.radix` makes them; `sends`: what it is sent."""
-    sends: Ints
-    linked: Bools
-    table: Ints
-    """Hash table of at least 2 C places; a place is taken if its stamp is the current one."""
-    stamps: Ints
-    stamp: Ints
+    """[K]: of each non-unit loop, outermost first: by how much an iteration displaces the tile of the tensor at hand."""
+    trips: Floats
+    """[K, 2]."""
+    level: Floats
+    """[L, 7]."""
 
 
-class Wires(NamedTuple):
-    """Wires that cost energy: what they cost, and scratch space for who is sent what. None where they cost nothing."""
-
-    hop_energy: Floats
-    """[L]: pJ below a level, and so for routers and ingresses."""
-    router_energy: Floats
-    ingress_energy: Floats
-    in_dram: Bools
-    """[L]: the level is DRAM, which cannot add."""
-    group: Ints
-    """Of each place of the hash table, the number of the group whose sends it holds."""
-    member: Ints
-    """[C]: the child's group; -1: a neighbour serves it."""
-    group_size: Ints
-    """[C], as those that follow: children, hops, the farthest column, the lowest and the highest child in a column."""
-    group_hops: Floats
-    farthest: Ints
-    lowest: Ints
-    highest: Ints
-    size_scatter: Ints
-    """[C + 1]: groups of a size, and their hops."""
-    size_hops: Floats
-    rows: Ints
-    """[L]: rows in use of the tables that follow."""
-    multicast: Ints
-    """[L, G]: children per group; groups; words that the parent handles; hops."""
-    scatter: Ints
-    accesses: Floats
-    hops: Floats
+def nest_of(tables: Tables) -> Nest:
+    """Room for mappings of these tables."""
+    levels, _, dims = tables.shape
+    slots = len(tables.slots)
+    return Nest(
+        inside=np.ones((slots + 2, dims), np.int64),
+        turning=np.zeros(slots, np.int64),
+        slot=np.ones((slots, 2)),
+        shift=np.zeros(slots * dims + 1, np.int64),
+        trips=np.ones((slots * dims + 1, 2)),
+        level=np.ones((levels, 7)),
+    )
 
 
-_OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "_nrt": False}
-
-
-def _compiled(function: Function) -> Function:
-    return cast(Function, njit(nogil=True, **_OPTIONS)(function))
-
-
-def _called(function: Function) -> Function:
-    """For what is rare and long: inlined, it would be compiled many times over."""
-    return cast(Function, njit(**_OPTIONS)(function))
-
-
-def _inlined(function: Function) -> Function:
-    return cast(Function, njit(forceinline=True, **_OPTIONS)(function))
-
-
-@_compiled
-def price_rows(
-    work: Work,
-    plan: Plan,
-    s: Scratch,
-    w: Wires | None,
+@compiled
+def evaluate(
+    tensors: Tensors,
+    hardware: Hardware,
+    mappings: Mappings,
     link_transfers: bool,
-    temporal: Ints,
-    spatial: Ints,
-    order: Positions,
-    placed: Positions,
-    keep: Bools,
-    unicast: Bools,
-    verdict: Positions,
-    energy: Floats,
+    detailed: bool,
+    nest: Nest,
+    share: Sharing,
+    counts: Counts,
+    valid: Bools,
+    energy_pj: Floats,
     cycles: Floats,
 ) -> None:
-    """Write the verdict on every mapping, and energy (pJ) and cycles of those that are priced."""
+    """Count what every mapping moves, and say what the counts cost.
+
+    Args:
+        detailed: count the traffic of the networks too; of use where they take energy.
+        counts: of `n` mappings, or of one: the last.
+        valid: which mappings are legal; those that do not fit the mesh become False.
+    """
+    levels = len(hardware.level)
+    for n in range(len(valid)):
+        row = n if len(counts.compute_cycles) > 1 else 0
+        if valid[n]:
+            valid[n] = _unfold(hardware, mappings, n, row, nest, share, counts)
+        if valid[n]:
+            make_room(share)
+            counts.compute_cycles[row] = nest.level[levels - 1, PASSES] * hardware.cycles_per_operation
+            for tensor in range(len(tensors.whole)):
+                _size(tensors, hardware, mappings, detailed, n, row, tensor, nest, share, counts)
+                _flow(tensors, hardware, mappings, link_transfers, detailed, n, row, tensor, nest, share, counts)
+                _access(tensors, hardware, mappings, detailed, n, row, tensor, nest, share, counts)
+            energy_pj[n], cycles[n] = cost(hardware, counts, row)
+
+
+@compiled
+def divide(temporal: Ints, spatial: Ints, trips: Ints, good: Bools) -> None:
+    """Trip counts of tiles [n, E, D]: of the first entry in space, then of each entry in time and in space. `good`
+    becomes False where a tile does not divide the one it is cut from."""
     for n in range(len(temporal)):
-        if (
-            _tiles(work, plan, temporal, spatial, n, s)
-            and _fits_mesh(plan, s)
-            and _fits_memories(work, plan, w, temporal, keep, n, s)
-            and _keeps(plan, keep, n)
-            and _orders(order, n)
-            and (len(placed) == 0 or _orders(placed, n))
-        ):
-            _nest(plan, temporal, spatial, order, placed, n, s)
-            verdict[n] = _account(work, plan, w, link_transfers, temporal, keep, unicast, n, s, energy, cycles)
+        for e in range(temporal.shape[1]):
+            for d in range(temporal.shape[2]):
+                if good[n] and e > 0:
+                    good[n] = spatial[n, e - 1, d] % temporal[n, e, d] == 0
+                    trips[n, 2 * e - 1, d] = spatial[n, e - 1, d] // temporal[n, e, d]
+                if good[n]:
+                    good[n] = temporal[n, e, d] % spatial[n, e, d] == 0
+                    trips[n, 2 * e, d] = temporal[n, e, d] // spatial[n, e, d]
 
 
-@_inlined
-def _tiles(work: Work, plan: Plan, temporal: Ints, spatial: Ints, n: int, s: Scratch) -> bool:
-    """Trips of every loop; False if tiles do not nest, do not divide, or an entry may not do what it does."""
-    dims = s.trips.shape[2]
-    for d in range(dims):
-        s.before[d] = work.sizes[d]
-    for e in range(s.trips.shape[0]):
-        s.steps[e] = _differs(s.before, temporal, n, e)
-        if s.steps[e] and (e == 0 or not _divide(s.before, temporal, n, e, s.trips, 0)):
-            return False
-        s.spreads[e] = 1.0
-        if _differs(s.before, spatial, n, e):
-            if not plan.may_split[e] or not _divide(s.before, spatial, n, e, s.trips, 1):
-                return False
-            for d in range(dims):
-                s.spreads[e] *= s.trips[e, 1, d]
-    for d in range(dims):
-        if s.before[d] != 1:
-            return False
-    return True
-
-
-@_inlined
-def _differs(before: Ints, tiles: Ints, n: int, e: int) -> bool:
-    different = False
-    for d in range(len(before)):
-        different |= before[d] != tiles[n, e, d]
-    return different
-
-
-@_inlined
-def _divide(before: Ints, tiles: Ints, n: int, e: int, trips: Floats, part: int) -> bool:
-    """Cut every tile `before` into `tiles`, which take its place; False if one does not divide."""
-    good = True
-    for d in range(len(before)):
-        ratio = before[d] / tiles[n, e, d]
-        good &= (tiles[n, e, d] >= 1) & (ratio >= 1.0) & (ratio == np.floor(ratio))
-        trips[e, part, d] = ratio
-        before[d] = tiles[n, e, d]
-    return good
-
-
-@_inlined
-def _fits_mesh(plan: Plan, s: Scratch) -> bool:
-    """Timeloop's check: instances in use, in total and along each axis, at every level and at compute."""
-    x = y = 1.0
-    s.utilized[0] = 1.0
-    for level in range(len(plan.start)):
-        children = 1.0
-        for e in range(plan.start[level], plan.stop[level]):
-            children *= s.spreads[e]
-            if plan.vertical[e]:
-                y *= s.spreads[e]
-            else:
-                x *= s.spreads[e]
-        if x > plan.across[level] or y > plan.down[level]:
-            return False
-        s.children[level] = children
-        s.utilized[level + 1] = s.utilized[level] * children
-    return True
-
-
-@_inlined
-def _words(work: Work, tensor: int, tiles: Ints, n: int, e: int) -> float:
-    """Volume of the bounding box of a tile."""
-    volume = side = 1
-    for term in range(work.terms[tensor], work.terms[tensor + 1]):
-        side += work.term_coefficients[term] * (tiles[n, e, work.term_dims[term]] - 1)
-        if work.term_last[term]:
-            volume *= side
-            side = 1
-    return float(volume)
-
-
-@_inlined
-def _fits_memories(work: Work, plan: Plan, w: Wires | None, temporal: Ints, keep: Bools, n: int, s: Scratch) -> bool:
-    s.need[:] = 0.0
-    for level in range(len(plan.start)):
-        e = plan.start[level]
-        for tensor in range(len(work.words)):
-            kept = keep[n, e, tensor]
-            if not (kept or work.sliding[tensor] or work.is_output[tensor] or w is not None):
-                continue  # nobody will ask
-            words = _words(work, tensor, temporal, n, e)
-            s.tile_words[level, tensor] = words
-            memory = plan.memory[level, tensor]
-            if memory >= 0 and kept:
-                s.need[memory] += words
-                if s.need[memory] > plan.usable[memory]:
-                    return False
-    return True
-
-
-@_inlined
-def _keeps(plan: Plan, keep: Bools, n: int) -> bool:
-    entries, tensors = keep.shape[1], keep.shape[2]
-    for tensor in range(tensors):
-        if not keep[n, 0, tensor]:
-            return False
-        for e in range(entries):
-            if keep[n, e, tensor]:
-                if not plan.allowed[e, tensor]:
-                    return False
-                for other in range(plan.first_alike[e], e):
-                    if keep[n, other, tensor]:
-                        return False
-    return True
-
-
-@_inlined
-def _orders(order: Positions, n: int) -> bool:
-    """Whether every entry's order names every dimension once."""
-    entries, dims = order.shape[1], order.shape[2]
-    all_named = (1 << dims) - 1
-    good = True
-    for e in range(entries):
-        named = 0
-        for position in range(dims):
-            named |= 1 << (order[n, e, position] & 63)  # beyond the dimensions, and so never equal, if out of range
-        good &= named == all_named
-    return good
-
-
-@_inlined
-def _nest(plan: Plan, temporal: Ints, spatial: Ints, order: Positions, placed: Positions, n: int, s: Scratch) -> None:
-    """Lay out the loops that turn, by level."""
-    entries, dims = s.trips.shape[0], s.trips.shape[2]
-    loop = split = 0
-    outside = 1.0
-    for level in range(len(plan.start)):
-        for e in range(plan.start[level], min(plan.stop[level] + 1, entries)):
-            if e > plan.start[level] and s.steps[e]:
-                for position in range(dims):
-                    d = order[n, e, position]
-                    s.loop_dim[loop] = d
-                    s.loop_trips[loop] = s.trips[e, 0, d]
-                    s.loop_step[loop] = temporal[n, e, d]
-                    outside *= s.trips[e, 0, d]
-                    s.outside[loop + 1] = outside
-                    loop += s.trips[e, 0, d] > 1.0
-            if e < plan.stop[level] and s.spreads[e] > 1.0:
-                for position in range(dims):
-                    d = placed[n, e, position] if len(placed) else position
-                    s.split_entry[split] = e
-                    s.split_dim[split] = d
-                    s.split_trips[split] = s.trips[e, 1, d]
-                    s.split_step[split] = spatial[n, e, d]
-                    split += s.trips[e, 1, d] > 1.0
-        s.loops[level] = loop
-        s.splits[level + 1] = split
-
-
-@_inlined
-def _account(
-    work: Work,
-    plan: Plan,
-    w: Wires | None,
-    link_transfers: bool,
-    temporal: Ints,
-    keep: Bools,
-    unicast: Bools,
-    n: int,
-    s: Scratch,
-    energy: Floats,
-    cycles: Floats,
-) -> int:
-    """Energy and cycles of a legal mapping (see `account`)."""
-    levels = len(plan.start)
-    compute_cycles = s.outside[s.loops[levels - 1]] * plan.cycles_per_operation
-    total = plan.compute_energy
-    s.read_rate[:] = 0.0
-    s.write_rate[:] = 0.0
-    for tensor in range(len(work.words)):
-        output = work.is_output[tensor]
-        if output and not _partitions(work, plan, temporal, tensor, n, s):
-            return OPEN
-        if not _flows(work, plan, w, link_transfers, temporal, keep, unicast, tensor, n, s):
-            return OPEN
-        for level in range(levels - 1, 0, -1):  # fold bypassed levels outward
-            if not keep[n, plan.start[level], tensor]:
-                factor = s.content[level] * s.children[level - 1] / s.served[level - 1]
-                s.content[level - 1] *= factor
-                s.links[level - 1] = 0.0
-                if w is not None:
-                    for row in range(w.rows[level - 1]):
-                        w.accesses[level - 1, row] *= factor
-        if w is not None:
-            for level in range(levels):
-                kept = keep[n, plan.start[level], tensor]
-                total += _wire_energy(work, w, tensor, kept, level, s) * s.utilized[level]
-        for level in range(levels):
-            if not keep[n, plan.start[level], tensor]:
-                continue
-            memory = plan.memory[level, tensor]
-            content, peer = s.content[level], s.peer[level]
-            fills = updates = 0.0
-            if output:
-                reads = max(0.0, np.floor(content + peer - s.part[level] + 0.5))
-                if level:
-                    fills = max(0.0, np.floor(s.share[level] + peer - s.part[level] + 0.5))
-                updates = np.floor(content + 0.5)
-            else:
-                reads = np.floor(content + peer + 0.5)
-                if level:
-                    fills = np.floor(s.share[level] + peer)
-            if plan.limited[memory]:
-                s.read_rate[memory] += reads / compute_cycles
-                s.write_rate[memory] += (fills + updates) / compute_cycles
-            block = plan.block[memory]
-            if block > 1:
-                reads, fills, updates = np.ceil(reads / block), np.ceil(fills / block), np.ceil(updates / block)
-            total += (
-                reads * plan.read_energy[memory]
-                + fills * plan.write_energy[memory]
-                + updates * plan.update_energy[memory]
-            ) * min(s.utilized[level], plan.built[memory])
-    slowest = compute_cycles
-    for memory in range(len(s.read_rate)):
-        slowdown = 1.0
-        if s.read_rate[memory] > 0.0:
-            slowdown = min(slowdown, plan.read_bandwidth[memory] / s.read_rate[memory])
-        if s.write_rate[memory] > 0.0:
-            slowdown = min(slowdown, plan.write_bandwidth[memory] / s.write_rate[memory])
-        if slowdown < 1.0:
-            slowest = max(slowest, np.ceil(compute_cycles / slowdown))
-    energy[n] = total
-    cycles[n] = slowest
-    return PRICED
-
-
-@_inlined
-def _partitions(work: Work, plan: Plan, temporal: Ints, tensor: int, n: int, s: Scratch) -> bool:
-    """The part of the tensor, in words, that one instance of each level answers for; False: not exact."""
-    s.part[0] = work.words[tensor]
-    for level in range(len(plan.start) - 1):
-        s.part[level + 1] = s.part[level]
-        first, last = s.splits[level], s.splits[level + 1]
-        touched = False
-        for split in range(first, last):
-            touched |= work.relevant[tensor, s.split_dim[split]]
-        if not touched:
-            continue
-        for d in range(s.spread.shape[2]):
-            s.spread[0, 0, d] = temporal[n, plan.start[level + 1], d]
-        for split in range(first, last):
-            s.spread[0, 0, s.split_dim[split]] *= s.split_trips[split]
-        tile, union = s.tile_words[level + 1, tensor], _words(work, tensor, s.spread, 0, 0)
-        if s.part[level] * tile >= 2.0**53:
-            return False
-        s.part[level + 1] = np.floor(s.part[level] * tile / union)
-    return True
-
-
-@_inlined
-def _flows(
-    work: Work,
-    plan: Plan,
-    w: Wires | None,
-    link_transfers: bool,
-    temporal: Ints,
-    keep: Bools,
-    unicast: Bools,
-    tensor: int,
-    n: int,
-    s: Scratch,
+@inlined
+def _unfold(
+    hardware: Hardware, mappings: Mappings, n: int, row: int, nest: Nest, share: Sharing, counts: Counts
 ) -> bool:
-    """Movement of a tensor between every level and the next, before bypassing (see `nest.traffic`); False: too many
-    sizes of deliveries."""
-    innermost = len(plan.start) - 1
-    c, loop = -1, 0  # the innermost loop so far that moves the tensor
-    turned, still, credited = -1, 0.0, 0.0
-    s.peer[0] = 0.0
-    for level in range(innermost + 1):
-        children, end = s.children[level], s.loops[level]
-        s.links[level] = 0.0
-        s.enumerated[0] = False
-        if w is not None:
-            w.rows[level] = 0
-        while loop < end:
-            s.step[loop] = work.radix[tensor, s.loop_dim[loop]] * s.loop_step[loop]
-            c = loop if work.relevant[tensor, s.loop_dim[loop]] else c
-            loop += 1
-        deliveries = _deliveries(work, plan, unicast, tensor, level, n, s) if children > 1.0 else 1.0
-        if level == innermost:  # compute has no register: every operation fetches its words
-            s.content[level] = s.outside[end] * deliveries
-            s.served[level] = s.outside[end] * children
-            if w is not None:
-                return _wire(work, plan, w, unicast, tensor, level, s.outside[end], n, s)
-            return True
-        words = 1.0  # below a level that bypasses the tensor only the ratio of the two counts
-        if work.sliding[tensor] or keep[n, plan.start[level + 1], tensor] or w is not None:
-            # every step of loop c, and every restart of it, moves a whole tile
-            words = s.tile_words[level + 1, tensor] * s.outside[c + 1]
-        links = overlap = 0.0
-        slides = c >= 0 and work.sliding[tensor] and not work.alone[tensor, s.loop_dim[c]]
-        if slides:
-            if turned != c:
-                turned = c
-                still, credited = _turns(c, s)
-            overlap = _overlap(work, plan, temporal, tensor, level, c, n, s)
-            words -= s.tile_words[level + 1, tensor] * still + overlap * credited
-        s.content[level] = words * deliveries
-        s.served[level] = words * children
-        s.apart[0] = words
-        if slides and link_transfers and children > 1.0 and c == end - 1 and _reach(work, tensor, level, s):
-            links = _pass_on(work, plan, w, unicast, tensor, level, c, overlap, deliveries, n, s)
-        if w is not None:
-            if not _wire(work, plan, w, unicast, tensor, level, s.apart[0], n, s):
-                return False
-        s.links[level] = links
-        s.share[level + 1] = s.served[level] / children
-        s.peer[level + 1] = links / s.utilized[level + 1]
+    """Lay out the loops, by level. False: more instances are in use along an axis than exist (Timeloop's check)."""
+    slots, dims = mappings.trips.shape[1], mappings.trips.shape[2]
+    for s in range(slots - 1, -1, -1):
+        turning, product = 0, 1.0
+        for d in range(dims):
+            trips = mappings.trips[n, s, d]
+            nest.inside[s, d] = nest.inside[s + 1, d] * trips
+            turning |= (trips > 1) << d
+            product *= trips
+        nest.turning[s] = turning
+        nest.slot[s, TRIPS] = product
+    x = y = instances = passes = 1.0
+    unroll = 0
+    for level in range(len(hardware.level)):
+        counts.instances[row, level] = instances
+        children = 1.0
+        for s in range(hardware.level[level, START], hardware.level[level, STOP]):
+            used = nest.slot[s, TRIPS]
+            if hardware.slot[s, VERTICAL] < 0:
+                nest.slot[s, OUTSIDE] = passes
+                passes *= used
+            elif used > 1.0:
+                for position in range(dims):
+                    d = dimension_at(hardware, mappings, n, s, position)
+                    if nest.turning[s] >> d & 1:
+                        share.unroll[unroll, DIMENSION] = d
+                        share.unroll[unroll, STEP] = nest.inside[s + 1, d]
+                        share.unroll[unroll, SLOT] = s
+                        share.unroll[unroll, UNROLLED] = mappings.trips[n, s, d]
+                        unroll += 1
+                children *= used
+                if hardware.slot[s, VERTICAL] > 0:
+                    y *= used
+                else:
+                    x *= used
+        if x > hardware.level[level, ACROSS] or y > hardware.level[level, DOWN]:
+            return False
+        instances *= children
+        nest.level[level, CHILDREN] = children
+        nest.level[level, PASSES] = passes
+        share.end[level + 1] = unroll
     return True
 
 
-@_inlined
-def _turns(c: int, s: Scratch) -> tuple[float, float]:
+@inlined
+def dimension_at(hardware: Hardware, mappings: Mappings, n: int, s: int, position: int) -> int:
+    """The dimension of the loop at a position, counted from the outermost of its slot."""
+    order = hardware.slot[s, ORDER]
+    return int(mappings.order[n, order, position]) if order >= 0 else position
+
+
+@inlined
+def _size(
+    tensors: Tensors,
+    hardware: Hardware,
+    mappings: Mappings,
+    detailed: bool,
+    n: int,
+    row: int,
+    tensor: int,
+    nest: Nest,
+    share: Sharing,
+    counts: Counts,
+) -> None:
+    """Words of the tiles at every level, and of the part of the tensor that one instance answers for."""
+    output = tensors.whole[tensor, OUTPUT] > 0.0
+    needed = output or detailed or tensors.whole[tensor, SLIDING] > 0.0
+    kept, spare = n if len(mappings.keep) > 1 else 0, len(nest.inside) - 1
+    part = tensors.whole[tensor, WORDS]
+    for level in range(len(hardware.level)):
+        counts.actions[row, level, tensor, TILE_WORDS] = 1.0  # where only the ratio of two counts is asked for
+        if needed or mappings.keep[kept, hardware.level[level, HOLDS], tensor] & KEPT:
+            words = tile_words(tensors.terms, tensor, nest.inside, hardware.level[level, START])
+            counts.actions[row, level, tensor, TILE_WORDS] = words
+            if level > 0 and share.end[level] > share.end[level - 1] and (output or detailed):
+                touched = 0
+                for d in range(nest.inside.shape[1]):
+                    nest.inside[spare, d] = nest.inside[hardware.level[level, START], d]
+                for u in range(share.end[level - 1], share.end[level]):
+                    nest.inside[spare, share.unroll[u, DIMENSION]] *= share.unroll[u, UNROLLED]
+                    touched |= tensors.by_dimension[tensor, share.unroll[u, DIMENSION], RELEVANT]
+                if touched:  # what all children of a parent hold together
+                    part = _share_of(part, words, tile_words(tensors.terms, tensor, nest.inside, spare))
+        counts.actions[row, level, tensor, PARTITION_WORDS] = part
+
+
+@compiled
+def _share_of(part: float, words: float, whole: float) -> float:
+    """part x words / whole, rounded down; exact, however large the product."""
+    if part * words < 2.0**53:
+        return float(np.floor(part * words / whole))
+    bit = 1.0
+    while bit * 2.0 <= words:
+        bit *= 2.0
+    result = rest = 0.0
+    while bit >= 1.0:  # multiplied bit by bit, and divided as it goes
+        result, rest = result * 2.0, rest * 2.0
+        if words >= bit:
+            words -= bit
+            result += np.floor(part / whole)
+            rest += part % whole
+        result += np.floor(rest / whole)
+        rest = rest % whole
+        bit /= 2.0
+    return result
+
+
+@inlined
+def _flow(
+    tensors: Tensors,
+    hardware: Hardware,
+    mappings: Mappings,
+    link_transfers: bool,
+    detailed: bool,
+    n: int,
+    row: int,
+    tensor: int,
+    nest: Nest,
+    share: Sharing,
+    counts: Counts,
+) -> None:
+    """Movement of a tensor between every level and the next, before bypassing."""
+    levels, dims = len(hardware.level), mappings.trips.shape[2]
+    sliding = tensors.whole[tensor, SLIDING] > 0.0
+    moves = 1.0  # iterations of the innermost loop so far that moves the tensor, and of all those outside
+    innermost, dimension, c, loops, at = False, 0, 0, 0, -1
+    still = credited = 0.0
+    nest.level[0, PEER] = nest.level[0, SHARE] = 0.0
+    for level in range(levels):
+        for s in range(hardware.level[level, START], hardware.level[level, STOP]):
+            if hardware.slot[s, VERTICAL] >= 0 or nest.turning[s] == 0:
+                continue
+            innermost = False
+            if nest.turning[s] & tensors.moving[tensor]:
+                moves, innermost = nest.slot[s, OUTSIDE] * nest.slot[s, TRIPS], True
+                for position in range(dims - 1, -1, -1):
+                    dimension = dimension_at(hardware, mappings, n, s, position)
+                    if nest.turning[s] & tensors.moving[tensor] & (1 << dimension):
+                        break
+                    if nest.turning[s] & (1 << dimension):
+                        moves, innermost = moves / mappings.trips[n, s, dimension], False
+            if sliding:
+                outside = nest.slot[s, OUTSIDE]
+                for position in range(dims):
+                    d = dimension_at(hardware, mappings, n, s, position)
+                    if nest.turning[s] >> d & 1:
+                        nest.shift[loops] = tensors.by_dimension[tensor, d, DISPLACEMENT] * nest.inside[s + 1, d]
+                        nest.trips[loops, TRIPS] = mappings.trips[n, s, d]
+                        nest.trips[loops, OUTSIDE] = outside
+                        outside *= mappings.trips[n, s, d]
+                        if nest.shift[loops]:
+                            c = loops  # the innermost loop so far that moves the tensor
+                        loops += 1
+        children = nest.level[level, CHILDREN]
+        deliveries, account = 1.0, -1
+        if children > 1.0:
+            deliveries, account = _deliveries(tensors, hardware, mappings, detailed, n, tensor, level, share)
+        if account < 0 and detailed:
+            account = sharing(tensors, hardware, mappings, n, tensor, level, NO_SHIFT, share)
+        if detailed:
+            share.sizes[tensor, level] = 0
+        # compute has no register: every operation fetches its words
+        words, slides, overlap, tile = nest.level[level, PASSES], False, 0.0, 1.0
+        if level < levels - 1:  # every step of the loop, and every restart of it, moves a whole tile
+            tile = counts.actions[row, level + 1, tensor, TILE_WORDS]
+            words = tile * moves
+            slides = sliding and moves > 1.0 and tensors.by_dimension[tensor, dimension, ALONE] == 0
+        if slides:
+            if at != c:
+                at = c
+                still, credited = _turns(c, nest)
+            inner = hardware.level[level, STOP]
+            overlap = _overlap(tensors, tensor, inner, dimension, nest.shift[c], tile, nest)
+            words -= tile * still + overlap * credited
+        nest.level[level, CONTENT] = words * deliveries
+        nest.level[level, SERVED] = words * children
+        nest.level[level, LINKED] = 0.0
+        if slides and link_transfers and children > 1.0 and innermost:
+            words = _pass_on(
+                tensors,
+                hardware,
+                mappings,
+                detailed,
+                n,
+                tensor,
+                level,
+                c,
+                tile,
+                overlap,
+                deliveries,
+                words,
+                nest,
+                share,
+            )
+        if detailed:
+            deliver(tensor, level, words, account, share)
+        if level < levels - 1:
+            nest.level[level + 1, SHARE] = nest.level[level, SERVED] / children
+            nest.level[level + 1, PEER] = nest.level[level, LINKED] / counts.instances[row, level + 1]
+
+
+@inlined
+def _deliveries(
+    tensors: Tensors,
+    hardware: Hardware,
+    mappings: Mappings,
+    detailed: bool,
+    n: int,
+    tensor: int,
+    level: int,
+    share: Sharing,
+) -> tuple[float, int]:
+    """Different tiles among the children of one parent: deliveries per word and visit, and where `sharing` has the account
+    of them (-1: not asked, since no two unrolled loops move one coordinate)."""
+    different = 1
+    tangled = detailed
+    for u in range(share.end[level], share.end[level + 1]):
+        d = share.unroll[u, DIMENSION]
+        if tensors.by_dimension[tensor, d, RELEVANT] or is_unicast(
+            hardware, mappings, n, tensor, share.unroll[u, SLOT]
+        ):
+            different *= share.unroll[u, UNROLLED]
+        if tensors.by_dimension[tensor, d, RELEVANT] and tensors.by_dimension[tensor, d, ALONE] == 0:
+            for other in range(share.end[level], share.end[level + 1]):
+                o = share.unroll[other, DIMENSION]
+                tangled |= other != u and (
+                    tensors.by_dimension[tensor, o, COORDINATE] == tensors.by_dimension[tensor, d, COORDINATE]
+                )
+            tangled |= tensors.by_dimension[tensor, d, COORDINATE] < 0
+    if not tangled:
+        return float(different), -1
+    account = sharing(tensors, hardware, mappings, n, tensor, level, NO_SHIFT, share)
+    return float(share.pool[account]), account
+
+
+@inlined
+def _turns(c: int, nest: Nest) -> tuple[float, float]:
     """How often, `c` being the innermost loop that moves the tensor at hand, its tile stays where it is, and how often
     its overlap with the tile before is credited: at every step of c, and when an outer loop shifts it by the same."""
-    still, credited = 0.0, (s.loop_trips[c] - 1.0) * s.outside[c]
-    inner = s.step[c]  # the steps of all loops inside p, undone when p advances
+    still, credited = 0.0, (nest.trips[c, TRIPS] - 1.0) * nest.trips[c, OUTSIDE]
+    inner = nest.shift[c]  # the steps of all loops inside p, undone when p advances
     for p in range(c - 1, -1, -1):
-        times = (s.loop_trips[p] - 1.0) * s.outside[p]
-        if s.step[p] == inner:
+        times = (nest.trips[p, TRIPS] - 1.0) * nest.trips[p, OUTSIDE]
+        if nest.shift[p] == inner:
             still += times
-        elif s.step[p] - inner == s.step[c]:
+        elif nest.shift[p] - inner == nest.shift[c]:
             credited += times
-        inner += s.step[p]
+        inner += nest.shift[p]
     return still, credited
 
 
-@_called
+@inlined
+def _overlap(tensors: Tensors, tensor: int, inner: int, dimension: int, shift: int, tile: float, nest: Nest) -> float:
+    """Words that the tile inside slot `inner` shares with itself one step of a loop further, that shifts it."""
+    overlap = tile
+    for r in range(tensors.coefficient.shape[1]):
+        # iterations that a step advances the dimension by, times what one moves along the coordinate
+        move = tensors.coefficient[tensor, r, dimension] * (
+            shift // tensors.by_dimension[tensor, dimension, DISPLACEMENT]
+        )
+        if move:
+            side = 1
+            for d in range(nest.inside.shape[1]):
+                side += tensors.coefficient[tensor, r, d] * (nest.inside[inner, d] - 1)
+            overlap = overlap / side * max(0, side - move)
+    return overlap
+
+
+@compiled
 def _pass_on(
-    work: Work,
-    plan: Plan,
-    w: Wires | None,
-    unicast: Bools,
+    tensors: Tensors,
+    hardware: Hardware,
+    mappings: Mappings,
+    detailed: bool,
+    n: int,
     tensor: int,
     level: int,
     c: int,
+    tile: float,
     overlap: float,
     deliveries: float,
-    n: int,
-    s: Scratch,
+    rest: float,
+    nest: Nest,
+    share: Sharing,
 ) -> float:
-    """Take off what neighbours pass on, `c` being the innermost loop of all (see `nest.shifts`); returns the words."""
-    fresh = s.tile_words[level + 1, tensor] - overlap
-    again = s.loop_trips[c] - 1.0
-    passed = again * fresh if overlap == 0.0 else 0.0  # words that arrive by a step of c
-    links = 0.0
-    s.inner[:] = 0
-    inner = 0  # the steps of all loops inside p, undone when p advances
-    for p in range(c, -1, -1):
-        shift = s.step[p] - inner
-        inner += s.step[p]
-        for rank in range(len(s.inner)):
-            step = work.coefficients[tensor, rank, s.loop_dim[p]] * s.loop_step[p]
-            s.shift[rank] = step - s.inner[rank]
-            s.inner[rank] += step
-        credited = shift == s.step[c]
-        if p < c and shift != 0 and (credited or overlap == 0.0):
-            times = (s.loop_trips[p] - 1.0) * s.outside[p]
-            passed += times * again * fresh
-            words = times * (fresh if credited else s.tile_words[level + 1, tensor])
-            links += _pass_words(work, plan, w, unicast, tensor, level, words, shift, deliveries, n, s)
-    for rank in range(len(s.shift)):
-        s.shift[rank] = work.coefficients[tensor, rank, s.loop_dim[c]] * s.loop_step[c]
-    return links + _pass_words(work, plan, w, unicast, tensor, level, passed, s.step[c], deliveries, n, s)
+    """Take off the flow what neighbours pass on, `c` being the innermost loop of all; the words that no one passes on.
 
-
-@_inlined
-def _pass_words(
-    work: Work,
-    plan: Plan,
-    w: Wires | None,
-    unicast: Bools,
-    tensor: int,
-    level: int,
-    words: float,
-    shift: int,
-    deliveries: float,
-    n: int,
-    s: Scratch,
-) -> float:
-    """The same for words that arrive by one shift."""
-    if words == 0.0 or not _within(s):
-        return 0.0
-    left, linked = _linked(work, plan, unicast, tensor, level, shift, n, s)
-    if left >= deliveries:
-        return 0.0
-    s.content[level] -= words * (deliveries - left)
-    s.served[level] -= words * linked
-    s.apart[0] -= words
-    if w is not None:
-        if not _deliver(plan, w, level, words, s):
-            s.apart[0] = np.inf
-    return words * linked
-
-
-@_inlined
-def _overlap(work: Work, plan: Plan, temporal: Ints, tensor: int, level: int, c: int, n: int, s: Scratch) -> float:
-    """Words that the next level's tile shares with itself one step of loop `c` further."""
-    overlap = s.tile_words[level + 1, tensor]
-    for rank in range(work.ranks.shape[1] - 1):
-        move = work.coefficients[tensor, rank, s.loop_dim[c]] * s.loop_step[c]
-        if move:
-            side = 1
-            for term in range(work.ranks[tensor, rank], work.ranks[tensor, rank + 1]):
-                extent = temporal[n, plan.start[level + 1], work.term_dims[term]]
-                side += work.term_coefficients[term] * (extent - 1)
-            if move >= side:
-                return 0.0
-            overlap = overlap / side * (side - move)
-    return float(overlap)
-
-
-# -- sharing between children --------------------------------------------------------------------------------------
-
-
-@_inlined
-def _reach(work: Work, tensor: int, level: int, s: Scratch) -> bool:
-    """The farthest that two children's tiles lie apart, per rank. False: no step in time leads from one to another,
-    for along a coordinate of one dimension every step in time is longer than all children side by side."""
-    s.reach[:] = 0
-    sliding = False
-    for split in range(s.splits[level], s.splits[level + 1]):
-        dim = s.split_dim[split]
-        sliding |= work.relevant[tensor, dim] and not (work.alone[tensor, dim] and work.separable[tensor])
-        for rank in range(work.coefficients.shape[1]):
-            c = work.coefficients[tensor, rank, dim]
-            s.reach[rank] += c * (s.split_trips[split] - 1) * s.split_step[split]
-    return sliding
-
-
-@_inlined
-def _within(s: Scratch) -> bool:
-    """Whether some child may lie one shift from another."""
-    for rank in range(len(s.shift)):
-        if abs(s.shift[rank]) > s.reach[rank]:
-            return False
-    return True
-
-
-@_inlined
-def _apart(plan: Plan, unicast: Bools, tensor: int, split: int, n: int, s: Scratch) -> bool:
-    """Whether children that differ in this loop are each served separately."""
-    e = s.split_entry[split]
-    return not plan.shares[e, tensor] or (len(unicast) > 0 and unicast[n, e, tensor])
-
-
-@_inlined
-def _deliveries(work: Work, plan: Plan, unicast: Bools, tensor: int, level: int, n: int, s: Scratch) -> float:
-    """Different tiles among the children of one parent: deliveries per word and visit.
-
-    Two progressions of m and n steps a and b, divided by their common divisor, collide (m - b) x (n - a) times; what
-    is more tangled is enumerated.
+    The words that a neighbour holds are a shifted copy only where the step before moved as many of them.
     """
-    different = 1.0
-    first, last = s.splits[level], s.splits[level + 1]
-    for split in range(first, last):
-        d = s.split_dim[split]
-        trips = s.split_trips[split]
-        if _apart(plan, unicast, tensor, split, n, s):
-            different *= trips
-        elif work.relevant[tensor, d]:
-            if not work.separable[tensor]:
-                return _enumerated(work, plan, unicast, tensor, level, n, s)
-            different *= trips
-            if work.alone[tensor, d]:
-                continue
-            others = 0
-            for other in range(first, last):
-                o = s.split_dim[other]
-                if (
-                    other != split
-                    and work.rank_of[tensor, o] == work.rank_of[tensor, d]
-                    and not _apart(plan, unicast, tensor, other, n, s)
-                ):
-                    others += 1
-                    if other < split:
-                        different = _merged(work, tensor, split, other, different, s)
-            if others > 1:
-                return _enumerated(work, plan, unicast, tensor, level, n, s)
-    return different
+    reach = 0  # the farthest that two children's tiles lie apart
+    for u in range(share.end[level], share.end[level + 1]):
+        step = tensors.by_dimension[tensor, share.unroll[u, DIMENSION], DISPLACEMENT] * share.unroll[u, STEP]
+        reach += step * (share.unroll[u, UNROLLED] - 1)
+    fresh, again = tile - overlap, nest.trips[c, TRIPS] - 1.0
+    passed = again * fresh if overlap == 0.0 else 0.0  # words that arrive by a step of c
+    inner = nest.shift[c]  # the steps of all loops inside p, undone when p advances
+    for p in range(c - 1, -2, -1):
+        shift, words = nest.shift[c], passed  # at last, what all steps of c bring
+        if p >= 0:
+            shift = nest.shift[p] - inner
+            inner += nest.shift[p]
+            same = shift == nest.shift[c]
+            words = 0.0
+            if shift != 0 and (same or overlap == 0.0):
+                times = (nest.trips[p, TRIPS] - 1.0) * nest.trips[p, OUTSIDE]
+                passed += times * again * fresh
+                words = times * (fresh if same else tile)
+        if words > 0.0 and abs(shift) <= reach:
+            account = sharing(tensors, hardware, mappings, n, tensor, level, shift, share)
+            left, linked = float(share.pool[account]), float(share.pool[account + 1])
+            if linked > 0.0 and left < deliveries:
+                nest.level[level, CONTENT] -= words * (deliveries - left)
+                nest.level[level, SERVED] -= words * linked
+                nest.level[level, LINKED] += words * linked
+                rest -= words
+                if detailed:
+                    deliver(tensor, level, words, account, share)
+    return rest
 
 
-@_inlined
-def _merged(work: Work, tensor: int, split: int, other: int, different: float, s: Scratch) -> float:
-    """Take the collisions of two progressions off the product of their trips."""
-    m, k = s.split_trips[split], s.split_trips[other]
-    rank = work.rank_of[tensor, s.split_dim[split]]
-    a = work.coefficients[tensor, rank, s.split_dim[split]] * s.split_step[split]
-    b = work.coefficients[tensor, rank, s.split_dim[other]] * s.split_step[other]
-    common, rest = a, b
-    while rest:
-        common, rest = rest, common % rest
-    collisions = max(0, m - b // common) * max(0, k - a // common)
-    return float(different / (m * k) * (m * k - collisions))
+@inlined
+def _access(
+    tensors: Tensors,
+    hardware: Hardware,
+    mappings: Mappings,
+    detailed: bool,
+    n: int,
+    row: int,
+    tensor: int,
+    nest: Nest,
+    share: Sharing,
+    counts: Counts,
+) -> None:
+    """Reads, fills and updates of a tensor at every level, those that bypass it folded into the next one outside."""
+    kept = n if len(mappings.keep) > 1 else 0
+    output = tensors.whole[tensor, OUTPUT] > 0.0
+    for level in range(len(hardware.level) - 1, -1, -1):
+        keeps = mappings.keep[kept, hardware.level[level, HOLDS], tensor] & KEPT > 0
+        content, peer = nest.level[level, CONTENT], nest.level[level, PEER]
+        arrived = nest.level[level, SHARE] + peer
+        reads = fills = updates = 0.0
+        if not keeps and level > 0:  # the level outside is accessed as often, in its own mix of deliveries
+            factor = content * nest.level[level - 1, CHILDREN] / nest.level[level - 1, SERVED]
+            nest.level[level - 1, CONTENT] *= factor
+            nest.level[level - 1, LINKED] = 0.0
+            if detailed:
+                for size in range(share.sizes[tensor, level - 1]):
+                    share.words[tensor, level - 1, size, ACCESSES] *= factor
+        elif output:
+            # the first partial sum of every word is written, not added; a box with holes promises more words than exist
+            part = counts.actions[row, level, tensor, PARTITION_WORDS]
+            reads = max(0.0, np.floor(content + peer - part + 0.5))
+            fills = max(0.0, np.floor(arrived - part + 0.5)) if level else 0.0
+            updates = np.floor(content + 0.5)
+        else:
+            reads = np.floor(content + peer + 0.5)
+            fills = np.floor(arrived) if level else 0.0
+        counts.actions[row, level, tensor, READS] = reads
+        counts.actions[row, level, tensor, FILLS] = fills
+        counts.actions[row, level, tensor, UPDATES] = updates
+    if detailed:
+        for level in range(len(hardware.level)):
+            keeps = mappings.keep[kept, hardware.level[level, HOLDS], tensor] & KEPT > 0
+            counts.actions[row, level, tensor, LINKS] = nest.level[level, LINKED]
+            _network(output and hardware.noc[level, IN_DRAM] > 0.0, keeps, row, tensor, level, share, counts)
 
 
-@_called
-def _enumerated(work: Work, plan: Plan, unicast: Bools, tensor: int, level: int, n: int, s: Scratch) -> float:
-    """Deliveries to all children, one by one."""
-    _children(work, plan, unicast, tensor, level, n, s)
-    s.linked[: int(s.children[level])] = False
-    return _distinct(int(s.children[level]), s)
+@compiled
+def _network(returned: bool, keeps: bool, row: int, tensor: int, level: int, share: Sharing, counts: Counts) -> None:
+    """Hops, routers and ingresses below one instance of a level (Timeloop's legacy network).
 
-
-@_inlined
-def _linked(
-    work: Work, plan: Plan, unicast: Bools, tensor: int, level: int, shift: int, n: int, s: Scratch
-) -> tuple[float, float]:
-    """(deliveries left, children that a 4-neighbour serves) when tiles move by `shift` (see `array.Array`)."""
-    _children(work, plan, unicast, tensor, level, n, s)
-    children = int(s.children[level])
-    width = max(plan.width[level], s.across[0])
-    linked = 0
-    for child in range(children):
-        x, wanted = child % width, s.offsets[child] + shift
-        s.linked[child] = (
-            (x > 0 and s.offsets[child - 1] == wanted)
-            or (x < width - 1 and child + 1 < children and s.offsets[child + 1] == wanted)
-            or (child >= width and s.offsets[child - width] == wanted)
-            or (child + width < children and s.offsets[child + width] == wanted)
-        )
-        linked += s.linked[child]
-    if linked == 0:
-        return np.inf, 0.0
-    return _distinct(children, s), float(linked)
-
-
-@_inlined
-def _distinct(children: int, s: Scratch) -> float:
-    """Different sends among the children that no neighbour serves."""
-    s.stamp[0] += 1
-    mask = len(s.table) - 1
-    distinct = 0.0
-    for child in range(children):
-        if s.linked[child]:
-            continue
-        place = _place(s.sends[child], mask, s)
-        if s.stamps[place] != s.stamp[0]:
-            s.stamps[place] = s.stamp[0]
-            s.table[place] = s.sends[child]
-            distinct += 1.0
-    return distinct
-
-
-@_inlined
-def _place(send: int, mask: int, s: Scratch) -> int:
-    """Where the hash table has a number, or has room for it."""
-    place = (send * 0x9E3779B97F4A7C1) >> 20 & mask
-    while s.stamps[place] == s.stamp[0] and s.table[place] != send:
-        place = (place + 1) & mask
-    return place
-
-
-@_inlined
-def _children(work: Work, plan: Plan, unicast: Bools, tensor: int, level: int, n: int, s: Scratch) -> None:
-    """Displacement of every child's tile, and a number equal for children that one delivery serves; row-major order,
-    loops along Y outside those along X."""
-    if s.enumerated[0]:
-        return
-    s.enumerated[0] = True
-    children = across = 1
-    place = work.capacity[tensor]
-    s.offsets[0] = s.sends[0] = 0
-    for vertical in (False, True):  # from the fastest loop to the slowest
-        for split in range(s.splits[level + 1] - 1, s.splits[level] - 1, -1):
-            if plan.vertical[s.split_entry[split]] != vertical:
-                continue
-            trips = s.split_trips[split]
-            move = send = work.radix[tensor, s.split_dim[split]] * s.split_step[split]
-            if _apart(plan, unicast, tensor, split, n, s):
-                send += place
-                place *= trips
-            for index in range(1, trips):
-                for child in range(children):
-                    s.offsets[index * children + child] = s.offsets[child] + index * move
-                    s.sends[index * children + child] = s.sends[child] + index * send
-            children *= trips
-            if not vertical:
-                across = children
-    s.across[0] = across
-
-
-# -- wires that cost energy ----------------------------------------------------------------------------------------
-
-
-@_called
-def _wire(
-    work: Work, plan: Plan, w: Wires, unicast: Bools, tensor: int, level: int, words: float, n: int, s: Scratch
-) -> bool:
-    """Enter words that no neighbour passes on into the level's tables; False: they are full."""
-    if words == np.inf:
-        return False
-    if s.children[level] == 1.0:
-        return _enter(level, 1, 1, words, 0.0, w)
-    _children(work, plan, unicast, tensor, level, n, s)
-    s.linked[: int(s.children[level])] = False
-    return _deliver(plan, w, level, words, s)
-
-
-@_called
-def _deliver(plan: Plan, w: Wires, level: int, words: float, s: Scratch) -> bool:
-    """The same for words that go to the children that no neighbour serves, group by group (see `Array.sharing`)."""
-    children = int(s.children[level])
-    groups = _groups(children, w, s)
-    width = max(plan.width[level], s.across[0])
-    middle = (max(plan.height[level], children // s.across[0]) - 1) / 2
-    for x in range(min(width, children)):  # to the farthest column, and in every column from the middle to its ends
-        for child in range(x, children, width):
-            group = w.member[child]
-            if group >= 0:
-                w.lowest[group] = -1
-        for child in range(x, children, width):
-            group = w.member[child]
-            if group >= 0:
-                w.lowest[group] = child // width if w.lowest[group] < 0 else w.lowest[group]
-                w.highest[group] = child // width
-        for child in range(x, children, width):
-            group = w.member[child]
-            if group >= 0 and w.highest[group] == child // width:
-                rise = max(0.0, middle - w.lowest[group]) + max(0.0, w.highest[group] - middle)
-                w.farthest[group] = x
-                w.group_hops[group] += rise
-    for group in range(groups):
-        w.size_scatter[w.group_size[group]] += 1
-        w.size_hops[w.group_size[group]] += w.group_hops[group] + w.farthest[group]
-    fits = True
-    for group in range(groups):
-        size = w.group_size[group]
-        if w.size_scatter[size]:
-            fits &= _enter(level, size, w.size_scatter[size], words, w.size_hops[size], w)
-            w.size_scatter[size] = 0
-            w.size_hops[size] = 0.0
-    return fits
-
-
-@_inlined
-def _groups(children: int, w: Wires, s: Scratch) -> int:
-    """Number the groups of children that one delivery serves, and count their members."""
-    s.stamp[0] += 1
-    mask = len(s.table) - 1
-    groups = 0
-    for child in range(children):
-        w.member[child] = -1
-        if s.linked[child]:
-            continue
-        place = _place(s.sends[child], mask, s)
-        if s.stamps[place] != s.stamp[0]:
-            s.stamps[place] = s.stamp[0]
-            s.table[place] = s.sends[child]
-            w.group[place] = groups
-            w.group_size[groups] = 0
-            w.group_hops[groups] = 0.0
-            groups += 1
-        w.member[child] = w.group[place]
-        w.group_size[w.group[place]] += 1
-    return groups
-
-
-@_inlined
-def _enter(level: int, multicast: int, scatter: int, words: float, hops: float, w: Wires) -> bool:
-    """Add words to the row of the level's tables that has these sizes; False: there is no room for another row."""
-    if words == 0.0:
-        return True
-    row = 0
-    while row < w.rows[level] and (w.multicast[level, row] != multicast or w.scatter[level, row] != scatter):
-        row += 1
-    if row == GROUPS:
-        return False
-    if row == w.rows[level]:
-        w.rows[level] += 1
-        w.multicast[level, row] = multicast
-        w.scatter[level, row] = scatter
-        w.accesses[level, row] = w.hops[level, row] = 0.0
-    w.accesses[level, row] += words * scatter
-    w.hops[level, row] += words * hops
-    return True
-
-
-@_called
-def _wire_energy(work: Work, w: Wires, tensor: int, kept: bool, level: int, s: Scratch) -> float:
-    """pJ of the wires below one instance of a level, for one tensor (see `account`)."""
-    energy = s.links[level] * (w.hop_energy[level] + 2 * w.router_energy[level])
-    for row in range(w.rows[level]):
-        accesses = np.floor(w.accesses[level, row] + 0.5)
-        if work.is_output[tensor] and w.in_dram[level]:  # partial sums go down and come back
-            accesses = max(accesses, 2 * accesses - s.part[level]) if kept else 0.0
+    Args:
+        returned: partial sums go down and come back, for DRAM cannot add.
+    """
+    hops = routers = ingresses = 0.0
+    for size in range(share.sizes[tensor, level]):
+        accesses = np.floor(share.words[tensor, level, size, ACCESSES] + 0.5)
+        if returned:
+            part = counts.actions[row, level, tensor, PARTITION_WORDS]
+            accesses = max(accesses, 2.0 * accesses - part) if keeps else 0.0
+        share.words[tensor, level, size, SENT] = accesses
         if accesses > 0.0:
-            hops = w.hops[level, row]
-            energy += hops * w.hop_energy[level] + accesses * w.ingress_energy[level]
-            energy += np.trunc((1 + hops // accesses) * accesses) * w.router_energy[level]
-    return float(energy)
+            far = share.words[tensor, level, size, FAR]
+            hops += far
+            routers += np.trunc((1.0 + far // accesses) * accesses)
+            ingresses += accesses
+    counts.actions[row, level, tensor, HOPS] = hops
+    counts.actions[row, level, tensor, ROUTERS] = routers
+    counts.actions[row, level, tensor, INGRESSES] = ingresses

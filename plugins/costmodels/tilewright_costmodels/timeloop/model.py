@@ -3,78 +3,134 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from functools import cached_property
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from tilewright.errors import InputError, NotConformableError, Reason
-from tilewright.mapspace.batch import MappingBatch
-from tilewright.mapspace.legality import legality
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.compiled import for_kernel
+from tilewright.errors import NotConformableError, Reason
+from tilewright.mapspace.batch import Bools, Ints, MappingBatch, Positions
+from tilewright.mapspace.candidates import Candidates
+from tilewright.mapspace.legality import broken_rules, broken_rules_of_trips, legality
+from tilewright.mapspace.rules import LEGAL
+from tilewright.mapspace.skeleton import Skeleton, Slot
 from tilewright.plugin.costmodel import BatchEvaluator, Costs
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
-from tilewright_costmodels.timeloop.account import account
-from tilewright_costmodels.timeloop.arrays import ArrayPricer
-from tilewright_costmodels.timeloop.bounds import bound
-from tilewright_costmodels.timeloop.nest import levels_of
-
-if TYPE_CHECKING:
-    from tilewright_costmodels.timeloop.compiled import CompiledPricer
+from tilewright_costmodels import TimeloopOptions
+from tilewright_costmodels.timeloop import bounds
+from tilewright_costmodels.timeloop.costs import Counts, counts_of
+from tilewright_costmodels.timeloop.kernel import Nest, divide, evaluate, nest_of
+from tilewright_costmodels.timeloop.report import figures
+from tilewright_costmodels.timeloop.sharing import Sharing, sharing_of
+from tilewright_costmodels.timeloop.tables import KEPT, UNICAST, Mappings, Tables, capacity, tables_of
 
 EXACT = 2**53
-"""Largest product that double precision, which Timeloop and the arrays count in, holds exactly."""
-
-
-Arrays = Literal["auto", "numpy", "numba"]
+"""Largest product that double precision, which Timeloop and the kernel count in, holds exactly."""
 
 
 class TimeloopModel:
     """Counts, energies and cycles of Timeloop (docs/timeloop.md gives the rules and where they differ from truth)."""
 
-    def __init__(self, link_transfers: bool = True, arrays: Arrays = "auto") -> None:
-        """`arrays`: what prices batches, with the same figures. Raises InputError: numba is asked for and not there."""
-        self.link_transfers = link_transfers
-        self.compiled = arrays != "numpy" and find_spec("numba") is not None
-        if arrays == "numba" and not self.compiled:
-            raise InputError("numba is not installed", hint="type: pip install 'tilewright[fast]'")
+    def __init__(self, options: TimeloopOptions) -> None:
+        self.link_transfers = options.link_transfers
 
     def bind(self, problem: Problem, architecture: Architecture) -> TimeloopEvaluator:
         """Raises NotConformableError: axes other than X and Y, unclear homes of tensors, counts beyond 2**53."""
         reasons = tuple(_refusals(problem, architecture))
         if reasons:
             raise NotConformableError("cost model timeloop", reasons)
-        return TimeloopEvaluator(problem, architecture, self.link_transfers, self.compiled)
+        return TimeloopEvaluator(problem, architecture, self.link_transfers)
+
+
+class Room:
+    """The kernel's tables for one skeleton and its slots, and room to work in."""
+
+    def __init__(self, tables: Tables, detailed: bool) -> None:
+        self.tables = tables
+        self.detailed = detailed or tables.noc_costs
+        self.nest: Nest = nest_of(tables)
+        self.share: Sharing = sharing_of(tables, self.detailed)
+        self.one: Counts = counts_of(1, tables)
+
+    def evaluate(self, legal: Bools, mappings: Mappings, link_transfers: bool, counts: Counts | None = None) -> Costs:
+        """What the legal mappings cost. `counts`: what is counted of each, if it is asked for."""
+        costs = Costs(legal.copy(), np.full(len(legal), np.inf), np.full(len(legal), np.inf))
+        evaluate(
+            tensors=self.tables.tensors,
+            hardware=self.tables.hardware,
+            mappings=mappings,
+            link_transfers=link_transfers,
+            detailed=self.detailed,
+            nest=self.nest,
+            share=self.share,
+            counts=counts or self.one,
+            valid=costs.valid,
+            energy_pj=costs.energy_pj,
+            cycles=costs.cycles,
+        )
+        return costs
 
 
 class TimeloopEvaluator(BatchEvaluator):
     """The model bound to one problem and one architecture."""
 
-    def __init__(self, problem: Problem, architecture: Architecture, link_transfers: bool, compiled: bool) -> None:
+    def __init__(self, problem: Problem, architecture: Architecture, link_transfers: bool) -> None:
         self.problem = problem
         self.architecture = architecture
         self.link_transfers = link_transfers
-        self._compiled = compiled
+        self._rooms: dict[tuple[object, ...], Room | None] = {}
 
-    @cached_property
-    def _arrays(self) -> ArrayPricer:
-        return ArrayPricer(self.problem, self.architecture, self.link_transfers)
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_rooms": {}}
 
-    @cached_property
-    def _pricer(self) -> ArrayPricer | CompiledPricer:
-        arrays = self._arrays
-        most = 2**62 // self.architecture.compute_instances
-        exact = all(o.exact and o.capacity < most for o in arrays.operands if o.sliding or arrays.wired)
-        if not self._compiled or not exact:
-            return arrays
-        from tilewright_costmodels.timeloop.compiled import CompiledPricer  # numba takes half a second to import
+    def room(
+        self, skeleton: Skeleton, slots: Sequence[Slot], placed: bool = False, detailed: bool = False
+    ) -> Room | None:
+        """None where no mapping over the skeleton can be legal."""
+        key = (skeleton, tuple((slot.entry, slot.spatial) for slot in slots), placed, detailed)
+        if key not in self._rooms:
+            tables = tables_of(self.problem, self.architecture, skeleton, slots, placed)
+            self._rooms[key] = None if tables is None else Room(tables, detailed)
+        return self._rooms[key]
 
-        return CompiledPricer(self.problem, self.architecture, self.link_transfers)
+    def evaluate_candidates(self, candidates: Candidates) -> Costs:
+        """The costs of candidates, taken as the trip counts that they are."""
+        space = candidates.space
+        room = self.room(space.skeleton, space.slots)
+        if room is None:
+            return _nothing(len(candidates))
+        keep = space.keeps[0][None] if candidates.keep is None else candidates.keep
+        codes = broken_rules_of_trips(
+            space.tile_rules, space.slots_of_entries, candidates.trips, candidates.orders, keep
+        )
+        mappings = _mappings(candidates.trips, candidates.orders, keep.astype(np.int8))
+        return room.evaluate(codes == LEGAL, mappings, self.link_transfers)
 
     def evaluate_batch(self, batch: MappingBatch) -> Costs:
-        return self._pricer.price(batch)
+        room = self.room_for(batch)
+        return _nothing(len(batch)) if room is None else room.evaluate(*self.mappings(batch), self.link_transfers)
+
+    def room_for(self, batch: MappingBatch, detailed: bool = False) -> Room | None:
+        """Every entry in time and in space, but the first, which holds whole tensors, in space only."""
+        places = [(entry, spatial) for entry in range(len(batch.skeleton)) for spatial in (False, True)][1:]
+        slots = [Slot(entry, spatial, (), ()) for entry, spatial in places]
+        return self.room(batch.skeleton, slots, batch.spatial_order is not None, detailed)
+
+    def mappings(self, batch: MappingBatch) -> tuple[Bools, Mappings]:
+        """Which mappings are legal, and their trip counts. The mesh is the kernel's own rule."""
+        legal = np.asarray(broken_rules(self.problem, self.architecture, batch, lax_fanout=True) == LEGAL)
+        trips = np.ones((len(batch), 2 * len(batch.skeleton) - 1, len(self.problem.sizes)), dtype=np.int64)
+        divide(for_kernel(batch.temporal), for_kernel(batch.spatial), trips, legal)
+        orders = [batch.order[:, 1:], *([] if batch.spatial_order is None else [batch.spatial_order])]
+        keep = batch.keep * np.int8(KEPT)
+        if batch.unicast is not None:
+            keep = keep + batch.unicast * np.int8(UNICAST)
+        return legal, _mappings(trips, np.concatenate(orders, axis=1), keep)
 
     def bound(self, batch: MappingBatch, entries: int) -> Costs:
         """Lower bounds over all completions of the outermost `entries` entries (see `Bounder`)."""
@@ -82,31 +138,32 @@ class TimeloopEvaluator(BatchEvaluator):
             raise ValueError(f"entries is {entries}; expected 1 to {len(batch.skeleton)}")
         if entries == len(batch.skeleton):
             return self.evaluate_batch(batch)
-        return bound(self._arrays, batch, entries)
+        known = bounds.completed(batch, entries)
+        room = self.room_for(known)
+        if room is None:
+            return _nothing(len(batch))
+        counts = counts_of(max(2, len(batch)), room.tables)
+        valid = room.evaluate(*self.mappings(known), self.link_transfers, counts).valid
+        return bounds.bound(self.problem, self.architecture, room.tables, known, entries, counts, valid)
 
     def explain(self, mapping: Mapping) -> Report:
         """The full account; `valid` false and every reason for a mapping that Timeloop would not take."""
         problem, architecture = self.problem, self.architecture
         verdict = legality(problem, architecture, mapping)
         reasons = [reason for reason in verdict.reasons if reason.code != "fanout"]
-        warnings = []
+        warnings: list[str] = []
         if not any(reason.code in ("dimension", "target", "tensor", "order", "nesting") for reason in reasons):
-            expansion = list(_expansion(architecture, mapping))
-            reasons = expansion + reasons
-            if not expansion:
+            crowded = list(_mesh_faults(architecture, mapping))
+            reasons = crowded + reasons
+            if not crowded:
                 warnings = [
                     f"{reason}; accepted, because Timeloop's model only checks the total along each axis"
                     for reason in verdict.reasons
                     if reason.code == "fanout"
                 ]
             if not mapping.is_perfect:
-                reasons.append(
-                    Reason(
-                        code="imperfect",
-                        where="mapping",
-                        message="tiles do not divide; Timeloop's versions disagree on remainders and none is exact",
-                    )
-                )
+                message = "tiles do not divide; Timeloop's versions disagree on remainders and none is exact"
+                reasons.append(Reason(code="imperfect", where="mapping", message=message))
         report = Report(
             model="timeloop",
             problem=problem.name,
@@ -117,18 +174,23 @@ class TimeloopEvaluator(BatchEvaluator):
         )
         if reasons:
             return report
-        figures = account(problem, architecture, mapping, self.link_transfers)
+        batch = MappingBatch.pack(problem, [mapping])
+        room = self.room_for(batch, detailed=True)
+        assert room is not None, "legality has been checked"
+        costs = room.evaluate(*self.mappings(batch), self.link_transfers)
+        assert costs.valid[0], "the mesh has been checked"
         return report.model_copy(
-            update={
-                "cycles": figures.cycles,
-                "energy_pj": figures.energy_pj,
-                "edp": figures.energy_pj * figures.cycles,
-                "utilization": problem.macs / (architecture.compute_instances * figures.cycles),
-                "compute_energy_pj": figures.compute_energy_pj,
-                "levels": figures.levels,
-                "networks": figures.networks,
-            }
+            update=figures(problem, architecture, mapping, room.tables, room.one, room.share, costs)
         )
+
+
+def _mappings(trips: Ints, order: Positions, keep: NDArray[np.int8]) -> Mappings:
+    return Mappings(trips=for_kernel(trips), order=for_kernel(order), keep=for_kernel(keep))
+
+
+def _nothing(count: int) -> Costs:
+    """None of them is valid."""
+    return Costs(np.zeros(count, dtype=np.bool_), np.full(count, np.inf), np.full(count, np.inf))
 
 
 def _refusals(problem: Problem, architecture: Architecture) -> Iterator[Reason]:
@@ -150,31 +212,37 @@ def _refusals(problem: Problem, architecture: Architecture) -> Iterator[Reason]:
             where=problem.name,
             message=f"{problem.macs} operations give counts beyond 2**53, which are not exact",
         )
+    for number, tensor in enumerate(problem.tensors):
+        if capacity(problem, number) >= 2**62:
+            message = "its tiles can lie farther apart than 64 bits can tell"
+            yield Reason(code="overflow", where=tensor.name, message=message)
 
 
 def largest_count(problem: Problem) -> int:
     """An upper bound on every count: operations, times the holes that strides leave in bounding boxes."""
-    spread = max(math.prod(sum(rank.terms.values()) for rank in tensor.projection) for tensor in problem.tensors)
-    return problem.macs * spread
+    holes = max(math.prod(sum(rank.terms.values()) for rank in tensor.projection) for tensor in problem.tensors)
+    return problem.macs * holes
 
 
-def _expansion(architecture: Architecture, mapping: Mapping) -> Iterator[Reason]:
+def _mesh_faults(architecture: Architecture, mapping: Mapping) -> Iterator[Reason]:
     """Timeloop's own check of parallelism, innermost level first: instances in use, in total and along each axis."""
     used = {"X": 1, "Y": 1}
-    rows: list[Reason] = []
-    levels = levels_of(mapping, architecture)
-    places = [(level.name, level.cluster_index) for level in levels]
-    places.append((architecture.compute.name, len(architecture.clusters)))
-    for (name, index), level in zip(places, [None, *levels], strict=True):
-        if level is not None:
-            for loop in level.split:
-                used["Y" if loop.cluster.fanout.axis == "Y" else "X"] *= loop.trips
+    faults: list[Reason] = []
+
+    def check(name: str, index: int) -> None:
         mesh = architecture.mesh(index)
         exist = {"X": math.prod(n for axis, n in mesh.items() if axis != "Y"), "Y": mesh.get("Y", 1)}
         checks = [(math.prod(used.values()), math.prod(exist.values()), "instances")]
         checks += [(used[axis], exist[axis], f"instances along {axis}") for axis in ("X", "Y")]
         for count, limit, what in checks:
             if count > limit:
-                rows.append(Reason(code="fanout", where=name, message=f"{count} {what} used, {limit} exist"))
-                break
-    yield from reversed(rows)
+                faults.append(Reason(code="fanout", where=name, message=f"{count} {what} used, {limit} exist"))
+                return
+
+    for entry, (_, spatial) in zip(mapping.entries, mapping.factors(), strict=True):
+        index = architecture.cluster_index[entry.target]
+        if entry.keep is not None:
+            check(entry.target, index)
+        used["Y" if architecture.clusters[index].fanout.axis == "Y" else "X"] *= math.prod(spatial.values())
+    check(architecture.compute.name, len(architecture.clusters))
+    yield from reversed(faults)

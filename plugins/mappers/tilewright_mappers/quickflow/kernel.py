@@ -8,13 +8,13 @@ import numpy as np
 
 from tilewright.compiled import compiled
 from tilewright.mapspace.batch import Bools, Floats, Ints, Positions
-from tilewright.mapspace.rules import Rules, tile_words
+from tilewright.mapspace.rules import NONE, Terms, tile_words
 
 
 class Blocks(NamedTuple):
     """What is the same for all mappings of a space. Shapes: S slots, B blocks, E entries, T tensors, D dimensions."""
 
-    rules: Rules
+    terms: Terms
     slot: Ints
     """[B]: slot of each block of loops."""
     slot_entry: Ints
@@ -54,7 +54,7 @@ class Work(NamedTuple):
     words: Floats
     """[T]: of the tile inside."""
     inside: Ints
-    """[D]: that tile."""
+    """[1, D]: that tile."""
 
 
 @compiled
@@ -67,7 +67,7 @@ def choose(
         for t in range(tensors):
             work.waiting[t] = False
         for d in range(dims):
-            work.inside[d] = 1
+            work.inside[0, d] = 1
         inner_slot, inner_entry = trips.shape[1], keep.shape[1]
         for block in range(len(blocks.slot) - 1, -1, -1):
             slot = blocks.slot[block]
@@ -75,7 +75,7 @@ def choose(
             while inner_slot > slot + 1:
                 inner_slot -= 1
                 for d in range(dims):
-                    work.inside[d] *= trips[n, inner_slot, d]
+                    work.inside[0, d] *= trips[n, inner_slot, d]
             for t in range(tensors):
                 for e in range(entry, inner_entry):
                     work.waiting[t] |= keep[n, e, t]
@@ -86,7 +86,7 @@ def choose(
                 for t in range(tensors):
                     work.energy[t] = 0.0
                     if work.waiting[t]:
-                        work.words[t] = tile_words(blocks.rules, t, work.inside)
+                        work.words[t] = tile_words(blocks.terms, t, work.inside, NONE)
                         work.energy[t] = work.words[t] * _word_pj(blocks, n, slot, entry, t, trips, keep)
                 least = np.inf
                 for each in range(first, first + count):
@@ -115,9 +115,9 @@ def _moved(blocks: Blocks, known: Known, each: int, n: int, slot: int, trips: In
             window = known.slides[each, t]
             if window >= 0:
                 trip_count = trips[n, slot, window]
-                work.inside[window] *= trip_count
-                part *= tile_words(blocks.rules, t, work.inside) / (work.words[t] * trip_count)
-                work.inside[window] //= trip_count
+                work.inside[0, window] *= trip_count
+                part *= tile_words(blocks.terms, t, work.inside, NONE) / (work.words[t] * trip_count)
+                work.inside[0, window] //= trip_count
             total += part
     return total
 

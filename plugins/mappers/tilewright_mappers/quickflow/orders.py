@@ -163,7 +163,7 @@ class OneShot:
             indexes[tensor, list(dims)] = True
         read, write = self._access
         return Blocks(
-            rules=space.tile_rules,
+            terms=space.tile_rules.terms,
             slot=for_kernel(np.array(space.temporal_slots, dtype=np.int64)),
             slot_entry=for_kernel(np.array([slot.entry for slot in space.slots], dtype=np.int64)),
             spatial=for_kernel(np.array([slot.spatial for slot in space.slots], dtype=np.bool_)),
@@ -175,7 +175,7 @@ class OneShot:
     @cached_property
     def _work(self) -> Work:
         energy, words = np.zeros((2, self.tensors))
-        return Work(np.zeros(self.tensors, dtype=np.bool_), energy, words, np.ones(self.dims, dtype=np.int64))
+        return Work(np.zeros(self.tensors, dtype=np.bool_), energy, words, np.ones((1, self.dims), dtype=np.int64))
 
     @property
     def _access(self) -> tuple[Floats, Floats]:

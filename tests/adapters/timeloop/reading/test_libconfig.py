@@ -10,6 +10,7 @@ from tilewright.errors import InputError, Location
 from tilewright.plugin.adapter import InputSet
 from tilewright_adapters.timeloop import TimeloopAdapter
 from tilewright_adapters.timeloop.reading.libconfig import parse_libconfig
+from tilewright_costmodels import TimeloopOptions
 from tilewright_costmodels.timeloop.model import TimeloopModel
 
 WHOLE = """
@@ -62,7 +63,7 @@ def test_an_old_file_is_read_as_it_is(tmp_path: Path) -> None:
     assert dram.read_energy_pj == 100.0
     (warning,) = found.warnings
     assert "Timeloop's own estimates" in warning
-    report = TimeloopModel().bind(found.problem, found.architecture).explain(found.mapping)
+    report = TimeloopModel(TimeloopOptions()).bind(found.problem, found.architecture).explain(found.mapping)
     assert report.valid and report.macs == 192
 
 

@@ -12,6 +12,7 @@ from tilewright.plugin.adapter import InputSet
 from tilewright.schema.document import parse_document
 from tilewright_adapters.expressions import CannotSay, evaluate
 from tilewright_adapters.timeloop import TimeloopAdapter
+from tilewright_costmodels import TimeloopOptions
 from tilewright_costmodels.timeloop.model import TimeloopModel
 
 PROBLEM = """
@@ -110,7 +111,7 @@ def test_what_timeloop_v4_printed() -> None:
     found = read(ARCHITECTURE, ENERGIES, PROBLEM, MAPPING)
     assert found.warnings == ()
     assert found.problem and found.architecture and found.mapping
-    report = TimeloopModel().bind(found.problem, found.architecture).explain(found.mapping)
+    report = TimeloopModel(TimeloopOptions()).bind(found.problem, found.architecture).explain(found.mapping)
     assert report.valid and report.cycles == 3072
     assert report.compute_energy_pj == pytest.approx(41533.44)
     counts = {

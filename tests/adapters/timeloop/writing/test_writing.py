@@ -23,6 +23,7 @@ from tilewright.schema.report import Report
 from tilewright.testing.corpus import SAMPLES
 from tilewright.testing.strategies import architectures, mappings, problems
 from tilewright_adapters.timeloop import TimeloopAdapter
+from tilewright_costmodels import TimeloopOptions
 from tilewright_costmodels.timeloop.model import TimeloopModel
 
 """Random triples of problem, architecture and mapping per property."""
@@ -54,7 +55,7 @@ def figures(report: Report) -> object:
 
 def price(inputs: InputSet) -> Report:
     assert inputs.problem and inputs.architecture and inputs.mapping
-    return TimeloopModel().bind(inputs.problem, inputs.architecture).explain(inputs.mapping)
+    return TimeloopModel(TimeloopOptions()).bind(inputs.problem, inputs.architecture).explain(inputs.mapping)
 
 
 def holds(adapter: TimeloopAdapter, inputs: InputSet) -> bool:

@@ -1,0 +1,130 @@
+"""The report of one mapping, from what the kernel counted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from tilewright.plugin.costmodel import Costs
+from tilewright.schema.architecture import Architecture, Cluster, Memory
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
+from tilewright.schema.report import Delivery, LevelReport, NetworkReport, TensorCounts
+from tilewright_costmodels.timeloop.costs import (
+    CYCLES,
+    ENERGY,
+    FILLS,
+    HOPS,
+    INGRESSES,
+    LINKS,
+    NETWORK_ENERGY,
+    PARTITION_WORDS,
+    READS,
+    TILE_WORDS,
+    UPDATES,
+    Counts,
+)
+from tilewright_costmodels.timeloop.sharing import FAR, MULTICAST, SCATTER, SENT, Sharing
+from tilewright_costmodels.timeloop.tables import HOLDS, OUTPUT, Tables
+
+
+def figures(
+    problem: Problem,
+    architecture: Architecture,
+    mapping: Mapping,
+    tables: Tables,
+    counts: Counts,
+    share: Sharing,
+    costs: Costs,
+) -> dict[str, Any]:
+    """The fields of a report on the only mapping that was counted."""
+    energy_pj, cycles = float(costs.energy_pj[0]), int(costs.cycles[0])
+    entries = [mapping.entries[entry] for entry in tables.hardware.level[:, HOLDS]]
+    memories = [(cluster, memory) for cluster in architecture.clusters for memory in cluster.memories]
+    levels = []
+    for number, (cluster, memory) in enumerate(memories):
+        here = [level for level, entry in enumerate(entries) if entry.target == cluster.name]
+        if here:
+            tensors = dict(_kept(problem, mapping, tables, counts, cluster, memory, here))
+            levels.append(
+                LevelReport(
+                    name=memory.name,
+                    instances=int(counts.instances[0, here[0]]),
+                    cycles=int(counts.memory[0, number, CYCLES]),
+                    energy_pj=math.fsum(tensor.energy_pj for tensor in tensors.values()),
+                    tensors=FrozenDict(tensors),
+                )
+            )
+    return {
+        "cycles": cycles,
+        "energy_pj": energy_pj,
+        "edp": energy_pj * cycles,
+        "utilization": problem.macs / (architecture.compute_instances * cycles),
+        "compute_energy_pj": tables.hardware.compute_energy_pj,
+        "levels": tuple(levels),
+        "networks": tuple(
+            _network(entry.target, level, name, tensor, tables, counts, share)
+            for tensor, name in enumerate(problem.tensor_names)
+            for level, entry in enumerate(entries)
+        ),
+    }
+
+
+def _kept(
+    problem: Problem,
+    mapping: Mapping,
+    tables: Tables,
+    counts: Counts,
+    cluster: Cluster,
+    memory: Memory,
+    levels: list[int],
+) -> Iterator[tuple[str, TensorCounts]]:
+    """The counts of every tensor that the memory keeps."""
+    for number, tensor in enumerate(problem.tensors):
+        for level in levels:
+            keep = mapping.entries[tables.hardware.level[level, HOLDS]].keep or ()
+            if tensor.name in keep and cluster.memory_for(tensor) == memory:
+                counted = counts.actions[0, level, number]
+                yield (
+                    tensor.name,
+                    TensorCounts(
+                        reads=int(counted[READS]),
+                        fills=int(counted[FILLS]),
+                        updates=int(counted[UPDATES]),
+                        instances=int(counts.instances[0, level]),
+                        tile_words=int(counted[TILE_WORDS]),
+                        partition_words=int(counted[PARTITION_WORDS]),
+                        energy_pj=float(counted[ENERGY]),
+                    ),
+                )
+
+
+def _network(
+    name: str, level: int, tensor: str, number: int, tables: Tables, counts: Counts, share: Sharing
+) -> NetworkReport:
+    counted = counts.actions[0, level, number]
+    deliveries = []
+    for row in range(share.sizes[number, level]):
+        delivered, words = share.delivered[number, level, row], share.words[number, level, row]
+        if words[SENT]:
+            deliveries.append(
+                Delivery(
+                    multicast=int(delivered[MULTICAST]),
+                    scatter=int(delivered[SCATTER]),
+                    accesses=int(words[SENT]),
+                    hops=float(words[FAR] / words[SENT]),
+                )
+            )
+    ingresses, output = int(counted[INGRESSES]), bool(tables.tensors.whole[number, OUTPUT])
+    return NetworkReport(
+        name=name,
+        tensor=tensor,
+        ingresses=ingresses,
+        deliveries=tuple(deliveries),
+        link_transfers=math.floor(counted[LINKS] + 0.5),
+        spatial_reductions=sum((each.multicast - 1) * each.accesses for each in deliveries) if output else 0,
+        hops=float(counted[HOPS]) / ingresses if ingresses else 0.0,
+        energy_pj=float(counted[NETWORK_ENERGY]),
+    )
