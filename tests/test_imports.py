@@ -66,12 +66,7 @@ def import_graph(files: dict[str, Path]) -> "nx.DiGraph[str]":
     return graph
 
 
-UNDONE = pytest.mark.xfail(reason="until `timeloop` is stated once")
-
-
-@pytest.mark.parametrize(
-    "package", [pytest.param(name, marks=[UNDONE] if name == "tilewright_costmodels" else []) for name in OURS]
-)
+@pytest.mark.parametrize("package", OURS)
 def test_no_modules_import_one_another_in_a_circle(package: str) -> None:
     files = modules(package)
     circles = [sorted(group) for group in nx.strongly_connected_components(import_graph(files)) if len(group) > 1]
