@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pydantic import Field
 
 from tilewright.plugin.capabilities import Capabilities
 from tilewright.plugin.hooks import hookimpl
 from tilewright.plugin.specs import CostModelSpec, Options, lazy
 from tilewright_costmodels.approximations import OF_MAESTRO, OF_TIMELOOP, OF_ZIGZAG, REMAINDER
-
-if TYPE_CHECKING:
-    from tilewright.plugin.costmodel import CostModel
 
 
 class TimeloopOptions(Options):
