@@ -48,7 +48,7 @@ class _Walk:
         self.tile = dict(problem.dimensions)
         self.blocks: list[LoopBlock] = []
         self.loops: list[tuple[str, int]] = []
-        self.spread: list[tuple[int, str, int, int]] = []
+        self.unrolled: list[tuple[int, str, int, int]] = []
         self.at = 0
         self.computes = False
 
@@ -112,17 +112,17 @@ class _Walk:
             raise ValueError(f"{data.component} has no fanout {data.name}; there is {known}")
         trips, cluster = -(-before // data.tile_shape), self.hardware.split_at[where]
         if cluster is None and trips > 1:
-            raise ValueError(f"{name} is spread {trips} times over {data.name} of {data.component}, which is one")
+            raise ValueError(f"{name} is unrolled {trips} times over {data.name} of {data.component}, which is one")
         if cluster is not None:
-            self.spread.append((self.clusters.index(cluster), name, before, data.tile_shape))
+            self.unrolled.append((self.clusters.index(cluster), name, before, data.tile_shape))
 
     def split(self) -> None:
         """The splits that stand together, outermost cluster first: their order among themselves changes no figure."""
-        given, self.spread = self.spread, []
+        given, self.unrolled = self.unrolled, []
         for index, name, tile in _outermost_first(given):
             cluster = self.clusters[index]
             if index < self.at:
-                raise ValueError(f"{name} is spread below {cluster}, inside of {self.inside}")
+                raise ValueError(f"{name} is unrolled below {cluster}, inside of {self.inside}")
             if not self.blocks or self.blocks[-1].target != cluster or self.loops:
                 self.blocks.append(LoopBlock(cluster, loops=self.loops))
                 self.loops = []
@@ -154,7 +154,7 @@ class _Walk:
 
 
 def _outermost_first(given: list[tuple[int, str, int, int]]) -> Iterator[tuple[int, str, int]]:
-    """Cluster, dimension, tile, from those with the tile before. Raises ValueError: tiles of a dimension that is spread
+    """Cluster, dimension, tile, from those with the tile before. Raises ValueError: tiles of a dimension that is unrolled
     further in first do not divide."""
     tiles: dict[str, int] = {}
     for _, name, before, _ in given:
@@ -167,7 +167,7 @@ def _outermost_first(given: list[tuple[int, str, int, int]]) -> Iterator[tuple[i
     for index, name, before, tile in sorted(given, key=lambda each: each[0]):
         if name in swapped:
             if before % tile:
-                raise ValueError(f"{name} is spread further in before further out, in tiles that do not divide")
+                raise ValueError(f"{name} is unrolled further in before further out, in tiles that do not divide")
             tiles[name] //= before // tile
             tile = tiles[name]
         yield index, name, tile

@@ -226,7 +226,7 @@ class _NestDraft(_Draft):
                     line.fail("expected 'spatial for'", hint="spatial for M in 16 x 1")
                 self.splits.take(line, loop.strip(), self.data["entries"][-1]["temporal_tile_sizes"])
             case "spatial":
-                line.fail("a spatial loop follows the place whose sub-clusters it spreads over", hint="at CLUSTER")
+                line.fail("a spatial loop follows the place over whose sub-clusters it is unrolled", hint="at CLUSTER")
             case "order" if not self.data["entries"] and not self.pending.tiles:
                 self.order = tuple(name.strip() for name in line.rest.split(","))
                 if sorted(self.order) != sorted(self.dimensions):

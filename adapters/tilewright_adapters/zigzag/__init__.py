@@ -147,30 +147,30 @@ def _mapped(
 ) -> InputSet:
     warnings = list(inputs.warnings)
     sizes = layer.problem.dimensions if layer else _every_dimension(said)
-    spread = unrolled(said, sizes, accelerator.array, warnings)
+    unrolling = unrolled(said, sizes, accelerator.array, warnings)
     if layer is None:
-        return _constrained(inputs, said, accelerator, spread, [*warnings, "there is no layer to map"])
+        return _constrained(inputs, said, accelerator, unrolling, [*warnings, "there is no layer to map"])
     stores = linked(accelerator.stores, links)
-    cut, told = within_reach(spread, stores, layer)
-    order = ordering(said, sizes, spread)
+    cut, told = within_reach(unrolling, stores, layer)
+    order = ordering(said, sizes, unrolling)
     if order is None:
         told = [f"{each}: so often, as in ZigZag" for each in told]
         why = "temporal_ordering leaves loops to ZigZag's search"
         return _constrained(inputs, said, accelerator, cut, [*warnings, *told, why])
     if told:
-        raise ValueError(f"{told[0]}: ZigZag would spread it no further, and search for an order of loops itself")
+        raise ValueError(f"{told[0]}: ZigZag would unroll it no further, and search for an order of loops itself")
     open_loops = [name for name, count in said.temporal_ordering if isinstance(count, str) and name.upper() in sizes]
     if open_loops:
         names = ", ".join(open_loops)
         warnings.append(f"temporal_ordering leaves open how {names} is cut: read as one loop of all that is left")
-    mapping = build(accelerator, stores, layer, spread, order)
+    mapping = build(accelerator, stores, layer, unrolling, order)
     return replace(inputs, mapping=mapping, warnings=tuple(warnings))
 
 
 def _constrained(
-    inputs: InputSet, said: LayerMapping, accelerator: Accelerator, spread: Unrolled, warnings: list[str]
+    inputs: InputSet, said: LayerMapping, accelerator: Accelerator, unrolling: Unrolled, warnings: list[str]
 ) -> InputSet:
-    rules = constraints(said, spread, accelerator)
+    rules = constraints(said, unrolling, accelerator)
     warnings[-1] += ": read as constraints"
     return replace(inputs, constraints=rules, warnings=tuple(warnings))
 

@@ -81,9 +81,9 @@ def distinct(a: int, count_a: int, b: int, count_b: int) -> int:
 
 
 def reach(stores: Sequence[Store], stored: Mapping[str, Stored]) -> dict[tuple[str, str], tuple[int, str]]:
-    """(Dimension of the array, of the layer) -> how often ZigZag spreads it there at most, and the memory that says so.
+    """(Dimension of the array, of the layer) -> how often ZigZag unrolls it there at most, and the memory that says so.
 
-    It spreads a dimension no further than an innermost memory can move words at once.
+    It unrolls a dimension no further than an innermost memory can move words at once.
     """
     found: dict[tuple[str, str], tuple[int, str]] = {}
     for index, store in enumerate(stores):

@@ -40,7 +40,7 @@ def chosen(mappings: Sequence[LayerMapping], name: str | None, operator: str | N
 def unrolled(
     said: LayerMapping, sizes: MappingOf[str, int], array: MappingOf[str, int], warnings: list[str]
 ) -> Unrolled:
-    """What is spread over the array, cut to the array and to the layer as ZigZag does it."""
+    """What is unrolled over the array, cut to the array and to the layer as ZigZag does it."""
     found: Unrolled = {}
     so_far = dict.fromkeys(sizes, 1)
     for axis, texts in (said.spatial_mapping or {}).items():
@@ -52,11 +52,13 @@ def unrolled(
             name, _, number = text.partition(",")
             name, count = name.strip().upper(), int(number)
             if name not in sizes:
-                warnings.append(f"the layer has no dimension {name}, which is spread over {axis}: left out")
+                warnings.append(f"the layer has no dimension {name}, which is unrolled over {axis}: left out")
                 continue
             most = max(1, min(room, -(-sizes[name] // so_far[name])))
             if count > most:
-                warnings.append(f"{name} is spread over {axis} {count} times: only {most} fit the array and the layer")
+                warnings.append(
+                    f"{name} is unrolled over {axis} {count} times: only {most} fit the array and the layer"
+                )
             count = min(count, most)
             found[axis][name] = count
             so_far[name] *= count
@@ -64,27 +66,29 @@ def unrolled(
     return found
 
 
-def within_reach(spread: Unrolled, stores: Sequence[Store], layer: Layer) -> tuple[Unrolled, list[str]]:
+def within_reach(unrolling: Unrolled, stores: Sequence[Store], layer: Layer) -> tuple[Unrolled, list[str]]:
     """The same, cut to what the innermost memories can move at once, as ZigZag does it; and what was cut, in words."""
     limits = reach(stores, layer.stored)
     cut, told = dict[str, dict[str, int]](), []
-    for axis, counts in spread.items():
+    for axis, counts in unrolling.items():
         cut[axis] = {}
         for name, count in counts.items():
             most, memory = limits.get((axis, name), (count, ""))
             if count > most:
-                told.append(f"{name} is spread over {axis} {count} times, but {memory} moves {most} at once")
+                told.append(f"{name} is unrolled over {axis} {count} times, but {memory} moves {most} at once")
             cut[axis][name] = max(1, min(count, most))
     return cut, told
 
 
-def ordering(said: LayerMapping, sizes: MappingOf[str, int], spread: Unrolled) -> list[tuple[str, int]] | None:
+def ordering(said: LayerMapping, sizes: MappingOf[str, int], unrolling: Unrolled) -> list[tuple[str, int]] | None:
     """Loops in time, innermost first; None where ZigZag would search for them.
 
     Raises:
         ValueError: they are not what the loops in space leave.
     """
-    left = {name: -(-size // math.prod(axis.get(name, 1) for axis in spread.values())) for name, size in sizes.items()}
+    left = {
+        name: -(-size // math.prod(axis.get(name, 1) for axis in unrolling.values())) for name, size in sizes.items()
+    }
     named = [(name.upper(), count) for name, count in said.temporal_ordering if name.upper() in sizes]
     given = dict.fromkeys(sizes, 1)
     for name, count in named:
@@ -105,19 +109,19 @@ def ordering(said: LayerMapping, sizes: MappingOf[str, int], spread: Unrolled) -
     return [(name, number) for name, number in loops if number > 1]
 
 
-def spatial_loops(spread: Unrolled, sizes: MappingOf[str, int]) -> dict[str, list[Loop]]:
+def spatial_loops(unrolling: Unrolled, sizes: MappingOf[str, int]) -> dict[str, list[Loop]]:
     """Per dimension of the array. Where a dimension does not divide, its widest split has a fraction, as in ZigZag, so
     that the steps left are whole."""
     found: dict[str, list[Loop]] = {}
-    for axis, counts in spread.items():
+    for axis, counts in unrolling.items():
         found[axis] = []
         for name, count in counts.items():
-            all_counts = {each: other[name] for each, other in spread.items() if name in other}
+            all_counts = {each: other[name] for each, other in unrolling.items() if name in other}
             widest = next(each for each, number in all_counts.items() if number == max(all_counts.values()))
             width: int | float = count
             if axis == widest:
                 before = math.prod(
-                    n for each, n in all_counts.items() if list(spread).index(each) < list(spread).index(axis)
+                    n for each, n in all_counts.items() if list(unrolling).index(each) < list(unrolling).index(axis)
                 )
                 steps = math.ceil(sizes[name] / (count * before))
                 exact = sizes[name] / steps / before
@@ -140,15 +144,15 @@ def linked(stores: Sequence[Store], links: MappingOf[str, str]) -> list[Store]:
 
 
 def build(
-    accelerator: Accelerator, stores: Sequence[Store], layer: Layer, spread: Unrolled, order: list[tuple[str, int]]
+    accelerator: Accelerator, stores: Sequence[Store], layer: Layer, unrolling: Unrolled, order: list[tuple[str, int]]
 ) -> Mapping:
-    """The mapping that ZigZag would price.
+    """The mapping that ZigZag would evaluate.
 
     Raises:
         DoesNotFitError: a memory is too small.
         CrossedError: a memory further in keeps its tile for longer than one further out, of different operands.
     """
-    taken = allocated(stores, layer.stored, order, spatial_loops(spread, layer.problem.dimensions))
+    taken = allocated(stores, layer.stored, order, spatial_loops(unrolling, layer.problem.dimensions))
     index = accelerator.architecture.cluster_index
     places = [
         (index[accelerator.cluster_of[store.name]], operand, len(order) - sum(taken[operand][: level + 1]))
@@ -156,7 +160,7 @@ def build(
         for level, store in enumerate(store for store in stores if operand in store.operands)
     ]
     held = _settled(places, layer, order, accelerator.architecture)
-    return nest(accelerator.architecture, layer.problem, held, spread, accelerator.split_at, order)
+    return nest(accelerator.architecture, layer.problem, held, unrolling, accelerator.split_at, order)
 
 
 def _settled(
@@ -194,7 +198,7 @@ def nest(
     architecture: Architecture,
     problem: Problem,
     held: MappingOf[tuple[int, int], Sequence[str]],
-    spread: Unrolled,
+    unrolling: Unrolled,
     split_at: MappingOf[str, str],
     order: Sequence[tuple[str, int]],
 ) -> Mapping:
@@ -222,7 +226,7 @@ def nest(
         for outside in here:
             blocks.append(LoopBlock(cluster.name, list(held[outside, number]), turns(outermost_first[done:outside])))
             done = outside
-        splits = [each for axis, each in spread.items() if each and split_at[axis] == cluster.name]
+        splits = [each for axis, each in unrolling.items() if each and split_at[axis] == cluster.name]
         if number == len(architecture.clusters) - 1 and done < len(order):  # what turns inside everything that is held
             blocks.append(LoopBlock(cluster.name, loops=turns(outermost_first[done:])))
         elif splits and not here:
@@ -232,14 +236,14 @@ def nest(
     return mapping_of(problem, blocks)
 
 
-def constraints(said: LayerMapping, spread: Unrolled, accelerator: Accelerator) -> Constraints | None:
-    """What a mapping without an order of loops fixes: splits, and for dimensions that it hints at, what may be spread."""
+def constraints(said: LayerMapping, unrolling: Unrolled, accelerator: Accelerator) -> Constraints | None:
+    """What a mapping without an order of loops fixes: splits, and for dimensions that it hints at, what may be unrolled."""
     rules = []
-    for axis, counts in spread.items():
+    for axis, counts in unrolling.items():
         factors = {name: TripRange(min=count, max=count) for name, count in counts.items()}
         rules.append(SpatialRule(cluster=accelerator.split_at[axis], only=tuple(counts), factors=FrozenDict(factors)))
     for axis, names in (said.spatial_mapping_hint or {}).items():
-        if axis in accelerator.split_at and axis not in spread:
+        if axis in accelerator.split_at and axis not in unrolling:
             only = tuple(name.upper() for name in names)
             rules.append(SpatialRule(cluster=accelerator.split_at[axis], only=only))
     if not rules:

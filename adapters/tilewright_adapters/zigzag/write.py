@@ -272,7 +272,7 @@ def _mapping(
 ) -> tuple[list[dict[str, Any]], list[Reason]]:
     """The file, and where ZigZag's rule of allocation would keep tiles in other loops than the mapping does."""
     axes = {at: axis for axis, at in _axes(architecture).items()}
-    spread: dict[str, list[Loop]] = {axis: [] for axis in axes.values()}
+    unrolling: dict[str, list[Loop]] = {axis: [] for axis in axes.values()}
     order: list[tuple[str, int]] = []
     entry_of: list[int] = []
     for loop in reversed(list(mapping.loops())):
@@ -281,14 +281,14 @@ def _mapping(
             entry_of.append(loop.entry)
             continue
         axis = axes[architecture.cluster_index[mapping.entries[loop.entry].target]]
-        spread[axis].append((names[loop.dimension], loop.trips))
-    for loops in spread.values():
+        unrolling[axis].append((names[loop.dimension], loop.trips))
+    for loops in unrolling.values():
         loops.extend([] if loops else [(next(iter(names.values())), 1)])  # every axis has to be spoken of
-    reasons = list(_elsewhere(problem, architecture, mapping, files, order, entry_of, spread))
+    reasons = list(_elsewhere(problem, architecture, mapping, files, order, entry_of, unrolling))
     said = {
         "name": "default",
         "spatial_mapping": {
-            axis: [f"{name}, {count}" for name, count in reversed(loops)] for axis, loops in spread.items()
+            axis: [f"{name}, {count}" for name, count in reversed(loops)] for axis, loops in unrolling.items()
         },
         "temporal_ordering": [[name, count] for name, count in order],
         "memory_operand_links": {"O": "O", "W": "I2", "I": "I1"},
@@ -303,19 +303,19 @@ def _elsewhere(
     files: MappingOf[str, Any],
     order: list[tuple[str, int]],
     entry_of: list[int],
-    spread: dict[str, list[Loop]],
+    unrolling: dict[str, list[Loop]],
 ) -> Iterator[Reason]:
     accelerator = AcceleratorFile.model_validate(files[FILES["architecture"]])
     stores = linked(read_accelerator(accelerator, None).stores, MEMORY_OPERANDS)
     layer = read_layer(LayerData.model_validate(files[FILES["problem"]][0]), MEMORY_OPERANDS)
     _, told = within_reach(
-        {axis: {name: int(count) for name, count in each} for axis, each in spread.items()}, stores, layer
+        {axis: {name: int(count) for name, count in each} for axis, each in unrolling.items()}, stores, layer
     )
     if told:
-        yield _reason("bandwidth", "mapping", f"{told[0]}: ZigZag would spread it no further")
+        yield _reason("bandwidth", "mapping", f"{told[0]}: ZigZag would unroll it no further")
         return
     try:
-        taken = allocated(stores, layer.stored, order, spread)
+        taken = allocated(stores, layer.stored, order, unrolling)
     except DoesNotFitError as error:
         yield _reason("allocation", "mapping", f"ZigZag would find no place: {error}")
         return

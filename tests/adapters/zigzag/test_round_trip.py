@@ -288,15 +288,15 @@ def test_a_layer_is_chosen_by_name(sample: Path) -> None:
         ADAPTER.parse([])
 
 
-def test_a_dimension_is_spread_no_further_than_words_come_at_once(sample: Path) -> None:
+def test_a_dimension_is_unrolled_no_further_than_words_come_at_once(sample: Path) -> None:
     edit(sample / NAMES[2], 'D1: ["C, 4"], D2: ["K, 8"]', 'D1: ["K, 4"], D2: ["C, 8"]')
     edit(sample / NAMES[2], "[C, 2]", "[C, 1]")
     edit(sample / NAMES[2], 'D1: ["C, 4"]', 'D1: ["K, 4"]')
-    with pytest.raises(InputError, match="K is spread over D1 4 times, but sum_register moves 1 at once"):
+    with pytest.raises(InputError, match="K is unrolled over D1 4 times, but sum_register moves 1 at once"):
         parse(sample)
     limited = parse(sample, "Layer1")
     assert limited.constraints is not None
-    assert any("K is spread over D1 4 times, but sum_register moves 1 at once" in each for each in limited.warnings)
+    assert any("K is unrolled over D1 4 times, but sum_register moves 1 at once" in each for each in limited.warnings)
 
 
 def test_the_files_are_those_one_would_write(sample: Path) -> None:

@@ -147,13 +147,13 @@ def _hardware(architecture: Architecture, result: Outline) -> None:
         where, fanout = f"cluster {cluster.name}", cluster.fanout
         if fanout.size > 1 and fanout.axis not in ("X", "Y"):
             result.refuse("axis", where, f"fans out along {fanout.axis}; Timeloop has X and Y")
-        wires = fanout.network
-        for what, value in (("bandwidth", wires.bandwidth_words_per_cycle), ("latency", wires.latency_cycles)):
+        noc = fanout.network
+        for what, value in (("bandwidth", noc.bandwidth_words_per_cycle), ("latency", noc.latency_cycles)):
             if value:
-                result.refuse("network", where, f"its wires have a {what} of {value}; Timeloop's have none")
-        if cluster.is_virtual and wires != Network():
+                result.refuse("network", where, f"its NoC has a {what} of {value}; Timeloop's has none")
+        if cluster.is_virtual and noc != Network():
             result.refuse(
-                "network", where, "wires with energies below a virtual cluster; Timeloop's are below memories"
+                "network", where, "a NoC with energies below a virtual cluster; Timeloop's are below memories"
             )
 
 

@@ -51,11 +51,11 @@ def compute_name(plan: Outline) -> str:
 def _component(storage: Storage) -> dict[str, Any]:
     x, y = storage.mesh
     attributes = memory_attributes(storage.memory, "-") | {"instances": x * y, "meshX": x, "meshY": y}
-    wires = storage.network
+    noc = storage.network
     for name, energy in (
-        ("energy-per-hop", wires.energy_per_hop_pj),
-        ("router-energy", wires.energy_per_router_pj),
-        ("energy-per-ingress", wires.energy_per_ingress_pj),
+        ("energy-per-hop", noc.energy_per_hop_pj),
+        ("router-energy", noc.energy_per_router_pj),
+        ("energy-per-ingress", noc.energy_per_ingress_pj),
     ):
         if energy:
             attributes[name] = energy

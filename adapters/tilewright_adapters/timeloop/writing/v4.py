@@ -30,7 +30,7 @@ def refuse_v4(plan: Outline, rules: list[Limit]) -> None:
         plan.refuse("constraints", "", "in v4 constraints are part of the mapping: write the one or the other")
     for index, storage in enumerate(plan.storage):
         if storage.network != Network():
-            plan.refuse("network", storage.name, "its wires cost energy; v4 has no such attributes")
+            plan.refuse("network", storage.name, "its NoC costs energy; v4 has no such attributes")
         nest = plan.nests[index] if plan.nests else None
         if nest and (nest.x or nest.y) and plan.fanout(index) == (1, 1):
             plan.refuse("fanout", storage.name, "splits where nothing fans out; v4 has no place for such a split")
