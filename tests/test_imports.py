@@ -1,6 +1,7 @@
 """The law of imports: core imports no plugin, plugins import core and never one another."""
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -83,11 +84,20 @@ def test_a_circle_would_be_seen(tmp_path: Path) -> None:
     assert nx.number_strongly_connected_components(graph) == 1
 
 
-def test_rooms_are_small() -> None:
-    """No folder of core holds more than twelve modules, no module more than 400 lines."""
-    folders: dict[Path, int] = {}
-    for path in OURS["tilewright"].rglob("*.py"):
-        folders[path.parent] = folders.get(path.parent, 0) + 1
-    long = [str(path) for path in OURS["tilewright"].rglob("*.py") if len(path.read_text("utf-8").splitlines()) > 400]
+def test_rooms_of_core_are_small() -> None:
+    """No folder of core holds more than twelve modules."""
+    folders = Counter(path.parent for path in OURS["tilewright"].rglob("*.py"))
 
-    assert {str(folder): count for folder, count in folders.items() if count > 12} == {} and long == []
+    assert folders and {str(folder): count for folder, count in folders.items() if count > 12} == {}
+
+
+LONG = pytest.mark.xfail(reason="until the kernel of `timeloop` is split")
+
+
+@pytest.mark.parametrize(
+    "package", [pytest.param(name, marks=[LONG] if name == "tilewright_costmodels" else []) for name in OURS]
+)
+def test_no_module_is_longer_than_400_lines(package: str) -> None:
+    lines = {path: len(path.read_text("utf-8").splitlines()) for path in OURS[package].rglob("*.py")}
+
+    assert lines and {str(path): count for path, count in lines.items() if count > 400} == {}

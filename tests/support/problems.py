@@ -21,6 +21,23 @@ def problem_of(output: str, *operands: str, **sizes: int) -> Problem:
     )
 
 
+def problem_of_roles(tensors: str) -> Problem:
+    """`I: n c p+r; W: k c r; O: n k p` with sizes 2."""
+    roles = {"I": "input", "W": "weight", "V": "weight", "O": "output"}
+    lines = [part.split(":") for part in tensors.split(";")]
+    ranks = {name.strip(): text.split() for name, text in lines}
+    names = dict.fromkeys(
+        word for each in ranks.values() for rank in each for word in rank.replace("2*", "").split("+")
+    )
+    return Problem.model_validate(
+        {
+            "name": "p",
+            "dimensions": dict.fromkeys(names, 2),
+            "tensors": [{"name": n, "role": roles[n], "projection": r} for n, r in ranks.items()],
+        }
+    )
+
+
 @st.composite
 def triples(draw: st.DrawFn) -> tuple[Problem, Architecture, Mapping]:
     """A problem, an architecture and a mapping of the one to the other."""

@@ -2,28 +2,10 @@
 
 import pytest
 
+from support.problems import problem_of_roles
 from tilewright.errors import InputError
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
-from tilewright.schema.problem import Problem
-
-
-def problem(tensors: str) -> Problem:
-    """`I: n c p+r; W: k c r; O: n k p` with sizes 2."""
-    roles = {"I": "input", "W": "weight", "V": "weight", "O": "output"}
-    lines = [part.split(":") for part in tensors.split(";")]
-    ranks = {name.strip(): text.split() for name, text in lines}
-    names = dict.fromkeys(
-        word for each in ranks.values() for rank in each for word in rank.replace("2*", "").split("+")
-    )
-    return Problem.model_validate(
-        {
-            "name": "p",
-            "dimensions": dict.fromkeys(names, 2),
-            "tensors": [{"name": n, "role": roles[n], "projection": r} for n, r in ranks.items()],
-        }
-    )
-
 
 ARCHITECTURE = Architecture.from_yaml(
     """
@@ -35,7 +17,7 @@ ARCHITECTURE = Architecture.from_yaml(
     compute: {energy_per_operation_pj: 1}
     """
 )
-GEMM = problem("I: d b e; W: e c; O: d b c")
+GEMM = problem_of_roles("I: d b e; W: e c; O: d b c")
 
 
 def test_letters_become_the_problems_own_dimensions() -> None:
@@ -53,7 +35,7 @@ def test_letters_become_the_problems_own_dimensions() -> None:
     assert rules.temporal[0].only == ("d", "b", "e") and rules.temporal[0].order == ("e", "d", "b")
     assert {name: (r.min, r.max) for name, r in rules.temporal[0].factors.items()} == {"d": (2, 2), "b": (2, 2)}
     assert rules.spatial[0].only == ("c",)
-    assert constraints.rules_for(problem("I: i k l; W: k j; V: l j; O: i j"), ARCHITECTURE) is None
+    assert constraints.rules_for(problem_of_roles("I: i k l; W: k j; V: l j; O: i j"), ARCHITECTURE) is None
     assert Constraints.from_yaml(constraints.to_yaml()) == constraints
 
 

@@ -2,25 +2,8 @@
 
 import pytest
 
-from tilewright.schema.problem import Problem
+from support.problems import problem_of_roles
 from tilewright.schema.structure import recognise
-
-
-def problem(tensors: str) -> Problem:
-    """`I: n c p+r; W: k c r; O: n k p` with sizes 2."""
-    roles = {"I": "input", "W": "weight", "V": "weight", "O": "output"}
-    lines = [part.split(":") for part in tensors.split(";")]
-    ranks = {name.strip(): text.split() for name, text in lines}
-    names = dict.fromkeys(
-        word for each in ranks.values() for rank in each for word in rank.replace("2*", "").split("+")
-    )
-    return Problem.model_validate(
-        {
-            "name": "p",
-            "dimensions": dict.fromkeys(names, 2),
-            "tensors": [{"name": n, "role": roles[n], "projection": r} for n, r in ranks.items()],
-        }
-    )
 
 
 @pytest.mark.parametrize(
@@ -36,7 +19,7 @@ def problem(tensors: str) -> Problem:
     ],
 )
 def test_structures(tensors: str, kind: str, parts: str) -> None:
-    found = recognise(problem(tensors))
+    found = recognise(problem_of_roles(tensors))
     assert found is not None and found.kind == kind
     assert {letter: ",".join(names) for letter, names in found.parts.items()} == dict(
         part.split(":") for part in parts.split()
@@ -53,4 +36,4 @@ def test_structures(tensors: str, kind: str, parts: str) -> None:
     ],
 )
 def test_other_problems_have_no_structure(tensors: str) -> None:
-    assert recognise(problem(tensors)) is None
+    assert recognise(problem_of_roles(tensors)) is None
