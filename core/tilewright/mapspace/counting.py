@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,14 +26,15 @@ MAX_INDEX = 2**28
 """Largest value of an index of three or more terms that is enumerated, one bit each."""
 
 
-def divisors(number: int) -> list[int]:
+@cache
+def divisors(number: int) -> tuple[int, ...]:
     """All divisors, ascending.
 
     >>> divisors(12)
-    [1, 2, 3, 4, 6, 12]
+    (1, 2, 3, 4, 6, 12)
     """
     small = [d for d in range(1, math.isqrt(number) + 1) if number % d == 0]
-    return sorted({*small, *(number // d for d in small)})
+    return tuple(sorted({*small, *(number // d for d in small)}))
 
 
 def prime_powers(number: int) -> list[tuple[int, int]]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from tilewright.mapspace.batch import Bools, Ints
+from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.counting import prime_powers
-from tilewright.mapspace.skeleton import Slot
+from tilewright.mapspace.limits import Limits
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,30 +22,27 @@ class Moves:
     """Moves between slots; move `m` takes `factor[m]` of `dimension[m]` from slot `source[m]` to
     `target[m]`. All arrays are int64 [move]."""
 
-    slots: tuple[Slot, ...]
+    space: Limits
     dimension: Ints
     factor: Ints
     source: Ints
     target: Ints
 
     @classmethod
-    def of(
-        cls, sizes: Sequence[int], slots: tuple[Slot, ...], among: Sequence[int] | None = None, powers: bool = False
-    ) -> Moves:
-        """All moves of dimensions of `sizes` among some slots (None: all). `powers`: of several equal prime factors at
-        once, too."""
-        chosen = range(len(slots)) if among is None else sorted(among)
+    def of(cls, space: Limits, among: Sequence[int] | None = None, powers: bool = False) -> Moves:
+        """All moves among some slots of a space (None: all). `powers`: of several equal prime factors at once, too."""
+        chosen = range(len(space.slots)) if among is None else sorted(among)
         rows = [
             (dim, prime**count, source, target)
-            for dim, size in enumerate(sizes)
+            for dim, size in enumerate(space.problem.sizes)
             for prime, most in prime_powers(size)
             if prime > 1
             for count in range(1, most + 1 if powers else 2)
             for source, target in itertools.permutations(chosen, 2)
-            if slots[target].highest[dim] > 1
+            if space.slots[target].highest[dim] > 1
         ]
         columns = np.array(rows, dtype=np.int64).reshape(-1, 4).T
-        return cls(slots, *columns)
+        return cls(space, *columns)
 
     def __len__(self) -> int:
         return len(self.factor)
@@ -55,41 +52,18 @@ class Moves:
 
         `trips`: trip counts [n, slot, dimension]. What the tiles need is not asked.
         """
+        lowest, highest, least, most = self.space.bounds
         given, got = trips[:, self.source, self.dimension], trips[:, self.target, self.dimension]
-        there: Bools = given % self.factor == 0
-        low, high = self._bounds
-        good = there & (given // self.factor >= low) & (got * self.factor <= high)
-        if self._splits.any():
-            product = trips.prod(axis=2)
-            left, taken = product[:, self.source] // self.factor, product[:, self.target] * self.factor
-            least, most = self._fanouts
-            good &= (~self._splits[self.source] | (left >= least[self.source])) & (
-                ~self._splits[self.target] | (taken <= most[self.target])
-            )
+        good: Bools = given % self.factor == 0
+        good &= given // self.factor >= lowest[self.source, self.dimension]
+        good &= got * self.factor <= highest[self.target, self.dimension]
+        used = trips.prod(axis=2)
+        good &= used[:, self.source] // self.factor >= least[self.source]
+        good &= used[:, self.target] <= most[self.target] // self.factor
         return good
 
-    def apply(self, trips: Ints) -> tuple[Ints, Ints, Ints]:
-        """Every possible move of every mapping: (trips [k, slot, dimension], row it came from [k], move [k])."""
-        move, row = np.nonzero(self.possible(trips).T)
-        after = trips[row]
-        number, dim = np.arange(len(row)), self.dimension[move]
-        after[number, self.source[move], dim] //= self.factor[move]
-        after[number, self.target[move], dim] *= self.factor[move]
-        return after, row, move
-
-    @cached_property
-    def _bounds(self) -> tuple[Ints, Ints]:
-        """(least trips of the source, most trips of the target), each [move]."""
-        lowest = np.array([slot.lowest for slot in self.slots], dtype=np.int64)
-        highest = np.array([slot.highest for slot in self.slots], dtype=np.int64)
-        return lowest[self.source, self.dimension], highest[self.target, self.dimension]
-
-    @cached_property
-    def _splits(self) -> Bools:
-        return np.array([slot.spatial for slot in self.slots], dtype=np.bool_)
-
-    @cached_property
-    def _fanouts(self) -> tuple[Ints, Ints]:
-        """(least, most) sub-clusters that a slot uses, each [slot]."""
-        least, most = [slot.least for slot in self.slots], [slot.most or 1 for slot in self.slots]
-        return np.array(least, dtype=np.int64), np.array(most, dtype=np.int64)
+    def apply(self, rows: Candidates) -> tuple[Candidates, Ints, Ints]:
+        """Every possible move of every row: (candidates, row each came from [k], move [k])."""
+        move, row = np.nonzero(self.possible(rows.trips).T)
+        columns = (column[move] for column in (self.dimension, self.factor, self.source, self.target))
+        return rows.take(row).move(*columns), row, move

@@ -190,15 +190,14 @@ class MapSpace(Limits):
         """
         start = of if isinstance(of, Candidates) else self._of(of)
         if powers not in self._moves:
-            self._moves[powers] = Moves.of(self.problem.sizes, self.slots, powers=powers)
+            self._moves[powers] = Moves.of(self, powers=powers)
         moves = self._moves[powers]
-        trips, source, move = moves.apply(start.trips)
-        rows = start.take(source)
-        order = rows.order
-        if order is not None and any(slot.order for slot in self.slots):
-            order = order.copy()
-            self._reorder(order, trips, np.column_stack([moves.target[move], moves.dimension[move]]))
-        return replace(rows, trips=trips, order=order), source
+        rows, source, move = moves.apply(start)
+        if rows.order is not None and any(slot.order for slot in self.slots):
+            order = rows.order.copy()
+            self._reorder(order, rows.trips, np.column_stack([moves.target[move], moves.dimension[move]]))
+            rows = replace(rows, order=order)
+        return rows, source
 
     def _reorder(self, order: Positions, trips: Ints, grown: Ints) -> None:
         """Move the loop that grew (slot, dimension per row) to where its slot's rule wants it, in place."""

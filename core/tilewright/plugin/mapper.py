@@ -101,5 +101,8 @@ class Mapper(Protocol):
     """What a plugin's factory returns. It holds options only: a search leaves it as it was."""
 
     def search(self, task: Task, run: Run) -> Proposals:
-        """Propose mappings until done, or until the generator is closed."""
+        """Propose mappings until done, or until the generator is closed.
+
+        The search's time begins when the generator has been returned: what is compiled at first use may be compiled before.
+        """
         ...

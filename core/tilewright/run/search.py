@@ -68,18 +68,14 @@ def search(
 
 
 def _warm_up(evaluator: Evaluator, task: Task) -> None:
-    """Evaluate nothing, for models that compile at first use: the search's time is not for that."""
-    shape = (0, len(task.space.skeleton), len(task.problem.sizes))
-    nothing = MappingBatch(
-        task.problem,
-        task.space.skeleton,
-        np.zeros(shape, dtype=np.int64),
-        np.zeros(shape, dtype=np.int64),
-        np.zeros(shape, dtype=np.int8),
-        np.zeros((*shape[:2], len(task.problem.tensors)), dtype=np.bool_),
-    )
+    """Evaluate nothing, for what compiles at first use: the search's time is not for that."""
+    space = task.space
+    nothing = Candidates(space, np.zeros((0, len(space.slots), len(task.problem.sizes)), dtype=np.int64))
+    nothing.fits()
     with suppress(Exception):  # a model that breaks will break again where it is reported
-        evaluator.evaluate_batch(nothing)
+        evaluator.evaluate_batch(nothing.batch())
+        if isinstance(evaluator, CandidateEvaluator):
+            evaluator.evaluate_candidates(nothing)
 
 
 class _Loop:
@@ -98,8 +94,8 @@ class _Loop:
         ended: tuple[Stop, TilewrightError | None]
         try:
             _warm_up(self.evaluator, self.task)
-            self.run.started = self.run.clock()
             proposals = mapper.search(self.task, self.run)
+            self.run.started = self.run.clock()
             ended = self._drive(proposals), None
         except KeyboardInterrupt:
             ended = "cancelled", None

@@ -54,7 +54,7 @@ def _filled(placement: Placement, row: Candidates, slot: int) -> Candidates:
 def _steps(placement: Placement, row: Candidates, slot: int) -> list[Candidates]:
     """The row with one prime factor moved from home into the slot."""
     return [
-        moves_of(row, dim, prime, source, slot)
+        moves_of(row, dim, [prime], source, slot)
         for dim, source in enumerate(placement.home.tolist())
         for prime, _ in prime_powers(placement.space.problem.sizes[dim])
         if source not in (-1, slot) and prime > 1

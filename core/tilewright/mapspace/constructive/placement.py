@@ -35,17 +35,16 @@ def outermost(space: MapSpace, rng: np.random.Generator) -> Candidates:
             for prime, _ in prime_powers(size):
                 for b, outer in enumerate(ranks):
                     for inner in reversed(ranks[b + 1 :]):
-                        while prime > 1 and len(after := moves_of(row, dim, prime, inner, outer)):
+                        while prime > 1 and len(after := moves_of(row, dim, [prime], inner, outer)):
                             row, moved = after, True
     return row
 
 
-def moves_of(rows: Candidates, dim: int, factor: int, source: int, target: int) -> Candidates:
-    """A factor moved from one slot to another in all rows where it stands and the rules allow it; the others are left out."""
-    if factor > rows.space.slots[target].highest[dim]:
-        return rows.take(slice(0, 0))
-    there = rows.trips[:, source, dim] % factor == 0
-    after = rows.take(there).move(dim, factor, source, target)
+def moves_of(rows: Candidates, dim: int, factors: Sequence[int], source: int, target: int) -> Candidates:
+    """Each factor of a dimension moved from one slot to another, in all rows where it stands and the rules allow it."""
+    able = np.array([factor for factor in factors if factor <= rows.space.slots[target].highest[dim]], dtype=np.int64)
+    number, row = np.nonzero(rows.trips[:, source, dim] % able[:, None] == 0)
+    after = rows.take(row).move(dim, able[number], source, target)
     good = rows.space.allowed(after.trips, source, dim) & rows.space.allowed(after.trips, target, dim)
     return after if good.all() else after.take(good)
 
@@ -119,10 +118,8 @@ class Placement:
             source = int(self.home[dim])
             if source in (-1, slot) or self.space.slots[slot].highest[dim] == 1:
                 continue
-            parts = [rows]
-            for factor in divisors(self.space.problem.sizes[dim])[1:]:
-                parts.append(moves_of(rows, dim, factor, source, slot))
-            grown = Candidates.join(parts)
+            factors = divisors(self.space.problem.sizes[dim])[1:]
+            grown = Candidates.join([rows, moves_of(rows, dim, factors, source, slot)])
             rows = self.thin(grown.take(grown.fits()) if len(grown) > len(rows) else rows)
         return rows
 

@@ -24,8 +24,7 @@ def tile_tree(rows: Candidates, source: int, slot: int, dims: Sequence[int]) -> 
     """
     rows = rows.take(rows.fits())
     for dim in dims:
-        grown = [moves_of(rows, dim, factor, source, slot) for factor in divisors(rows.space.problem.sizes[dim])[1:]]
-        larger = Candidates.join([rows.take(slice(0, 0)), *grown])
+        larger = moves_of(rows, dim, divisors(rows.space.problem.sizes[dim])[1:], source, slot)
         rows = Candidates.join([rows, larger.take(larger.fits())])
     return rows
 

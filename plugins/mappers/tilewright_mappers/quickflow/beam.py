@@ -102,11 +102,11 @@ class Beam:
         sizes = len(self.space.slots) * len(task.problem.sizes), self.space.keeps[0].size
         self.hashing = tuple(2 * chance.integers(1, 2**62, size).astype(np.uint64) + np.uint64(1) for size in sizes)
         self.seen = np.zeros(0, dtype=np.uint64)
-        self.moves = Moves.of(self.space.problem.sizes, self.space.slots)
+        self.moves = Moves.of(self.space)
 
     def _begin(self, rules: Round) -> None:
         """A round: nothing is seen yet."""
-        self.moves = Moves.of(self.space.problem.sizes, self.space.slots, rules.slots, rules.powers)
+        self.moves = Moves.of(self.space, rules.slots, rules.powers)
         self.seen = self.seen[:0]
 
     def optimise(self, start: States, rules: Round) -> Search:
@@ -157,8 +157,8 @@ class Beam:
 
     def _hop(self, sources: States) -> Search:
         """All valid states one move away that nobody has visited."""
-        trips, row, _ = self.moves.apply(sources.rows.trips)
-        parts, origins = [replace(sources.rows.take(row), trips=trips)], [sources.origin[row]]
+        moved, row, _ = self.moves.apply(sources.rows)
+        parts, origins = [moved], [sources.origin[row]]
         for entry, tensor in np.argwhere(self.space.keeps[1]):
             keep = sources.rows.keeps.copy()
             keep[:, entry, tensor] ^= True

