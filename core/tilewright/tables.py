@@ -53,6 +53,13 @@ class Tabular:
         return "\n".join(as_html(part) for group in parts for part in group)
 
 
+class Printed:
+    """A value whose text keeps its lines in notebooks."""
+
+    def _repr_html_(self) -> str:
+        return as_html(str(self))
+
+
 def text_width() -> int:
     """That of the terminal; wide enough for every column in a file or a pipe."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDE

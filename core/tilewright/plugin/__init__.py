@@ -11,7 +11,9 @@ from tilewright.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from tilewright.errors import Reason, Verdict
+    from tilewright.mapspace.batch import MappingBatch
     from tilewright.mapspace.candidates import Candidates
+    from tilewright.mapspace.legality import legality
     from tilewright.plugin.adapter import Adapter, InputSet
     from tilewright.plugin.capabilities import Capabilities
     from tilewright.plugin.costmodel import (
@@ -43,9 +45,9 @@ if TYPE_CHECKING:
         lazy,
     )
     from tilewright.schema.report import Objective
+    from tilewright.schema.workload import Layer, Unmapped
 
 __all__ = [
-    "INTERFACE",
     "Adapter",
     "AdapterSpec",
     "Approximation",
@@ -62,9 +64,12 @@ __all__ = [
     "Evaluator",
     "Frontend",
     "FrontendSpec",
+    "INTERFACE",
     "InputSet",
+    "Layer",
     "Mapper",
     "MapperSpec",
+    "MappingBatch",
     "NoOptions",
     "Objective",
     "Options",
@@ -78,11 +83,13 @@ __all__ = [
     "Run",
     "ScalarEvaluator",
     "Task",
+    "Unmapped",
     "Verdict",
     "discover",
     "hookimpl",
     "installed",
     "lazy",
+    "legality",
 ]
 
 __getattr__, __dir__ = lazy_exports(__name__)

@@ -29,13 +29,13 @@ from tilewright.schema.mapped import BoundMapping, Figures, MappedProblem, Prove
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
 from tilewright.schema.workload import DistinctProblem, Workload
-from tilewright.tables import figure
+from tilewright.tables import Printed, figure
 
 Watch = Callable[[DistinctProblem, Progress], None]
 
 
 @dataclass(frozen=True, repr=False)
-class MappedLayer:
+class MappedLayer(Printed):
     """What was found for one distinct problem.
 
     `architecture` is the one searched on, with the constraints' aspect ratio. `result` is None when no search could start;

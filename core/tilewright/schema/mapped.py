@@ -13,6 +13,7 @@ from tilewright.schema.document import Document, FileModel, read_document, valid
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
+from tilewright.tables import Printed
 from tilewright.values import Model
 
 
@@ -81,7 +82,7 @@ class BoundMapping(Mapping):
         return self.nest(self.problem, self.architecture)
 
 
-class MappedProblem(FileModel):
+class MappedProblem(Printed, FileModel):
     """A mapping file as `map` writes it. `layers` are the workload's layers it serves."""
 
     schema_version: Literal[1] = 1

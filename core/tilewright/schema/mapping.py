@@ -18,6 +18,7 @@ from tilewright.schema.architecture import Architecture
 from tilewright.schema.document import FileModel
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import DimensionName, Name, Problem, Tensor
+from tilewright.tables import Printed
 from tilewright.values import Model
 
 TileSizes = FrozenDict[DimensionName, Annotated[int, Field(ge=1, strict=True)]]
@@ -68,7 +69,7 @@ class Entry(Model):
         return self
 
 
-class Mapping(FileModel):
+class Mapping(Printed, FileModel):
     """Entries, outermost first.
 
     In a file, tile sizes that an entry leaves out are those it gets: the spatial tile of the entry before for

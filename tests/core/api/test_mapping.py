@@ -79,6 +79,7 @@ def test_a_mapping_prints_as_a_loop_nest(report: tw.MappingReport) -> None:
     for each in trips:
         product *= each
     assert product == 288
+    assert mapping._repr_html_() == f"<pre>{mapping}</pre>" and f"{mapping}</pre>" in report.layers[0]._repr_html_()
     plain = tw.Mapping.from_yaml(mapping.to_yaml())
     assert plain == mapping and mapping == plain and hash(plain) == hash(mapping)
     assert str(plain).splitlines()[0] == "DRAM holds A, B, Z"

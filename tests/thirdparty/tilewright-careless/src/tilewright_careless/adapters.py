@@ -6,11 +6,9 @@ import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
+from tilewright import Architecture, Mapping, Problem
 from tilewright.errors import InputError, NotConformableError, Reason, Verdict
 from tilewright.plugin import InputSet
-from tilewright.schema.architecture import Architecture
-from tilewright.schema.mapping import Mapping
-from tilewright.schema.problem import Problem
 
 
 class Good:

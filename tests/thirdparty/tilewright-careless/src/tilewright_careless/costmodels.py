@@ -6,14 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from tilewright import Architecture, Mapping, Problem, Report
 from tilewright.errors import NotConformableError, Reason
-from tilewright.mapspace.batch import MappingBatch
-from tilewright.mapspace.legality import legality
-from tilewright.plugin import Costs, ScalarEvaluator
-from tilewright.schema.architecture import Architecture
-from tilewright.schema.mapping import Mapping
-from tilewright.schema.problem import Problem
-from tilewright.schema.report import Report
+from tilewright.plugin import Costs, MappingBatch, ScalarEvaluator, legality
 from tilewright.testing.reference import PlainEvaluator, PlainModel
 
 Good = PlainModel

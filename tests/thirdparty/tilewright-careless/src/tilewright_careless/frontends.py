@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 import re
 
+from tilewright import Problem, Workload
 from tilewright.errors import InputError
-from tilewright.schema.problem import Problem
-from tilewright.schema.workload import Layer, Workload
+from tilewright.plugin import Layer
 
 SIZES = re.compile(r"([1-9]\d{0,5})x([1-9]\d{0,5})x([1-9]\d{0,5})")
 
