@@ -5,8 +5,8 @@ import pytest
 from tilewright_genetic import GeneticOptions
 from tilewright_genetic.search import Genetic
 
-from tilewright.mapspace.space import MapSpace
-from tilewright.plugin import Budget, MapperSpec, Run, Task, discover
+from tilewright import MapSpace
+from tilewright.plugin import Budget, Candidates, MapperSpec, Run, Task, discover
 from tilewright.run.search import search
 from tilewright.schema.constraints import Variant
 from tilewright.testing import Case, parametrize_conformance
@@ -35,7 +35,8 @@ def test_children_stay_in_the_space(sample: Sample) -> None:
     evaluator = PlainModel().bind(sample.problem, sample.architecture)
     batch = next(proposals)
     for _ in range(8):
-        batch = proposals.send(evaluator.evaluate_batch(batch))  # type: ignore[arg-type]
+        assert isinstance(batch, Candidates)
+        batch = proposals.send(evaluator.evaluate_batch(batch.batch()))
         assert [str(space.contains(mapping).reasons) for mapping in batch] == ["()"] * 16
 
 
