@@ -16,19 +16,27 @@ Function = TypeVar("Function", bound=Callable[..., object])
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 
+_OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
+
+
 def compiled(function: Function) -> Function:
     """A decorator for functions of numbers, arrays and named tuples of them; division by zero gives infinity.
 
     They make no arrays: what is quick to compile and to run works in those that it is given.
     """
-    options: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": False}
+    return cast(Function, njit(cache=True, nogil=True, **_OPTIONS)(function))
+
+
+def kernel_part(function: Function) -> Function:
+    """The same for a function that only compiled ones call. The machine code becomes part of theirs, since calls that hand on
+    many arrays take long; unlike with `inlined`, every function is compiled on its own, so large ones are quick to compile."""
+    options = {"no_cpython_wrapper": True, "forceinline": True} | _OPTIONS
     return cast(Function, njit(**options)(function))
 
 
 def inlined(function: Function) -> Function:
     """The same for a function that becomes part of those that call it: calls that hand on many arrays take long."""
-    options: dict[str, Any] = {"inline": "always", "error_model": "numpy", "_nrt": False}
-    return cast(Function, njit(**options)(function))
+    return cast(Function, njit(inline="always", **_OPTIONS)(function))
 
 
 def integer(value: int) -> int:

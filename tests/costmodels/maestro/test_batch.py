@@ -53,7 +53,8 @@ def table_of(problem: Problem, architecture: Architecture, batch: MappingBatch) 
     letters = letters_of(layer)
     table = empty_table(len(batch), len(letters.sizes))
     nests = nests_of(batch, roles, plan_of(architecture), layer)
-    interpreted(write_rows)(letters, nests, legal(problem, architecture, batch), table, scratch_of(table))
+    judged = legal(problem, architecture, batch)
+    interpreted(write_rows)(letters, nests, judged, 0, table, scratch_of(nests, table))
     interpreted(complete_rows)(letters, table)
     return letters, table
 
@@ -66,7 +67,7 @@ def test_compiled_equals_interpreted(case: Case) -> None:
     evaluator = MaestroModel(MaestroOptions()).bind(problem, architecture)
     batch = MappingBatch.pack(problem, found)
     letters, table = table_of(problem, architecture, batch)
-    result = evaluator.results(batch)
+    ((_, _, result),) = evaluator.results(batch)
     for kind in (np.int64, object):
         again = analyse_interpreted(letters, evaluator.machine.numbers, table, kind)
         good = result.fault[:, 0] == FINE

@@ -51,8 +51,10 @@ class Nests(NamedTuple):
     spatial: Ints
     order: Positions
     spatial_order: Positions
+    """Of no mappings where the problem's order stands."""
     keep: Bools
     unicast: Bools
+    """Of no mappings where nothing is sent separately."""
 
 
 class Scratch(NamedTuple):
@@ -66,37 +68,43 @@ class Scratch(NamedTuple):
     """[V]: the letters of a level's loops in time, as bits."""
     folded: Ints
     """[V]: the tile of the loop in time over the letter that is split."""
+    blocks: Ints
+    """[2 * E]: of every entry the dimensions with a loop in time, and those with one in space, as bits."""
 
 
-def scratch_of(table: Table) -> Scratch:
+def scratch_of(nests: Nests, table: Table) -> Scratch:
     return Scratch(
         tiles=np.zeros_like(table.size[0]),
         tile=np.zeros_like(table.size[0, 0]),
         stepping=np.zeros_like(table.split[0]),
         folded=np.zeros_like(table.split[0]),
+        blocks=np.zeros(2 * nests.temporal.shape[1], dtype=np.int64),
     )
 
 
 @compiled
-def write_rows(letters: Letters, nests: Nests, legal: Bools, table: Table, scratch: Scratch) -> None:
-    """The directives of every legal row, or the fault that keeps it from having any (`table.fault`)."""
+def write_rows(letters: Letters, nests: Nests, legal: Bools, start: int, table: Table, scratch: Scratch) -> None:
+    """The directives of as many mappings as the table has rows, from number `start` on; of each that is not `legal` or has
+    none the fault (`table.fault`)."""
     most, count = table.size.shape[1], len(letters.sizes)
     entries, dimensions, tensors = nests.temporal.shape[1], nests.temporal.shape[2], nests.keep.shape[2]
     tiles, tile, stepping, folded = scratch.tiles, scratch.tile, scratch.stepping, scratch.folded
+    blocks = scratch.blocks
     slides = letters.slides
-    for row in range(len(legal)):
+    for row in range(len(table.levels)):
+        n = start + row
         fault, orders, splits, clusters = table.fault[row], table.order[row], table.split[row], table.clusters[row]
         fault[:] = 0
-        if not legal[row]:
+        if n >= len(legal) or not legal[n]:
             fault[0] = ILLEGAL
             continue
 
-        temporal, spatial = nests.temporal[row], nests.spatial[row]
+        temporal, spatial = nests.temporal[n], nests.spatial[n]
         first, last = NOWHERE, NOWHERE  # entries that hold in L1
         for tensor in range(tensors):
             in_l2 = in_l1 = False
             for entry in range(entries):
-                if nests.keep[row, entry, tensor]:
+                if nests.keep[n, entry, tensor]:
                     if nests.l2[entry]:
                         in_l2 = True
                     if nests.l1[entry]:
@@ -107,16 +115,26 @@ def write_rows(letters: Letters, nests: Nests, legal: Bools, table: Table, scrat
                 fault[0] = BYPASS_L2
             elif not in_l1 and fault[0] == 0:
                 fault[0] = BYPASS_L1
+        for entry in range(entries):  # the dimensions that a block of loops takes more than one step for
+            steps = unrolled = 0
+            for d in range(dimensions):
+                if temporal[entry, d] < spatial[max(entry, 1) - 1, d] and entry:
+                    steps |= 1 << d
+                if spatial[entry, d] < temporal[entry, d]:
+                    unrolled |= 1 << d
+            blocks[2 * entry], blocks[2 * entry + 1] = steps, unrolled
         outside, lanes = 0, 1  # loops in space outside L1's tile, and what those inside come to
         for entry in range(entries):
+            if not blocks[2 * entry + 1]:
+                continue
+            for tensor in range(tensors):
+                if len(nests.unicast) and nests.unicast[n, entry, tensor]:
+                    fault[0], fault[1] = UNICAST, entry
             for d in range(dimensions):
-                if spatial[entry, d] < temporal[entry, d]:
-                    if nests.unicast[row, entry].any():
-                        fault[0], fault[1] = UNICAST, entry
-                    if entry < last:
-                        outside += 1
-                    else:
-                        lanes *= -(-temporal[entry, d] // spatial[entry, d])
+                if blocks[2 * entry + 1] >> d & 1 and entry < last:
+                    outside += 1
+                elif blocks[2 * entry + 1] >> d & 1:
+                    lanes *= -(-temporal[entry, d] // spatial[entry, d])
         table.lanes[row] = lanes
 
         level = placed = 0
@@ -125,17 +143,20 @@ def write_rows(letters: Letters, nests: Nests, legal: Bools, table: Table, scrat
         clusters[:] = 1
         stepping[:] = 0
         tiles[:] = 0
-        for step in range(2 * last + 1):
-            entry, in_space = step // 2, step % 2 == 1
+        for block in range(2 * last + 1):
+            entry, in_space, left = block // 2, block % 2 == 1, blocks[block]
             for place in range(dimensions):
-                if in_space:
-                    d = nests.spatial_order[row, entry, place]
-                    cut, now = temporal[entry, d], spatial[entry, d]
-                else:
-                    d = nests.order[row, entry, place]
-                    cut, now = spatial[max(entry - 1, 0), d] if entry else temporal[0, d], temporal[entry, d]
-                if now == cut or fault[0]:
+                if not left or fault[0]:
+                    break
+                d = place
+                if not in_space:
+                    d = nests.order[n, entry, place]
+                elif len(nests.spatial_order):
+                    d = nests.spatial_order[n, entry, place]
+                if not left >> d & 1:
                     continue
+                left &= ~(1 << d)
+                now = spatial[entry, d] if in_space else temporal[entry, d]
                 letter = nests.letter[d]
                 partner, split = slides[letter], splits[level]
                 fault[1] = letter
@@ -154,7 +175,7 @@ def write_rows(letters: Letters, nests: Nests, legal: Bools, table: Table, scrat
                         continue
                     level, placed = level + 1, 0
                 if in_space:
-                    splits[level], clusters[level] = letter, -(-cut // now)
+                    splits[level], clusters[level] = letter, -(-temporal[entry, d] // now)
                     folded[level] = tiles[level, letter]
                     outside -= 1
                 elif not stepping[level] >> letter & 1:

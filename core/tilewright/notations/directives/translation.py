@@ -48,7 +48,8 @@ def directives_of(
     letters = letters_of(layer)
     table = empty_table(1, len(letters.sizes))
     batch = MappingBatch.pack(problem, [mapping])
-    write_rows(letters, nests_of(batch, roles, plan, layer), np.ones(1, dtype=np.bool_), table, scratch_of(table))
+    nests = nests_of(batch, roles, plan, layer)
+    write_rows(letters, nests, np.ones(1, dtype=np.bool_), integer(0), table, scratch_of(nests, table))
     if table.fault[0, 0]:
         raise refusal(*_reason(table.fault[0].tolist(), mapping, problem, roles, plan, names_of(layer)))
     levels = tuple(tuple(_maps(table, level, names_of(layer))) for level in range(table.levels[0]))
@@ -73,12 +74,9 @@ def layer_of(problem: Problem, roles: Roles) -> DirectiveLayer:
 
 def nests_of(batch: MappingBatch, roles: Roles, plan: Plan, layer: DirectiveLayer) -> Nests:
     """A batch for `write_rows`; `layer` is the problem's."""
-    names, n = names_of(layer), len(batch)
+    names = names_of(layer)
     played = {letter: batch.problem.dimensions[name] for name, letter in roles.letters.items()}
     entries = batch.skeleton.entries
-    dimensions = len(batch.problem.dimensions)
-    natural = np.broadcast_to(np.arange(dimensions, dtype=np.int8), (n, len(entries), dimensions))
-    nothing = np.broadcast_to(np.False_, batch.keep.shape)
 
     def held_in(cluster: Cluster) -> Bools:
         return for_kernel(np.array([entry.holds and entry.target == cluster.name for entry in entries]))
@@ -93,9 +91,9 @@ def nests_of(batch: MappingBatch, roles: Roles, plan: Plan, layer: DirectiveLaye
         temporal=for_kernel(batch.temporal),
         spatial=for_kernel(batch.spatial),
         order=for_kernel(batch.order),
-        spatial_order=for_kernel(natural if batch.spatial_order is None else batch.spatial_order),
+        spatial_order=for_kernel(batch.order[:0] if batch.spatial_order is None else batch.spatial_order),
         keep=for_kernel(batch.keep),
-        unicast=for_kernel(nothing if batch.unicast is None else batch.unicast),
+        unicast=for_kernel(batch.keep[:0] if batch.unicast is None else batch.unicast),
     )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from tilewright.errors import NotConformableError, Reason
-from tilewright.mapspace.batch import Bools, MappingBatch
+from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.legality import legal, legality
 from tilewright.notations.directives.nest import scratch_of, write_rows
 from tilewright.notations.directives.plan import plan_of
@@ -17,11 +19,12 @@ from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
-from tilewright_costmodels.maestro.analysis import analyse
+from tilewright_costmodels.maestro.analysis import EXACT, analyse
 from tilewright_costmodels.maestro.figures import figures_of
+from tilewright_costmodels.maestro.kernel import analyse_rows
 from tilewright_costmodels.maestro.machine import machine_of
 from tilewright_costmodels.maestro.report import report_of
-from tilewright_costmodels.maestro.work import FINE, INEXACT, Result
+from tilewright_costmodels.maestro.work import FINE, INEXACT, Result, result_for, work_for
 
 CHUNK = 1024
 """Mappings taken together: their directives stay in cache."""
@@ -43,35 +46,32 @@ class MaestroEvaluator(BatchEvaluator):
 
     def evaluate_batch(self, batch: MappingBatch) -> Costs:
         """The costs of a batch."""
+        costs = Costs(np.zeros(len(batch), dtype=np.bool_), np.full(len(batch), np.inf), np.full(len(batch), np.inf))
+        for rows, table, result in self.results(batch):
+            count = rows.stop - rows.start
+            fault, fits = result.fault[:count, 0], result.fits[:count]
+            costs.valid[rows] = (fault == FINE) & (fits | self.faithful)
+            np.copyto(costs.energy_pj[rows], result.energy_pj[:count], where=costs.valid[rows])
+            np.copyto(costs.cycles[rows], result.cycles[:count], where=costs.valid[rows])
+            for row in np.flatnonzero(fault == INEXACT).tolist():
+                one = analyse(self.letters, self.machine.numbers, Table(*(field[row : row + 1] for field in table)))
+                if one.fault[0, 0] == FINE and (one.fits[0] or self.faithful):
+                    at = rows.start + row
+                    costs.valid[at], costs.energy_pj[at], costs.cycles[at] = True, one.energy_pj[0], one.cycles[0]
+        return costs
+
+    def results(self, batch: MappingBatch) -> Iterator[tuple[slice, Table, Result]]:
+        """Rows of a batch, their complete directives and what they come to; the next rows use the same arrays."""
         judged = legal(self.problem, self.architecture, batch)
-        parts = [
-            self._costs(batch.take(slice(start, start + CHUNK)), judged[start : start + CHUNK])
-            for start in range(0, len(batch), CHUNK)
-        ]
-        return Costs.join(parts) if parts else Costs.gather([])
-
-    def _costs(self, batch: MappingBatch, judged: Bools) -> Costs:
-        table = self._directives(batch, judged)
-        result = analyse(self.letters, self.machine.numbers, table)
-        cycles, energy = result.cycles.astype(np.float64), result.energy_pj
-        valid = (result.fault[:, 0] == FINE) & (result.fits | self.faithful)
-        for row in np.flatnonzero(result.fault[:, 0] == INEXACT).tolist():
-            one = analyse(self.letters, self.machine.numbers, Table(*(field[row : row + 1] for field in table)))
-            valid[row] = one.fault[0, 0] == FINE and (one.fits[0] or self.faithful)
-            cycles[row], energy[row] = one.cycles[0], one.energy_pj[0]
-        return Costs(valid, np.where(valid, energy, np.inf), np.where(valid, cycles, np.inf))
-
-    def results(self, batch: MappingBatch) -> Result:
-        """Every count of a batch."""
-        judged = legal(self.problem, self.architecture, batch)
-        return analyse(self.letters, self.machine.numbers, self._directives(batch, judged))
-
-    def _directives(self, batch: MappingBatch, judged: Bools) -> Table:
-        table = empty_table(len(batch), len(self.letters.sizes))
         nests = nests_of(batch, self.roles, self.plan, self.layer)
-        write_rows(self.letters, nests, judged, table, scratch_of(table))
-        complete_rows(self.letters, table)
-        return table
+        count, letters = min(len(batch), CHUNK), len(self.letters.sizes)
+        table, result = empty_table(count, letters), result_for(count, letters, np.int64)
+        scratch, work = scratch_of(nests, table), work_for(letters, np.int64)
+        for start in range(0, len(batch), CHUNK):
+            write_rows(self.letters, nests, judged, start, table, scratch)
+            complete_rows(self.letters, table)
+            analyse_rows(self.letters, self.machine.numbers, table, False, EXACT, result, work)
+            yield slice(start, min(start + CHUNK, len(batch))), table, result
 
     def explain(self, mapping: Mapping) -> Report:
         """The full account; `valid` false and every reason for a mapping that is illegal or has no directives."""

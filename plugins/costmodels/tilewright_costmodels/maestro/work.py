@@ -14,17 +14,23 @@ COUNTER_LIMIT = 2**31
 """MAESTRO counts the steps of a phase in 32 bits and aborts, or goes on with a wrong number, beyond."""
 NONE = integer(0)
 INPUT, FILTER, OUTPUT = map(integer, range(3))
-FULL, PART, FRESH, FRESH_PART = range(4)
-"""Of the tiles of a letter: a whole one, the last, and what is new in each."""
-IN_SPACE, SPLIT, PAIR, CLUSTERS, EDGE_CLUSTERS = range(5)
-"""Of a level: letters in space, the first and the second of them, sub-clusters, and those at work in the last fold."""
-MET, SHORT, UNROLLED, EDGES, PARTIAL = range(5)
+FULL, OFFSET, CUT, PART, FRESH_PART, INSIDE, ORDER = range(7)
+"""Of a letter in a level: a whole tile, the offset, the nominal size that is cut, the last tile, what is new in that, and
+the letters placed inside; ORDER: of a place, the letter."""
+SPLIT, PAIR, CLUSTERS, ALONG, EDGE_CLUSTERS, LANES = range(6)
+"""Of a level: first and second letter in space, sub-clusters, the letters in space, sub-clusters at work in the last fold,
+MACs at once in each of the innermost level (0 outside it)."""
+MET, SHORT, UNROLLED, EDGES, PARTIAL, INPUT_TILE, FILTER_TILE, CYCLES, FAULT = range(9)
 """Of a sub-problem: the row it was met in; letters whose first step is short, for which one step covers everything, that
-have an edge state, and in whose edge in space the last sub-cluster has a short tile."""
+have an edge state, and in whose edge in space the last sub-cluster has a short tile; elements of the inputs along letters
+in time; cycles; four columns for a fault."""
 OCCURRENCES, INPUT_SENT, FILTER_SENT, EGRESS, MACS, ARRIVING, LEAVING, COMPUTE = range(8)
-"""Columns of `Result.steps`, for one occurrence; COMPUTE is 0 where a phase does no work and is passed over."""
-ALL_MACS, CYCLES = 5, 6
-"""In `Work.sums`, after the first five: operations with those of phases passed over, negative ones included."""
+"""Columns of `Result.steps`, for one occurrence, and but for two delays of `Work.sums`."""
+ALL_MACS, ALL_CYCLES = 5, 6
+"""Of `Work.sums`: operations with those of phases passed over, negative ones included; cycles."""
+CRITICAL, AT_WORK, LAST_SHORT = 8, 9, 10
+"""Of `Work.group`, beside columns of `Result.steps`: operations of the first sub-cluster, sub-clusters at work, whether the
+last of them has a short tile."""
 READS, FILLS, UPDATES = range(3)
 L2, L1 = range(2)
 
@@ -79,51 +85,40 @@ class Work(NamedTuple):
     """Room for one row. Shapes: D levels, L letters, S = 2**L sub-problems, each by the letters of the level outside
     whose tile is the short last one."""
 
-    nominal: Ints
-    """[D, L]: sizes of the sub-problem without short tiles."""
-    inputs: Ints
-    """[D, 4, L]: tiles, in input rows and columns."""
-    results: Ints
-    """[D, 4, L]: the same, in outputs for Y and X; strides are not regarded."""
-    inside: Ints
-    """[D, L]: the letters placed inside a letter."""
-    levels: Ints
-    """[D, 5]"""
+    tiles: Ints
+    """[D, column, L]"""
+    about: Ints
+    """[D, column]"""
     states: Ints
-    """[D, S, 5]"""
+    """[D, S, column]"""
     steady: Ints
     """[D, S, L]: occurrences of the steady state."""
-    queue: Ints
-    """[D, S]: the sub-problems met."""
-    cycles: Ints
-    """[D, S]"""
     active: Floats
-    """[D, S]"""
-    fault: Ints
-    """[D, S, 4]"""
-    queued: Ints
-    """[D]: how many."""
+    """[D, S]: sub-clusters at work, the mean over steps."""
+    kinds: Ints
+    """[kind, 5]: of phases: letters at their edge, in their steady state, and the one that moved last; how often such
+    phases occur together, and the commonest of them."""
+    group: Ints
+    """[column]: of the phases looked at."""
     sums: Ints
-    """[7]: of the sub-problem last worked out."""
+    """[column]: of the sub-problem last worked out."""
+    queue: Ints
+    """[D, 1 + S]: how many sub-problems were met, and which."""
 
 
 def work_for(letters: int, kind: type) -> Work:
     """Room for layers of so many letters."""
     deep, wide = MAX_LEVELS, 2**letters
     return Work(
-        nominal=np.zeros((deep, letters), kind),
-        inputs=np.zeros((deep, 4, letters), kind),
-        results=np.zeros((deep, 4, letters), kind),
-        inside=np.zeros((deep, letters), kind),
-        levels=np.zeros((deep, 5), kind),
-        states=np.zeros((deep, wide, 5), kind),
+        tiles=np.zeros((deep, 7, letters), kind),
+        about=np.zeros((deep, 6), kind),
+        states=np.zeros((deep, wide, 12), kind),
         steady=np.zeros((deep, wide, letters), kind),
-        queue=np.zeros((deep, wide), kind),
-        queued=np.zeros(deep, kind),
-        cycles=np.zeros((deep, wide), kind),
         active=np.zeros((deep, wide)),
-        fault=np.zeros((deep, wide, 4), kind),
+        kinds=np.zeros((3**letters, 5), kind),
+        group=np.zeros(11, kind),
         sums=np.zeros(7, kind),
+        queue=np.zeros((deep, 1 + wide), kind),
     )
 
 
