@@ -5,8 +5,8 @@
     python benchmarks/mappers.py -o DIR --report         # only the summary and the plots of what there is
 
 `DIR/mappers.csv` has one row per search; `DIR/summary.md` and, with matplotlib (extra `plots`), `DIR/*.svg` are made
-from it. All mappings are priced by one model, under the dataflow that belongs to each accelerator. Mappings that
-FactorFlow and Sunstone found (tests/data/mappers) are priced beside them, with the CPU seconds it took them.
+from it. All mappings are evaluated by one model, under the dataflow that belongs to each accelerator. Mappings that
+FactorFlow and Sunstone found (tests/data/mappers) are evaluated beside them, with the CPU seconds it took them.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def measure(where: tuple[str, str, str], space: MapSpace, mapper: str, model: st
 
 
 def recorded(where: tuple[str, str, str], evaluator: Evaluator) -> Row | None:
-    """What another tool found for this space, priced by our model; None if nothing, or nothing that fits, is recorded."""
+    """What another tool found for this space, evaluated by our model; None if nothing, or nothing that fits, is recorded."""
     sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
     from support.recorded.searches import factorflow, sunstone
 
@@ -410,7 +410,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, help="limit of one search (10, or 2 with --quick)")
     parser.add_argument("--seeds", type=int, default=1, help="searches per mapper and space")
     parser.add_argument("--mappers", default=",".join(names), help="which, by comma")
-    parser.add_argument("--model", default="timeloop", help="the cost model that prices everything")
+    parser.add_argument("--model", default="timeloop", help="the cost model that evaluates everything")
     parser.add_argument("--report", action="store_true", help="search nothing, report what there is")
     args = parser.parse_args()
     seconds = args.seconds or (2.0 if args.quick else 10.0)

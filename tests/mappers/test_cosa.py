@@ -34,12 +34,12 @@ LIMITS = Limits(seconds=math.inf, nodes=1000, gap=0.01)
 SMALL = [each for each in layers() if each.name.endswith(("input.5", "input.128", "3356", "Linear-68"))]
 
 
-def priced(space: MapSpace) -> Evaluator:
+def evaluator_of(space: MapSpace) -> Evaluator:
     return installed().make(CostModelSpec, "timeloop").bind(space.problem, space.architecture)
 
 
 def run(space: MapSpace, budget: Budget | None = None, **options: object) -> Result:
-    return search(installed().make(MapperSpec, "cosa", options), Task(space), priced(space), budget or Budget())
+    return search(installed().make(MapperSpec, "cosa", options), Task(space), evaluator_of(space), budget or Budget())
 
 
 def solved(space: MapSpace) -> tuple[Traffic, Shares, Floats] | None:
@@ -73,7 +73,7 @@ def test_energy_is_that_of_the_model_where_there_are_no_windows(problem: Problem
     if found is None:
         reject()
     traffic, shares, point = found
-    energy = float(priced(space).evaluate_batch(mapping(traffic, point)).energy_pj[0])
+    energy = float(evaluator_of(space).evaluate_batch(mapping(traffic, point)).energy_pj[0])
     assert shares.energy_pj(point) == pytest.approx(max(1.0, energy))
 
 
@@ -139,7 +139,7 @@ def test_the_published_sum_has_the_published_weights() -> None:
 def test_no_worse_than_the_authors_schedule(layer: CosaLayer) -> None:
     """The others take longer: benchmarks/cosa.py has them all."""
     space = layer.space
-    authors = priced(space).evaluate_batch(layer.mapping("head", space))
+    authors = evaluator_of(space).evaluate_batch(layer.mapping("head", space))
     result = run(space)
     assert result.stop == "finished" and result.best is not None
     assert authors.valid[0] and result.value <= float(authors.edp[0]) * (1 + 1e-9)

@@ -47,18 +47,18 @@ def test_the_corpus_has_spaces_to_search() -> None:
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("number", range(len(SMALL)))
 def test_exhaustive_proves_the_optimum(number: int, objective: Objective) -> None:
-    """Its best is the least price of all mappings, priced one by one, and the gap is zero."""
+    """Its best is the least cost of all mappings, evaluated one by one, and the gap is zero."""
     space = SMALL[number].space
     evaluator = PlainEvaluator(space.problem, space.architecture)
     result = run("exhaustive", space, objective, Budget(), batch=333)
 
-    prices = [evaluator.evaluate(mapping).of(objective)[0] for batch in space.enumerate() for mapping in batch]
+    costs = [evaluator.evaluate(mapping).of(objective)[0] for batch in space.enumerate() for mapping in batch]
     assert (result.stop, result.evaluated) == ("finished", space.size)
-    assert result.valid == sum(math.isfinite(price) for price in prices)
+    assert result.valid == sum(math.isfinite(cost) for cost in costs)
     if result.best is None:
         assert result.lower_bound is None and result.gap is None
     else:
-        assert result.value == result.lower_bound == min(prices)
+        assert result.value == result.lower_bound == min(costs)
         assert result.gap == 0
         assert evaluator.evaluate(result.best).of(objective)[0] == result.value
 

@@ -18,10 +18,10 @@ def test_factorflow_does_as_well_as_the_original(recorded: RecordedRun) -> None:
     evaluator = installed().make(CostModelSpec, "timeloop").bind(space.problem, space.architecture)
     theirs = recorded.mapping
     assert space.contains(theirs[0])
-    price = float(evaluator.evaluate_batch(theirs).edp[0])
-    assert price == pytest.approx(recorded.edp_pj_cycles, rel=0.15)  # their model leaves a little out
+    cost = float(evaluator.evaluate_batch(theirs).edp[0])
+    assert cost == pytest.approx(recorded.edp_pj_cycles, rel=0.15)  # their model leaves a little out
     found = search(installed().make(MapperSpec, "factorflow"), Task(space), evaluator, Budget())
-    assert found.stop == "finished" and found.value <= price * (1 + 1e-9)
+    assert found.stop == "finished" and found.value <= cost * (1 + 1e-9)
 
 
 def test_mappings_that_do_not_fit_are_known() -> None:
@@ -36,5 +36,5 @@ def test_sunstones_recorded_mappings_are_of_the_space(recorded: RecordedRun) -> 
     space = recorded.space
     assert space.contains(recorded.mapping[0]) and recorded.candidates.fits()[0]
     evaluator = installed().make(CostModelSpec, "timeloop").bind(space.problem, space.architecture)
-    price = float(evaluator.evaluate_batch(recorded.mapping).edp[0])
-    assert 0.95 < price / recorded.edp_pj_cycles < (1.0001 if recorded.workload == "sunstone_layers" else 1.7)
+    cost = float(evaluator.evaluate_batch(recorded.mapping).edp[0])
+    assert 0.95 < cost / recorded.edp_pj_cycles < (1.0001 if recorded.workload == "sunstone_layers" else 1.7)

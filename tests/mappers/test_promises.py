@@ -35,14 +35,14 @@ def mapper(name: str, **options: object) -> Mapper:
     return installed().make(MapperSpec, name, options)
 
 
-def priced(space: MapSpace) -> Evaluator:
+def evaluator_of(space: MapSpace) -> Evaluator:
     return installed().make(CostModelSpec, "timeloop").bind(space.problem, space.architecture)
 
 
 def run(
     name: str, space: MapSpace, evaluator: Evaluator | None = None, seed: int = 3, evaluations: int = 1500
 ) -> Result:
-    return search(mapper(name), Task(space), evaluator or priced(space), Budget(evaluations), seed=seed)
+    return search(mapper(name), Task(space), evaluator or evaluator_of(space), Budget(evaluations), seed=seed)
 
 
 @pytest.mark.parametrize("name", MAPPERS)
@@ -94,12 +94,12 @@ def test_whatever_stops_it_the_best_so_far_is_returned(
     name: str, pair: tuple[Problem, Architecture], batches: int
 ) -> None:
     space = MapSpace.of(*pair, rules=None)
-    interrupted = Watched(priced(space), batches)
+    interrupted = Watched(evaluator_of(space), batches)
     result = search(mapper(name), Task(space), interrupted, Budget(1500))
     assert result.stop in ("cancelled", "finished", "evaluations") or isinstance(result.error, REFUSALS)
     assert result.value == interrupted.best
 
-    late = Watched(priced(space))
+    late = Watched(evaluator_of(space))
     result = search(mapper(name), Task(space), late, Budget(1500, seconds=batches + 0.5), clock=lambda: late.batches)
     assert result.stop in ("deadline", "finished", "evaluations") or isinstance(result.error, REFUSALS)
     assert late.batches <= batches + 1

@@ -31,22 +31,24 @@ few = scaled(0.4)
 CONVOLUTIONS = [layer.problem for layer in library.workload("quickflow_convs").layers]
 
 
-def priced(space: MapSpace) -> Evaluator:
+def evaluator_of(space: MapSpace) -> Evaluator:
     return installed().make(CostModelSpec, "timeloop").bind(space.problem, space.architecture)
 
 
 def run(space: MapSpace, budget: Budget | None = None, **options: object) -> Result:
-    return search(installed().make(MapperSpec, "quickflow", options), Task(space), priced(space), budget or Budget())
+    return search(
+        installed().make(MapperSpec, "quickflow", options), Task(space), evaluator_of(space), budget or Budget()
+    )
 
 
 def classes(problem: Problem) -> list[tuple[object, ...]]:
-    """What all tensors have of each order of the loops that turn, one by one."""
+    """What all tensors have of each order of the non-unit loops, one by one."""
     indexing = Indexing.of(problem)
-    turning = [size > 1 for size in problem.sizes]
-    dims = [dim for dim, turns in enumerate(turning) if turns]
+    non_unit = [size > 1 for size in problem.sizes]
+    dims = [dim for dim, on in enumerate(non_unit) if on]
     tensors = range(len(problem.tensors))
     return [
-        tuple(indexing.reuse(order, tensor, turning) for tensor in tensors) for order in itertools.permutations(dims)
+        tuple(indexing.reuse(order, tensor, non_unit) for tensor in tensors) for order in itertools.permutations(dims)
     ]
 
 
@@ -62,9 +64,9 @@ def test_few_of_all_orders_differ_for_a_convolution(problem: Problem) -> None:
 @given(problems(max_dimensions=5, max_macs=2000))
 def test_one_order_of_each_class(problem: Problem) -> None:
     orders = equi_reuse_orders(problem)
-    indexing, turning = Indexing.of(problem), [size > 1 for size in problem.sizes]
+    indexing, non_unit = Indexing.of(problem), [size > 1 for size in problem.sizes]
     tensors = range(len(problem.tensors))
-    found = [tuple(indexing.reuse(order, tensor, turning) for tensor in tensors) for order in orders.tolist()]
+    found = [tuple(indexing.reuse(order, tensor, non_unit) for tensor in tensors) for order in orders.tolist()]
     assert len(set(found)) == len(found)
     assert set(found) == set(classes(problem))
     assert all(sorted(order) == list(range(len(problem.sizes))) for order in orders.tolist())
@@ -90,10 +92,10 @@ def test_one_shot_is_the_best_of_all_orders_between_two_memories(problem: Proble
     space = MapSpace.of(problem, Architecture.from_yaml(BOARD), rules=None)
     row = space.sample(np.random.default_rng(seed), 1)
     orders = OneShot(space)
-    one = priced(space).evaluate_batch(replace(row, order=orders.order(row)).batch())
+    one = evaluator_of(space).evaluate_batch(replace(row, order=orders.order(row)).batch())
     every = orders.every(row.trips[0], 10**6)
     each = replace(row.take(np.zeros(len(every), dtype=np.int64)), order=every)
-    least = priced(space).evaluate_batch(each.batch()).energy_pj.min()
+    least = evaluator_of(space).evaluate_batch(each.batch()).energy_pj.min()
     first_time = problem.tensor_words(problem.output) * (50 + 2) if sums else 0
     assert least * (1 - 1e-9) <= one.energy_pj[0] <= least * (1 + 1e-9) + first_time
 
@@ -106,7 +108,7 @@ def test_no_single_move_improves_what_it_ends_with(sample: Sample) -> None:
     assert result.stop == "finished" and result.best is not None
     moved, _ = space.neighbours(result.best)
     moved = replace(moved, order=OneShot(space).order(moved))
-    costs = priced(space).evaluate_batch(moved.batch())
+    costs = evaluator_of(space).evaluate_batch(moved.batch())
     valid = costs.valid & moved.fits()
     assert np.where(valid, costs.edp, math.inf).min(initial=math.inf) >= result.value * (1 - 1e-9)
 
@@ -132,7 +134,7 @@ def test_it_is_as_good_as_the_recorded_and_needs_no_seed() -> None:
     for each in (*factorflow(), *sunstone()):
         if (each.layer, each.architecture) not in (("MB6", "eyeriss"), ("mmc_attention", "sunstone_conventional")):
             continue
-        theirs = priced(each.space).evaluate_batch(each.mapping)
+        theirs = evaluator_of(each.space).evaluate_batch(each.mapping)
         result = run(each.space)
         assert theirs.valid[0] and result.value <= theirs.edp[0] * (1 + 1e-9)
         assert run(each.space).best == result.best

@@ -81,7 +81,7 @@ def run(name: str, space: MapSpace, budget: Budget | None = None, **options: obj
 
 @pytest.mark.parametrize("model", ["timeloop", "oracle"])
 def test_the_walk_through_of_the_thesis(model: str) -> None:
-    """Table 2.1: K4 P4 R3 on two elements, `k` outside, `p` split, a tile of k2 p2 r3.
+    """Table 2.1: K4 P4 R3 on two elements, `k` outside, `p` unrolled, a tile of k2 p2 r3.
 
     The thesis counts a first fetch of outputs that are still zero (16); Tilewright's models do not. It takes
     overlapping inputs of the two elements for separate reads, as `timeloop` does; the oracle sees them shared.
@@ -137,7 +137,7 @@ def test_it_equals_exhaustive(output: str, operands: list[str], sizes: dict[str,
 
 
 class Unbounded(BatchEvaluator):
-    """A model's prices without its bounds."""
+    """A model's costs without its bounds."""
 
     def __init__(self, sample: Sample, evaluator: Evaluator) -> None:
         self.evaluator = evaluator

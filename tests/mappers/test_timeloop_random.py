@@ -20,22 +20,22 @@ from tilewright_mappers.timeloop_random import SMALLEST, StopRules
     st.integers(0, 6),
 )
 def test_the_stop_rules_count_as_if_mappings_came_one_by_one(
-    prices: list[float], sizes: list[int], timeout: int, victory: int
+    costs: list[float], sizes: list[int], timeout: int, victory: int
 ) -> None:
     rules = StopRules(timeout, victory)
     invalid = suboptimal = 0
     best = math.inf
-    rest, seen = list(prices), 0
+    rest, seen = list(costs), 0
     for size in itertools.cycle(sizes):
         if not rest:
             break
         rules.see(np.array(rest[:size]))
-        for price in rest[:size]:
-            if math.isinf(price):
+        for cost in rest[:size]:
+            if math.isinf(cost):
                 invalid += 1
             else:
-                invalid, suboptimal = 0, 0 if price < best else suboptimal + 1
-                best = min(best, price)
+                invalid, suboptimal = 0, 0 if cost < best else suboptimal + 1
+                best = min(best, cost)
         rest, seen = rest[size:], seen + size
         assert (rules.invalid, rules.suboptimal, rules.best) == (invalid, suboptimal, best)
         left = [limit - count for limit, count in ((timeout, invalid), (victory, suboptimal)) if limit]

@@ -152,10 +152,10 @@ class Candidates:
         tile = np.ones((n, dims), dtype=np.int64)
         place = {(slot.entry, slot.spatial): index for index, slot in enumerate(space.slots)}
         for entry in range(entries - 1, -1, -1):
-            for tiles, split in ((spatial, True), (temporal, False)):
+            for tiles, is_spatial in ((spatial, True), (temporal, False)):
                 tiles[:, entry] = tile
-                if (entry, split) in place:
-                    tile = tile * self.trips[:, place[entry, split]]
+                if (entry, is_spatial) in place:
+                    tile = tile * self.trips[:, place[entry, is_spatial]]
         order = np.empty((n, entries, dims), dtype=np.int8)
         order[:] = np.arange(dims, dtype=np.int8)
         order[:, [space.slots[slot].entry for slot in space.temporal_slots]] = self.orders

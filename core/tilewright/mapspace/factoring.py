@@ -1,6 +1,6 @@
 """Factorisations of all dimensions over the slots of a map space: counted, ranked, and drawn uniformly.
 
-The factorisations of a dimension are listed in a table. What couples dimensions is the product of a split, which its
+The factorisations of a dimension are listed in a table. What couples dimensions is the product of an unrolling, which its
 fanout bounds; so the dimensions are taken one after another, and the state is the product used of every fanout.
 """
 
@@ -23,7 +23,7 @@ from tilewright.mapspace.skeleton import Slot
 MAX_ROWS = 2_000_000
 """Rows of the largest table of factorisations."""
 SPLIT_ROWS = 50_000
-"""A table larger than this is split by prime powers where the bounds allow it."""
+"""A table larger than this is taken apart by prime powers where the bounds allow it."""
 EXACT = 2**62
 """Counts below this are kept in int64, above as Python's integers."""
 
@@ -32,7 +32,7 @@ EXACT = 2**62
 class Component:
     """The factorisations of one dimension, or of one of its prime powers, grouped by their spatial part.
 
-    `rows`: trips [row, slot]; rows `start` to `start + count` have the spatial trips `spatial` [option, 1 + split]
+    `rows`: trips [row, slot]; rows `start` to `start + count` have the spatial trips `spatial` [option, 1 + spatial slot]
     (a column of ones first).
     """
 

@@ -89,7 +89,7 @@ class Limits:
         return order
 
     def __post_init__(self) -> None:
-        """Raises InputError when a rule speaks of loops or splits that the skeleton has not."""
+        """Raises InputError when a rule speaks of loops or fanouts that the skeleton has not."""
         blocks = [entry.inside for entry in self.skeleton.entries[1:] if entry.steps and entry.inside]
         for rule in self.rules.temporal:
             if rule.memory not in blocks:
@@ -100,13 +100,13 @@ class Limits:
         orders = [rule.memory for rule in self.rules.temporal if rule.order]
         for memory in sorted({memory for memory in orders if orders.count(memory) > 1}):
             raise InputError(f"two rules order the loops inside memory {memory}", hint="write one")
-        splitting = [entry.target for entry in self.skeleton.entries if entry.splits]
-        for split in self.rules.spatial:
-            least = [name for name, trips in split.factors.items() if trips.min > 1]
-            if split.cluster not in splitting and least:
+        unrolling = [entry.target for entry in self.skeleton.entries if entry.splits]
+        for spatial in self.rules.spatial:
+            least = [name for name, trips in spatial.factors.items() if trips.min > 1]
+            if spatial.cluster not in unrolling and least:
                 raise InputError(
-                    f"a rule splits {', '.join(least)} over cluster {split.cluster}, which has one sub-cluster",
-                    hint=f"clusters that fan out: {', '.join(splitting)}",
+                    f"a rule unrolls {', '.join(least)} over cluster {spatial.cluster}, which has one sub-cluster",
+                    hint=f"clusters that fan out: {', '.join(unrolling)}",
                 )
 
     def _temporal_slot(self, index: int) -> Slot:
@@ -238,7 +238,7 @@ class Limits:
         for (index, pair), spatial in itertools.product(enumerate(factors), (False, True)):
             stray = [name for name, trips in pair[spatial].items() if trips > 1]
             if stray and (index, spatial) not in open_slots:
-                what = "splits" if spatial else "steps"
+                what = "unrolls" if spatial else "steps"
                 text = f"{what} {', '.join(stray)}, which it never does in this space"
                 yield Reason(code="factors", where=f"entry {index}", message=text)
         for slot in self.slots:

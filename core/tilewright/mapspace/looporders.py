@@ -96,7 +96,7 @@ class Prefix:
     """A node of Sunstone's ordering trie: the innermost loops of a block, and the reuse that they offer.
 
     `loops`: dimension indices, innermost first. `reuse`: (tensor, dimension) wherever a tile stays, or slides, while
-    that loop turns. Loops outside of the prefix add nothing, in whatever order they stand.
+    that loop runs. Loops outside of the prefix add nothing, in whatever order they stand.
     """
 
     loops: tuple[int, ...]

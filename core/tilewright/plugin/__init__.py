@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     )
     from tilewright.plugin.frontend import Frontend
     from tilewright.plugin.hooks import hookimpl
-    from tilewright.plugin.mapper import Budget, Mapper, Proposals, Run, Task
+    from tilewright.plugin.mapper import Budget, Mapper, Proposals, Run, Task, objectives
     from tilewright.plugin.registry import Registry, discover, installed
     from tilewright.plugin.result import Progress, Result
     from tilewright.plugin.route import Route
@@ -88,6 +88,7 @@ __all__ = [
     "discover",
     "hookimpl",
     "installed",
+    "objectives",
     "lazy",
     "legality",
 ]

@@ -103,14 +103,14 @@ def least_traffic(placement: Placement, share: float) -> tuple[Candidates, Posit
 def words_moved(problem: Problem, tiles: Ints, trips: Ints, order: Positions) -> Floats:
     """Words that cross into tiles [n, dimension] under loops of `trips` [n, dimension] in one order, [n].
 
-    A tensor stays while only loops inside of its innermost indexing one turn; outputs come back but for the first time.
+    A tensor stays while only loops inside of its innermost indexing one run; outputs come back but for the first time.
     """
     total = np.zeros(len(tiles), dtype=np.float64)
     before = np.cumprod(trips[:, order], axis=1, dtype=np.float64)
     for tensor in problem.tensors:
         indexing = np.array([problem.dimension_names[dim] in tensor.dimensions for dim in order])
-        turns = indexing & (trips[:, order] > 1)
-        last = np.where(turns.any(axis=1), len(order) - 1 - turns[:, ::-1].argmax(axis=1), -1)
+        non_unit = indexing & (trips[:, order] > 1)
+        last = np.where(non_unit.any(axis=1), len(order) - 1 - non_unit[:, ::-1].argmax(axis=1), -1)
         visits = np.where(last < 0, 1.0, before[np.arange(len(tiles)), last])
         ranks = problem.projection_matrix(tensor)
         moved = (1.0 + (tiles[:, None, :] - 1) @ ranks.T[None]).reshape(len(tiles), -1).prod(axis=1) * visits

@@ -12,7 +12,7 @@ from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.legality import legality
 from tilewright.mapspace.space import MapSpace
-from tilewright.plugin import Budget, Costs, Proposals, Run, Task
+from tilewright.plugin import Budget, Costs, Proposals, Run, Task, objectives
 from tilewright.run.search import search
 from tilewright.testing.corpus import SAMPLES
 from tilewright.testing.reference import PlainEvaluator
@@ -136,3 +136,20 @@ def test_the_driver_hands_them_on_as_they_are_where_that_is_offered() -> None:
 
     assert counting.seen == first.evaluated == second.evaluated == 90
     assert first.best is not None and first.best == second.best and first.value == second.value
+
+
+def test_objectives_are_those_of_all_candidates_as_far_as_the_budget_goes() -> None:
+    told: list[np.ndarray[tuple[int, ...], np.dtype[np.float64]]] = []
+
+    class Asking:
+        def search(self, task: Task, run: Run) -> Proposals:
+            drawn = task.space.sample(np.random.default_rng(5), 9000)
+            told.append((yield from objectives(drawn, task, run)))
+
+    evaluator = PlainEvaluator(SAMPLE.problem, SAMPLE.architecture)
+    search(Asking(), Task(SAMPLE.space), evaluator, Budget())
+    assert search(Asking(), Task(SAMPLE.space), evaluator, Budget(evaluations=8192)).evaluated == 8192
+    costs = evaluator.evaluate_batch(SAMPLE.space.sample(np.random.default_rng(5), 9000).batch())
+
+    assert np.array_equal(told[0], np.where(costs.valid, costs.edp, np.inf))
+    assert np.array_equal(told[1], np.where(np.arange(9000) < 8192, told[0], np.inf))

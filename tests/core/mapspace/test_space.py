@@ -439,7 +439,7 @@ compute: {energy_per_operation_pj: 1}
     )
     with pytest.raises(InputError, match="no loops stand right inside memory DI.*\n.*DW, G"):
         space_rules_of(GEMM, siblings, temporal=[{"memory": "DI", "only": ["M"]}])
-    with pytest.raises(InputError, match="splits M over cluster D, which has one sub-cluster"):
+    with pytest.raises(InputError, match="unrolls M over cluster D, which has one sub-cluster"):
         space_rules_of(GEMM, siblings, spatial=[{"cluster": "D", "factors": {"M": 2}}])
     with pytest.raises(InputError, match="two rules order"):
         space_of(temporal=[{"memory": "D", "order": ["M", "N"]}, {"memory": "D", "order": ["N", "K"]}])

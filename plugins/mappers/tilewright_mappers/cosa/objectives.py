@@ -21,7 +21,7 @@ TOUCHING = tuple(0.5 * step for step in range(-14, 5))
 
 
 def steps(tiling: Tiling) -> Linear:
-    """Turns of all loops: the logarithm of the cycles, if nothing waits for memories."""
+    """Steps of all loops: the logarithm of the cycles, if nothing waits for memories."""
     return total(tiling.product(slot) for slot in tiling.space.temporal_slots)
 
 
@@ -61,17 +61,17 @@ class Shares:
         return max(1.0, _computing(self.tiling.space) + moved)
 
     def cycles(self, program: Program) -> Linear:
-        """The logarithm of the cycles: turns of loops, or words at the speed of the slowest memory."""
-        turns = steps(self.tiling)
+        """The logarithm of the cycles: steps of loops, or words at the speed of the slowest memory."""
+        taken = steps(self.tiling)
         waiting = [
             move.log_words - move.instances - math.log(move.words_per_cycle)
             for move in self.moves
             if move.words_per_cycle is not None
         ]
         if not waiting:
-            return turns
+            return taken
         cycles = program.variable(0.0, 200.0, whole=False)
-        for each in [turns, *waiting]:
+        for each in [taken, *waiting]:
             program.require(cycles - each, lower=0.0)
         return cycles
 

@@ -53,7 +53,7 @@ class Traffic:
     tiling: Tiling
     orders: dict[int, tuple[Positions, list[Linear]]] = field(default_factory=dict)
     """Temporal slot -> (orders [k, position], which is taken)."""
-    _turns: dict[tuple[int, int], Linear] = field(default_factory=dict)
+    _indicators: dict[tuple[int, int], Linear] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.space, self.program = self.tiling.space, self.tiling.program
@@ -102,16 +102,16 @@ class Traffic:
 
     # -- reuse -----------------------------------------------------------------------------------------------
 
-    def _turning(self, slot: int, tensor: int) -> Linear:
-        """1 if a loop that indexes the tensor turns in a slot."""
-        if (slot, tensor) not in self._turns:
-            turns = self.program.variable()
+    def _non_unit(self, slot: int, tensor: int) -> Linear:
+        """1 if a loop that indexes the tensor is non-unit in a slot."""
+        if (slot, tensor) not in self._indicators:
+            non_unit = self.program.variable()
             for dim in sorted(self.indexing[tensor]):
                 for _, exponent in self.tiling.exponents.get((slot, dim), []):
                     (variable,) = exponent.terms
-                    self.program.require(exponent - turns * self.program.upper[variable], upper=0.0)
-            self._turns[slot, tensor] = turns
-        return self._turns[slot, tensor]
+                    self.program.require(exponent - non_unit * self.program.upper[variable], upper=0.0)
+            self._indicators[slot, tensor] = non_unit
+        return self._indicators[slot, tensor]
 
     def passes(self, entry: int, tensor: int) -> Linear:
         """How often one instance of an entry gets a tile of a tensor (logarithm).
@@ -125,13 +125,13 @@ class Traffic:
         for slot in reversed(outside):
             count += total(self.tiling.trips(slot, dim) for dim in sorted(self.indexing[tensor]))
             count += self._repeats(slot, tensor, idle, inside)
-            turns = self._turning(slot, tensor)
+            non_unit = self._non_unit(slot, tensor)
             if inside is None:
-                inside = turns
+                inside = non_unit
             else:
                 either = self.program.variable()
                 self.program.require(either - inside, lower=0.0)
-                self.program.require(either - turns, lower=0.0)
+                self.program.require(either - non_unit, lower=0.0)
                 inside = either
         return count
 
@@ -151,8 +151,8 @@ class Traffic:
             above = sum(math.log(self.problem.sizes[dim]) for dim in leaving)
             rest = total(self.tiling.trips(slot, dim) for dim in leaving)
             if rest.terms:
-                turns = self._turning(slot, tensor)
-                self.program.require(repeats - rest - one * above - turns * above, lower=-2 * above)
+                non_unit = self._non_unit(slot, tensor)
+                self.program.require(repeats - rest - one * above - non_unit * above, lower=-2 * above)
         return repeats
 
     # -- words -----------------------------------------------------------------------------------------------

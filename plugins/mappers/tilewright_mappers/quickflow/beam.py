@@ -12,18 +12,12 @@ from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.constructive.placement import used
 from tilewright.mapspace.moves import Moves
-from tilewright.plugin.costmodel import Costs
-from tilewright.plugin.mapper import Run, Task
+from tilewright.plugin import Costs, Run, Task, objectives
 from tilewright_mappers.quickflow.orders import OneShot
 
 SearchObjective = Literal["over_utilization", "plain"]
 BETTER = 1 - 1e-9
 """A mapping is better if its value is lower by this factor."""
-CHUNK = 8192
-"""Mappings evaluated at once: a few hundredths of a second."""
-
-Evaluation = Generator[Candidates, Costs, Floats]
-"""Yields mappings, is sent their costs, returns the objective of each."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,19 +182,7 @@ class Beam:
 
         Without `origin` each is its own.
         """
-        values = yield from evaluate(replace(rows, order=self.orders.order(rows)), self.task, self.run)
+        values = yield from objectives(replace(rows, order=self.orders.order(rows)), self.task, self.run)
         busy = used(rows) if self.objective == "over_utilization" else 1
         states = States(rows, values / busy, np.arange(len(rows)) if origin is None else origin)
         return states.take(np.isfinite(values))
-
-
-def evaluate(rows: Candidates, task: Task, run: Run) -> Evaluation:
-    """The objective of every mapping, inf where invalid and where the budget was spent before."""
-    values = np.full(len(rows), np.inf)
-    for start in range(0, len(rows), CHUNK):
-        if run.exhausted:
-            break
-        part = slice(start, start + CHUNK)
-        costs = yield rows.take(part)
-        values[part][: len(costs)] = np.where(costs.valid, costs.of(task.objective), np.inf)
-    return values

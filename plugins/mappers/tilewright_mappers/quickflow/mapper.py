@@ -9,9 +9,9 @@ import numpy as np
 from tilewright.mapspace.batch import Ints
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.constructive.placement import Placement
-from tilewright.plugin import Proposals, Run, Task
+from tilewright.plugin import Proposals, Run, Task, objectives
 from tilewright_mappers import QuickFlowOptions
-from tilewright_mappers.quickflow.beam import Beam, Round, Search, SearchObjective, States, evaluate
+from tilewright_mappers.quickflow.beam import Beam, Round, Search, SearchObjective, States
 from tilewright_mappers.quickflow.orders import OneShot
 
 UNROLLINGS = 1024
@@ -55,7 +55,7 @@ class QuickFlow:
                 ended = yield from beam.optimise(ended, third)
                 every = orders.every(ended.rows.trips[0], COMBINATIONS)
                 same = ended.rows.take(np.zeros(len(every), dtype=np.int64))
-                yield from evaluate(replace(same, order=every), task, run)
+                yield from objectives(replace(same, order=every), task, run)
                 best = ended if best is None or ended.least < best.least else best
 
     def _objectives(self) -> tuple[SearchObjective, ...]:

@@ -11,10 +11,10 @@ from tilewright.mapspace.batch import Floats, Ints, Positions
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.constructive.placement import Placement
 from tilewright.mapspace.constructive.tiling import leaves
-from tilewright.plugin import Costs, Run, Task
+from tilewright.plugin import Costs, Run, Task, objectives
 from tilewright_mappers.sunstone.levels import Step
 from tilewright_mappers.sunstone.moves import Exchanges, rekept, reordered
-from tilewright_mappers.sunstone.pool import Pool, evaluate
+from tilewright_mappers.sunstone.pool import Pool
 
 Steps = Generator[Candidates, Costs, None]
 PARENTS = 32
@@ -71,7 +71,7 @@ class Guided:
         order = self.space.lawful(np.repeat(whole[:, None], len(self.space.temporal_slots), axis=1))
         completed = rows.take(np.tile(np.arange(len(rows)), len(whole)))
         completed = replace(completed, order=np.repeat(order, len(rows), axis=0))
-        values = yield from evaluate(completed, self.task.objective, self.run)
+        values = yield from objectives(completed, self.task, self.run)
         self.pool.add(completed, values)
         return np.asarray(values.reshape(len(whole), len(rows)).min(axis=0))
 
@@ -82,5 +82,5 @@ class Guided:
             now = pool.next(most)
             moved, _ = self.space.neighbours(now)
             found = Candidates.join([moved, self.exchanges.apply(now), reordered(now, self.orders), rekept(now)])
-            values = yield from evaluate(found, self.task.objective, self.run)
+            values = yield from objectives(found, self.task, self.run)
             pool.add(found, values)

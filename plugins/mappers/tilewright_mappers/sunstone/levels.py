@@ -1,4 +1,4 @@
-"""Levels: a memory's loops and the splits around them, and in which order they are decided (Sunstone, Table VI)."""
+"""Levels: a memory's loops and the spatial slots around them, and in which order they are decided (Sunstone, Table VI)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Intra = Literal["unrolling_tiling_ordering", "tiling_unrolling_ordering", "order
 @dataclass(frozen=True)
 class Level:
     """Slots of one memory: `loops` inside it (None: its fanout stands right inside), whose trips are its tile, and
-    `splits` outside of it, innermost first, up to the next loops."""
+    `spatial` ones outside of it, innermost first, up to the next loops."""
 
     loops: int | None
-    splits: tuple[int, ...]
+    spatial: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -32,17 +32,17 @@ def levels_of(space: MapSpace) -> list[Level]:
     """Innermost first; the last one's loops are the outermost and take what is left."""
     found: list[Level] = []
     loops: int | None = None
-    splits: list[int] = []
+    spatial: list[int] = []
     for index in range(len(space.slots) - 1, -1, -1):
         slot = space.slots[index]
         if slot.spatial:
             if (slot.most or 1) > 1:
-                splits.append(index)
+                spatial.append(index)
             continue
-        if loops is not None or splits:
-            found.append(Level(loops, tuple(splits)))
-        loops, splits = index, []
-    found.append(Level(loops, tuple(splits)))
+        if loops is not None or spatial:
+            found.append(Level(loops, tuple(spatial)))
+        loops, spatial = index, []
+    found.append(Level(loops, tuple(spatial)))
     return found
 
 
@@ -65,11 +65,11 @@ def steps(space: MapSpace, inter: Inter, intra: Intra) -> list[Step]:
 
 def _within(level: Level, intra: Intra) -> list[int]:
     tile = [] if level.loops is None else [level.loops]
-    return [*level.splits, *tile] if intra == "unrolling_tiling_ordering" else [*tile, *level.splits]
+    return [*level.spatial, *tile] if intra == "unrolling_tiling_ordering" else [*tile, *level.spatial]
 
 
 def array_first(space: MapSpace) -> list[Step]:
-    """All splits before all tiles, each from inside: for sizes whose few factors the array needs most."""
+    """All spatial slots before all tiles, each from inside: for sizes whose few factors the array needs most."""
     levels = levels_of(space)
-    splits = [Step(slot) for level in levels for slot in level.splits]
-    return splits + [Step(level.loops) for level in levels if level.loops is not None]
+    spatial = [Step(slot) for level in levels for slot in level.spatial]
+    return spatial + [Step(level.loops) for level in levels if level.loops is not None]

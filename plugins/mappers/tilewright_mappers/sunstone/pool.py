@@ -1,32 +1,11 @@
-"""What a search has seen: the costs of candidates, and the best of them."""
+"""The best candidates that a search has seen."""
 
 from __future__ import annotations
-
-from collections.abc import Generator
 
 import numpy as np
 
 from tilewright.mapspace.batch import Bools, Floats
 from tilewright.mapspace.candidates import Candidates
-from tilewright.plugin import Costs, Objective, Run
-
-CHUNK = 8192
-"""Mappings evaluated at once: a few hundredths of a second."""
-
-Evaluation = Generator[Candidates, Costs, Floats]
-"""Yields candidates, is sent their costs, returns the objective of all, inf where invalid."""
-
-
-def evaluate(rows: Candidates, objective: Objective, run: Run) -> Evaluation:
-    """The objective of every candidate; inf too for those that are not asked any more when the budget is spent."""
-    values = np.full(len(rows), np.inf)
-    for start in range(0, len(rows), CHUNK):
-        if run.exhausted:
-            break
-        part = slice(start, start + CHUNK)
-        costs = yield rows.take(part)
-        values[part][: len(costs)] = np.where(costs.valid, costs.of(objective), np.inf)
-    return values
 
 
 class Pool:

@@ -17,10 +17,9 @@ from tilewright.mapspace.constructive.placement import Placement
 from tilewright.mapspace.constructive.tiling import leaves, tile_tree
 from tilewright.mapspace.looporders import Prefix, ordering_trie, promising
 from tilewright.mapspace.space import MapSpace
-from tilewright.plugin import Costs, Run, Task
+from tilewright.plugin import Costs, Run, Task, objectives
 from tilewright.schema.problem import Problem
 from tilewright_mappers.sunstone.levels import Inter, Intra, Level, levels_of
-from tilewright_mappers.sunstone.pool import evaluate
 
 Steps = Generator[Candidates, Costs, None]
 Grow = Callable[[Candidates, int, int, list[int]], Candidates]
@@ -86,14 +85,14 @@ class Reuse:
 
 @dataclass(frozen=True)
 class Group:
-    """Levels that the paper takes for one, a buffer in parts: their loops, innermost first, and the splits around."""
+    """Levels that the paper takes for one, a buffer in parts: their loops, innermost first, and the spatial slots around."""
 
     loops: tuple[int, ...]
-    splits: tuple[int, ...]
+    spatial: tuple[int, ...]
 
 
 def groups(space: MapSpace) -> list[Group]:
-    """Innermost first; siblings of one cluster with no split between them are one buffer in parts."""
+    """Innermost first; siblings of one cluster with no spatial slot between them are one buffer in parts."""
     homes = {memory.name: cluster.name for cluster in space.architecture.clusters for memory in cluster.memories}
 
     def cluster(level: Level) -> str | None:
@@ -104,10 +103,10 @@ def groups(space: MapSpace) -> list[Group]:
     before: Level | None = None
     for level in levels_of(space):
         loops = () if level.loops is None else (level.loops,)
-        if before is not None and not before.splits and cluster(before) and cluster(before) == cluster(level):
-            found[-1] = Group((*found[-1].loops, *loops), level.splits)
+        if before is not None and not before.spatial and cluster(before) and cluster(before) == cluster(level):
+            found[-1] = Group((*found[-1].loops, *loops), level.spatial)
         else:
-            found.append(Group(loops, level.splits))
+            found.append(Group(loops, level.spatial))
         before = level
     return found
 
@@ -130,13 +129,13 @@ class Published:
         if self.inter == "top_down":
             plan.reverse()
         for level, source in plan[:-1]:
-            yield from evaluate(rows, self.task.objective, self.run)  # something, if time runs out
+            yield from objectives(rows, self.task, self.run)  # something, if time runs out
             rows = self._grown(rows, level, self._homes(home, source))
         if not plan:
             yield from self._ordered(rows)
             return
         level, source = plan[-1]
-        values = yield from evaluate(rows, self.task.objective, self.run)
+        values = yield from objectives(rows, self.task, self.run)
         rows = rows.take(np.argsort(values, kind="stable"))
         for begin in range(0, len(rows), PARENTS):
             if self.run.exhausted:
@@ -166,7 +165,7 @@ class Published:
         self, row: Candidates, level: Group, homes: Ints
     ) -> Iterator[tuple[Candidates, tuple[int, ...] | None]]:
         every = tuple(self.reuse.dims)
-        if not level.splits:
+        if not level.spatial:
             tiles = self._tiled(row, level, homes, (frozenset(),))
             yield Candidates.join([row, tiles]), None
             return
@@ -188,7 +187,7 @@ class Published:
         self, rows: Candidates, level: Group, homes: Ints, dims: tuple[int, ...], relaxed: bool
     ) -> Candidates:
         """Unrollings that use a fanout exactly; where there is none for the first, nothing, or, if relaxed, the fullest."""
-        for number, slot in enumerate(reversed(level.splits)):
+        for number, slot in enumerate(reversed(level.spatial)):
             parts = [rows.take(slice(0, 0))]
             for index in range(len(rows)):
                 row = rows.take(slice(index, index + 1))
@@ -201,7 +200,7 @@ class Published:
                 if number == 0:
                     parts.append(self._mixed(row, slot, homes, dims))
             rows = Candidates.join(parts)
-        return _first_of_each(rows, level.splits)
+        return _first_of_each(rows, level.spatial)
 
     def _mixed(self, row: Candidates, slot: int, homes: Ints, dims: tuple[int, ...]) -> Candidates:
         """Exact unrollings over all dimensions in which the allowed ones prevail."""
@@ -282,7 +281,7 @@ class Published:
             for order in choices:
                 changed = rows.orders.copy()
                 changed[:, block] = order
-                values = yield from evaluate(replace(rows, order=changed), self.task.objective, self.run)
+                values = yield from objectives(replace(rows, order=changed), self.task, self.run)
                 better = (values < best)[:, None, None]
                 best = np.minimum(best, values)
                 rows = replace(rows, order=np.where(better, changed, rows.orders))

@@ -10,8 +10,7 @@ import numpy as np
 from tilewright.mapspace.batch import Positions
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.constructive.placement import keep_choices, with_order, with_orders
-from tilewright.plugin import Bounder, Costs, Run, Task
-from tilewright_mappers.sunstone.pool import evaluate
+from tilewright.plugin import Bounder, Costs, Run, Task, objectives
 
 CHUNK = 2048
 """Factorisations whose orders grow at once."""
@@ -32,7 +31,7 @@ def whole(
             if run.exhausted:
                 return
             rows = _ordered(task, fits.take(slice(start, start + CHUNK)), orders, run.bounder, best)
-            values = yield from evaluate(rows, task.objective, run)
+            values = yield from objectives(rows, task, run)
             best = min(best, values.min(initial=np.inf))
 
 
