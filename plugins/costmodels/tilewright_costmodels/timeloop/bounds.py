@@ -81,7 +81,13 @@ class _Known:
         self.problem, self.architecture, self.tables = problem, architecture, tables
         self.batch, self.entries = batch, entries
         n = len(batch)
-        self.counts = Counts(**{name: count[:n].copy() for name, count in counts._asdict().items()})
+        levels, tensors, _ = tables.shape
+        rows = {
+            name: count[: n * levels * tensors if name == "actions" else n].copy()
+            for name, count in counts._asdict().items()
+        }
+        self.counts = Counts(**rows)
+        self.actions = self.counts.actions.reshape(n, levels, tensors, -1)
         holds = tables.hardware.level[:, HOLDS]
         self.levels = int((holds < entries).sum())
         """Storage levels that are known; all traffic between them is."""
@@ -101,8 +107,8 @@ class _Known:
         for number, tensor in enumerate(self.problem.tensors):
             inwards += self._undecided(number, tensor)
         for level in range(self.levels, len(self.clusters)):
-            self.counts.actions[:, level, :, (READS, FILLS, UPDATES)] = 0.0
-        self.counts.actions[..., (HOPS, ROUTERS, INGRESSES, LINKS)] = 0.0
+            self.actions[:, level, :, (READS, FILLS, UPDATES)] = 0.0
+        self.actions[..., (HOPS, ROUTERS, INGRESSES, LINKS)] = 0.0
         energy, ignored = np.zeros(len(self.batch)), np.zeros(len(self.batch))
         cost_rows(self.tables.hardware, self.counts, valid, energy, ignored)
         cycles = computing
@@ -124,8 +130,8 @@ class _Known:
                 continue
             last = kept & ~decided
             energy += np.where(last, self._inwards(number, tensor, level, memory), 0.0)
-            self.counts.actions[last, level, number, READS] = 0.0
-            self.counts.actions[last, level, number, UPDATES] = 0.0
+            self.actions[last, level, number, READS] = 0.0
+            self.actions[last, level, number, UPDATES] = 0.0
             decided = decided | kept
         return energy
 
@@ -137,9 +143,9 @@ class _Known:
         again = np.zeros(len(self.batch))
         if not self.tables.tensors.whole[number, SLIDING] and self.tables.tensors.coefficient[number].max() <= 1:
             # else smaller tiles may save on overlaps and on holes
-            words = self.counts.actions[:, level, number, FILLS]
+            words = self.actions[:, level, number, FILLS]
             if tensor.is_output:  # the first partial sums are not filled
-                words = words + self.counts.actions[:, level, number, PARTITION_WORDS]
+                words = words + self.actions[:, level, number, PARTITION_WORDS]
             words = words if level else np.full(len(self.batch), self.tables.tensors.whole[number, WORDS])
             again = _accesses(words, memory) * _least_energy(tensor, memory) * in_use
         here = self._per_operation(tensor, cluster, memory, self.architecture.compute_instances / instances)

@@ -35,7 +35,7 @@ class Counts(NamedTuple):
     """What was counted of `n` mappings, and its cost. Shapes: L levels, T tensors, M memories."""
 
     actions: Floats
-    """[n, L, T, 11]."""
+    """[n x L x T, 11]."""
     instances: Floats
     """[n, L]: in use."""
     memory: Floats
@@ -48,7 +48,7 @@ def counts_of(mappings: int, tables: Tables) -> Counts:
     """Room for so many mappings."""
     levels, tensors, _ = tables.shape
     return Counts(
-        actions=np.zeros((mappings, levels, tensors, 11)),
+        actions=np.zeros((mappings * levels * tensors, 11)),
         instances=np.ones((mappings, levels)),
         memory=np.zeros((mappings, len(tables.hardware.memory), 3)),
         compute_cycles=np.ones(mappings),
@@ -69,47 +69,41 @@ def cost(hardware: Hardware, counts: Counts, row: int) -> tuple[float, float]:
 
     Timeloop: one access per block, per macro; the slowest memory sets the cycles.
     """
+    actions, rates, memories = counts.actions, counts.memory, hardware.memory
+    levels, tensors = len(hardware.level), hardware.level.shape[1] - HOME
     energy, compute_cycles = hardware.compute_energy_pj, counts.compute_cycles[row]
-    for memory in range(len(hardware.memory)):
-        counts.memory[row, memory, READ_RATE] = counts.memory[row, memory, WRITE_RATE] = 0.0
-    for tensor in range(counts.actions.shape[2]):
-        for level in range(len(hardware.level)):
-            memory, instances, access = hardware.level[level, HOME + tensor], counts.instances[row, level], 0.0
-            if memory >= 0:
-                reads, fills = counts.actions[row, level, tensor, READS], counts.actions[row, level, tensor, FILLS]
-                updates, block = counts.actions[row, level, tensor, UPDATES], hardware.memory[memory, BLOCK_WORDS]
-                if (
-                    hardware.memory[memory, READ_BANDWIDTH] < np.inf
-                    or hardware.memory[memory, WRITE_BANDWIDTH] < np.inf
-                ):
-                    counts.memory[row, memory, READ_RATE] += reads / compute_cycles
-                    counts.memory[row, memory, WRITE_RATE] += (fills + updates) / compute_cycles
+    for m in range(len(memories)):
+        rates[row, m, READ_RATE] = rates[row, m, WRITE_RATE] = 0.0
+    for tensor in range(tensors):
+        for level in range(levels):
+            m, at = hardware.level[level, HOME + tensor], (row * levels + level) * tensors + tensor
+            if m >= 0:
+                reads, fills, updates = actions[at, READS], actions[at, FILLS], actions[at, UPDATES]
+                if memories[m, READ_BANDWIDTH] < np.inf or memories[m, WRITE_BANDWIDTH] < np.inf:
+                    rates[row, m, READ_RATE] += reads / compute_cycles
+                    rates[row, m, WRITE_RATE] += (fills + updates) / compute_cycles
+                block = memories[m, BLOCK_WORDS]
                 if block > 1.0:
                     reads, fills, updates = np.ceil(reads / block), np.ceil(fills / block), np.ceil(updates / block)
-                access = (
-                    reads * hardware.memory[memory, READ_ENERGY]
-                    + fills * hardware.memory[memory, WRITE_ENERGY]
-                    + updates * hardware.memory[memory, UPDATE_ENERGY]
-                ) * min(instances, hardware.memory[memory, BUILT])
-            network = (
-                counts.actions[row, level, tensor, HOPS] * hardware.noc[level, HOP_ENERGY]
-                + counts.actions[row, level, tensor, ROUTERS] * hardware.noc[level, ROUTER_ENERGY]
-                + counts.actions[row, level, tensor, INGRESSES] * hardware.noc[level, INGRESS_ENERGY]
-                + counts.actions[row, level, tensor, LINKS]
-                * (hardware.noc[level, HOP_ENERGY] + 2.0 * hardware.noc[level, ROUTER_ENERGY])
-            ) * instances
-            counts.actions[row, level, tensor, ENERGY] = access
-            counts.actions[row, level, tensor, NETWORK_ENERGY] = network
-            energy += access + network
+                access = reads * memories[m, READ_ENERGY] + fills * memories[m, WRITE_ENERGY]
+                access = access + updates * memories[m, UPDATE_ENERGY]
+                actions[at, ENERGY] = access * min(counts.instances[row, level], memories[m, BUILT])
+                energy += actions[at, ENERGY]
+            hop, router = hardware.noc[level, HOP_ENERGY], hardware.noc[level, ROUTER_ENERGY]
+            network = actions[at, HOPS] * hop + actions[at, ROUTERS] * router
+            network += actions[at, INGRESSES] * hardware.noc[level, INGRESS_ENERGY]
+            network += actions[at, LINKS] * (hop + 2.0 * router)
+            actions[at, NETWORK_ENERGY] = network * counts.instances[row, level]
+            energy += actions[at, NETWORK_ENERGY]
     cycles = compute_cycles
-    for memory in range(len(hardware.memory)):
+    for m in range(len(memories)):
         slowdown = 1.0
-        if counts.memory[row, memory, READ_RATE] > 0.0:
-            slowdown = min(slowdown, hardware.memory[memory, READ_BANDWIDTH] / counts.memory[row, memory, READ_RATE])
-        if counts.memory[row, memory, WRITE_RATE] > 0.0:
-            slowdown = min(slowdown, hardware.memory[memory, WRITE_BANDWIDTH] / counts.memory[row, memory, WRITE_RATE])
-        counts.memory[row, memory, CYCLES] = compute_cycles
+        if rates[row, m, READ_RATE] > 0.0:
+            slowdown = min(slowdown, memories[m, READ_BANDWIDTH] / rates[row, m, READ_RATE])
+        if rates[row, m, WRITE_RATE] > 0.0:
+            slowdown = min(slowdown, memories[m, WRITE_BANDWIDTH] / rates[row, m, WRITE_RATE])
+        rates[row, m, CYCLES] = compute_cycles
         if slowdown < 1.0:
-            counts.memory[row, memory, CYCLES] = np.ceil(compute_cycles / slowdown)
-            cycles = max(cycles, counts.memory[row, memory, CYCLES])
+            rates[row, m, CYCLES] = np.ceil(compute_cycles / slowdown)
+            cycles = max(cycles, rates[row, m, CYCLES])
     return energy, cycles

@@ -24,9 +24,10 @@ from tilewright.schema.report import Report
 from tilewright_costmodels import TimeloopOptions
 from tilewright_costmodels.timeloop import bounds
 from tilewright_costmodels.timeloop.costs import Counts, counts_of
-from tilewright_costmodels.timeloop.kernel import Nest, divide, evaluate, nest_of
+from tilewright_costmodels.timeloop.kernel import evaluate
+from tilewright_costmodels.timeloop.nest import Job, divide, nest_of
 from tilewright_costmodels.timeloop.report import figures
-from tilewright_costmodels.timeloop.sharing import Sharing, sharing_of
+from tilewright_costmodels.timeloop.sharing import accounts_of, unrolled_of
 from tilewright_costmodels.timeloop.tables import KEPT, UNICAST, Mappings, Tables, capacity, tables_of
 
 EXACT = 2**53
@@ -53,26 +54,26 @@ class Room:
     def __init__(self, tables: Tables, detailed: bool) -> None:
         self.tables = tables
         self.detailed = detailed or tables.noc_costs
-        self.nest: Nest = nest_of(tables)
-        self.share: Sharing = sharing_of(tables, self.detailed)
-        self.one: Counts = counts_of(1, tables)
+        self.nest = nest_of(tables)
+        self.unrolled = unrolled_of(tables, self.detailed)
+        self.accounts = accounts_of(tables)
+        self.one = counts_of(1, tables)
 
     def evaluate(self, legal: Bools, mappings: Mappings, link_transfers: bool, counts: Counts | None = None) -> Costs:
         """What the legal mappings cost. `counts`: what is counted of each, if it is asked for."""
         costs = Costs(legal.copy(), np.full(len(legal), np.inf), np.full(len(legal), np.inf))
-        evaluate(
+        job = Job(
             tensors=self.tables.tensors,
             hardware=self.tables.hardware,
             mappings=mappings,
+            nest=self.nest,
+            unrolled=self.unrolled,
+            accounts=self.accounts,
+            counts=counts or self.one,
             link_transfers=link_transfers,
             detailed=self.detailed,
-            nest=self.nest,
-            share=self.share,
-            counts=counts or self.one,
-            valid=costs.valid,
-            energy_pj=costs.energy_pj,
-            cycles=costs.cycles,
         )
+        evaluate(job, costs.valid, costs.energy_pj, costs.cycles)
         return costs
 
 
@@ -180,7 +181,7 @@ class TimeloopEvaluator(BatchEvaluator):
         costs = room.evaluate(*self.mappings(batch), self.link_transfers)
         assert costs.valid[0], "the mesh has been checked"
         return report.model_copy(
-            update=figures(problem, architecture, mapping, room.tables, room.one, room.share, costs)
+            update=figures(problem, architecture, mapping, room.tables, room.one, room.unrolled, costs)
         )
 
 

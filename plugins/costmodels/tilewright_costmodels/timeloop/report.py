@@ -26,7 +26,7 @@ from tilewright_costmodels.timeloop.costs import (
     UPDATES,
     Counts,
 )
-from tilewright_costmodels.timeloop.sharing import FAR, MULTICAST, SCATTER, SENT, Sharing
+from tilewright_costmodels.timeloop.sharing import FAR, MULTICAST, SCATTER, SENT, Unrolled
 from tilewright_costmodels.timeloop.tables import HOLDS, OUTPUT, Tables
 
 
@@ -36,7 +36,7 @@ def figures(
     mapping: Mapping,
     tables: Tables,
     counts: Counts,
-    share: Sharing,
+    unrolled: Unrolled,
     costs: Costs,
 ) -> dict[str, Any]:
     """The fields of a report on the only mapping that was counted."""
@@ -65,7 +65,7 @@ def figures(
         "compute_energy_pj": tables.hardware.compute_energy_pj,
         "levels": tuple(levels),
         "networks": tuple(
-            _network(entry.target, level, name, tensor, tables, counts, share)
+            _network(entry.target, level, name, tensor, tables, counts, unrolled)
             for tensor, name in enumerate(problem.tensor_names)
             for level, entry in enumerate(entries)
         ),
@@ -86,7 +86,7 @@ def _kept(
         for level in levels:
             keep = mapping.entries[tables.hardware.level[level, HOLDS]].keep or ()
             if tensor.name in keep and cluster.memory_for(tensor) == memory:
-                counted = counts.actions[0, level, number]
+                counted = counts.actions[level * tables.shape[1] + number]
                 yield (
                     tensor.name,
                     TensorCounts(
@@ -102,12 +102,12 @@ def _kept(
 
 
 def _network(
-    name: str, level: int, tensor: str, number: int, tables: Tables, counts: Counts, share: Sharing
+    name: str, level: int, tensor: str, number: int, tables: Tables, counts: Counts, unrolled: Unrolled
 ) -> NetworkReport:
-    counted = counts.actions[0, level, number]
+    counted = counts.actions[level * tables.shape[1] + number]
     deliveries = []
-    for row in range(share.sizes[number, level]):
-        delivered, words = share.delivered[number, level, row], share.words[number, level, row]
+    for row in range(unrolled.sizes[number, level]):
+        delivered, words = unrolled.delivered[number, level, row], unrolled.words[number, level, row]
         if words[SENT]:
             deliveries.append(
                 Delivery(

@@ -28,35 +28,30 @@ from tilewright_costmodels.timeloop.tables import (
 )
 
 DIMENSION, STEP, UNROLLED, SLOT = range(4)
-"""Columns of `Sharing.unroll`; STEP: iterations of the dimension from one child to the next; UNROLLED: trips."""
+"""Columns of `Unrolled.loop`; STEP: iterations of the dimension from one child to the next; UNROLLED: trips."""
 MULTICAST, SCATTER = range(2)
-"""Columns of `Sharing.delivered`: children per delivery; deliveries of that size side by side."""
+"""Columns of `Unrolled.delivered`: children per delivery; deliveries of that size side by side."""
 ACCESSES, FAR, SENT = range(3)
-"""Columns of `Sharing.words`: words that the parent handles, their hops, and as many as the network counts."""
+"""Columns of `Unrolled.words`: words that the parent handles, their hops, and as many as the network counts."""
 USED, MOST, STAMP = range(3)
-"""Places in `Sharing.fill`: numbers of the pool in use; numbers that one mapping may add; the current stamp."""
+"""Places in `Accounts.fill`: numbers of the pool in use; numbers that one mapping may add; the current stamp."""
 OFFSET, SEPARATE, LINKED, GROUP = range(4)
-"""Columns of `Sharing.child`: displacement of its tile; equal for children that may share a delivery; whether a
+"""Columns of `Accounts.child`: displacement of its tile; equal for children that may share a delivery; whether a
 neighbour serves it; its delivery (-1: none)."""
 FIRST, SIZE, COLUMN, LOWEST, HIGHEST, ALIKE = range(6)
-"""Columns of `Sharing.group`, the deliveries: the first child; how many; the farthest column; the lowest and highest row in
+"""Columns of `Accounts.group`, the deliveries: the first child; how many; the farthest column; the lowest and highest row in
 a column. ALIKE: by size, how many deliveries are of that size."""
 NO_SHIFT = integer(-(2**63))
 """No neighbour has the words."""
-NO_BITS, THREE = integer(0), integer(3)
 POOL = 2**17
 """Numbers that are kept at least."""
 
 
-class Sharing(NamedTuple):
-    """How the mapping at hand unrolls, and what is known of such unrollings. Shapes: U unrolled loops at most, L levels,
-    T tensors, C children at most, G sizes of deliveries at most.
+class Unrolled(NamedTuple):
+    """How one mapping unrolls, and what is delivered. Shapes: U unrolled loops at most, L levels, T tensors, G sizes of
+    deliveries at most."""
 
-    An account in `pool` reads: deliveries per word, children that a neighbour serves, number of sizes, and for each
-    size MULTICAST and SCATTER; their hops stand in `pool_hops`.
-    """
-
-    unroll: Ints
+    loop: Ints
     """[U, 4]: non-unit spatial loops, outermost first."""
     end: Ints
     """[L + 1]: unrolled loops of the levels outside."""
@@ -66,6 +61,15 @@ class Sharing(NamedTuple):
     """[T, L, G, 2]."""
     words: Floats
     """[T, L, G, 3]."""
+
+
+class Accounts(NamedTuple):
+    """What is known of ways to unroll. Shapes: C children at most.
+
+    An account in `pool` reads: deliveries per word, children that a neighbour serves, number of sizes, and for each
+    size MULTICAST and SCATTER; their hops stand in `pool_hops`.
+    """
+
     key: Ints
     table: Ints
     """Hash table of the places of keys in the pool; -1: free."""
@@ -82,21 +86,27 @@ class Sharing(NamedTuple):
     """[places, 2]: hash table of deliveries: number and stamp; a place is taken if its stamp is the current one."""
 
 
-def sharing_of(tables: Tables, detailed: bool) -> Sharing:
+def unrolled_of(tables: Tables, detailed: bool) -> Unrolled:
     """Room for mappings of these tables; `detailed`: for all sizes of deliveries."""
     levels, tensors, dims = tables.shape
-    unrolled = max(1, dims * sum(slot.spatial for slot in tables.slots))
     loops = dims * len(tables.slots) + 2
-    sizes = math.isqrt(2 * tables.children) + 1
-    rows = (tensors, levels, loops * sizes if detailed else 1)
-    most = tensors * levels * loops * (3 * unrolled + 2 * sizes + 8)
-    pool = 2 * most + POOL
-    return Sharing(
-        unroll=np.zeros((unrolled, 4), np.int64),
+    rows = (tensors, levels, loops * _sizes(tables) if detailed else 1)
+    return Unrolled(
+        loop=np.zeros((_most_unrolled(tables), 4), np.int64),
         end=np.zeros(levels + 1, np.int64),
         sizes=np.zeros((tensors, levels), np.int64),
         delivered=np.zeros((*rows, 2), np.int64),
         words=np.zeros((*rows, 3)),
+    )
+
+
+def accounts_of(tables: Tables) -> Accounts:
+    """Nothing known yet."""
+    levels, tensors, dims = tables.shape
+    loops, unrolled = dims * len(tables.slots) + 2, _most_unrolled(tables)
+    most = tensors * levels * loops * (3 * unrolled + 2 * _sizes(tables) + 8)
+    pool = 2 * most + POOL
+    return Accounts(
         key=np.zeros(3 * unrolled + 3, np.int64),
         table=np.full(1 << (pool // 4).bit_length(), -1, np.int64),
         pool=np.zeros(pool, np.int64),
@@ -109,6 +119,15 @@ def sharing_of(tables: Tables, detailed: bool) -> Sharing:
     )
 
 
+def _most_unrolled(tables: Tables) -> int:
+    return max(1, len(tables.rules.sizes) * sum(slot.spatial for slot in tables.slots))
+
+
+def _sizes(tables: Tables) -> int:
+    """Different sizes that deliveries to all children of a parent can have, at most."""
+    return math.isqrt(2 * tables.children) + 1
+
+
 @inlined
 def is_unicast(hardware: Hardware, mappings: Mappings, n: int, tensor: int, slot: int) -> bool:
     """Whether children that differ in a loop of the slot are each served separately."""
@@ -118,16 +137,16 @@ def is_unicast(hardware: Hardware, mappings: Mappings, n: int, tensor: int, slot
 
 
 @inlined
-def make_room(share: Sharing) -> None:
+def make_room(accounts: Accounts) -> None:
     """Forget what is known where it might not hold what the next mapping adds."""
-    if share.fill[USED] + share.fill[MOST] > len(share.pool):
-        share.fill[USED] = 0
-        for place in range(len(share.table)):
-            share.table[place] = -1
+    if accounts.fill[USED] + accounts.fill[MOST] > len(accounts.pool):
+        accounts.fill[USED] = 0
+        for place in range(len(accounts.table)):
+            accounts.table[place] = -1
 
 
-@compiled
-def sharing(
+@inlined
+def describe(
     tensors: Tensors,
     hardware: Hardware,
     mappings: Mappings,
@@ -135,45 +154,49 @@ def sharing(
     tensor: int,
     level: int,
     shift: int,
-    share: Sharing,
+    unrolled: Unrolled,
+    key: Ints,
 ) -> int:
-    """Where in the pool the account stands of how the children of a level are served.
+    """Write the key of how the children of a level are unrolled; its length.
 
     Args:
         shift: displacement of all tiles by which neighbours may pass on what they held before; NO_SHIFT: they do not.
     """
-    share.key[0], share.key[1], share.key[2] = level, tensor, shift
-    length = THREE
-    for u in range(share.end[level], share.end[level + 1]):
-        slot = share.unroll[u, SLOT]
-        share.key[length] = 2 * slot + is_unicast(hardware, mappings, n, tensor, slot)
-        share.key[length + 1] = share.unroll[u, UNROLLED]
-        share.key[length + 2] = (
-            tensors.by_dimension[tensor, share.unroll[u, DIMENSION], DISPLACEMENT] * share.unroll[u, STEP]
-        )
+    key[0], key[1], key[2] = level, tensor, shift
+    length = 3
+    for u in range(unrolled.end[level], unrolled.end[level + 1]):
+        slot = unrolled.loop[u, SLOT]
+        key[length] = 2 * slot + is_unicast(hardware, mappings, n, tensor, slot)
+        key[length + 1] = unrolled.loop[u, UNROLLED]
+        displacement = tensors.by_dimension[tensor, unrolled.loop[u, DIMENSION], DISPLACEMENT]
+        key[length + 2] = displacement * unrolled.loop[u, STEP]
         length += 3
-    mixed = NO_BITS
+    return length
+
+
+@compiled
+def sharing(hardware: Hardware, length: int, accounts: Accounts) -> int:
+    """Where in the pool the account stands of how the children of the unrolling in `key` are served."""
+    key, pool = accounts.key, accounts.pool
+    mixed = 0
     for k in range(length):
-        mixed = _mix(mixed ^ share.key[k])
-    mask = len(share.table) - 1
-    place = mixed & mask
-    while share.table[place] >= 0:
-        at = share.table[place]
-        same = share.pool[at] == length
+        mixed = _mix(mixed ^ key[k])
+    mask = len(accounts.table) - 1
+    place, found = mixed & mask, False
+    at = accounts.table[place]
+    while at >= 0 and not found:
+        found = pool[at] == length
         k = 0
-        while same and k < length:
-            same = share.pool[at + 1 + k] == share.key[k]
+        while found and k < length:
+            found = pool[at + 1 + k] == key[k]
             k += 1
-        if same:
-            return int(at + 1 + length)
-        place = (place + 1) & mask
-    at = share.fill[USED]
-    share.table[place] = at
-    share.pool[at] = length
-    for k in range(length):
-        share.pool[at + 1 + k] = share.key[k]
-    share.fill[USED] = at + 1 + length
-    _count(hardware, level, length, share)
+        if not found:
+            place = (place + 1) & mask
+            at = accounts.table[place]
+    if not found:
+        at = accounts.fill[USED]
+        accounts.table[place] = at
+        _count(hardware, length, accounts)
     return int(at + 1 + length)
 
 
@@ -185,20 +208,26 @@ def _mix(number: int) -> int:
 
 
 @compiled
-def _count(hardware: Hardware, level: int, length: int, share: Sharing) -> None:
-    """Write the account of the unrolling in `key` at the end of the pool."""
+def _count(hardware: Hardware, length: int, accounts: Accounts) -> None:
+    """Write the unrolling in `key`, and its account, at the end of the pool."""
+    at = accounts.fill[USED]
+    accounts.pool[at] = length
+    for k in range(length):
+        accounts.pool[at + 1 + k] = accounts.key[k]
+    accounts.fill[USED] = at + 1 + length
     children = across = apart = 1
-    share.child[0, OFFSET] = share.child[0, SEPARATE] = 0
+    level = accounts.key[0]
+    accounts.child[0, OFFSET] = accounts.child[0, SEPARATE] = 0
     for vertical in range(2):  # row-major order, from the fastest loop to the slowest; those along Y stand outside
         for k in range(length - 3, 2, -3):
-            slot, unicast = share.key[k] // 2, share.key[k] % 2
+            slot, unicast = accounts.key[k] // 2, accounts.key[k] % 2
             if hardware.slot[slot, VERTICAL] == vertical:
-                trips, move = share.key[k + 1], share.key[k + 2]
+                trips, move = accounts.key[k + 1], accounts.key[k + 2]
                 for index in range(1, trips):
                     for child in range(children):
-                        share.child[index * children + child, OFFSET] = share.child[child, OFFSET] + index * move
-                        share.child[index * children + child, SEPARATE] = (
-                            share.child[child, SEPARATE] + index * apart * unicast
+                        accounts.child[index * children + child, OFFSET] = accounts.child[child, OFFSET] + index * move
+                        accounts.child[index * children + child, SEPARATE] = (
+                            accounts.child[child, SEPARATE] + index * apart * unicast
                         )
                 children *= trips
                 if unicast:
@@ -208,119 +237,119 @@ def _count(hardware: Hardware, level: int, length: int, share: Sharing) -> None:
     # Timeloop lays out the used loops in the physical width, and so wraps rows when they are not full
     width = max(hardware.level[level, WIDTH], across)
     middle = (max(hardware.level[level, HEIGHT], children // across) - 1) / 2
-    linked = _link(children, width, share.key[2], share)
-    groups = _group(children, share)
+    linked = _link(children, width, accounts.key[2], accounts)
+    groups = _group(children, accounts)
     if length > 3:
-        _measure(children, groups, width, middle, share)
-    at = share.fill[USED]
-    share.pool[at], share.pool[at + 1] = groups, linked
+        _measure(children, groups, width, middle, accounts)
+    at = accounts.fill[USED]
+    accounts.pool[at], accounts.pool[at + 1] = groups, linked
     rows = 0
     for group in range(groups):
-        share.group[share.group[group, SIZE], ALIKE] += 1
-        share.hops[share.group[group, SIZE], 1] += share.hops[group, 0] + share.group[group, COLUMN]
+        accounts.group[accounts.group[group, SIZE], ALIKE] += 1
+        accounts.hops[accounts.group[group, SIZE], 1] += accounts.hops[group, 0] + accounts.group[group, COLUMN]
     for group in range(groups):
-        size = share.group[group, SIZE]
-        if share.group[size, ALIKE]:
+        size = accounts.group[group, SIZE]
+        if accounts.group[size, ALIKE]:
             row = at + 3 + 2 * rows
-            share.pool[row], share.pool[row + 1] = size, share.group[size, ALIKE]
-            share.pool_hops[row] = share.hops[size, 1]
-            share.group[size, ALIKE] = 0
-            share.hops[size, 1] = 0.0
+            accounts.pool[row], accounts.pool[row + 1] = size, accounts.group[size, ALIKE]
+            accounts.pool_hops[row] = accounts.hops[size, 1]
+            accounts.group[size, ALIKE] = 0
+            accounts.hops[size, 1] = 0.0
             rows += 1
-    share.pool[at + 2] = rows
-    share.fill[USED] = at + 3 + 2 * rows
+    accounts.pool[at + 2] = rows
+    accounts.fill[USED] = at + 3 + 2 * rows
 
 
-@compiled
-def _link(children: int, width: int, shift: int, share: Sharing) -> int:
+@inlined
+def _link(children: int, width: int, shift: int, accounts: Accounts) -> int:
     """Mark the children whose new words are those that a 4-neighbour was sent one shift ago; how many they are."""
     linked = 0
     for child in range(children):
-        share.child[child, LINKED] = False
+        accounts.child[child, LINKED] = False
         if shift != NO_SHIFT:
-            x, wanted = child % width, share.child[child, OFFSET] + shift
-            share.child[child, LINKED] = (
-                (x > 0 and share.child[child - 1, OFFSET] == wanted)
-                or (x < width - 1 and child + 1 < children and share.child[child + 1, OFFSET] == wanted)
-                or (child >= width and share.child[child - width, OFFSET] == wanted)
-                or (child + width < children and share.child[child + width, OFFSET] == wanted)
+            x, wanted = child % width, accounts.child[child, OFFSET] + shift
+            accounts.child[child, LINKED] = (
+                (x > 0 and accounts.child[child - 1, OFFSET] == wanted)
+                or (x < width - 1 and child + 1 < children and accounts.child[child + 1, OFFSET] == wanted)
+                or (child >= width and accounts.child[child - width, OFFSET] == wanted)
+                or (child + width < children and accounts.child[child + width, OFFSET] == wanted)
             )
-            linked += share.child[child, LINKED]
+            linked += accounts.child[child, LINKED]
     return linked
 
 
-@compiled
-def _group(children: int, share: Sharing) -> int:
+@inlined
+def _group(children: int, accounts: Accounts) -> int:
     """Number the groups of children that one delivery serves, and count their members; how many groups there are."""
-    share.fill[STAMP] += 1
-    mask = len(share.hashed) - 1
+    accounts.fill[STAMP] += 1
+    mask = len(accounts.hashed) - 1
     groups = 0
     for child in range(children):
-        share.child[child, GROUP] = -1
-        if share.child[child, LINKED]:
+        accounts.child[child, GROUP] = -1
+        if accounts.child[child, LINKED]:
             continue
-        place = _mix(_mix(share.child[child, OFFSET]) ^ share.child[child, SEPARATE]) & mask
-        while share.hashed[place, 1] == share.fill[STAMP]:
-            other = share.group[share.hashed[place, 0], FIRST]
+        place = _mix(_mix(accounts.child[child, OFFSET]) ^ accounts.child[child, SEPARATE]) & mask
+        while accounts.hashed[place, 1] == accounts.fill[STAMP]:
+            other = accounts.group[accounts.hashed[place, 0], FIRST]
             if (
-                share.child[other, OFFSET] == share.child[child, OFFSET]
-                and share.child[other, SEPARATE] == share.child[child, SEPARATE]
+                accounts.child[other, OFFSET] == accounts.child[child, OFFSET]
+                and accounts.child[other, SEPARATE] == accounts.child[child, SEPARATE]
             ):
                 break
             place = (place + 1) & mask
-        if share.hashed[place, 1] != share.fill[STAMP]:
-            share.hashed[place, 1] = share.fill[STAMP]
-            share.hashed[place, 0] = groups
-            share.group[groups, FIRST] = child
-            share.group[groups, SIZE] = share.group[groups, COLUMN] = 0
-            share.hops[groups, 0] = 0.0
+        if accounts.hashed[place, 1] != accounts.fill[STAMP]:
+            accounts.hashed[place, 1] = accounts.fill[STAMP]
+            accounts.hashed[place, 0] = groups
+            accounts.group[groups, FIRST] = child
+            accounts.group[groups, SIZE] = accounts.group[groups, COLUMN] = 0
+            accounts.hops[groups, 0] = 0.0
             groups += 1
-        group = share.hashed[place, 0]
-        share.child[child, GROUP] = group
-        share.group[group, SIZE] += 1
+        group = accounts.hashed[place, 0]
+        accounts.child[child, GROUP] = group
+        accounts.group[group, SIZE] += 1
     return groups
 
 
-@compiled
-def _measure(children: int, groups: int, width: int, middle: float, share: Sharing) -> None:
+@inlined
+def _measure(children: int, groups: int, width: int, middle: float, accounts: Accounts) -> None:
     """Hops of every group: along the row to the farthest column, then in every used column from the middle row to its
     ends."""
     for x in range(min(width, children)):
         for child in range(x, children, width):
-            if share.child[child, GROUP] >= 0:
-                share.group[share.child[child, GROUP], LOWEST] = -1
+            if accounts.child[child, GROUP] >= 0:
+                accounts.group[accounts.child[child, GROUP], LOWEST] = -1
         for child in range(x, children, width):
-            group = share.child[child, GROUP]
+            group = accounts.child[child, GROUP]
             if group >= 0:
-                if share.group[group, LOWEST] < 0:
-                    share.group[group, LOWEST] = child // width
-                share.group[group, HIGHEST] = child // width
+                if accounts.group[group, LOWEST] < 0:
+                    accounts.group[group, LOWEST] = child // width
+                accounts.group[group, HIGHEST] = child // width
         for child in range(x, children, width):
-            group = share.child[child, GROUP]
-            if group >= 0 and share.group[group, HIGHEST] == child // width:
-                share.group[group, COLUMN] = x
-                share.hops[group, 0] += max(0.0, middle - share.group[group, LOWEST])
-                share.hops[group, 0] += max(0.0, share.group[group, HIGHEST] - middle)
+            group = accounts.child[child, GROUP]
+            if group >= 0 and accounts.group[group, HIGHEST] == child // width:
+                accounts.group[group, COLUMN] = x
+                accounts.hops[group, 0] += max(0.0, middle - accounts.group[group, LOWEST])
+                accounts.hops[group, 0] += max(0.0, accounts.group[group, HIGHEST] - middle)
 
 
 @compiled
-def deliver(tensor: int, level: int, words: float, account: int, share: Sharing) -> None:
+def deliver(tensor: int, level: int, words: float, account: int, unrolled: Unrolled, accounts: Accounts) -> None:
     """Add words, each delivered as an account says, to what is delivered below a level."""
     if words == 0.0:
         return
-    for number in range(share.pool[account + 2]):
+    for number in range(accounts.pool[account + 2]):
         at = account + 3 + 2 * number
-        multicast, scatter = share.pool[at], share.pool[at + 1]
+        multicast, scatter = accounts.pool[at], accounts.pool[at + 1]
         row = 0
-        while row < share.sizes[tensor, level] and (
-            share.delivered[tensor, level, row, MULTICAST] != multicast
-            or share.delivered[tensor, level, row, SCATTER] != scatter
+        while row < unrolled.sizes[tensor, level] and (
+            unrolled.delivered[tensor, level, row, MULTICAST] != multicast
+            or unrolled.delivered[tensor, level, row, SCATTER] != scatter
         ):
             row += 1
-        if row == share.sizes[tensor, level]:
-            share.sizes[tensor, level] += 1
-            share.delivered[tensor, level, row, MULTICAST] = multicast
-            share.delivered[tensor, level, row, SCATTER] = scatter
-            share.words[tensor, level, row, ACCESSES] = share.words[tensor, level, row, FAR] = 0.0
-        share.words[tensor, level, row, ACCESSES] += words * scatter
-        share.words[tensor, level, row, FAR] += words * share.pool_hops[at]
+        if row == unrolled.sizes[tensor, level]:
+            unrolled.sizes[tensor, level] += 1
+            unrolled.delivered[tensor, level, row, MULTICAST] = multicast
+            unrolled.delivered[tensor, level, row, SCATTER] = scatter
+            unrolled.words[tensor, level, row, ACCESSES] = unrolled.words[tensor, level, row, FAR] = 0.0
+        unrolled.words[tensor, level, row, ACCESSES] += words * scatter
+        unrolled.words[tensor, level, row, FAR] += words * accounts.pool_hops[at]
