@@ -1,10 +1,11 @@
-"""How fast `timeloop` prices, batches beside single mappings, in one run on one core.
+"""How many mappings `timeloop` and `maestro` evaluate per second, in one run on one core.
 
     OMP_NUM_THREADS=1 python benchmarks/pricing.py [SECONDS_PER_FIGURE]
 
-Mappings per second of CPU time. Columns: the whole search of `random`, drawing included; batches as drawn and batches
-of valid mappings only, by the compiled loop (needs numba) and by NumPy; one mapping at a time; and the ratio of the
-compiled loop to that, for valid mappings. Every figure includes the full check of validity.
+Mappings per second of CPU time, the full check of validity included. Columns: the whole search of `random`, drawing
+included; candidates as a search has them, drawn uniformly and as neighbours of good ones; valid mappings only; the same
+as tile sizes; drawn and valid ones where every hop of the NoCs costs energy (of timeloop only); one mapping at a
+time, with its full report.
 """
 
 from __future__ import annotations
@@ -16,21 +17,49 @@ from functools import partial
 
 import numpy as np
 
-from tilewright import library
+import tilewright as tw
+from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.space import MapSpace
-from tilewright.plugin.mapper import Budget, Task
-from tilewright.plugin.registry import installed
-from tilewright.plugin.specs import CostModelSpec, MapperSpec
+from tilewright.plugin import Budget, CostModelSpec, Evaluator, MapperSpec, Task, installed
+from tilewright.plugin.costmodel import CandidateEvaluator, Costs
 from tilewright.run.search import search
 
-CASES = (
-    ("3x3, 64 channels, 56x56", "quickflow_convs", "IV", "eyeriss"),
-    ("3x3, 128 channels, 28x28", "quickflow_convs", "V", "eyeriss"),
-    ("3x3, 256 channels, 14x14", "quickflow_convs", "VI", "eyeriss"),
-    ("3x3, convolution I", "quickflow_convs", "I", "eyeriss"),
-    ("3x3, convolution I", "quickflow_convs", "I", "simba"),
-    ("GEMM KQV", "factorflow_gemms", "KQV", "tpu_v1"),
+ARRAY = tw.Architecture.from_yaml("""
+name: kc_array
+clusters:
+- name: DRAM
+  memories: [{name: DRAM, technology: dram, read_energy_pj: 100, write_energy_pj: 100, read_bandwidth_words_per_cycle: 64}]
+- name: L2
+  memories: [{name: L2, capacity_words: 524288, read_energy_pj: 4.28, write_energy_pj: 4.28}]
+  fanout: {size: 16, network: {bandwidth_words_per_cycle: 64, latency_cycles: 1}}
+- name: Row
+  fanout: {size: 16, axis: Y}
+- name: PE
+  memories: [{name: L1, capacity_words: 2048, read_energy_pj: 0.39, write_energy_pj: 0.39}]
+compute: {energy_per_operation_pj: 0.23}
+""")
+DATAFLOW = tw.Constraints.from_yaml("""
+name: kc_partitioned
+variants:
+- structure: conv
+  temporal:
+  - {memory: DRAM, only: [N, K, C, P, Q]}
+  - {memory: L2, only: []}
+  spatial:
+  - {cluster: L2, only: [K]}
+  - {cluster: Row, only: [C]}
+  - {cluster: PE, only: []}
+""")
+TIMELOOP = (
+    ("quickflow_convs/IV", "eyeriss"),
+    ("quickflow_convs/V", "eyeriss"),
+    ("quickflow_convs/VI", "eyeriss"),
+    ("quickflow_convs/I", "eyeriss"),
+    ("quickflow_convs/I", "simba"),
+    ("factorflow_gemms/KQV", "tpu_v1"),
 )
+MAESTRO = ("quickflow_convs/IV", "quickflow_convs/V", "quickflow_convs/VI", "quickflow_convs/I")
+HEADS = ("search", "drawn", "neighbours", "valid", "as tiles", "NoC drawn", "NoC valid", "single")
 BATCH = 16384
 
 
@@ -44,36 +73,59 @@ def rate(run: Callable[[], object], mappings: int, seconds: float) -> float:
     return done / (time.process_time() - started)
 
 
-def measure(space: MapSpace, seconds: float) -> list[float]:
-    """The figures of one row."""
-    registry = installed()
-    evaluators = [
-        registry.make(CostModelSpec, "timeloop", {"arrays": arrays}).bind(space.problem, space.architecture)
-        for arrays in ("numba", "numpy")
-    ]
-    drawn = space.sample(np.random.default_rng(1), BATCH).batch()
-    valid = np.flatnonzero(evaluators[0].evaluate_batch(drawn).valid)
-    good = drawn.take(np.resize(valid, BATCH))
-    found = search(registry.make(MapperSpec, "random"), Task(space), evaluators[0], Budget(seconds=seconds))
-    figures = [found.evaluated / found.cpu_seconds]
-    for evaluator in evaluators:
-        for batch in (drawn, good):
-            figures.append(rate(partial(evaluator.evaluate_batch, batch), BATCH, seconds))
-    singles = [good[index] for index in range(min(40, len(valid)))]
-    one = rate(lambda: [evaluators[0].explain(mapping) for mapping in singles], len(singles), seconds)
-    return [*figures, one, figures[2] / one]
+def costs(evaluator: Evaluator, candidates: Candidates) -> Costs:
+    """As the search asks."""
+    if isinstance(evaluator, CandidateEvaluator):
+        return evaluator.evaluate_candidates(candidates)
+    return evaluator.evaluate_batch(candidates.batch())
+
+
+def with_noc_energy(architecture: tw.Architecture) -> tw.Architecture:
+    """Every hop of every NoC costs energy."""
+    changes = {f"{cluster.name}.fanout.network.energy_per_hop_pj": 0.1 for cluster in architecture.clusters}
+    return architecture.replace(changes)
+
+
+def figures(space: MapSpace, model: str, seconds: float) -> dict[str, float]:
+    """One row."""
+
+    def bound(architecture: tw.Architecture) -> Evaluator:
+        return installed().make(CostModelSpec, model).bind(space.problem, architecture)
+
+    evaluator = bound(space.architecture)
+    drawn = space.sample(np.random.default_rng(1), BATCH)
+    first = costs(evaluator, drawn)
+    good = drawn.take(np.resize(np.flatnonzero(first.valid), BATCH))
+    best = drawn.take(np.argsort(first.edp)[:256])
+    near, _ = space.neighbours(best)
+    near = near.take(slice(0, BATCH))
+    found = search(installed().make(MapperSpec, "random"), Task(space), evaluator, Budget(seconds=seconds))
+    row = {"search": found.evaluated / found.cpu_seconds}
+    for name, some in (("drawn", drawn), ("neighbours", near), ("valid", good)):
+        row[name] = rate(partial(costs, evaluator, some), len(some), seconds)
+    row["as tiles"] = rate(partial(evaluator.evaluate_batch, good.batch()), BATCH, seconds)
+    if model == "timeloop":
+        costly = bound(with_noc_energy(space.architecture))
+        row["NoC drawn"] = rate(partial(costs, costly, drawn), BATCH, seconds)
+        row["NoC valid"] = rate(partial(costs, costly, good), BATCH, seconds)
+    singles = [good[index] for index in range(40)]
+    row["single"] = rate(lambda: [evaluator.explain(mapping) for mapping in singles], len(singles), seconds)
+    return row
+
+
+def show(title: str, row: dict[str, float]) -> None:
+    """A line of the table."""
+    print(f"{title:40}" + "".join(f"{row[head]:12,.0f}" if head in row else f"{'-':>12}" for head in HEADS), flush=True)
 
 
 def main(seconds: float) -> None:
     """Print one row per case."""
-    heads = ("search", "drawn", "valid", "NumPy drawn", "NumPy valid", "single", "ratio")
-    print(f"{'problem':26}{'architecture':14}" + "".join(f"{head:>13}" for head in heads))
-    for title, workload, layer, name in CASES:
-        architecture = library.architecture(name)
-        problem = next(each.problem for each in library.workload(workload).layers if each.name == layer)
-        dataflow = library.default_constraints(name)
-        space = MapSpace.of(problem, architecture, dataflow.rules_for(problem, architecture) if dataflow else None)
-        print(f"{title:26}{name:14}" + "".join(f"{figure:13,.0f}" for figure in measure(space, seconds)), flush=True)
+    print(f"{'timeloop':40}" + "".join(f"{head:>12}" for head in HEADS))
+    for layer, name in TIMELOOP:
+        show(f"{layer} on {name}", figures(tw.space(layer, name), "timeloop", seconds))
+    print(f"{'maestro, partitioned over K and C':40}" + "".join(f"{head:>12}" for head in HEADS))
+    for layer in MAESTRO:
+        show(layer, figures(tw.space(layer, ARRAY, constraints=DATAFLOW), "maestro", seconds))
 
 
 if __name__ == "__main__":

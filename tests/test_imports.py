@@ -91,12 +91,7 @@ def test_rooms_of_core_are_small() -> None:
     assert folders and {str(folder): count for folder, count in folders.items() if count > 12} == {}
 
 
-LONG = pytest.mark.xfail(reason="until the kernel of `timeloop` is split")
-
-
-@pytest.mark.parametrize(
-    "package", [pytest.param(name, marks=[LONG] if name == "tilewright_costmodels" else []) for name in OURS]
-)
+@pytest.mark.parametrize("package", OURS)
 def test_no_module_is_longer_than_400_lines(package: str) -> None:
     lines = {path: len(path.read_text("utf-8").splitlines()) for path in OURS[package].rglob("*.py")}
 
