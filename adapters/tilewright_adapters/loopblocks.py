@@ -12,20 +12,20 @@ from tilewright.schema.problem import Problem
 
 @dataclass
 class LoopBlock:
-    """Loops in time, then what is held on a cluster, then a split.
+    """Loops in time, then what is held on a cluster, then a spatial unrolling.
 
     Attributes:
         target: the cluster.
         keep: tensors held there; None: no storage level.
         loops: dimension and the tile it steps by, outermost first.
-        splits: dimension -> tile of a sub-cluster.
+        unrolled: dimension -> tile of a sub-cluster.
         unicast: tensors sent to each sub-cluster by themselves.
     """
 
     target: str
     keep: list[str] | None = None
     loops: list[tuple[str, int]] = field(default_factory=list)
-    splits: dict[str, int] = field(default_factory=dict)
+    unrolled: dict[str, int] = field(default_factory=dict)
     unicast: tuple[str, ...] = ()
 
 
@@ -37,7 +37,7 @@ def mapping_of(problem: Problem, blocks: Sequence[LoopBlock]) -> Mapping:
         tile |= dict(block.loops)
         stepping = list(dict.fromkeys(name for name, _ in block.loops))
         temporal = FrozenDict(tile)
-        tile |= block.splits
+        tile |= block.unrolled
         entries.append(
             Entry(
                 target=block.target,

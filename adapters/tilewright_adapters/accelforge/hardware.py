@@ -48,7 +48,7 @@ class Hardware:
 
     Attributes:
         cluster_of: memory -> cluster.
-        split_at: (node, dimension of its fanout) -> cluster above; None where the fanout is 1.
+        unrolled_at: (node, dimension of its fanout) -> cluster above; None where the fanout is 1.
         shared: cluster -> tensors that one read may serve.
         keeps: memory -> tensors that it must keep, and may.
         reused: cluster -> tensors that its loops must not index; and the least share of it in use.
@@ -56,7 +56,7 @@ class Hardware:
 
     architecture: Architecture
     cluster_of: dict[str, str]
-    split_at: dict[tuple[str, str], str | None]
+    unrolled_at: dict[tuple[str, str], str | None]
     shared: dict[str, Tensors]
     keeps: dict[str, tuple[Tensors, Tensors]]
     reused: dict[str, tuple[Tensors, float]]
@@ -86,7 +86,7 @@ class _Walk:
     def __init__(self, scope: Scope, problem: Problem | None) -> None:
         self.scope, self.problem = scope, problem
         self.drafts: list[ClusterDraft] = []
-        self.split: dict[tuple[str, str], int | None] = {}
+        self.unrolled: dict[tuple[str, str], int | None] = {}
         self.keeps: dict[str, tuple[Tensors, Tensors]] = {}
         self.reused: dict[int, tuple[Tensors, float]] = {}
         self.memories: list[tuple[Document, MemoryData, Tensors, int]] = []
@@ -121,7 +121,7 @@ class _Walk:
     def fanout(self, node: str, data: SpatialData) -> bool:
         """Put a fanout below what there is; whether there are several instances of what comes next."""
         size = self.scope.whole(data.fanout)
-        self.split[node, data.name] = len(self.drafts) - 1 if size > 1 else None
+        self.unrolled[node, data.name] = len(self.drafts) - 1 if size > 1 else None
         if size == 1:
             return False
         if not self.drafts:
@@ -188,7 +188,7 @@ class _Walk:
         return Hardware(
             architecture,
             {memory.name: names[at] for _, memory, _, at in self.memories},
-            {key: None if at is None else names[at] for key, at in self.split.items()},
+            {key: None if at is None else names[at] for key, at in self.unrolled.items()},
             {names[at]: draft.shared for at, draft in enumerate(self.drafts) if draft.shared is not None},
             self.keeps,
             {names[at]: found for at, found in self.reused.items()},
@@ -252,7 +252,9 @@ class _Walk:
         if ways["read"][0] != ways["write"][0]:
             raise CannotSay("reads and writes of other numbers of words")
         if not self.ported(data) and any(each[2] is not None for each in ways.values()):
-            self.warnings.append(f"reads and writes of {data.name} take turns; here each has the whole throughput")
+            self.warnings.append(
+                f"reads and writes of {data.name} are one after the other; here each has the whole throughput"
+            )
         return Memory(
             name=data.name,
             technology="dram"

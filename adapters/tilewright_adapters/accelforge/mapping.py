@@ -65,7 +65,7 @@ class _Walk:
         data = validate(_NODES[kind], node)
         try:
             if not isinstance(data, SpreadData):
-                self.split()
+                self.unroll()
             if isinstance(data, StorageData):
                 self.storage(data)
             elif isinstance(data, TemporalData):
@@ -89,7 +89,13 @@ class _Walk:
         if index < self.at:
             raise ValueError(f"{data.component} stands inside of {self.inside}, which is further in")
         last = self.blocks[-1] if self.blocks else None
-        if last is not None and last.target == cluster and last.keep is not None and not self.loops and not last.splits:
+        if (
+            last is not None
+            and last.target == cluster
+            and last.keep is not None
+            and not self.loops
+            and not last.unrolled
+        ):
             last.keep += data.tensors
         else:
             self.blocks.append(LoopBlock(cluster, list(data.tensors), self.loops))
@@ -107,17 +113,17 @@ class _Walk:
             self.loops.append((name, data.tile_shape))
             return
         where = (data.component, data.name)
-        if where not in self.hardware.split_at:
-            known = ", ".join(" ".join(each) for each in self.hardware.split_at) or "none"
+        if where not in self.hardware.unrolled_at:
+            known = ", ".join(" ".join(each) for each in self.hardware.unrolled_at) or "none"
             raise ValueError(f"{data.component} has no fanout {data.name}; there is {known}")
-        trips, cluster = -(-before // data.tile_shape), self.hardware.split_at[where]
+        trips, cluster = -(-before // data.tile_shape), self.hardware.unrolled_at[where]
         if cluster is None and trips > 1:
             raise ValueError(f"{name} is unrolled {trips} times over {data.name} of {data.component}, which is one")
         if cluster is not None:
             self.unrolled.append((self.clusters.index(cluster), name, before, data.tile_shape))
 
-    def split(self) -> None:
-        """The splits that stand together, outermost cluster first: their order among themselves changes no figure."""
+    def unroll(self) -> None:
+        """The spatial unrollings that stand together, outermost cluster first: their order among themselves changes no figure."""
         given, self.unrolled = self.unrolled, []
         for index, name, tile in _outermost_first(given):
             cluster = self.clusters[index]
@@ -126,7 +132,7 @@ class _Walk:
             if not self.blocks or self.blocks[-1].target != cluster or self.loops:
                 self.blocks.append(LoopBlock(cluster, loops=self.loops))
                 self.loops = []
-            self.blocks[-1].splits[name] = tile
+            self.blocks[-1].unrolled[name] = tile
             self.blocks[-1].unicast = tensors_of(self.hardware.shared, cluster, self.problem)
             self.at = index
         if given:
@@ -134,19 +140,19 @@ class _Walk:
 
     @property
     def inside(self) -> str:
-        return self.clusters[self.at] if self.at < len(self.clusters) else "the last split"
+        return self.clusters[self.at] if self.at < len(self.clusters) else "the last spatial unrolling"
 
     def finished(self, document: Document) -> Mapping:
         place = document.locate(())
         try:
-            self.split()
+            self.unroll()
         except ValueError as error:
             raise InputError(str(error), location=place) from None
         if not self.computes:
             raise InputError("nothing computes: the last node is a !Compute", location=place)
         if self.loops:
             if self.at >= len(self.clusters):
-                raise InputError("loops in time between the last split and what computes", location=place)
+                raise InputError("loops in time between the last spatial unrolling and what computes", location=place)
             self.blocks.append(LoopBlock(self.clusters[-1], loops=self.loops))
         if not self.blocks:
             raise InputError("the mapping holds nothing and has no loops", location=place)

@@ -149,12 +149,12 @@ def _unsaid(problem: Problem, architecture: Architecture, mapping: Mapping) -> I
             yield _reason("empty", where, "a memory that everything bypasses; AccelForge has no such node")
     for cluster in architecture.clusters:
         if cluster.fanout.size > 1:
-            sent = {entry.unicast for entry in mapping.entries if entry.target == cluster.name and _splits(entry)}
+            sent = {entry.unicast for entry in mapping.entries if entry.target == cluster.name and _unrolls(entry)}
             if len(sent) > 1:
                 yield _reason("unicast", cluster.name, "AccelForge says once for a fanout which tensors are shared")
 
 
-def _splits(entry: Any) -> bool:
+def _unrolls(entry: Any) -> bool:
     return bool(entry.temporal_tile_sizes != entry.spatial_tile_sizes)
 
 
@@ -289,7 +289,7 @@ def _fan(cluster: Cluster, problem: Problem | None, mapping: Mapping | None, nam
     fanout = cluster.fanout
     data: dict[str, Any] = {"name": fanout.axis, "fanout": fanout.size}
     entries = mapping.entries if mapping is not None else ()
-    alone = {name for entry in entries if entry.target == cluster.name and _splits(entry) for name in entry.unicast}
+    alone = {name for entry in entries if entry.target == cluster.name and _unrolls(entry) for name in entry.unicast}
     if fanout.multicast and fanout.reduction and not alone:
         return data
     if problem is None or names is None:

@@ -207,7 +207,7 @@ class _NestDraft(_Draft):
         self.dimensions = self.order = tuple(sizes)
         self.data = {"entries": []}
         self.pending = _Loops("for")
-        self.splits = _Loops("spatial for")
+        self.unrolled = _Loops("spatial for")
         self.last = self.line
         self.spatial_order: tuple[str, ...] | None = None
 
@@ -224,7 +224,7 @@ class _NestDraft(_Draft):
                 word, _, loop = line.rest.partition(" ")
                 if word != "for":
                     line.fail("expected 'spatial for'", hint="spatial for M in 16 x 1")
-                self.splits.take(line, loop.strip(), self.data["entries"][-1]["temporal_tile_sizes"])
+                self.unrolled.take(line, loop.strip(), self.data["entries"][-1]["temporal_tile_sizes"])
             case "spatial":
                 line.fail("a spatial loop follows the place over whose sub-clusters it is unrolled", hint="at CLUSTER")
             case "order" if not self.data["entries"] and not self.pending.tiles:
@@ -263,16 +263,16 @@ class _NestDraft(_Draft):
             return
         entry = self.data["entries"][-1]
         if entry["spatial_order"] is not None:
-            self._order(self.last, "spatial_order", entry, self.splits)
-        elif list(self.splits.tiles) != [name for name in self.dimensions if name in self.splits.tiles]:
-            order = ", ".join(completed(tuple(self.splits.tiles), self.dimensions))
+            self._order(self.last, "spatial_order", entry, self.unrolled)
+        elif list(self.unrolled.tiles) != [name for name in self.dimensions if name in self.unrolled.tiles]:
+            order = ", ".join(completed(tuple(self.unrolled.tiles), self.dimensions))
             self.last.fail(
                 "the spatial loops before this line are in another order than the dimensions",
                 hint=f"say so where they begin: at {entry['target']}: spatial_order {order}",
             )
-        entry["spatial_tile_sizes"] |= self.splits.tiles
+        entry["spatial_tile_sizes"] |= self.unrolled.tiles
         self.sizes = dict(entry["spatial_tile_sizes"])
-        self.splits = _Loops("spatial for")
+        self.unrolled = _Loops("spatial for")
 
     def _order(self, line: Line, clause: str, clauses: dict[str, Any], loops: _Loops) -> tuple[str, ...]:
         """The order a clause gives, or that of the loops; the two may not contradict each other."""

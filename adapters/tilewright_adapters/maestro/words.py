@@ -65,8 +65,8 @@ class Words:
         return f"'{self.next}'" if self.next else "the end of the file"
 
     def _braces(self) -> str | None:
-        apart = ("{" in self.next or "}" in self.next) and len(self.next) > 1
-        return "braces must be separated by blanks" if apart else None
+        separate = ("{" in self.next or "}" in self.next) and len(self.next) > 1
+        return "braces must be separated by blanks" if separate else None
 
 
 def is_word(text: str) -> bool:

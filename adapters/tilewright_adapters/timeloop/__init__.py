@@ -111,7 +111,7 @@ def _read(sections: Sections) -> InputSet:
         return InputSet(architecture=_architecture(tree, sections, None, warnings), warnings=tuple(warnings))
     directives = None
     if mapping is not None and mapping.value:
-        said = [*tree.said(), *(rules if _is_v4(sections) else ()), *listed(mapping, tree.levels, tree.split_at)]
+        said = [*tree.said(), *(rules if _is_v4(sections) else ()), *listed(mapping, tree.levels, tree.unrolled_at)]
         directives = read_directives(mapping, said, problem, tree.levels, tree.parallel)
         warnings += directives.warnings
     architecture = _architecture(tree, sections, directives, warnings)
@@ -162,5 +162,5 @@ def _architecture(tree: Nodes, sections: Sections, directives: Directives | None
             f"no energy table (ERT) is given: the energies of {', '.join(guessed)} are Timeloop's own estimates; "
             "add the ERT that Accelergy writes where there is one"
         )
-    splits = {name: level.axes() for name, level in directives.levels.items()} if directives else {}
-    return build(tree.levels, energies, splits)
+    unrolled = {name: level.axes() for name, level in directives.levels.items()} if directives else {}
+    return build(tree.levels, energies, unrolled)

@@ -38,14 +38,14 @@ class Accelerator:
     Attributes:
         array: dimension of the array -> size.
         stores: innermost first, as the rule of allocation needs them; operands of memories instead of layers.
-        split_at: dimension of the array -> cluster with that fanout.
+        unrolled_at: dimension of the array -> cluster with that fanout.
         cluster_of: memory -> cluster.
     """
 
     architecture: Architecture
     array: Mapping[str, int]
     stores: tuple[Store, ...]
-    split_at: Mapping[str, str]
+    unrolled_at: Mapping[str, str]
     cluster_of: Mapping[str, str]
     warnings: list[str] = field(default_factory=list)
 
@@ -58,7 +58,7 @@ def read_accelerator(file: AcceleratorFile, bits: Mapping[str, int] | None) -> A
     array = file.operational_array.extent
     served = _nested(file, warnings)
     order = sorted(reversed(served), key=lambda name: -len(served[name]))  # stable: outermost first
-    clusters, split_at, cluster_of = _clusters(file, order, served, array)
+    clusters, unrolled_at, cluster_of = _clusters(file, order, served, array)
     words = {name: _word_bits(name, file.memories[name], bits, warnings) for name in file.memories}
     memories = {name: _memory(name, file.memories[name], words[name], warnings) for name in file.memories}
     _warn(file, warnings)
@@ -86,7 +86,7 @@ def read_accelerator(file: AcceleratorFile, bits: Mapping[str, int] | None) -> A
         )
         for name, data in file.memories.items()
     )
-    return Accelerator(architecture, array, stores, split_at, cluster_of, warnings)
+    return Accelerator(architecture, array, stores, unrolled_at, cluster_of, warnings)
 
 
 def _nested(file: AcceleratorFile, warnings: list[str]) -> dict[str, set[str]]:
@@ -136,21 +136,21 @@ def _clusters(
             groups.append([])
         groups[-1].append(name)
     found: list[tuple[str, list[str], Fanout]] = []
-    split_at: dict[str, str] = {}
+    unrolled_at: dict[str, str] = {}
     cluster_of: dict[str, str] = {}
     for index, group in enumerate(groups):
         inside = served[groups[index + 1][0]] if index + 1 < len(groups) else set()
-        split = [name for name in array if name in served[group[0]] - inside]
+        fanned = [name for name in array if name in served[group[0]] - inside]
         name = ".".join(_name(each) for each in group)
-        for number, dimension in enumerate(split or [""]):
-            axis = "XY"[len(split_at) % 2]  # ZigZag's dimensions are no places
+        for number, dimension in enumerate(fanned or [""]):
+            axis = "XY"[len(unrolled_at) % 2]  # ZigZag's dimensions are no places
             fanout = Fanout(size=array[dimension], axis=axis) if dimension else Fanout()
             label = name if not number else f"array_{dimension}"
             found.append((label, group if not number else [], fanout))
             if dimension:
-                split_at[dimension] = label
+                unrolled_at[dimension] = label
         cluster_of |= dict.fromkeys(group, name)
-    return found, split_at, cluster_of
+    return found, unrolled_at, cluster_of
 
 
 def _word_bits(name: str, data: MemoryData, bits: Mapping[str, int] | None, warnings: list[str]) -> int:

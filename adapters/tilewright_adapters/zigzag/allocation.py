@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import product
 
 Loop = tuple[str, int | float]
-"""Dimension and trips; splits that do not divide have fractions, as in ZigZag."""
+"""Dimension and trips; unrollings that do not divide have fractions, as in ZigZag."""
 Term = tuple[str, int, str, int]
 """A coordinate that is a sum: dimension, coefficient, dimension, coefficient."""
 

@@ -110,7 +110,7 @@ def ordering(said: LayerMapping, sizes: MappingOf[str, int], unrolling: Unrolled
 
 
 def spatial_loops(unrolling: Unrolled, sizes: MappingOf[str, int]) -> dict[str, list[Loop]]:
-    """Per dimension of the array. Where a dimension does not divide, its widest split has a fraction, as in ZigZag, so
+    """Per dimension of the array. Where a dimension does not divide, its widest unrolling has a fraction, as in ZigZag, so
     that the steps left are whole."""
     found: dict[str, list[Loop]] = {}
     for axis, counts in unrolling.items():
@@ -160,7 +160,7 @@ def build(
         for level, store in enumerate(store for store in stores if operand in store.operands)
     ]
     held = _settled(places, layer, order, accelerator.architecture)
-    return nest(accelerator.architecture, layer.problem, held, unrolling, accelerator.split_at, order)
+    return nest(accelerator.architecture, layer.problem, held, unrolling, accelerator.unrolled_at, order)
 
 
 def _settled(
@@ -168,7 +168,7 @@ def _settled(
 ) -> dict[tuple[int, int], list[str]]:
     """(Loops in time outside, cluster) -> operands held there, clusters outermost first.
 
-    A tile stays the same while loops turn that do not index its operand; so it may as well be held inside of those, and
+    A tile stays the same while loops step that do not index its operand; so it may as well be held inside of those, and
     must be where a cluster further out holds another operand for less long.
 
     Args:
@@ -199,7 +199,7 @@ def nest(
     problem: Problem,
     held: MappingOf[tuple[int, int], Sequence[str]],
     unrolling: Unrolled,
-    split_at: MappingOf[str, str],
+    unrolled_at: MappingOf[str, str],
     order: Sequence[tuple[str, int]],
 ) -> Mapping:
     """A mapping from what is held where.
@@ -215,7 +215,7 @@ def nest(
         tile[name] = -(-tile[name] // count)
         return tile[name]
 
-    def turns(loops: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
+    def trips(loops: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
         """Loops of one dimension in a row are one: the files have one for each prime factor."""
         runs = groupby(loops, key=lambda loop: loop[0])
         return [(name, cut(name, math.prod(count for _, count in run))) for name, run in runs]
@@ -224,28 +224,30 @@ def nest(
     for number, cluster in enumerate(architecture.clusters):
         here = sorted(outside for outside, at in held if at == number)
         for outside in here:
-            blocks.append(LoopBlock(cluster.name, list(held[outside, number]), turns(outermost_first[done:outside])))
+            blocks.append(LoopBlock(cluster.name, list(held[outside, number]), trips(outermost_first[done:outside])))
             done = outside
-        splits = [each for axis, each in unrolling.items() if each and split_at[axis] == cluster.name]
-        if number == len(architecture.clusters) - 1 and done < len(order):  # what turns inside everything that is held
-            blocks.append(LoopBlock(cluster.name, loops=turns(outermost_first[done:])))
-        elif splits and not here:
+        here_unrolled = [each for axis, each in unrolling.items() if each and unrolled_at[axis] == cluster.name]
+        if number == len(architecture.clusters) - 1 and done < len(order):  # what steps inside everything that is held
+            blocks.append(LoopBlock(cluster.name, loops=trips(outermost_first[done:])))
+        elif here_unrolled and not here:
             blocks.append(LoopBlock(cluster.name))
-        for counts in splits:
-            blocks[-1].splits |= {name: cut(name, count) for name, count in counts.items()}
+        for counts in here_unrolled:
+            blocks[-1].unrolled |= {name: cut(name, count) for name, count in counts.items()}
     return mapping_of(problem, blocks)
 
 
 def constraints(said: LayerMapping, unrolling: Unrolled, accelerator: Accelerator) -> Constraints | None:
-    """What a mapping without an order of loops fixes: splits, and for dimensions that it hints at, what may be unrolled."""
+    """What a mapping without an order of loops fixes: unrolling, and for dimensions that it hints at, what may be unrolled."""
     rules = []
     for axis, counts in unrolling.items():
         factors = {name: TripRange(min=count, max=count) for name, count in counts.items()}
-        rules.append(SpatialRule(cluster=accelerator.split_at[axis], only=tuple(counts), factors=FrozenDict(factors)))
+        rules.append(
+            SpatialRule(cluster=accelerator.unrolled_at[axis], only=tuple(counts), factors=FrozenDict(factors))
+        )
     for axis, names in (said.spatial_mapping_hint or {}).items():
-        if axis in accelerator.split_at and axis not in unrolling:
+        if axis in accelerator.unrolled_at and axis not in unrolling:
             only = tuple(name.upper() for name in names)
-            rules.append(SpatialRule(cluster=accelerator.split_at[axis], only=only))
+            rules.append(SpatialRule(cluster=accelerator.unrolled_at[axis], only=only))
     if not rules:
         return None
     return Constraints(

@@ -107,9 +107,9 @@ def _hardware(architecture: Architecture) -> Iterator[Reason]:
     if compute.cycles_per_operation != 1:
         message = f"{compute.cycles_per_operation} cycles per operation; ZigZag's units take one"
         yield _reason("cycles_per_operation", compute.name, message)
-    split = [cluster.name for cluster in architecture.clusters if cluster.fanout.size > 1]
-    if len(split) > 4:
-        yield _reason("fanouts", "architecture", f"{len(split)} fanouts; ZigZag's mappings know D1 to D4")
+    fanned = [cluster.name for cluster in architecture.clusters if cluster.fanout.size > 1]
+    if len(fanned) > 4:
+        yield _reason("fanouts", "architecture", f"{len(fanned)} fanouts; ZigZag's mappings know D1 to D4")
     bits = architecture.memories[0].word_bits
     for cluster in architecture.clusters:
         for memory in cluster.memories:
@@ -179,8 +179,8 @@ def _dimension_names(problem: Problem) -> dict[str, str]:
 
 def _axes(architecture: Architecture) -> dict[str, int]:
     """Dimension of the array -> cluster with that fanout."""
-    split = [index for index, cluster in enumerate(architecture.clusters) if cluster.fanout.size > 1]
-    return {f"D{number + 1}": index for number, index in enumerate(split)} or {"D1": len(architecture.clusters) - 1}
+    fanned = [index for index, cluster in enumerate(architecture.clusters) if cluster.fanout.size > 1]
+    return {f"D{number + 1}": index for number, index in enumerate(fanned)} or {"D1": len(architecture.clusters) - 1}
 
 
 def _accelerator(architecture: Architecture, bits: int, holders: MappingOf[str, list[str]]) -> dict[str, Any]:

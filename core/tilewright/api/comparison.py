@@ -52,7 +52,7 @@ def compare(
 
     Returns:
         The report. A mapper that finds nothing, a model that refuses, and a plugin that crashes or is not installed are rows
-        with their reasons. Ctrl-C ends the comparison and returns what is done.
+        with their reasons. Ctrl-C ends the sweep and returns what is done.
 
     Raises:
         CallError, InputError, UnknownNameError: a word is wrong; the message says what would be right.

@@ -1,4 +1,4 @@
-"""What users name, turned into objects: library names, files, formulas, dicts, and objects as they are."""
+"""What users name, as objects: library names, files, formulas, dicts, and objects as they are."""
 
 from __future__ import annotations
 

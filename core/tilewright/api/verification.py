@@ -101,7 +101,7 @@ class Verification(Tabular):
         }
 
     def tables(self, width: int = WIDE) -> Sequence[Table | str]:
-        return [*self._judgement(), *(part for other in self.models for part in _comparison(other))]
+        return [*self._judgement(), *(part for other in self.models for part in _counts_beside(other))]
 
     def _judgement(self) -> list[str]:
         executed, ran = self.executed, self.executed.execution
@@ -121,7 +121,7 @@ class Verification(Tabular):
         return lines
 
 
-def _comparison(other: ModelVerification) -> list[Table | str]:
+def _counts_beside(other: ModelVerification) -> list[Table | str]:
     from rich.table import Table
 
     report = other.report

@@ -1,4 +1,4 @@
-"""Cost model: bound once to a problem and an architecture, then prices mappings, by the batch."""
+"""Cost model: bound once to a problem and an architecture, then evaluates mappings, by the batch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tilewright.schema.report import Objective, Report
 
 @dataclass(frozen=True, eq=False)
 class Costs:
-    """Prices of `n` mappings. An invalid mapping costs `inf`, never NaN, so that `argmin` is safe.
+    """What `n` mappings cost. An invalid mapping costs `inf`, never NaN, so that `argmin` is safe.
 
     Attributes:
         valid: bool [n].
@@ -45,7 +45,7 @@ class Costs:
 
     @classmethod
     def join(cls, parts: Sequence[Costs]) -> Costs:
-        """The prices of several batches, one after another. At least one part."""
+        """The costs of several batches, one after another. At least one part."""
         if len(parts) == 1:
             return parts[0]
         return cls(
@@ -56,7 +56,7 @@ class Costs:
 
     @classmethod
     def gather(cls, reports: list[Report]) -> Costs:
-        """The prices of reports, one each."""
+        """The costs in reports, one each."""
 
         def column(values: list[float | None]) -> Floats:
             return np.array([np.inf if value is None else value for value in values], dtype=np.float64)
@@ -73,11 +73,11 @@ class Evaluator(Protocol):
     """A cost model bound to one problem and one architecture. Picklable; calls leave no trace in its results."""
 
     def evaluate(self, mapping: Mapping) -> Costs:
-        """The price of one mapping: a batch of one."""
+        """The costs of one mapping: a batch of one."""
         ...
 
     def evaluate_batch(self, batch: MappingBatch) -> Costs:
-        """The prices of a batch."""
+        """The costs of a batch."""
         ...
 
     def explain(self, mapping: Mapping) -> Report:
@@ -123,7 +123,7 @@ class Bounder(Protocol):
         """Lower bounds, for every mapping, on energy and on cycles over all mappings of the same skeleton that agree
         with it in the outermost `entries` entries; what its other entries say is not read.
 
-        `inf` and not `valid` where no such mapping can be valid. With all entries given: the prices.
+        `inf` and not `valid` where no such mapping can be valid. With all entries given: the costs.
 
         Raises:
             ValueError: `entries` is not between 1 and the length of the skeleton.
@@ -132,7 +132,7 @@ class Bounder(Protocol):
 
 
 class ScalarEvaluator(ABC):
-    """For authors who price one mapping at a time: write `explain`, get the rest."""
+    """For authors who evaluate one mapping at a time: write `explain`, get the rest."""
 
     @abstractmethod
     def explain(self, mapping: Mapping) -> Report: ...
@@ -145,7 +145,7 @@ class ScalarEvaluator(ABC):
 
 
 class BatchEvaluator(ABC):
-    """For authors who price arrays: write `evaluate_batch` (and `explain`), get the rest."""
+    """For authors who evaluate arrays: write `evaluate_batch` (and `explain`), get the rest."""
 
     problem: Problem
 

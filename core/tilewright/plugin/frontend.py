@@ -9,7 +9,7 @@ from tilewright.schema.workload import Workload
 
 @runtime_checkable
 class Frontend(Protocol):
-    """Turns a source (a file name, a formula, a library name it declared) into a workload."""
+    """Makes a workload from a source (a file name, a formula, a library name it declared)."""
 
     def recognises(self, source: str) -> bool:
         """Cheap and never raises: does this look like mine?"""

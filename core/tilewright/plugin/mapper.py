@@ -1,4 +1,4 @@
-"""Mapper: a generator that proposes mappings and is told their prices; it never sees the cost model."""
+"""Mapper: a generator that proposes mappings and is told their costs; it never sees the cost model."""
 
 from __future__ import annotations
 

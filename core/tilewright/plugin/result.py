@@ -41,7 +41,7 @@ class Rejections(Model):
 class Result:
     """How a search ended. `best` is None if no valid mapping was found.
 
-    `rejected`: proposals that the model priced but that break a rule of legality. `lower_bound`: proved by the mapper,
+    `rejected`: proposals that the model evaluated but that break a rule of legality. `lower_bound`: proved by the mapper,
     in the objective; `error`: what broke, when `stop` is failed.
     """
 

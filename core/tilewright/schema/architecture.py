@@ -25,7 +25,7 @@ Count = Annotated[int, Field(ge=1, le=2**53, strict=True)]
 
 
 class Network(Model):
-    """The wires of one fanout."""
+    """The network on chip (NoC) of one fanout."""
 
     energy_per_hop_pj: Energy = 0.0
     energy_per_router_pj: Energy = 0.0

@@ -57,7 +57,7 @@ class TemporalRule(Model):
 
 
 class SpatialRule(Model):
-    """Bounds the split over the fanout of `cluster`; utilizations are fractions of its size."""
+    """Bounds the spatial unrolling over the fanout of `cluster`; utilizations are fractions of its size."""
 
     cluster: Name
     only: tuple[DimensionName, ...] | None = None

@@ -135,7 +135,7 @@ def parse_document(text: str, *, source: str = "<text>", repeated_keys: bool = F
 
 
 class _Builder:
-    """Turns composed nodes into plain data and remembers the marks."""
+    """Makes plain data of composed nodes and remembers the marks."""
 
     def __init__(self, loader: _Loader, source: str, repeated_keys: bool) -> None:
         self.loader = loader

@@ -1,7 +1,7 @@
 """Mapping: how a problem is tiled in time and space over an architecture (Union, section IV-D).
 
 A list of entries, outermost first. An entry steps its incoming tile in time, holds the temporal tile for the tensors
-it keeps, and splits it in space over the target's sub-clusters. Only tile sizes are stored; the loop nest and its
+it keeps, and unrolls it in space over the target's sub-clusters. Only tile sizes are stored; the loop nest and its
 factors are views.
 """
 
@@ -39,10 +39,10 @@ class Loop:
 
 
 class Entry(Model):
-    """Step, hold, split on one cluster.
+    """Step, hold, unroll on one cluster.
 
     `keep`: tensors held in the cluster's memories; an empty list is a memory that everything bypasses; None holds
-    nothing and is no storage level at all (a step before a split). `temporal_order` and `spatial_order` are
+    nothing and is no storage level at all (a step before a spatial unrolling). `temporal_order` and `spatial_order` are
     outermost first; the latter places sub-clusters when several dimensions share one fanout. Tensors of `unicast`
     are sent to (or collected from) each sub-cluster separately.
     """

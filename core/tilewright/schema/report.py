@@ -48,7 +48,7 @@ class Delivery(Model):
 
 
 class NetworkReport(Model):
-    """The traffic of one tensor over the wires below a level, per instance of the level; energy over all of them."""
+    """The traffic of one tensor over the network below a level, per instance of the level; energy over all of them."""
 
     name: str
     tensor: str
@@ -60,7 +60,7 @@ class NetworkReport(Model):
     energy_pj: float = 0.0
 
 
-class Spread(Model):
+class InstanceCounts(Model):
     """A count over the instances of a memory: the sum, and that of the busiest instance."""
 
     total: int
@@ -83,9 +83,9 @@ class Accesses(Model):
     level: str
     tensor: str
     instances: int
-    reads: Spread
-    fills: Spread
-    updates: Spread
+    reads: InstanceCounts
+    fills: InstanceCounts
+    updates: InstanceCounts
     served: tuple[Served, ...] = ()
 
 

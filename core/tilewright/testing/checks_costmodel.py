@@ -44,8 +44,8 @@ def check_costmodel_binds_what_it_declares(subject: Subject) -> None:
 
 
 @check(CostModelSpec)
-def check_costmodel_prices_are_sound(subject: Subject) -> None:
-    """One price per mapping: finite and not negative where valid, infinite where not, never NaN; some are valid."""
+def check_costmodel_costs_are_sound(subject: Subject) -> None:
+    """One cost per mapping: finite and not negative where valid, infinite where not, never NaN; some are valid."""
     for sample, evaluator in _bound(subject):
         batch = sample.batch()
         costs = evaluator.evaluate_batch(batch)
@@ -87,7 +87,7 @@ def _figure(value: float | None) -> float:
 
 @check(CostModelSpec)
 def check_costmodel_order_is_irrelevant(subject: Subject) -> None:
-    """A price depends on the mapping alone, not on its neighbours: shuffled and cut batches have the same prices."""
+    """A cost depends on the mapping alone, not on its neighbours: shuffled and cut batches cost the same."""
     for sample, evaluator in _bound(subject):
         batch = sample.batch()
         whole = evaluator.evaluate_batch(batch)
@@ -95,19 +95,19 @@ def check_costmodel_order_is_irrelevant(subject: Subject) -> None:
         mixed = evaluator.evaluate_batch(batch.take(shuffled))
         back = np.argsort(shuffled)
         unshuffled = Costs(mixed.valid[back], mixed.energy_pj[back], mixed.cycles[back])
-        require(_same(whole, unshuffled), f"{sample}: prices change when the batch is shuffled")
+        require(_same(whole, unshuffled), f"{sample}: costs change when the batch is shuffled")
         first = evaluator.evaluate_batch(batch.take(slice(0, 5)))
         cut = Costs(whole.valid[:5], whole.energy_pj[:5], whole.cycles[:5])
-        require(_same(cut, first), f"{sample}: prices change when the batch is cut")
+        require(_same(cut, first), f"{sample}: costs change when the batch is cut")
 
 
 @check(CostModelSpec)
 def check_costmodel_takes_an_empty_batch(subject: Subject) -> None:
-    """No mappings, no prices, no error."""
+    """No mappings, no costs, no error."""
     for sample, evaluator in _bound(subject):
         costs = evaluator.evaluate_batch(sample.batch(1).take(slice(0, 0)))
         sizes = {len(costs.valid), len(costs.energy_pj), len(costs.cycles)}
-        require(sizes == {0}, f"{sample}: an empty batch has {sizes} prices")
+        require(sizes == {0}, f"{sample}: an empty batch has {sizes} costs")
 
 
 @check(CostModelSpec)
@@ -169,7 +169,7 @@ def check_costmodel_reports_add_up(subject: Subject) -> None:
 
 @check(CostModelSpec)
 def check_costmodel_leaves_no_trace(subject: Subject) -> None:
-    """Pricing changes neither the batch nor later prices, nor does binding another problem."""
+    """Evaluating changes neither the batch nor later costs, nor does binding another problem."""
     samples = subject.samples()
     for sample, evaluator in _bound(subject):
         batch = sample.batch()
@@ -179,14 +179,14 @@ def check_costmodel_leaves_no_trace(subject: Subject) -> None:
         for other in samples:
             subject.make().bind(other.problem, other.architecture).evaluate_batch(other.batch(4))
         second = evaluator.evaluate_batch(batch)
-        require(_same(kept, second), f"{sample}: the same batch has other prices the second time")
-        require(_same(kept, first), f"{sample}: prices that were returned changed afterwards")
+        require(_same(kept, second), f"{sample}: the same batch has other costs the second time")
+        require(_same(kept, first), f"{sample}: costs that were returned changed afterwards")
         require(before == content(batch), f"{sample}: the batch was written to")
 
 
 @check(CostModelSpec)
 def check_costmodel_can_be_pickled(subject: Subject) -> None:
-    """A bound model travels to other processes and prices there as here."""
+    """A bound model travels to other processes and evaluates there as here."""
     for sample, evaluator in _bound(subject):
         batch = sample.batch(8)
         try:
@@ -194,13 +194,14 @@ def check_costmodel_can_be_pickled(subject: Subject) -> None:
         except Exception as error:  # pickle raises whatever the object's methods raise
             raise CheckFailure(f"{sample}: the evaluator cannot be pickled: {error}") from error
         require(
-            _same(evaluator.evaluate_batch(batch), again.evaluate_batch(batch)), f"{sample}: the copy prices otherwise"
+            _same(evaluator.evaluate_batch(batch), again.evaluate_batch(batch)),
+            f"{sample}: the copy evaluates otherwise",
         )
 
 
 @check(CostModelSpec)
 def check_costmodel_bounds_hold(subject: Subject) -> None:
-    """A model that offers bounds on partial mappings: none exceeds the price of a mapping that completes it."""
+    """A model that offers bounds on partial mappings: none exceeds the cost of a mapping that completes it."""
     for sample, evaluator in _bound(subject):
         if not isinstance(evaluator, Bounder):
             continue
@@ -213,8 +214,8 @@ def check_costmodel_bounds_hold(subject: Subject) -> None:
                 f"{sample}: the bound on {entries} entries says that no completion is valid, but one is",
             )
             for name in ("energy_pj", "cycles"):
-                low, price = getattr(bounds, name)[costs.valid], getattr(costs, name)[costs.valid]
+                low, cost = getattr(bounds, name)[costs.valid], getattr(costs, name)[costs.valid]
                 require(
-                    bool((low <= price).all()),
-                    f"{sample}: {name} of {entries} entries is bounded by {low}; whole mappings cost {price}",
+                    bool((low <= cost).all()),
+                    f"{sample}: {name} of {entries} entries is bounded by {low}; whole mappings cost {cost}",
                 )

@@ -66,7 +66,7 @@ def _packed(sample: Sample, proposed: object) -> MappingBatch:
 
 
 def _proposals(mapper: Mapper, sample: Sample, run: Run) -> Iterator[Proposal]:
-    """Drive a mapper as the host does, price by the plain model. Ends when the budget does."""
+    """Drive a mapper as the host does, evaluate by the plain model. Ends when the budget does."""
     evaluator = PlainModel().bind(sample.problem, sample.architecture)
     proposals = mapper.search(Task(sample.space), run)
     try:
@@ -209,16 +209,16 @@ class _Hopeless(PlainEvaluator):
 
 @check(MapperSpec)
 def check_mapper_survives_a_hopeless_task(subject: Subject) -> None:
-    """Where every price is infinite it goes on or gives up; it neither crashes nor claims a bound."""
+    """Where every cost is infinite it goes on or gives up; it neither crashes nor claims a bound."""
     for sample in _accepted(subject):
         evaluator = _Hopeless(sample.problem, sample.architecture)
         result = search(subject.make(), Task(sample.space), evaluator, Budget(ENOUGH), seed=7)
         if result.error is not None and not isinstance(result.error, REFUSALS):
-            raise CheckFailure(f"{sample}: all prices infinite, and the search broke: {result.error}")
+            raise CheckFailure(f"{sample}: all costs infinite, and the search broke: {result.error}")
         bound = result.lower_bound
         require(
             bound is None or not np.isfinite(bound) or bound <= 0,
-            f"{sample}: it proves a lower bound of {bound} without having seen a single price",
+            f"{sample}: it proves a lower bound of {bound} without having seen a single finite cost",
         )
 
 

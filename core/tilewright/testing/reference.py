@@ -14,7 +14,7 @@ from tilewright.schema.report import Report
 
 
 class PlainModel:
-    """Cycles: the temporal trips of all entries. Energy: every tile is read anew whenever a loop outside it turns."""
+    """Cycles: the temporal trips of all entries. Energy: every tile is read anew whenever a loop outside it steps."""
 
     def bind(self, problem: Problem, architecture: Architecture) -> PlainEvaluator:
         """Takes every pair."""
@@ -34,9 +34,9 @@ class PlainEvaluator(BatchEvaluator):
         energy, cycles = np.full(len(batch), np.inf), np.full(len(batch), np.inf)
         if len(good):
             steps = _trips(good.incoming, good.temporal)
-            splits = _trips(good.temporal, good.spatial)
+            unrolled = _trips(good.temporal, good.spatial)
             cycles[valid] = steps.prod(axis=1) * self.architecture.compute.cycles_per_operation
-            energy[valid] = self._energy(good, steps, splits)
+            energy[valid] = self._energy(good, steps, unrolled)
         return Costs(valid, energy, cycles)
 
     def explain(self, mapping: Mapping) -> Report:
@@ -57,7 +57,7 @@ class PlainEvaluator(BatchEvaluator):
     def evaluate(self, mapping: Mapping) -> Costs:
         return Costs.gather([self.explain(mapping)])
 
-    def _energy(self, batch: MappingBatch, steps: Floats, splits: Floats) -> Floats:
+    def _energy(self, batch: MappingBatch, steps: Floats, unrolled: Floats) -> Floats:
         total = np.full(len(batch), self.problem.macs * self.architecture.compute.energy_per_operation_pj)
         times = np.ones(len(batch))
         for index, entry in enumerate(batch.skeleton.entries):
@@ -68,7 +68,7 @@ class PlainEvaluator(BatchEvaluator):
                 if memory is not None:
                     words = _words(self.problem, tensor, batch.temporal[:, index])
                     total += batch.keep[:, index, number] * times * words * memory.read_energy_pj
-            times = times * splits[:, index]
+            times = times * unrolled[:, index]
         return total
 
 

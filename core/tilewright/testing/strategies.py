@@ -90,7 +90,7 @@ def architectures(draw: st.DrawFn, max_clusters: int = 4, roomy: bool = True) ->
 def mappings(draw: st.DrawFn, problem: Problem, architecture: Architecture) -> Mapping:
     """Perfect mappings that are legal but perhaps for capacity and fanout: every cluster with a memory holds, at one
     or two entries, what chance gives it."""
-    slots: list[tuple[str, tuple[str, ...] | None, bool]] = []  # target, keep, may split
+    slots: list[tuple[str, tuple[str, ...] | None, bool]] = []  # target, keep, may unroll
     for index, cluster in enumerate(architecture.clusters):
         last = index == len(architecture.clusters) - 1
         if cluster.memories:
@@ -102,13 +102,13 @@ def mappings(draw: st.DrawFn, problem: Problem, architecture: Architecture) -> M
         if cluster.fanout.size > 1 or last or draw(st.booleans()):
             slots.append((cluster.name, None, True))
     steps = [index for index in range(1, len(slots))]
-    splits = [index for index, slot in enumerate(slots) if slot[2]]
-    room = {index: architecture.cluster(slots[index][0]).fanout.size for index in splits}
+    unrolling = [index for index, slot in enumerate(slots) if slot[2]]
+    room = {index: architecture.cluster(slots[index][0]).fanout.size for index in unrolling}
     temporal = [dict.fromkeys(problem.dimensions, 1) for _ in slots]
     spatial = [dict.fromkeys(problem.dimensions, 1) for _ in slots]
     for name, size in problem.dimensions.items():
         for factor in prime_factors(size):
-            able = [index for index in splits if factor <= room[index]]
+            able = [index for index in unrolling if factor <= room[index]]
             if able and (not steps or draw(st.integers(0, 2)) == 0):
                 index = draw(st.sampled_from(able))
                 room[index] //= factor
@@ -116,7 +116,7 @@ def mappings(draw: st.DrawFn, problem: Problem, architecture: Architecture) -> M
             elif steps:
                 temporal[draw(st.sampled_from(steps))][name] *= factor
             else:
-                spatial[splits[0]][name] *= factor
+                spatial[unrolling[0]][name] *= factor
     tile = dict.fromkeys(problem.dimensions, 1)
     entries: list[Entry] = []
     for index in range(len(slots) - 1, -1, -1):

@@ -22,18 +22,18 @@ from tilewright_adapters.timeloop.reading.hierarchy import BLOCK, DEPTH, WIDTH, 
 Technology = Literal["dram", "sram", "register"]
 
 
-def build(levels: Hierarchy, energies: Energies | None, splits: Mapping[str, frozenset[str]]) -> Architecture:
+def build(levels: Hierarchy, energies: Energies | None, unrolled: Mapping[str, frozenset[str]]) -> Architecture:
     """The cluster chain: one cluster per level, and a virtual one named `<level>_X` where a level fans out both ways.
 
-    `energies`: None where there is no energy table, and Timeloop estimates. `splits`: level -> axes along which the
-    mapping splits; such an axis gets a place even where nothing fans out, so that legality can judge the mapping.
+    `energies`: None where there is no energy table, and Timeloop estimates. `unrolled`: level -> axes along which the
+    mapping unrolls; such an axis gets a place even where nothing fans out, so that legality can judge the mapping.
 
     Raises InputError: uneven instances, energies that nobody gives.
     """
     clusters: list[Cluster] = []
     for index, level in enumerate(levels.storage):
         with level.where.checked():
-            clusters += _clusters(level, levels.fanout(index), energies, splits.get(level.name, frozenset()))
+            clusters += _clusters(level, levels.fanout(index), energies, unrolled.get(level.name, frozenset()))
     with levels.where.checked():
         return Architecture(name=levels.name, clusters=tuple(clusters), compute=_compute(levels.compute, energies))
 

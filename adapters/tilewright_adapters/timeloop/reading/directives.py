@@ -56,7 +56,7 @@ class LevelDirectives:
     unicast: tuple[str, ...] = ()
 
     def axes(self) -> frozenset[str]:
-        """Axes along which there is something to split."""
+        """Axes along which there is something to unroll."""
         return frozenset("X" if name in self.in_x else "Y" for name, f in self.spatial.items() if f.end != 1)
 
 
@@ -82,9 +82,9 @@ class Said:
 
 
 def listed(
-    section: Cursor, levels: Hierarchy, split_at: MappingOf[str, str], kinds: MappingOf[str, str] = KINDS
+    section: Cursor, levels: Hierarchy, unrolled_at: MappingOf[str, str], kinds: MappingOf[str, str] = KINDS
 ) -> Iterator[Said]:
-    """The directives of a list; `split_at`: names that stand for another level in spatial ones. Raises InputError."""
+    """The directives of a list; `unrolled_at`: names that stand for another level in spatial ones. Raises InputError."""
     if isinstance(section.value, dict) and "type" in section.value:
         raise section.error(
             f"a mapping of type {section.value['type']} cannot be read",
@@ -98,7 +98,7 @@ def listed(
                 raise directive.error(f"the directive has no '{needed}'")
         kind = kinds[fields.pop("type").choice("directive type", kinds)]
         target = fields.pop("target")
-        elsewhere = split_at.get(str(target.value)) if kind == "spatial" else None
+        elsewhere = unrolled_at.get(str(target.value)) if kind == "spatial" else None
         name = elsewhere or _target(target, levels.names)
         if kind != "bypass" and (name, kind) in seen:
             raise directive.error(f"a second {kind} directive for {name}")
@@ -109,7 +109,7 @@ def listed(
 def read_directives(
     where: Cursor, said: Iterable[Said], problem: Problem, levels: Hierarchy, parallel: Parallel
 ) -> Directives:
-    """What the directives say together of every level; levels that only split keep nothing. Raises InputError."""
+    """What the directives say together of every level; levels that only unroll keep nothing. Raises InputError."""
     dims = problem.dimension_names
     found = {name: LevelDirectives([], temporal_order=dims, spatial_order=dims) for name in levels.names}
     directives = [checked(directive) for directive in said]
@@ -239,14 +239,14 @@ class _Gathered:
         level.unicast = tuple(name for name in problem.tensor_names if name in self.unicast)
 
     def guesses(self, dims: tuple[str, ...]) -> Iterator[str]:
-        """A warning where loops turn whose order nobody gives."""
+        """A warning where there are non-unit loops whose order nobody gives."""
         given = self.permutation or ()
-        turning = [name for name in dims if name not in given and name in self.factors and self.factors[name].end != 1]
-        if not turning or (len(turning) == 1 and not given):
+        non_unit = [name for name in dims if name not in given and name in self.factors and self.factors[name].end != 1]
+        if not non_unit or (len(non_unit) == 1 and not given):
             return
-        place = self.factors[turning[0]].where
+        place = self.factors[non_unit[0]].where
         yield (
-            f"{place.document.locate(place.path)}: the permutation leaves out {', '.join(turning)}; "
+            f"{place.document.locate(place.path)}: the permutation leaves out {', '.join(non_unit)}; "
             "read as outermost, in the problem's order reversed"
         )
 

@@ -14,7 +14,7 @@ _NAME = re.compile(r"(.*?)(?:\[(\d+)\.\.(\d+)\])?")
 _MEMORY_CLASSES = ("dram", "sram", "regfile", "smartbuffer", "storage")
 _COMPUTE_CLASSES = ("mac", "compute", "multiplier")
 DUMMY = "dummy_storage"
-"""The class of levels that only split: they hold nothing and cost nothing."""
+"""The class of levels that only unroll: they hold nothing and cost nothing."""
 WORD_BITS = ("word_bits", "word_width", "datawidth")
 BLOCK = ("block_size", "n_words")
 WIDTH = ("width", "memory_width", "data_storage_width")
@@ -59,7 +59,7 @@ _NEUTRAL: dict[str, tuple[object, ...]] = {
 
 
 def dummy(name: str) -> Memory:
-    """The memory of a level that only splits."""
+    """The memory of a level that only unrolls."""
     return Memory(name=name, holds=(), read_energy_pj=0.0, write_energy_pj=0.0)
 
 
@@ -76,7 +76,7 @@ class Component:
 
     @property
     def is_dummy(self) -> bool:
-        """Whether it only splits."""
+        """Whether it only unrolls."""
         return DUMMY in self.kind
 
     def whole(self, names: tuple[str, ...], default: int, least: int = 1) -> int:

@@ -14,7 +14,7 @@ Tiles = FrozenDict[str, int]
 
 
 def build(directives: Directives, problem: Problem, clusters: tuple[str, ...]) -> Mapping:
-    """The mapping: each level holds, then steps and splits along Y, then splits along X on `<level>_X` if there is one.
+    """The mapping: each level holds, then steps and unrolls along Y, then unrolls along X on `<level>_X` if there is one.
 
     Factors that do not multiply to a dimension's size give tiles of their product, which legality reports.
 
@@ -32,7 +32,7 @@ def build(directives: Directives, problem: Problem, clusters: tuple[str, ...]) -
 def _entries(
     name: str, level: LevelDirectives, tiles: tuple[Tiles, ...], dims: tuple[str, ...], both: bool
 ) -> Iterator[Entry]:
-    """Entries of one level; `tiles`: given to it, then after its temporal, Y and X factors; `both`: along X apart."""
+    """Entries of one level; `tiles`: given to it, then after its temporal, Y and X factors; `both`: along X separately."""
     given, stepped, after_y, after_x = tiles
     order = sorted(level.spatial, key=level.spatial_order.index)
     yield Entry(
@@ -61,9 +61,9 @@ def _entries(
         )
 
 
-def _order(level: LevelDirectives, split: list[str], dims: tuple[str, ...]) -> tuple[str, ...] | None:
-    """The order of a split, None where the problem's order says the same."""
-    used = [name for name in split if level.spatial[name].end != 1]
+def _order(level: LevelDirectives, unrolled: list[str], dims: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The order of a spatial unrolling, None where the problem's order says the same."""
+    used = [name for name in unrolled if level.spatial[name].end != 1]
     return None if used == [name for name in dims if name in used] else level.spatial_order
 
 

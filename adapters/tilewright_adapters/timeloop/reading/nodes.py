@@ -1,6 +1,6 @@
 """Timeloop v4's `architecture`: a tree of nodes to the same levels as of old.
 
-Where a node has a fanout, Timeloop's front end puts a storage level above it that holds nothing and splits; it is
+Where a node has a fanout, Timeloop's front end puts a storage level above it that holds nothing and unrolls; it is
 called `inter_<node>_spatial`, here too, because a level that everything bypasses can change the counts.
 """
 
@@ -39,12 +39,12 @@ class NodeRule:
 class Nodes:
     """The hierarchy, the rules that stand at its levels, and what else there is to know of a tree of nodes.
 
-    `split_at`: node -> the level that splits for it.
+    `unrolled_at`: node -> the level that unrolls for it.
     """
 
     levels: Hierarchy
     rules: list[NodeRule] = field(default_factory=list)
-    split_at: dict[str, str] = field(default_factory=dict)
+    unrolled_at: dict[str, str] = field(default_factory=dict)
     parallel: list[list[tuple[tuple[str, ...], frozenset[str]]]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -66,7 +66,7 @@ def read_nodes(section: Cursor, variables: Cursor | None) -> Nodes:
     components = list(walk.branch(root, parallel=False))
     name = str(fields["name"].value) if "name" in fields else walk.first or "timeloop"
     levels = hierarchy_of(name, root, components)
-    return Nodes(levels, walk.rules, walk.split_at, walk.parallel_groups, walk.warnings)
+    return Nodes(levels, walk.rules, walk.unrolled_at, walk.parallel_groups, walk.warnings)
 
 
 def _variables(section: Cursor | None) -> dict[str, object]:
@@ -86,7 +86,7 @@ class _Walk:
     inherited: dict[str, Cursor] = field(default_factory=dict)
     first: str | None = None
     rules: list[NodeRule] = field(default_factory=list)
-    split_at: dict[str, str] = field(default_factory=dict)
+    unrolled_at: dict[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     parallel_groups: list[list[tuple[tuple[str, ...], frozenset[str]]]] = field(default_factory=list)
 
@@ -147,14 +147,14 @@ class _Walk:
             return
         if "energy_scale" in fields and fields["energy_scale"].value not in (None, 1):
             raise fields["energy_scale"].error("energy_scale cannot be read: give the energies in the energy table")
-        split = list(self.fanout(name, node, fields))
-        if split and parallel:
+        unrolling = list(self.fanout(name, node, fields))
+        if unrolling and parallel:
             raise node.error(f"component {name} fans out in a parallel branch; Timeloop's levels are a chain")
-        yield from split
+        yield from unrolling
         own = self.attributes(fields)
         x, y = self.mesh
         yield Component(name, fields["class"].text("a class"), node, {**self.inherited, **own}, x * y, (x, y))
-        self.rule(name, fields, split_too=not split)
+        self.rule(name, fields, spatial_too=not unrolling)
 
     def fields(self, node: Cursor, kind: str) -> dict[str, Cursor]:
         """Of a container or a component, checked."""
@@ -175,7 +175,7 @@ class _Walk:
         return computed(fields["attributes"].fields("attributes"), self.inherited, self.values)
 
     def fanout(self, name: str, node: Cursor, fields: dict[str, Cursor]) -> Iterator[Component]:
-        """The level that splits over the instances of a node, if there are several."""
+        """The level that unrolls over the instances of a node, if there are several."""
         spatial = fields["spatial"].fields("spatial") if "spatial" in fields and fields["spatial"].value else {}
         refuse_unknown(spatial, {"meshX", "meshY"}, "spatial")
         counts = []
@@ -191,20 +191,20 @@ class _Walk:
         dummy, (x, y) = f"inter_{name}_spatial", self.mesh
         yield Component(dummy, DUMMY, node, {}, x * y, (x, y))
         self.mesh = (x * counts[0], y * counts[1])
-        self.split_at[name] = dummy
+        self.unrolled_at[name] = dummy
         if "constraints" in fields and fields["constraints"].value:
             rules = fields["constraints"].fields("constraints")
             if "spatial" in rules and rules["spatial"].value:
                 self.rules.append(NodeRule(dummy, "spatial", rules["spatial"]))
 
-    def rule(self, name: str, fields: dict[str, Cursor], split_too: bool) -> None:
+    def rule(self, name: str, fields: dict[str, Cursor], spatial_too: bool) -> None:
         """The rules of a component for itself."""
         if "constraints" not in fields or not fields["constraints"].value:
             return
         rules = fields["constraints"].fields("constraints")
         refuse_unknown(rules, {"spatial", "temporal", "dataspace", "max_overbooked_proportion"}, "constraints")
         for kind, cursor in rules.items():
-            if cursor.value and (kind != "spatial" or split_too):
+            if cursor.value and (kind != "spatial" or spatial_too):
                 self.rules.append(NodeRule(name, kind, cursor))
 
 

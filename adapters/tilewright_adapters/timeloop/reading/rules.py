@@ -81,7 +81,7 @@ def said_in(section: Cursor, tree: Nodes, warnings: list[str]) -> Iterator[Said]
                 place = inner.document.locate(inner.path)
                 warnings.append(f"{place}: {kind} ({_UNREAD[kind]}) is no constraint here: not read")
                 continue
-            elsewhere = tree.split_at.get(str(target.value)) if kind == "spatial" else None
+            elsewhere = tree.unrolled_at.get(str(target.value)) if kind == "spatial" else None
             yield Said(inner, elsewhere or level_of(target, tree), kind, own, is_rule=True)
 
 
@@ -199,7 +199,7 @@ def _in_time(target: str, loops: _Loops, problem: Problem, warnings: list[str]) 
         place = loops.where.document.locate(loops.where.path)
         others = ", ".join(name for name in free if name not in order)
         warnings.append(
-            f"{place}: {target}: {others} may turn inside {', '.join(order)} here; in Timeloop outside only"
+            f"{place}: {target}: {others} may step inside {', '.join(order)} here; in Timeloop outside only"
         )
     rule = TemporalRule(
         memory=target,

@@ -1,4 +1,4 @@
-"""Timeloop's files, told apart: which section stands where, and what is said of those that are not read."""
+"""Timeloop's files, section by section: which section stands where, and what is said of those that are not read."""
 
 from __future__ import annotations
 

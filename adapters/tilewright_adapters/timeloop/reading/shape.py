@@ -45,20 +45,20 @@ data-spaces:
 """The shapes that come with Timeloop; a problem that names none is the first."""
 
 
-def read_problem(section: Cursor, apart: Cursor | None, warnings: list[str]) -> Problem:
+def read_problem(section: Cursor, separate: Cursor | None, warnings: list[str]) -> Problem:
     """Problem of a `problem` section: `shape` with `instance`, or sizes beside the shape.
 
-    `apart`: a shape in a section of its own. Without either it is Timeloop's default, a convolution.
+    `separate`: a shape in a section of its own. Without either it is Timeloop's default, a convolution.
 
     Raises InputError.
     """
     fields = section.fields("problem")
-    shape = fields.get("shape", apart)
+    shape = fields.get("shape", separate)
     for name, cursor in fields.items() if shape is None else ():
         if suggestion(name, ["shape"]):
             raise cursor.error(f"the problem has no 'shape', but '{name}'")
     if shape is None or isinstance(shape.value, str):
-        shape = apart or _own_shape("cnn-layer" if shape is None else shape.value, shape or section)
+        shape = separate or _own_shape("cnn-layer" if shape is None else shape.value, shape or section)
     parts = shape.fields("shape")
     refuse_unknown(parts, {"name", "dimensions", "coefficients", "data_spaces", "version"}, "a shape")
     for part in ("dimensions", "data_spaces"):

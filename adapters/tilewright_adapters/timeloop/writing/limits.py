@@ -76,7 +76,7 @@ def _allowed(only: tuple[str, ...] | None, problem: Problem) -> list[str]:
 
 
 def _factors(rule: TemporalRule | SpatialRule, problem: Problem) -> dict[str, TripRange]:
-    """Bounds, with 1 for what may not turn there; those that bound nothing left out."""
+    """Bounds, with 1 for what may not step there; those that bound nothing left out."""
     allowed = _allowed(rule.only, problem)
     factors = {name: rule.factors.get(name, TripRange()) if name in allowed else _ONE for name in problem.dimensions}
     return {name: trips for name, trips in factors.items() if trips != TripRange()}
@@ -91,10 +91,10 @@ def _in_time(rules: Variant, problem: Problem, plan: Outline) -> list[Limit]:
             plan.refuse("constraints", rule.memory, "two rules for its loops; Timeloop takes one")
         seen.add(rule.memory)
         factors = _factors(rule, problem)
-        turning = [name for name in problem.dimensions if factors.get(name) != _ONE]
-        order = tuple(name for name in rule.order if name in turning)
-        if len(order) > 1 and set(order) != set(turning):
-            others = ", ".join(name for name in turning if name not in order)
+        non_unit = [name for name in problem.dimensions if factors.get(name) != _ONE]
+        order = tuple(name for name in rule.order if name in non_unit)
+        if len(order) > 1 and set(order) != set(non_unit):
+            others = ", ".join(name for name in non_unit if name not in order)
             plan.refuse(
                 "order",
                 rule.memory,
@@ -122,11 +122,11 @@ def _in_space(rules: Variant, problem: Problem, architecture: Architecture, plan
             if rule.min_utilization or rule.max_utilization != 1:
                 plan.refuse("utilization", rule.cluster, "a share of the fanout to use; Timeloop bounds factors only")
             by_axis[axis] = rule
-        result += _split(level, by_axis, problem, plan)
+        result += _spatial(level, by_axis, problem, plan)
     return result
 
 
-def _split(level: int, by_axis: dict[str, SpatialRule], problem: Problem, plan: Outline) -> list[Limit]:
+def _spatial(level: int, by_axis: dict[str, SpatialRule], problem: Problem, plan: Outline) -> list[Limit]:
     x, y = plan.fanout(level)
     axes = [axis for axis, size in (("X", x), ("Y", y)) if size > 1]
     if len(axes) < 2:

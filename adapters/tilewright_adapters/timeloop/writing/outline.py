@@ -1,6 +1,6 @@
 """What Timeloop can say of a set of inputs: storage levels with the loops between them, or the reasons why it cannot.
 
-Timeloop's nest is a chain of storage levels; each holds, then steps every dimension once, then splits every dimension
+Timeloop's nest is a chain of storage levels; each holds, then steps every dimension once, then unrolls every dimension
 once, along X or along Y. All that our mappings can do beyond that is refused here, by name.
 """
 
@@ -61,7 +61,7 @@ class Storage:
 
     @property
     def is_dummy(self) -> bool:
-        """Whether it only splits: it holds nothing and costs nothing."""
+        """Whether it only unrolls: it holds nothing and costs nothing."""
         return self.memory == dummy(self.memory.name)
 
 
@@ -243,7 +243,7 @@ def _nests(problem: Problem, architecture: Architecture, mapping: Mapping, resul
             nests.append(Nest(entry.keep))
             groups.append([])
         groups[-1].append(index)
-        _split(nests[-1], architecture, mapping, index, result)
+        _unroll(nests[-1], architecture, mapping, index, result)
     if result.reasons:
         return
     _measure(problem, mapping, nests, groups, result)
@@ -258,7 +258,7 @@ def _step(nest: Nest, steps: list[str], mapping: Mapping, index: int, result: Ou
         result.refuse(
             "step_after_split",
             place(mapping, index),
-            f"steps {', '.join(steps)} inside a split, with no memory between; a level of Timeloop steps, then splits",
+            f"steps {', '.join(steps)} inside a spatial unrolling, no memory between; a level of Timeloop steps, then unrolls",
         )
     twice = [name for name in steps if name in {loop.dimension for loop in nest.temporal}]
     for name in twice:
@@ -270,7 +270,7 @@ def _step(nest: Nest, steps: list[str], mapping: Mapping, index: int, result: Ou
     nest.temporal += [Loop(name, 0, 0) for name in steps if name not in twice]
 
 
-def _split(nest: Nest, architecture: Architecture, mapping: Mapping, index: int, result: Outline) -> None:
+def _unroll(nest: Nest, architecture: Architecture, mapping: Mapping, index: int, result: Outline) -> None:
     entry = mapping.entries[index]
     trips = mapping.factors()[index][1]
     axis = architecture.cluster(entry.target).fanout.axis
@@ -279,15 +279,15 @@ def _split(nest: Nest, architecture: Architecture, mapping: Mapping, index: int,
         if trips[name] == 1:
             continue
         if axis not in ("X", "Y"):
-            result.refuse("axis", place(mapping, index), f"splits along {axis}; Timeloop has X and Y")
+            result.refuse("axis", place(mapping, index), f"unrolls along {axis}; Timeloop has X and Y")
         if name in {loop.dimension for loop in other}:
             result.refuse(
-                "two_axes", place(mapping, index), f"splits {name} along X and along Y; a level of Timeloop does one"
+                "two_axes", place(mapping, index), f"unrolls {name} along X and along Y; a level of Timeloop does one"
             )
         earlier = [loop.dimension for loop in mine]
         if name in earlier and earlier[-1] != name:
             result.refuse(
-                "two_loops", place(mapping, index), f"splits {name} a second time along {axis}, other splits between"
+                "two_loops", place(mapping, index), f"unrolls {name} a second time along {axis}, others between"
             )
         if name not in earlier:
             mine.append(Loop(name, 0, 0))
@@ -301,8 +301,8 @@ def _measure(problem: Problem, mapping: Mapping, nests: list[Nest], groups: list
             outer = mapping.entries[group[0]].temporal_tile_sizes[name]
             after = groups[number + 1][0] if number + 1 < len(groups) else None
             inner = 1 if after is None else mapping.entries[after].temporal_tile_sizes[name]
-            split = [i for i in group if mapping.factors()[i][1][name] > 1]
-            between = mapping.entries[split[0]].temporal_tile_sizes[name] if split else inner
+            unrolled = [i for i in group if mapping.factors()[i][1][name] > 1]
+            between = mapping.entries[unrolled[0]].temporal_tile_sizes[name] if unrolled else inner
             chain.append((nest.temporal, outer, between))
             chain.append((nest.y if name in {loop.dimension for loop in nest.y} else nest.x, between, inner))
         ends = [-(-outer // inner) for _, outer, inner in chain]
@@ -345,7 +345,7 @@ def _order(nest: Nest, mapping: Mapping, group: list[int]) -> None:
 def _unicast(
     nest: Nest, problem: Problem, architecture: Architecture, mapping: Mapping, group: list[int], result: Outline
 ) -> None:
-    """Tensors that every split of the level sends to each child separately."""
+    """Tensors that every unrolling of the level sends to each child separately."""
     alone: dict[str, set[bool]] = {name: set() for name in problem.tensor_names}
     for index in group:
         entry = mapping.entries[index]

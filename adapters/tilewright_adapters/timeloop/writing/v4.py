@@ -33,7 +33,7 @@ def refuse_v4(plan: Outline, rules: list[Limit]) -> None:
             plan.refuse("network", storage.name, "its NoC costs energy; v4 has no such attributes")
         nest = plan.nests[index] if plan.nests else None
         if nest and (nest.x or nest.y) and plan.fanout(index) == (1, 1):
-            plan.refuse("fanout", storage.name, "splits where nothing fans out; v4 has no place for such a split")
+            plan.refuse("fanout", storage.name, "unrolls where nothing fans out; v4 has no place for that")
 
 
 def write_v4(plan: Outline, rules: list[Limit]) -> dict[str, str]:
@@ -140,7 +140,7 @@ def _directives(plan: Outline) -> Iterator[dict[str, Any]]:
 def _targets(plan: Outline, rules: list[Limit]) -> Iterator[dict[str, Any]]:
     for rule in rules:
         if rule.kind != "spatial" and _is_fanout(plan, rule.level):
-            continue  # nothing turns there and nothing is kept
+            continue  # nothing steps there and nothing is kept
         name = container(plan, rule.level) if rule.kind == "spatial" else plan.storage[rule.level].name
         if rule.kind == "bypass":
             yield {"target": name, "type": "dataspace", "keep": list(rule.keep), "bypass": list(rule.bypass)}

@@ -1,7 +1,7 @@
 """Where the loops of a mapping of ours stand among directives: the levels, their letters, and which loop gives a tile.
 
-Loops in time before a split and the split itself are one level, each letter once. What a PE does inside its L1 tile is
-no directive: MAESTRO only counts its operations.
+Loops in time before a spatial unrolling and the unrolling itself are one level, each letter once. What a PE does
+inside its L1 tile is no directive: MAESTRO only counts its operations.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Nests(NamedTuple):
     whole: Ints
     """[L]: sizes of the problem, outputs for Y and X; 1 for letters that it has not."""
     idle: Ints
-    """Letters for the SpatialMap of a level without a split, best first: those that do not step there are free."""
+    """Letters for the SpatialMap of a level without an unrolling, best first: those that do not step there are free."""
     last_resort: int
     """The letter for it if only Y and X step there and none is free."""
     l2: Bools
@@ -67,7 +67,7 @@ class Scratch(NamedTuple):
     stepping: Ints
     """[V]: the letters of a level's loops in time, as bits."""
     folded: Ints
-    """[V]: the tile of the loop in time over the letter that is split."""
+    """[V]: the tile of the loop in time over the letter that is unrolled."""
     blocks: Ints
     """[2 * E]: of every entry the dimensions with a loop in time, and those with one in space, as bits."""
 

@@ -133,9 +133,9 @@ def _reason(
         return "levels", "mapping", f"needs more than {MAX_LEVELS} levels of clusters; MAESTRO has at most {MAX_LEVELS}"
     kind, message = {
         STEPPED_WINDOW: ("window", "steps outside L1; MAESTRO wants filters whole in time"),
-        STRIDED_WINDOW: ("window", "is split under a stride; MAESTRO's diagonals are those of stride 1"),
+        STRIDED_WINDOW: ("window", "is unrolled under a stride; MAESTRO's diagonals are those of stride 1"),
         REPEATED: ("repeated", "would need two loops in one level; MAESTRO has one per dimension"),
-        FOLD: ("fold", f"steps by {size} and is split in {trips} times {tile} in one level"),
-        PIECES: ("window", f"{size} are split in {trips} times {tile}; a diagonal's pieces are equal"),
+        FOLD: ("fold", f"steps by {size} and is unrolled {trips} times {tile} in one level"),
+        PIECES: ("window", f"{size} are unrolled {trips} times {tile}; a diagonal's pieces are equal"),
     }[code]
     return kind, f"dimension {roles.dimension(names[which])}", message

@@ -13,10 +13,10 @@ from tilewright.schema.architecture import Memory as Hardware
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem, Tensor
-from tilewright.schema.report import Accesses, LevelReport, NetworkReport, Served, Spread, TensorCounts
+from tilewright.schema.report import Accesses, InstanceCounts, LevelReport, NetworkReport, Served, TensorCounts
 from tilewright_costmodels.oracle.machine import Memory, execute
 from tilewright_costmodels.oracle.result import Words
-from tilewright_costmodels.oracle.trace import Ints, SplitLoop, Trace
+from tilewright_costmodels.oracle.trace import Ints, SpatialLoop, Trace
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Kept:
         """Of all instances. One access per block; instances of one macro are accessed together."""
         memory = self.hardware
         energy = sum(
-            -(-words // memory.block_words) * price
-            for counts, price in (
+            -(-words // memory.block_words) * energy
+            for counts, energy in (
                 (self.did.reads, memory.read_energy_pj),
                 (self.did.fills, memory.write_energy_pj),
                 (self.did.updates, memory.accumulation_energy_pj),
@@ -62,14 +62,14 @@ class Kept:
             level=self.hardware.name,
             tensor=self.tensor.name,
             instances=self.did.instances,
-            reads=_spread(self.did.reads),
-            fills=_spread(self.did.fills),
-            updates=_spread(self.did.updates),
+            reads=_over_instances(self.did.reads),
+            fills=_over_instances(self.did.fills),
+            updates=_over_instances(self.did.updates),
             served=tuple(Served(children=size, words=words) for size, words in sorted(self.did.served.items())),
         )
 
     def network(self) -> NetworkReport:
-        """What passes the wires below, per instance."""
+        """What passes the network below, per instance."""
         served = self.did.served
         added = sum((size - 1) * words for size, words in served.items()) if self.tensor.is_output else 0
         return NetworkReport(
@@ -80,8 +80,8 @@ class Kept:
         )
 
 
-def _spread(counts: Counter[int]) -> Spread:
-    return Spread(total=counts.total(), most=max(counts.values(), default=0))
+def _over_instances(counts: Counter[int]) -> InstanceCounts:
+    return InstanceCounts(total=counts.total(), most=max(counts.values(), default=0))
 
 
 def run(
@@ -98,7 +98,7 @@ def run(
         keepers = [index for index, entry in enumerate(mapping.entries) if tensor.name in (entry.keep or ())]
         touched = words[tensor.name].of_iteration[iterations]
 
-        def shares(loop: SplitLoop, tensor: Tensor = tensor) -> bool:
+        def shares(loop: SpatialLoop, tensor: Tensor = tensor) -> bool:
             entry = mapping.entries[loop.entry]
             fanout = architecture.cluster(entry.target).fanout
             return tensor.name not in entry.unicast and (fanout.reduction if tensor.is_output else fanout.multicast)

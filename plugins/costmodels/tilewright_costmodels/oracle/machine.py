@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tilewright_costmodels.oracle.trace import Ints, SplitLoop, Trace
+from tilewright_costmodels.oracle.trace import Ints, SpatialLoop, Trace
 
 Tiles = dict[int, set[int]]
 """Instance -> the words it needs in one step."""
@@ -34,7 +34,7 @@ class Memory:
 
 
 def execute(
-    trace: Trace, words: Ints, keepers: list[int], shares: Callable[[SplitLoop], bool], output: bool
+    trace: Trace, words: Ints, keepers: list[int], shares: Callable[[SpatialLoop], bool], output: bool
 ) -> list[Memory]:
     """Run one tensor through the memories that keep it.
 
@@ -42,7 +42,7 @@ def execute(
         trace: the operations.
         words: number of the word that each operation touches, [n].
         keepers: entries that keep the tensor, outermost first.
-        shares: whether one access may serve (or collect from) all sub-clusters along a loop of a split.
+        shares: whether one access may serve (or collect from) all sub-clusters along a loop in space.
         output: partial sums go up, instead of operands down.
     """
     memories = [Memory(entry) for entry in keepers]
@@ -64,16 +64,18 @@ def execute(
 
 
 class _Link:
-    """The wires between the instances of a memory and those of the next one inside (None: compute)."""
+    """The network between the instances of a memory and those of the next one inside (None: compute)."""
 
-    def __init__(self, trace: Trace, outer: Memory, inner: Memory | None, shares: Callable[[SplitLoop], bool]) -> None:
+    def __init__(
+        self, trace: Trace, outer: Memory, inner: Memory | None, shares: Callable[[SpatialLoop], bool]
+    ) -> None:
         self.outer = outer
         unit = 1 if inner is None else trace.places_per_instance[inner.entry]
         last = len(trace.places_per_instance) if inner is None else inner.entry
         self.children = trace.places_per_instance[outer.entry] // unit
         self.shared = [
             (loop.weight // unit, loop.trips)
-            for loop in trace.splits
+            for loop in trace.spatial
             if outer.entry <= loop.entry < last and shares(loop)
         ]
         self.drained: defaultdict[int, set[int]] = defaultdict(set)

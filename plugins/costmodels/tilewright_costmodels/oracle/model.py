@@ -13,7 +13,7 @@ from tilewright.schema.problem import Problem
 from tilewright.schema.report import Execution, Report
 from tilewright_costmodels import OracleOptions
 from tilewright_costmodels.oracle.account import levels, run
-from tilewright_costmodels.oracle.result import Coverage, Outcome, Words, compute, coverage, inside
+from tilewright_costmodels.oracle.result import Coverage, TensorResult, Words, compute, coverage, inside
 from tilewright_costmodels.oracle.trace import Ints, TooManyOperationsError, Trace, trace
 
 UNREADABLE = ("dimension", "target", "tensor")
@@ -67,11 +67,9 @@ class OracleEvaluator(ScalarEvaluator):
             return report.model_copy(update={"reasons": reasons})
         iterations = inside(self.problem, ran)
         covered = coverage(self.problem, iterations)
-        outcome = compute(self.problem, self._words, iterations)
-        reasons = (*reasons, *covered.faults(), *outcome.faults())
-        seen = report.model_copy(
-            update={"reasons": reasons, "execution": _execution(iterations.size, covered, outcome)}
-        )
+        result = compute(self.problem, self._words, iterations)
+        reasons = (*reasons, *covered.faults(), *result.faults())
+        seen = report.model_copy(update={"reasons": reasons, "execution": _execution(iterations.size, covered, result)})
         return seen if reasons else self._count(seen, mapping, ran, iterations)
 
     def _count(self, report: Report, mapping: Mapping, ran: Trace, iterations: Ints) -> Report:
@@ -100,18 +98,18 @@ class OracleEvaluator(ScalarEvaluator):
 
     def _warnings(self) -> tuple[str, ...]:
         """Energies that are not counted."""
-        wires = [cluster.fanout.network for cluster in self.architecture.clusters if cluster.fanout.size > 1]
-        if any(w.energy_per_hop_pj or w.energy_per_router_pj or w.energy_per_ingress_pj for w in wires):
-            return ("the energy of wires is left out: how far words travel is not executed",)
+        networks = [cluster.fanout.network for cluster in self.architecture.clusters if cluster.fanout.size > 1]
+        if any(w.energy_per_hop_pj or w.energy_per_router_pj or w.energy_per_ingress_pj for w in networks):
+            return ("the energy of the NoC is left out: how far words travel is not executed",)
         return ()
 
 
-def _execution(operations: int, covered: Coverage, outcome: Outcome) -> Execution:
+def _execution(operations: int, covered: Coverage, result: TensorResult) -> Execution:
     return Execution(
         operations=operations,
         missing=covered.missing,
         repeated=covered.repeated,
         outside=covered.outside,
-        result_words=len(outcome.words),
-        wrong_words=outcome.wrong,
+        result_words=len(result.words),
+        wrong_words=result.wrong,
     )

@@ -89,7 +89,7 @@ def coverage(problem: Problem, iterations: Ints) -> Coverage:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TensorResult:
     """The computed tensor beside the true one, [word]."""
 
     words: Words
@@ -111,7 +111,7 @@ class Outcome:
             yield Reason(code="result", where=f"tensor {self.words.tensor.name}", message=text)
 
 
-def compute(problem: Problem, words: dict[str, Words], iterations: Ints) -> Outcome:
+def compute(problem: Problem, words: dict[str, Words], iterations: Ints) -> TensorResult:
     """Do the executed operations on small integers, one after another, and compare."""
     random = np.random.default_rng(0)
     values = {tensor.name: random.integers(1, 5, len(words[tensor.name])) for tensor in problem.operands}
@@ -122,7 +122,7 @@ def compute(problem: Problem, words: dict[str, Words], iterations: Ints) -> Outc
     output = words[problem.output.name]
     computed = np.zeros(len(output), dtype=np.int64)
     np.add.at(computed, output.of_iteration[real], products)
-    return Outcome(output, computed, _expected(problem, words, values))
+    return TensorResult(output, computed, _expected(problem, words, values))
 
 
 def _expected(problem: Problem, words: dict[str, Words], values: dict[str, NDArray[np.int64]]) -> Ints:

@@ -21,8 +21,8 @@ class TooManyOperationsError(Exception):
 
 
 @dataclass(frozen=True)
-class SplitLoop:
-    """One loop of the split of `entry`; its neighbours are `weight` compute units apart."""
+class SpatialLoop:
+    """One loop of the spatial unrolling of `entry`; the distance of its neighbours is `weight` compute units."""
 
     entry: int
     trips: int
@@ -39,7 +39,7 @@ class Trace:
         places: number of the compute unit, int64 [n].
         moments_per_step: per entry, how many moments pass while it holds one tile.
         places_per_instance: per entry, how many compute units lie under one of its instances.
-        splits: the loops in space, outermost first.
+        spatial: the loops in space, outermost first.
     """
 
     points: Ints
@@ -47,7 +47,7 @@ class Trace:
     places: Ints
     moments_per_step: tuple[int, ...]
     places_per_instance: tuple[int, ...]
-    splits: tuple[SplitLoop, ...]
+    spatial: tuple[SpatialLoop, ...]
 
     def steps(self, entry: int) -> Ints:
         """Number of the tile that each operation's instance of `entry` holds, [n]."""
@@ -73,14 +73,14 @@ def trace(problem: Problem, mapping: Mapping, limit: int) -> Trace:
     counts = [len(starts) for starts, _ in walks]
     if math.prod(counts) > limit:
         raise TooManyOperationsError(f"{math.prod(counts)} operations")
-    weights, per_step, per_instance, splits = _weights(mapping)
+    weights, per_step, per_instance, spatial = _weights(mapping)
     which = np.unravel_index(np.arange(math.prod(counts)), counts)
     moments, places = np.zeros(math.prod(counts), dtype=np.int64), np.zeros(math.prod(counts), dtype=np.int64)
     for name, (_, digits), index in zip(names, walks, which, strict=True):
         moments += (digits[:, 0::2] @ np.array(weights[name][0::2], dtype=np.int64))[index]
         places += (digits[:, 1::2] @ np.array(weights[name][1::2], dtype=np.int64))[index]
     points = np.stack([starts[index] for (starts, _), index in zip(walks, which, strict=True)], axis=1)
-    return Trace(points, moments, places, per_step, per_instance, splits)
+    return Trace(points, moments, places, per_step, per_instance, spatial)
 
 
 def _tiles(mapping: Mapping, name: str) -> Iterator[int]:
@@ -110,20 +110,20 @@ def _walk(tiles: list[int], limit: int) -> tuple[Ints, Ints]:
 
 def _weights(
     mapping: Mapping,
-) -> tuple[dict[str, list[int]], tuple[int, ...], tuple[int, ...], tuple[SplitLoop, ...]]:
-    """Per dimension the moments (even positions) and places (odd) that one trip of each loop is apart; per entry the
+) -> tuple[dict[str, list[int]], tuple[int, ...], tuple[int, ...], tuple[SpatialLoop, ...]]:
+    """Per dimension the moments (even positions) and places (odd) between one trip of each loop and the next; per entry the
     moments of a step and the places of an instance; the loops in space."""
     names, factors = mapping.dimension_names, mapping.factors()
     weights = {name: [0] * (2 * len(mapping.entries)) for name in names}
     per_step, per_instance = [1] * len(factors), [1] * len(factors)
-    splits: list[SplitLoop] = []
+    loops: list[SpatialLoop] = []
     moments = places = 1
     for index in range(len(factors) - 1, -1, -1):
         entry, (temporal, spatial) = mapping.entries[index], factors[index]
         for name in reversed(entry.spatial_order or names):
             weights[name][2 * index + 1] = places
             if spatial[name] > 1:
-                splits.append(SplitLoop(index, spatial[name], places))
+                loops.append(SpatialLoop(index, spatial[name], places))
             places *= spatial[name]
         per_step[index], per_instance[index] = moments, places
         for name in reversed(entry.temporal_order):
@@ -131,4 +131,4 @@ def _weights(
             moments *= temporal[name]
     if max(moments, places) > MOST:
         raise TooManyOperationsError(f"{moments} steps on {places} compute units")
-    return weights, tuple(per_step), tuple(per_instance), tuple(reversed(splits))
+    return weights, tuple(per_step), tuple(per_instance), tuple(reversed(loops))

@@ -109,7 +109,9 @@ def _report(report: Report, stats: Stats, problem: Problem, architecture: Archit
     leakage = sum(number(each.fields.get("Leakage energy (total)", "0")) for each in stats.levels.values())
     titles = {section.title: numbers[index] for index, section in stats.levels.items() if index}
     networks = tuple(_networks(stats, titles, problem))
-    total = compute + leakage + sum(level.energy_pj for level in levels) + sum(wire.energy_pj for wire in networks)
+    total = (
+        compute + leakage + sum(level.energy_pj for level in levels) + sum(network.energy_pj for network in networks)
+    )
     if not math.isclose(total, stats.energy_pj, rel_tol=0.01, abs_tol=0.02e6):
         raise Unreadable(f"energies add up to {total:g} pJ, the summary says {stats.energy_pj:g} pJ")
     return report.model_copy(
@@ -164,7 +166,7 @@ def _networks(stats: Stats, titles: dict[str, str], problem: Problem) -> Iterato
                 ingresses=count(fields, "Ingresses") if "Ingresses" in fields else 0,
                 link_transfers=count(fields, "Link transfers") if "Link transfers" in fields else 0,
                 spatial_reductions=count(fields, "Spatial reductions") if "Spatial reductions" in fields else 0,
-                energy_pj=energy(fields, wires=True),
+                energy_pj=energy(fields, network=True),
             )
 
 

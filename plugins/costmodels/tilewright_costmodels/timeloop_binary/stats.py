@@ -14,7 +14,7 @@ _FIELD = re.compile(r"\s{4,8}(\S.*?)\s*:\s+(\S+).*")
 _LINK = re.compile(r"(\S+) <==> (\S+)")
 _SUMMARY = re.compile(r"(Cycles|Energy|Utilization)\s*:\s*(\S+)\s*(\S*)")
 _ENERGIES = ("Energy (total)", "Temporal Reduction Energy (total)", "Address Generation Energy (total)")
-_WIRE_ENERGIES = ("Energy (total)", "Link transfer energy (total)", "Spatial Reduction Energy (total)")
+_NETWORK_ENERGIES = ("Energy (total)", "Link transfer energy (total)", "Spatial Reduction Energy (total)")
 
 
 class Unreadable(ValueError):
@@ -105,9 +105,9 @@ def count(fields: Mapping[str, str], what: str) -> int:
     raise Unreadable(f"no '{what}'")
 
 
-def energy(fields: Mapping[str, str], wires: bool = False) -> float:
+def energy(fields: Mapping[str, str], network: bool = False) -> float:
     """All energies of one tensor in one section, over all instances. Raises Unreadable."""
-    names = _WIRE_ENERGIES if wires else _ENERGIES
+    names = _NETWORK_ENERGIES if network else _ENERGIES
     if names[0] not in fields:
         raise Unreadable(f"no '{names[0]}'")
     return sum(number(fields[name]) for name in names if name in fields)

@@ -128,13 +128,13 @@ def _warnings(architecture: Architecture, answer: dict[str, Any]) -> list[str]:
         f"cycles: {answer['computing']:,.0f} computing, {answer['stalled']:,.0f} stalled, "
         f"{answer['loading']:,.0f} loading first, {answer['unloading']:,.0f} unloading last"
     ]
-    wires = [
+    networks = [
         cluster.name
         for cluster in architecture.clusters
         if any(value for name, value in cluster.fanout.network if name.startswith("energy"))
     ]
-    if wires:
-        told.append(f"ZigZag has no energy of wires: that below {', '.join(wires)} is left out")
+    if networks:
+        told.append(f"ZigZag has no energy of NoCs: that below {', '.join(networks)} is left out")
     adding = [m.name for m in architecture.memories if m.accumulation_energy_pj != m.write_energy_pj]
     if adding:
         told.append(f"ZigZag has no energy of updates: those of {', '.join(adding)} cost a write")

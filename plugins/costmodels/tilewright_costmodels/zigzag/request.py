@@ -95,7 +95,7 @@ def _memories(
 
 
 def _temporal(mapping: Mapping, places: list[Held], names: dict[str, str]) -> list[list[tuple[str, int]]]:
-    """Per memory, innermost first, the loops that turn while it keeps its tile, innermost first."""
+    """Per memory, innermost first, the loops that step while it keeps its tile, innermost first."""
     levels: list[list[tuple[str, int]]] = [[] for _ in places]
     for loop in reversed([loop for loop in mapping.loops() if not loop.spatial]):
         level = next(place.level for place in places if place.entry < loop.entry)
@@ -104,7 +104,7 @@ def _temporal(mapping: Mapping, places: list[Held], names: dict[str, str]) -> li
 
 
 def _spatial(mapping: Mapping, places: list[Held], names: dict[str, str]) -> list[list[tuple[str, int]]]:
-    """Per memory, innermost first, the splits between it and the next one inside; and those outside of all."""
+    """Per memory, innermost first, the spatial unrollings between it and the next one inside; and those outside of all."""
     levels: list[dict[str, int]] = [{} for _ in range(len(places) + 1)]
     for loop in mapping.loops():
         if loop.spatial:

@@ -20,11 +20,11 @@ def main() -> None:
 
 def answered(request: dict[str, Any]) -> dict[str, Any]:
     """Words moved, energies and cycles of one request; see `request.request`."""
-    priced, timed = _evaluated(request, "energy"), _evaluated(request, "cycles")
+    costed, timed = _evaluated(request, "energy"), _evaluated(request, "cycles")
     return {
-        "operands": {str(operand): _account(priced, operand) for operand in priced.layer.layer_operands},
-        "energy_pj": float(priced.energy_total),
-        "compute_energy_pj": float(priced.mac_energy),
+        "operands": {str(operand): _account(costed, operand) for operand in costed.layer.layer_operands},
+        "energy_pj": float(costed.energy_total),
+        "compute_energy_pj": float(costed.mac_energy),
         "cycles": float(timed.latency_total2),
         "computing": float(timed.ideal_temporal_cycle),
         "stalled": float(timed.stall_slack_comb),
@@ -32,7 +32,7 @@ def answered(request: dict[str, Any]) -> dict[str, Any]:
         "unloading": float(timed.data_offloading_cycle),
         "still": {
             str(operand): int(cycles)
-            for operand, cycles in priced.temporal_mapping.mac_level_data_stationary_cycle.items()
+            for operand, cycles in costed.temporal_mapping.mac_level_data_stationary_cycle.items()
         },
     }
 

@@ -174,7 +174,7 @@ def test_variables_inheritance_and_parallel_branches() -> None:
     assert temporal["filter"].factors["P"].max == 4
     spatial = {rule.cluster: rule for rule in variant.spatial}
     assert spatial["inter_column_spatial"].only == ("K", "P")
-    assert any("P may turn inside" in warning for warning in found.warnings)
+    assert any("P may step inside" in warning for warning in found.warnings)
 
 
 def test_rules_at_the_nodes_are_part_of_a_mapping() -> None:

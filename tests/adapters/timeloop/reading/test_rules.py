@@ -115,7 +115,7 @@ def test_what_is_wider_here_is_said() -> None:
         "\n- {target: DRAM, type: temporal, factors: N=99}"
         "\n- {target: Spad, type: utilization, min: 0.5}\n"
     ).warnings
-    for words in ("M, N may turn inside K", "M may lie along X or Y", "N=99 exceeds", "utilization"):
+    for words in ("M, N may step inside K", "M may lie along X or Y", "N=99 exceeds", "utilization"):
         assert any(words in warning for warning in warnings), words
 
 

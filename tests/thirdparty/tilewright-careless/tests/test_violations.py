@@ -42,7 +42,7 @@ VIOLATIONS: dict[tuple[type, str], set[str]] = {
     (MapperSpec, "boasting"): {"check_mapper_proves_true_bounds"},
     # bind() raises, so that nothing else can be seen
     (CostModelSpec, "refusing"): COSTMODELS,
-    (CostModelSpec, "counts-for-truth"): {"check_costmodel_prices_are_sound"},
+    (CostModelSpec, "counts-for-truth"): {"check_costmodel_costs_are_sound"},
     (CostModelSpec, "two-minds"): {"check_costmodel_batch_equals_one_by_one"},
     # alone, a mapping is always the first
     (CostModelSpec, "neighbourly"): {
