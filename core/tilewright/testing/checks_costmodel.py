@@ -10,7 +10,7 @@ import numpy as np
 
 from tilewright.errors import NotConformableError
 from tilewright.mapspace.batch import MappingBatch
-from tilewright.plugin.costmodel import Bounder, Costs, Evaluator
+from tilewright.plugin.costmodel import Bounder, CandidateEvaluator, Costs, Evaluator
 from tilewright.plugin.specs import CostModelSpec
 from tilewright.testing.corpus import Sample, content, cramped
 from tilewright.testing.kit import CheckFailure, Subject, check, require
@@ -165,6 +165,22 @@ def check_costmodel_reports_add_up(subject: Subject) -> None:
                 require(
                     _close(report.edp, report.energy_pj * report.cycles), f"{sample}: EDP, energy, cycles = {figures}"
                 )
+
+
+@check(CostModelSpec)
+def check_costmodel_candidates_cost_what_their_batch_does(subject: Subject) -> None:
+    """A model that takes candidates as they are gives them the costs of their tile sizes, whatever they leave out."""
+    for sample, evaluator in _bound(subject):
+        if not isinstance(evaluator, CandidateEvaluator):
+            continue
+        drawn = sample.space.sample(np.random.default_rng(1), 64)
+        for given in (drawn, replace(drawn, order=None, keep=None), drawn.take(slice(0, 0))):
+            mine, batch = evaluator.evaluate_candidates(given), evaluator.evaluate_batch(given.batch())
+            alike = np.array_equal(mine.valid, batch.valid) and all(
+                np.allclose(one, other, rtol=1e-9)
+                for one, other in ((mine.energy_pj, batch.energy_pj), (mine.cycles, batch.cycles))
+            )
+            require(alike, f"{sample}: candidates cost something else than the batch that they are")
 
 
 @check(CostModelSpec)

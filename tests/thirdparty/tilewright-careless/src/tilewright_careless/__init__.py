@@ -68,7 +68,8 @@ def tilewright_plugins() -> list[PluginSpec[Any]]:
         *_specs(
             CostModelSpec,
             "costmodels",
-            "Refusing CountsForTruth TwoMinds Neighbourly NeedsSomething Uncovering Unfitting NoEdp LastBound Overbound Unpicklable",
+            "Refusing CountsForTruth TwoMinds Neighbourly NeedsSomething Uncovering Unfitting NoEdp LastBound Overbound "
+            "Unpicklable Estimating",
         ),
         CostModelSpec(name="good", summary="Plain.", factory=Late("costmodels", "Good")),
         *_specs(FrontendSpec, "frontends", "Good Startled Deaf ListsOnly Dreaming Unwritable Rude"),
