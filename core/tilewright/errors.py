@@ -151,9 +151,3 @@ class CallError(TilewrightError, TypeError):
     """A function was called with a keyword that it does not take."""
 
     code = "call"
-
-
-class MissingLibraryError(TilewrightError, ImportError):
-    """A library that is only needed for this is not installed; the hint says what to type."""
-
-    code = "missing_library"

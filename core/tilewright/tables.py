@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import importlib.util
 import io
 import itertools
 import math
@@ -11,8 +10,6 @@ import shutil
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
-
-from tilewright.errors import MissingLibraryError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,12 +31,8 @@ class Tabular:
         raise NotImplementedError
 
     def to_frame(self) -> pd.DataFrame:
-        """`rows()` as a pandas DataFrame. Raises MissingLibraryError where pandas is not installed."""
-        if importlib.util.find_spec("pandas") is None:
-            raise MissingLibraryError(
-                "to_frame() needs pandas, which is not installed", hint="type: pip install pandas"
-            )
-        import pandas as pd
+        """`rows()` as a pandas DataFrame."""
+        import pandas as pd  # takes longer to import than most commands to run
 
         return pd.DataFrame(self.rows())
 

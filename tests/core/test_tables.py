@@ -1,13 +1,10 @@
 """Tables as text, as HTML and as data frames."""
 
-import importlib.util
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
 from rich.table import Table
 
-from tilewright.errors import MissingLibraryError
 from tilewright.tables import WIDE, Tabular
 
 
@@ -41,9 +38,3 @@ def test_a_frame_has_the_rows() -> None:
     frame = Two().to_frame()
 
     assert list(frame.columns) == ["name", "words"] and frame["words"].sum() == 7
-
-
-def test_without_pandas_it_says_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(MissingLibraryError, match="pip install pandas"):
-        Two().to_frame()

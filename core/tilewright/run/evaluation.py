@@ -26,6 +26,7 @@ from tilewright.plugin.capabilities import Capabilities
 from tilewright.plugin.costmodel import CostModel, DirectiveModel, Evaluator
 from tilewright.plugin.registry import Registration, check_options, installed
 from tilewright.plugin.specs import CostModelSpec
+from tilewright.run.firstuse import told
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapped import PluginRecord
 from tilewright.schema.mapping import Mapping
@@ -140,7 +141,8 @@ def evaluate(model: BuiltModel, problem: Problem, architecture: Architecture, ma
 def explain(model: BuiltModel, evaluator: Evaluator, problem: Problem, mapping: Mapping) -> Report:
     """As `evaluate`, with a model that is bound to the problem already."""
     try:
-        return evaluator.explain(mapping)
+        with told():
+            return evaluator.explain(mapping)
     except Exception as error:  # a third party's model may raise anything
         return refusal(model, problem.name, problem.macs, error)
 
@@ -152,7 +154,8 @@ def evaluate_directives(model: BuiltModel, program: DirectiveProgram) -> tuple[R
     try:
         if model.model is None:
             raise model.error or PluginError(f"cost model '{model.name}' was not built")
-        return model.model.explain_directives(program)
+        with told():
+            return model.model.explain_directives(program)
     except Exception as error:  # a third party's model may raise anything
         return tuple(refusal(model, layer.name, layer.macs, error) for layer in program.layers)
 

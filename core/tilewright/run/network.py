@@ -7,6 +7,7 @@ import importlib.metadata
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -21,6 +22,7 @@ from tilewright.run.accepted import accepted
 from tilewright.run.cache import ResultCache, digest
 from tilewright.run.configuration import RunConfiguration
 from tilewright.run.evaluation import bind, explain
+from tilewright.run.firstuse import warm_up
 from tilewright.run.parallel import in_processes
 from tilewright.run.search import search
 from tilewright.schema.architecture import Architecture
@@ -149,6 +151,9 @@ def _searched(
                 return
         return
     left = set(range(len(todo)))
+    with suppress(TilewrightError):  # told by the layer that it is about
+        space, _, evaluator = _bound(todo[0], configuration)
+        warm_up(evaluator, Task(space, configuration.objective))  # once, and not in every process
     try:
         work = partial(_map_in_process, configuration=configuration)
         for index, layer in in_processes(todo, work, watch, configuration.budget, jobs):

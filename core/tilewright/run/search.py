@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from tilewright.mapspace.legality import legality
 from tilewright.plugin.costmodel import Bounder, CandidateEvaluator, Costs, Evaluator
 from tilewright.plugin.mapper import Budget, Mapper, Proposals, Run, Task
 from tilewright.plugin.result import Progress, Result, Stop, Watcher
+from tilewright.run.firstuse import warm_up
 from tilewright.run.rejections import RejectionSample
 from tilewright.schema.mapping import Mapping
 
@@ -67,17 +67,6 @@ def search(
     )
 
 
-def _warm_up(evaluator: Evaluator, task: Task) -> None:
-    """Evaluate nothing, for what compiles at first use: the search's time is not for that."""
-    space = task.space
-    nothing = Candidates(space, np.zeros((0, len(space.slots), len(task.problem.sizes)), dtype=np.int64))
-    nothing.fits()
-    with suppress(Exception):  # a model that breaks will break again where it is reported
-        evaluator.evaluate_batch(nothing.batch())
-        if isinstance(evaluator, CandidateEvaluator):
-            evaluator.evaluate_candidates(nothing)
-
-
 class _Loop:
     def __init__(self, task: Task, evaluator: Evaluator, run: Run, watch: Watcher | None) -> None:
         self.task, self.evaluator, self.run, self.watch = task, evaluator, run, watch
@@ -93,7 +82,7 @@ class _Loop:
         proposals: Proposals | None = None
         ended: tuple[Stop, TilewrightError | None]
         try:
-            _warm_up(self.evaluator, self.task)
+            warm_up(self.evaluator, self.task)
             proposals = mapper.search(self.task, self.run)
             self.run.started = self.run.clock()
             ended = self._drive(proposals), None
