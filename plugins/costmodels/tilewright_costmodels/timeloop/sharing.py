@@ -43,8 +43,8 @@ FIRST, SIZE, COLUMN, LOWEST, HIGHEST, ALIKE = range(6)
 a column. ALIKE: by size, how many deliveries are of that size."""
 NO_SHIFT = integer(-(2**63))
 """No neighbour has the words."""
-POOL = 2**17
-"""Numbers that are kept at least."""
+POOL = 2**19
+"""Numbers that are kept at least, 8 MB: what a search of convolutions on 32 x 32 units comes back to."""
 
 
 class Unrolled(NamedTuple):
