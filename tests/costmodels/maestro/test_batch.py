@@ -1,6 +1,7 @@
 """Batches cost what their mappings cost one by one, and the compiled kernel gives what it gives as plain Python."""
 
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -30,11 +31,12 @@ from tilewright_costmodels.maestro.work import FINE
 
 
 @pytest.mark.parametrize("roomy", [True, False])
-@given(data=st.data(), faithful=st.booleans())
-def test_batch_equals_one_by_one(data: st.DataObject, faithful: bool, roomy: bool) -> None:
-    problem, architecture, found = data.draw(cases(roomy))
+@given(data=st.data(), faithful=st.booleans(), chunk=st.integers(1, 5))
+def test_batch_equals_one_by_one(data: st.DataObject, faithful: bool, chunk: int, roomy: bool) -> None:
+    problem, architecture, found = data.draw(cases(roomy, most=8))
     evaluator = MaestroModel(MaestroOptions(faithful=faithful)).bind(problem, architecture)
-    costs = evaluator.evaluate_batch(MappingBatch.pack(problem, found))
+    with mock.patch("tilewright_costmodels.maestro.evaluator.CHUNK", chunk):
+        costs = evaluator.evaluate_batch(MappingBatch.pack(problem, found))
     for index, mapping in enumerate(found):
         report = evaluator.explain(mapping)
         event("valid" if report.valid else report.reasons[0].code)

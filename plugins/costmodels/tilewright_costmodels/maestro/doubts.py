@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from tilewright_costmodels.maestro import at
 from tilewright_costmodels.maestro.figures import Figures
 from tilewright_costmodels.maestro.machine import TENSORS
 from tilewright_costmodels.maestro.operation import words_needed
-from tilewright_costmodels.maestro.work import L2, OUTPUT, READS, UPDATES
+from tilewright_costmodels.maestro.work import OUTPUT
 
 
 def doubts(figures: Figures) -> Iterator[str]:
@@ -17,11 +18,11 @@ def doubts(figures: Figures) -> Iterator[str]:
     if figures.macs != layer.macs:
         yield f"MAESTRO counts {figures.macs} operations; the layer has {layer.macs}"
     for tensor, name in enumerate(TENSORS):
-        moved = figures.counts[L2][tensor][UPDATES if tensor == OUTPUT else READS]
+        moved = figures.counts[at.L2][tensor][at.UPDATES if tensor == OUTPUT else at.READS]
         needed = words_needed(layer, name)
         if moved < needed:
             way = "up to" if tensor == OUTPUT else "down from"
-            yield f"MAESTRO sends {moved} elements of the {name} {way} L2; any execution needs {needed}"
+            yield f"MAESTRO sends {moved} elements of the {name} {way} at.L2; any execution needs {needed}"
     pes, clusters = figures.hardware.num_pes, math.prod(layer.cluster_sizes)
     if pes % clusters:
         yield f"{pes % clusters} of {pes} PEs are in no cluster of {clusters}; MAESTRO passes over them"

@@ -26,7 +26,7 @@ from tilewright_costmodels.maestro.machine import machine_of
 from tilewright_costmodels.maestro.report import report_of
 from tilewright_costmodels.maestro.work import FINE, INEXACT, Result, result_for, work_for
 
-CHUNK = 1024
+CHUNK = 2048
 """Mappings taken together: their directives stay in cache."""
 
 

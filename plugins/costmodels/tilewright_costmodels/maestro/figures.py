@@ -10,31 +10,10 @@ from tilewright.notations.directives import DirectiveHardware, DirectiveLayer
 from tilewright.notations.directives.completion import complete_table
 from tilewright.notations.directives.table import letters_of, names_of
 from tilewright.notations.directives.tiles import L1_ENERGY, L2_ENERGY, NJ_PER_MAC
+from tilewright_costmodels.maestro import at
 from tilewright_costmodels.maestro.analysis import analyse
 from tilewright_costmodels.maestro.machine import TENSORS, Machine
-from tilewright_costmodels.maestro.work import (
-    ARRIVING,
-    COMPUTE,
-    EGRESS,
-    FILLS,
-    FILTER,
-    FILTER_SENT,
-    FINE,
-    IDLE,
-    INPUT,
-    INPUT_SENT,
-    L1,
-    L2,
-    LEAVING,
-    MACS,
-    MOVES,
-    NO_WORK_INSIDE,
-    OCCURRENCES,
-    OUTPUT,
-    OVERFLOW,
-    READS,
-    UPDATES,
-)
+from tilewright_costmodels.maestro.work import FILTER, FINE, IDLE, INPUT, MOVES, NO_WORK_INSIDE, OUTPUT, OVERFLOW
 
 Figure = int | float | None
 
@@ -61,20 +40,20 @@ class Figures:
 
     @property
     def macs(self) -> int:
-        return self.counts[L1][INPUT][READS]
+        return self.counts[at.L1][INPUT][at.READS]
 
     def writes(self, level: int, tensor: int) -> int:
-        return self.counts[level][tensor][FILLS] + self.counts[level][tensor][UPDATES]
+        return self.counts[level][tensor][at.FILLS] + self.counts[level][tensor][at.UPDATES]
 
     @property
     def l1_accesses(self) -> int:
         """Of all tensors."""
-        return sum(map(sum, self.counts[L1]))
+        return sum(map(sum, self.counts[at.L1]))
 
     def activity_energy_nj(self, l1_accesses: int | None = None) -> float:
         """The CSV's energy: no operations, no output reads, and L1 accesses as they were known before this layer's
         second level was counted: `l1_accesses` of the layer before (None: there was none)."""
-        l2 = sum(map(sum, self.counts[L2])) - self.counts[L2][OUTPUT][READS]
+        l2 = sum(map(sum, self.counts[at.L2])) - self.counts[at.L2][OUTPUT][at.READS]
         l1 = self.l1_accesses if len(self.layer.levels) == 1 else l1_accesses or 0
         return NJ_PER_MAC * (L2_ENERGY * l2 + L1_ENERGY * l1)
 
@@ -91,23 +70,23 @@ class Figures:
             "ops_per_joule": _ratio(self.macs * 1e9, energy),
             "vector_width": self.hardware.simd_lanes,
             "offchip_bw_req_elements_per_cycle": self.offchip_bandwidth(),
-            "l2_size_req": sum(self.required[L2]),
-            "l1_size_req": sum(self.required[L1]),
-            "multicast_factor_weight": _ratio(self.writes(L1, FILTER), self.counts[L2][FILTER][READS]),
-            "multicast_factor_input": _ratio(self.writes(L1, INPUT), self.counts[L2][INPUT][READS]),
-            "num_input_elements": self.writes(L2, INPUT),
-            "num_weight_elements": self.writes(L2, FILTER),
+            "l2_size_req": sum(self.required[at.L2]),
+            "l1_size_req": sum(self.required[at.L1]),
+            "multicast_factor_weight": _ratio(self.writes(at.L1, FILTER), self.counts[at.L2][FILTER][at.READS]),
+            "multicast_factor_input": _ratio(self.writes(at.L1, INPUT), self.counts[at.L2][INPUT][at.READS]),
+            "num_input_elements": self.writes(at.L2, INPUT),
+            "num_weight_elements": self.writes(at.L2, FILTER),
             "num_macs": self.macs,
             "avg_utilized_pes": self.active_pes,
         }
         row |= self._bandwidth() | self._delays() | self._silicon()
         row["tensors"] = {
             name: {
-                "l1_read": self.counts[L1][tensor][READS],
-                "l1_write": self.writes(L1, tensor),
-                "l2_read": self.counts[L2][tensor][READS],
-                "l2_write": self.writes(L2, tensor),
-                "reuse_factor": _ratio(self.counts[L1][tensor][READS], self.writes(L1, tensor)),
+                "l1_read": self.counts[at.L1][tensor][at.READS],
+                "l1_write": self.writes(at.L1, tensor),
+                "l2_read": self.counts[at.L2][tensor][at.READS],
+                "l2_write": self.writes(at.L2, tensor),
+                "reuse_factor": _ratio(self.counts[at.L1][tensor][at.READS], self.writes(at.L1, tensor)),
             }
             for tensor, name in enumerate(TENSORS)
         }
@@ -116,24 +95,24 @@ class Figures:
     @property
     def peak_bandwidth(self) -> int:
         """Elements per cycle that the busiest step needs to hide its transfers."""
-        return max((_busiest(step) // step[COMPUTE] for step in self.steps), default=0)
+        return max((_busiest(step) // step[at.COMPUTE] for step in self.steps), default=0)
 
     def _bandwidth(self) -> dict[str, Figure]:
         peak, last = self.peak_bandwidth, self.steps[-1]
-        average = sum(step[OCCURRENCES] * _busiest(step) // step[COMPUTE] for step in self.steps)
+        average = sum(step[at.OCCURRENCES] * _busiest(step) // step[at.COMPUTE] for step in self.steps)
         return {
             "noc_bw_req_elements_per_cycle": peak,
             "peak_bw_req": peak,
-            "avg_bw_req": _ratio(average, sum(step[OCCURRENCES] for step in self.steps)),
-            "arithmetic_intensity": _ratio(last[MACS], last[INPUT_SENT] + last[FILTER_SENT]),
+            "avg_bw_req": _ratio(average, sum(step[at.OCCURRENCES] for step in self.steps)),
+            "arithmetic_intensity": _ratio(last[at.MACS], last[at.INPUT_SENT] + last[at.FILTER_SENT]),
         }
 
     def _delays(self) -> dict[str, Figure]:
         result: dict[str, Figure] = {}
-        count = sum(step[OCCURRENCES] for step in self.steps)
-        for name, column in (("ingress", ARRIVING), ("egress", LEAVING), ("compute", COMPUTE)):
+        count = sum(step[at.OCCURRENCES] for step in self.steps)
+        for name, column in (("ingress", at.ARRIVING), ("egress", at.LEAVING), ("compute", at.COMPUTE)):
             values = [step[column] for step in self.steps]
-            total = sum(step[OCCURRENCES] * step[column] for step in self.steps)
+            total = sum(step[at.OCCURRENCES] * step[column] for step in self.steps)
             result[f"{name}_delay_min"] = min(values)
             result[f"{name}_delay_max"] = max(0, *values)
             result[f"{name}_delay_avg"] = int(total / count)
@@ -141,16 +120,16 @@ class Figures:
 
     def offchip_bandwidth(self) -> int:
         """Elements per cycle; halved again at every phase, so it depends on their order."""
-        need, value = self.required[L2], 0
+        need, value = self.required[at.L2], 0
         for step in self.steps:
-            wanted = max(need[OUTPUT] // step[COMPUTE], (need[INPUT] + need[FILTER]) // step[COMPUTE])
+            wanted = max(need[OUTPUT] // step[at.COMPUTE], (need[INPUT] + need[FILTER]) // step[at.COMPUTE])
             value = max(value, wanted) // 2
         return value
 
     def _silicon(self) -> dict[str, Figure]:
         """Area and power; of the required buffer sizes, not of those given."""
         pes, lanes, width = self.hardware.num_pes, self.hardware.simd_lanes, self.hardware.noc_bandwidth
-        l1, l2 = max(1, sum(self.required[L1])), max(1, sum(self.required[L2]))
+        l1, l2 = max(1, sum(self.required[at.L1])), max(1, sum(self.required[at.L2]))
         bus, arbiter = (14.662 * pes + 28.895) * width, 1.2886 * pes**2 + 5.5814 * pes - 23.711
         power = {
             "pe_power": pes * 1.2223 * lanes,
@@ -177,7 +156,7 @@ def figures_of(layer: DirectiveLayer, hardware: DirectiveHardware, machine: Mach
         required=result.required[0].tolist(),
         cycles=int(result.cycles[0]),
         energy_pj=float(result.energy_pj[0]),
-        steps=[step for step in steps if step[COMPUTE] > 0],
+        steps=[step for step in steps if step[at.COMPUTE] > 0],
         active_pes=float(result.active[0]),
     )
 
@@ -203,7 +182,7 @@ def _reason(fault: list[int], layer: DirectiveLayer, sizes: list[list[int]]) -> 
 
 def _busiest(step: list[int]) -> int:
     """Elements on the busier way, down or up."""
-    return max(step[INPUT_SENT] + step[FILTER_SENT], step[EGRESS])
+    return max(step[at.INPUT_SENT] + step[at.FILTER_SENT], step[at.EGRESS])
 
 
 def _ratio(over: float, under: float) -> float | None:

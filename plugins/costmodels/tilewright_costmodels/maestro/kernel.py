@@ -12,46 +12,20 @@ from __future__ import annotations
 from tilewright.compiled import compiled, kernel_part
 from tilewright.mapspace.batch import Ints
 from tilewright.notations.directives.table import NOWHERE, Letters, Table
+from tilewright_costmodels.maestro import at
 from tilewright_costmodels.maestro.phases import at_work_in, inner_of, list_groups, list_phases, sent_in, work_in
 from tilewright_costmodels.maestro.tiles import cut_tiles, find_states
 from tilewright_costmodels.maestro.work import (
-    ALL_CYCLES,
-    ALL_MACS,
-    ARRIVING,
-    AT_WORK,
-    CLUSTERS,
-    COMPUTE,
     COUNTER_LIMIT,
-    CRITICAL,
-    CUT,
-    CYCLES,
-    EDGES,
-    EGRESS,
-    FAULT,
-    FILLS,
     FILTER,
-    FILTER_SENT,
-    FULL,
     IDLE,
     INEXACT,
     INPUT,
-    INPUT_SENT,
-    L1,
-    L2,
-    LANES,
-    LEAVING,
-    MACS,
-    MET,
     NO_WORK_INSIDE,
     NONE,
-    OCCURRENCES,
-    OFFSET,
     OUTPUT,
     OVERFLOW,
-    PART,
-    READS,
     UNTRANSLATED,
-    UPDATES,
     Hardware,
     Result,
     Work,
@@ -62,29 +36,29 @@ from tilewright_costmodels.maestro.work import (
 def _fail(level: int, sub: int, code: int, where: int, about: int, number: int, work: Work) -> None:
     """The first fault of a sub-problem is kept; `where`: the level it is of."""
     state = work.states[level, sub]
-    if not state[FAULT]:
-        state[FAULT], state[FAULT + 1], state[FAULT + 2], state[FAULT + 3] = code, where, about, number
+    if not state[at.FAULT]:
+        state[at.FAULT], state[at.FAULT + 1], state[at.FAULT + 2], state[at.FAULT + 3] = code, where, about, number
 
 
 @kernel_part
 def _compute(level: int, sub: int, edges: int, work: Work) -> float:
     """Into the group: cycles that a step computes. Gives the sub-clusters at work in one."""
-    group, at_work, lanes = work.group, work.group[AT_WORK], work.about[level, LANES]
+    group, at_work, lanes = work.group, work.group[at.AT_WORK], work.about[level, at.LANES]
     if lanes:
-        group[COMPUTE] = -(-group[CRITICAL] // lanes)
+        group[at.COMPUTE] = -(-group[at.CRITICAL] // lanes)
         return float(at_work)
     last, others = inner_of(level, sub, edges, at_work, work)
-    cycles, active = max(0, work.states[level + 1, last, CYCLES]), float(work.active[level + 1, last])
+    cycles, active = max(0, work.states[level + 1, last, at.CYCLES]), float(work.active[level + 1, last])
     if at_work > 1:  # the slower counts
-        cycles = max(cycles, work.states[level + 1, others, CYCLES])
+        cycles = max(cycles, work.states[level + 1, others, at.CYCLES])
         active += (at_work - 1) * work.active[level + 1, others]
     for each in (last, others):
         inner = work.states[level + 1, each]
-        if inner[FAULT] and (each == last or at_work > 1):
-            _fail(level, sub, inner[FAULT], inner[FAULT + 1], inner[FAULT + 2], inner[FAULT + 3], work)
+        if inner[at.FAULT] and (each == last or at_work > 1):
+            _fail(level, sub, inner[at.FAULT], inner[at.FAULT + 1], inner[at.FAULT + 2], inner[at.FAULT + 3], work)
     if level == 0 and cycles <= 0:
         _fail(level, sub, NO_WORK_INSIDE, level, NONE, NONE, work)
-    group[COMPUTE] = cycles
+    group[at.COMPUTE] = cycles
     return active
 
 
@@ -104,39 +78,32 @@ def _step(
     group, sums = work.group, work.sums
     sent = sent_in(letters, INPUT, level, sub, moved, work)
     filtered = sent_in(letters, FILTER, level, sub, moved, work)
-    group[OCCURRENCES], group[INPUT_SENT], group[FILTER_SENT] = occurrences, sent, filtered
-    group[ARRIVING], group[LEAVING] = _delay(hardware, sent + filtered), _delay(hardware, group[EGRESS])
-    sums[EGRESS] += occurrences * group[EGRESS]
-    sums[ALL_MACS] += occurrences * group[MACS]
-    if level == 0 and not sums[OCCURRENCES]:  # up to the first step that does work
+    group[at.OCCURRENCES], group[at.INPUT_SENT], group[at.FILTER_SENT] = occurrences, sent, filtered
+    group[at.ARRIVING], group[at.LEAVING] = _delay(hardware, sent + filtered), _delay(hardware, group[at.EGRESS])
+    sums[at.EGRESS] += occurrences * group[at.EGRESS]
+    sums[at.ALL_MACS] += occurrences * group[at.MACS]
+    if level == 0 and not sums[at.OCCURRENCES]:  # up to the first step that does work
         need[INPUT] += 2 * sent
         need[FILTER] += 2 * filtered
-        need[OUTPUT] = 2 * group[EGRESS]
-    if group[CRITICAL] <= 0:  # passed over
+        need[OUTPUT] = 2 * group[at.EGRESS]
+    if group[at.CRITICAL] <= 0:  # passed over
         return
-    cycles = group[COMPUTE] + group[ARRIVING]
+    cycles = group[at.COMPUTE] + group[at.ARRIVING]
     if moved != NOWHERE:
-        cycles = max(group[COMPUTE], group[ARRIVING], group[LEAVING])
+        cycles = max(group[at.COMPUTE], group[at.ARRIVING], group[at.LEAVING])
     if level == 0:  # a whole tile of L2 is loaded and stored, half of it hidden
         bandwidth = hardware.offchip_bandwidth
         cycles = max(cycles, (need[INPUT] + need[FILTER]) // bandwidth // 2, need[OUTPUT] // bandwidth // 2)
-    sums[OCCURRENCES] += occurrences
-    sums[INPUT_SENT] += occurrences * sent
-    sums[FILTER_SENT] += occurrences * filtered
-    sums[MACS] += occurrences * group[MACS]
-    sums[ALL_CYCLES] += occurrences * cycles
+    sums[at.OCCURRENCES] += occurrences
+    sums[at.INPUT_SENT] += occurrences * sent
+    sums[at.FILTER_SENT] += occurrences * filtered
+    sums[at.MACS] += occurrences * group[at.MACS]
+    sums[at.ALL_CYCLES] += occurrences * cycles
 
 
 @kernel_part
 def _total(
-    letters: Letters,
-    hardware: Hardware,
-    level: int,
-    sub: int,
-    one_by_one: bool,
-    need: Ints,
-    steps: Ints,
-    work: Work,
+    letters: Letters, hardware: Hardware, level: int, sub: int, one_by_one: bool, need: Ints, steps: Ints, work: Work
 ) -> int:
     """What all steps of a level on a sub-problem come to. Gives how many kinds of phases there are.
 
@@ -153,28 +120,28 @@ def _total(
         edges, steady, moved, occurrences, most = work.kinds[kind]
         if moved == NOWHERE or edges != work.kinds[kind - 1, 0] or steady != work.kinds[kind - 1, 1]:
             work_in(letters, level, sub, edges, steady, work)
-            group[COMPUTE], active = 0, 0.0
-            if group[CRITICAL] > 0:
+            group[at.COMPUTE], active = 0, 0.0
+            if group[at.CRITICAL] > 0:
                 active = _compute(level, sub, edges, work)
             elif level == 0 and moved == NOWHERE and not one_by_one:
                 return NONE
         _step(letters, hardware, level, sub, moved, occurrences, need, work)
         total_active += active * occurrences
-        if most >= COUNTER_LIMIT and group[CRITICAL] > 0:
+        if most >= COUNTER_LIMIT and group[at.CRITICAL] > 0:
             _fail(level, sub, OVERFLOW, level, NONE, most, work)
         if one_by_one:
             for column in range(steps.shape[1]):
                 steps[kind, column] = group[column]
-    work.states[level, sub, CYCLES] = work.sums[ALL_CYCLES]
-    work.active[level, sub] = total_active / work.sums[OCCURRENCES] if work.sums[OCCURRENCES] else 0.0
+    work.states[level, sub, at.CYCLES] = work.sums[at.ALL_CYCLES]
+    work.active[level, sub] = total_active / work.sums[at.OCCURRENCES] if work.sums[at.OCCURRENCES] else 0.0
     return kinds
 
 
 @kernel_part
-def _meet(row: int, level: int, sub: int, work: Work) -> None:
+def _meet(level: int, sub: int, work: Work) -> None:
     """Put a sub-problem into its level's queue, once."""
-    if work.states[level, sub, MET] != row + 1:
-        work.states[level, sub, MET] = row + 1
+    if not work.states[level, sub, at.MET]:
+        work.states[level, sub, at.MET] = 1
         work.queue[level, 0] += 1
         work.queue[level, work.queue[level, 0]] = sub
 
@@ -182,7 +149,7 @@ def _meet(row: int, level: int, sub: int, work: Work) -> None:
 @kernel_part
 def _cost(hardware: Hardware, row: int, result: Result) -> None:
     """Energy of the counts, and whether the memories hold what is required."""
-    counts, operations = result.counts[row], result.counts[row, L1, INPUT, READS]
+    counts, operations = result.counts[row], result.counts[row, at.L1, INPUT, at.READS]
     energy = operations * hardware.price_of_operation
     for level in range(2):
         for tensor in range(3):
@@ -201,22 +168,62 @@ def _cost(hardware: Hardware, row: int, result: Result) -> None:
 
 
 @kernel_part
-def _largest(letters: Letters, hardware: Hardware, levels: int, work: Work) -> float:
+def _largest(hardware: Hardware, levels: int, work: Work) -> float:
     """No count or number of cycles of a row is larger: steps, times what each can compute or send."""
     most = 0.0
     for level in range(levels - 1, -1, -1):
         tiles, outer = work.tiles[level], work.tiles[max(level - 1, 0)]
-        steps, elements = 1.0, 1.0 * work.about[level, CLUSTERS]
-        for letter in range(len(letters.sizes)):
-            full, cut = (
-                tiles[FULL, letter],
-                max(outer[FULL, letter], outer[PART, letter]) if level else tiles[CUT, letter],
-            )
+        steps, elements = 1.0, float(work.about[level, at.CLUSTERS])
+        for letter in range(tiles.shape[1]):
+            full, cut = tiles[at.FULL, letter], tiles[at.CUT, letter]
+            if level:
+                cut = max(outer[at.FULL, letter], outer[at.PART, letter])
             if cut > full:
-                steps *= (cut - full) / tiles[OFFSET, letter] + 2.0
-            elements *= max(full, tiles[PART, letter], 1)
+                steps *= (cut - full) / tiles[at.OFFSET, letter] + 2.0
+            elements *= max(full, tiles[at.PART, letter], 1)
         most = steps * (max(most, elements) + hardware.noc_latency + 1.0)
     return 2.0 * most
+
+
+@kernel_part
+def _meet_all(letters: Letters, levels: int, work: Work) -> None:
+    """Queue the sub-problems of all levels, with their states."""
+    for level in range(levels):
+        work.queue[level, 0] = 0
+    _meet(NONE, NONE, work)
+    for level in range(levels):
+        for index in range(work.queue[level, 0]):
+            sub = work.queue[level, 1 + index]
+            find_states(letters, level, sub, work)
+            edges, present = NONE, work.states[level, sub, at.EDGES]
+            while level + 1 < levels:
+                at_work, _, _ = at_work_in(level, sub, edges, work)
+                for inner in inner_of(level, sub, edges, at_work, work):
+                    _meet(level + 1, inner, work)
+                edges = edges - present & present
+                if not edges:
+                    break
+
+
+@kernel_part
+def _write(letters: Letters, hardware: Hardware, innermost: int, row: int, result: Result, work: Work) -> None:
+    """Counts and requirements of a row, from the sums of its outermost level."""
+    counts, need, sums, held = result.counts[row], result.required[row], work.sums, hardware.held
+    counts[:] = 0
+    for tensor, column in ((INPUT, at.INPUT_SENT), (FILTER, at.FILTER_SENT)):
+        counts[at.L2, tensor, at.READS], counts[at.L2, tensor, at.FILLS] = sums[column], held[tensor]
+        counts[at.L1, tensor, at.READS], counts[at.L1, tensor, at.FILLS] = sums[at.MACS], sums[column]
+    counts[at.L2, OUTPUT, at.READS], counts[at.L2, OUTPUT, at.UPDATES] = held[OUTPUT], sums[at.EGRESS]
+    counts[at.L1, OUTPUT, at.READS] = counts[at.L1, OUTPUT, at.UPDATES] = sums[at.ALL_MACS]
+    for tensor in range(3):
+        words = 2
+        for letter in range(len(letters.sizes)):
+            if letters.tensors[tensor] >> letter & 1:
+                words *= work.tiles[innermost, at.FULL, letter]
+        need[at.L1, tensor] = words
+    result.cycles[row], result.active[row] = work.states[0, 0, at.CYCLES], work.active[0, 0]
+    for number in range(4):
+        result.fault[row, number] = work.states[0, 0, at.FAULT + number]
 
 
 @compiled
@@ -230,52 +237,24 @@ def analyse_rows(
         limit: rows whose counts may be as large are left out.
     """
     for row in range(len(table.levels)):
-        fault, levels = result.fault[row], table.levels[row]
+        levels = table.levels[row]
         if table.fault[row, 0]:
-            fault[0] = UNTRANSLATED
+            result.fault[row, 0] = UNTRANSLATED
             continue
         cut_tiles(letters, table, row, work)
-        if _largest(letters, hardware, levels, work) >= limit:
-            fault[0] = INEXACT
+        if _largest(hardware, levels, work) >= limit:
+            result.fault[row, 0] = INEXACT
             continue
-        for level in range(levels):
-            work.queue[level, 0] = 0
-        _meet(row, NONE, NONE, work)
-        for level in range(levels):
-            for index in range(work.queue[level, 0]):
-                sub = work.queue[level, 1 + index]
-                find_states(letters, row, level, sub, work)
-                edges, present = NONE, work.states[level, sub, EDGES]
-                while level + 1 < levels:
-                    at_work, _, _ = at_work_in(level, sub, edges, work)
-                    for inner in inner_of(level, sub, edges, at_work, work):
-                        _meet(row, level + 1, inner, work)
-                    edges = edges - present & present
-                    if not edges:
-                        break
+        _meet_all(letters, levels, work)
+        need, steps = result.required[row, at.L2], result.steps
         for level in range(levels - 1, -1, -1):
             for index in range(work.queue[level, 0]):
-                sub, one_by_one, kinds = work.queue[level, 1 + index], explain and level == 0, 0
+                sub, one_by_one, kinds = work.queue[level, 1 + index], explain and level == 0, NONE
+                work.states[level, sub, at.MET] = 0
                 while not kinds:
-                    kinds = _total(
-                        letters, hardware, level, sub, one_by_one, result.required[row, L2], result.steps, work
-                    )
+                    kinds = _total(letters, hardware, level, sub, one_by_one, need, steps, work)
                     result.phases[row], one_by_one = kinds, True
-        if not work.sums[OCCURRENCES]:
+        if not work.sums[at.OCCURRENCES]:
             _fail(NONE, NONE, IDLE, NONE, NONE, NONE, work)
-        for number in range(4):
-            fault[number] = work.states[0, 0, FAULT + number]
-        counts, sums = result.counts[row], work.sums
-        for tensor in range(3):
-            sent = sums[INPUT_SENT] if tensor == INPUT else sums[FILTER_SENT]
-            result.required[row, L1, tensor] = 2
-            for letter in range(len(letters.sizes)):
-                if letters.tensors[tensor] >> letter & 1:
-                    result.required[row, L1, tensor] *= work.tiles[levels - 1, FULL, letter]
-            if tensor != OUTPUT:
-                counts[L2, tensor, READS], counts[L2, tensor, FILLS] = sent, hardware.held[tensor]
-                counts[L1, tensor, READS], counts[L1, tensor, FILLS] = sums[MACS], sent
-        counts[L2, OUTPUT, READS], counts[L2, OUTPUT, UPDATES] = hardware.held[OUTPUT], sums[EGRESS]
-        counts[L1, OUTPUT, READS] = counts[L1, OUTPUT, UPDATES] = sums[ALL_MACS]
-        result.cycles[row], result.active[row] = work.states[0, 0, CYCLES], work.active[0, 0]
+        _write(letters, hardware, levels - 1, row, result, work)
         _cost(hardware, row, result)
