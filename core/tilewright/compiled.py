@@ -6,6 +6,7 @@ With the environment variable NUMBA_DISABLE_JIT=1 they run as they stand, for re
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -24,7 +25,22 @@ def compiled(function: Function) -> Function:
 
     They make no arrays: what is quick to compile and to run works in those that it is given.
     """
-    return cast(Function, njit(cache=True, nogil=True, **_OPTIONS)(function))
+    kernel = njit(cache=True, nogil=True, **_OPTIONS)(function)
+    kept = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
+    if kept is not None:  # numba looks at the function's own file only
+        kept._source_stamp = _stamp(function)
+    return cast(Function, kernel)
+
+
+def _stamp(function: Callable[..., object]) -> tuple[int, int]:
+    """Changes with every file in the folders of a function and of the compiled ones that it calls."""
+    folders, functions = set(), [function]
+    while functions:
+        code, names = functions[-1].__code__, functions.pop().__globals__
+        folders.add(Path(code.co_filename).parent)
+        functions += [names[name].py_func for name in code.co_names if hasattr(names.get(name), "py_func")]
+    times = [file.stat().st_mtime_ns for folder in folders for file in folder.glob("*.py")]
+    return sum(times), len(times)
 
 
 def kernel_part(function: Function) -> Function:

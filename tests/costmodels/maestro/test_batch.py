@@ -35,7 +35,7 @@ from tilewright_costmodels.maestro.work import FINE
 def test_batch_equals_one_by_one(data: st.DataObject, faithful: bool, chunk: int, roomy: bool) -> None:
     problem, architecture, found = data.draw(cases(roomy, most=8))
     evaluator = MaestroModel(MaestroOptions(faithful=faithful)).bind(problem, architecture)
-    with mock.patch("tilewright_costmodels.maestro.evaluator.CHUNK", chunk):
+    with mock.patch("tilewright_costmodels.maestro.model.CHUNK", chunk):
         costs = evaluator.evaluate_batch(MappingBatch.pack(problem, found))
     for index, mapping in enumerate(found):
         report = evaluator.explain(mapping)

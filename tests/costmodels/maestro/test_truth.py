@@ -20,8 +20,8 @@ from tilewright.schema.architecture import Architecture
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
 from tilewright_costmodels import MaestroOptions, OracleOptions
+from tilewright_costmodels.maestro.doubts import words_needed
 from tilewright_costmodels.maestro.model import MaestroModel
-from tilewright_costmodels.maestro.operation import words_needed
 from tilewright_costmodels.oracle.model import OracleModel
 
 plain_cases = cases(perfect=True, most=1, strides=(1,))
@@ -121,8 +121,9 @@ def test_traffic_below_what_is_needed_is_warned_of(case: Case) -> None:
         layer, _ = directives_of(problem, mapping, roles_of(problem), plan_of(architecture))
         for name, counts in report.columns["tensors"].items():
             moved = counts["l2_write" if name == OUTPUT else "l2_read"]
-            warned = any(f"elements of the {name}" in warning for warning in report.warnings)
-            assert warned == (moved < words_needed(layer, name))
+            needed, way = words_needed(layer, name), "up to" if name == OUTPUT else "down from"
+            said = f"MAESTRO sends {moved} elements of the {name} {way} L2; any execution needs {needed}"
+            assert (said in report.warnings) == (moved < needed)
         warned = any("operations; the layer has" in warning for warning in report.warnings)
         assert warned == (report.columns["num_macs"] != problem.macs)
 

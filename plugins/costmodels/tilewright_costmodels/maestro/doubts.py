@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from tilewright.notations.directives import INPUT, OUTPUT, WINDOWS, DirectiveLayer
 from tilewright_costmodels.maestro import at
 from tilewright_costmodels.maestro.figures import Figures
 from tilewright_costmodels.maestro.machine import TENSORS
-from tilewright_costmodels.maestro.operation import words_needed
-from tilewright_costmodels.maestro.work import OUTPUT
 
 
 def doubts(figures: Figures) -> Iterator[str]:
@@ -18,11 +17,11 @@ def doubts(figures: Figures) -> Iterator[str]:
     if figures.macs != layer.macs:
         yield f"MAESTRO counts {figures.macs} operations; the layer has {layer.macs}"
     for tensor, name in enumerate(TENSORS):
-        moved = figures.counts[at.L2][tensor][at.UPDATES if tensor == OUTPUT else at.READS]
+        moved = figures.counts[at.L2][tensor][at.UPDATES if name == OUTPUT else at.READS]
         needed = words_needed(layer, name)
         if moved < needed:
-            way = "up to" if tensor == OUTPUT else "down from"
-            yield f"MAESTRO sends {moved} elements of the {name} {way} at.L2; any execution needs {needed}"
+            way = "up to" if name == OUTPUT else "down from"
+            yield f"MAESTRO sends {moved} elements of the {name} {way} L2; any execution needs {needed}"
     pes, clusters = figures.hardware.num_pes, math.prod(layer.cluster_sizes)
     if pes % clusters:
         yield f"{pes % clusters} of {pes} PEs are in no cluster of {clusters}; MAESTRO passes over them"
@@ -39,3 +38,20 @@ def shortages(figures: Figures) -> Iterator[str]:
     ):
         if need > given:
             yield f"the {name} bandwidth is {given} elements per cycle; MAESTRO asks for {need}"
+
+
+def words_needed(layer: DirectiveLayer, tensor: str) -> int:
+    """Elements of a tensor that any execution must move at least once."""
+    letters = layer.tensors[tensor]
+    if tensor == OUTPUT:
+        # sums over C are not part of the result of a grouped convolution
+        return math.prod(layer.outputs(d) for d in letters if not (layer.type == "NGCONV" and d == "C"))
+    return math.prod(_touched(layer, d) if tensor == INPUT else layer.dimensions[d] for d in letters)
+
+
+def _touched(layer: DirectiveLayer, dimension: str) -> int:
+    """Input indices that some output reads; strides may leave gaps and a rest."""
+    if layer.type == "GEMM" or dimension not in WINDOWS:
+        return layer.dimensions[dimension]
+    window, count = layer.dimensions[WINDOWS[dimension]], layer.outputs(dimension)
+    return window + (count - 1) * min(window, layer.stride(dimension)) if count else 0

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from tilewright.compiled import integer
-from tilewright.notations.directives import FILTER, INPUT, OUTPUT, DirectiveHardware, DirectiveLayer
+from tilewright.mapspace.batch import Ints
+from tilewright.notations.directives import FILTER, INPUT, OUTPUT, WINDOWS, DirectiveHardware, DirectiveLayer
 from tilewright.notations.directives.plan import Plan
 from tilewright.notations.directives.roles import Roles
 from tilewright.notations.directives.tiles import L1_ENERGY, L2_ENERGY, NJ_PER_MAC
 from tilewright.schema.architecture import Architecture, Memory
-from tilewright_costmodels.maestro.operation import words_held
 from tilewright_costmodels.maestro.work import Hardware
 
 TENSORS = (INPUT, FILTER, OUTPUT)
@@ -78,8 +79,13 @@ def machine_of(layer: DirectiveLayer, architecture: Architecture, roles: Roles, 
     )
 
 
-def _held(layer: DirectiveLayer) -> np.typing.NDArray[np.int64]:
-    return np.array([words_held(layer, name) for name in TENSORS])
+def _held(layer: DirectiveLayer) -> Ints:
+    """Elements of whole tensors as MAESTRO counts them: outputs regardless of strides."""
+    sizes = dict(layer.dimensions)
+    words = [math.prod(sizes[letter] for letter in layer.tensors[name]) for name in (INPUT, FILTER)]
+    for position, window in WINDOWS.items() if layer.type != "GEMM" else ():
+        sizes[position] -= sizes[window] - 1
+    return np.array([*words, math.prod(sizes[letter] for letter in layer.tensors[OUTPUT])])
 
 
 def _prices(memory: Memory | None) -> Iterator[float]:

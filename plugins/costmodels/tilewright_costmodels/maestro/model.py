@@ -4,16 +4,90 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tilewright.errors import NotConformableError
+import numpy as np
+
+from tilewright.errors import NotConformableError, Reason
+from tilewright.mapspace.batch import MappingBatch
+from tilewright.mapspace.legality import legal, legality
 from tilewright.notations.directives import DirectiveProgram
+from tilewright.notations.directives.nest import scratch_of, write_rows
+from tilewright.notations.directives.plan import plan_of
+from tilewright.notations.directives.roles import roles_of
+from tilewright.notations.directives.table import Table, complete_rows, empty_table, letters_of
+from tilewright.notations.directives.translation import directives_of, layer_of, nests_of
+from tilewright.plugin.costmodel import BatchEvaluator, Costs
 from tilewright.schema.architecture import Architecture
+from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
 from tilewright_costmodels import MaestroOptions
-from tilewright_costmodels.maestro.evaluator import MaestroEvaluator
+from tilewright_costmodels.maestro.analysis import EXACT, analyse
 from tilewright_costmodels.maestro.figures import figures_of
-from tilewright_costmodels.maestro.machine import machine_of_directives
+from tilewright_costmodels.maestro.kernel import analyse_rows
+from tilewright_costmodels.maestro.machine import machine_of, machine_of_directives
 from tilewright_costmodels.maestro.report import report_of
+from tilewright_costmodels.maestro.work import FINE, INEXACT, Result, result_for, work_for
+
+CHUNK = 2048
+"""Mappings taken together: their directives stay in cache."""
+
+
+class MaestroEvaluator(BatchEvaluator):
+    """Evaluates mappings by translating them to directives. Energies are those of the architecture."""
+
+    def __init__(self, problem: Problem, architecture: Architecture, faithful: bool) -> None:
+        """Raises NotConformableError: no layer or no hardware of MAESTRO is like this."""
+        self.problem = problem
+        self.architecture = architecture
+        self.faithful = faithful
+        self.roles = roles_of(problem)
+        self.plan = plan_of(architecture)
+        self.layer = layer_of(problem, self.roles)
+        self.letters = letters_of(self.layer)
+        self.machine = machine_of(self.layer, architecture, self.roles, self.plan)
+
+    def evaluate_batch(self, batch: MappingBatch) -> Costs:
+        """The costs of a batch."""
+        costs = Costs(np.zeros(len(batch), dtype=np.bool_), np.full(len(batch), np.inf), np.full(len(batch), np.inf))
+        for rows, table, result in self.results(batch):
+            count = rows.stop - rows.start
+            fault, fits = result.fault[:count, 0], result.fits[:count]
+            costs.valid[rows] = (fault == FINE) & (fits | self.faithful)
+            np.copyto(costs.energy_pj[rows], result.energy_pj[:count], where=costs.valid[rows])
+            np.copyto(costs.cycles[rows], result.cycles[:count], where=costs.valid[rows])
+            for row in np.flatnonzero(fault == INEXACT).tolist():
+                one = analyse(self.letters, self.machine.numbers, Table(*(field[row : row + 1] for field in table)))
+                if one.fault[0, 0] == FINE and (one.fits[0] or self.faithful):
+                    at = rows.start + row
+                    costs.valid[at], costs.energy_pj[at], costs.cycles[at] = True, one.energy_pj[0], one.cycles[0]
+        return costs
+
+    def results(self, batch: MappingBatch) -> Iterator[tuple[slice, Table, Result]]:
+        """Rows of a batch, their complete directives and what they come to; the next rows use the same arrays."""
+        judged = legal(self.problem, self.architecture, batch)
+        nests = nests_of(batch, self.roles, self.plan, self.layer)
+        count, letters = min(len(batch), CHUNK), len(self.letters.sizes)
+        table, result = empty_table(count, letters), result_for(count, letters, np.int64)
+        scratch, work = scratch_of(nests, table), work_for(letters, np.int64)
+        for start in range(0, len(batch), CHUNK):
+            write_rows(self.letters, nests, judged, start, table, scratch)
+            complete_rows(self.letters, table)
+            analyse_rows(self.letters, self.machine.numbers, table, False, EXACT, result, work)
+            yield slice(start, min(start + CHUNK, len(batch))), table, result
+
+    def explain(self, mapping: Mapping) -> Report:
+        """The full account; `valid` false and every reason for a mapping that is illegal or has no directives."""
+        verdict = legality(self.problem, self.architecture, mapping)
+        if not verdict:
+            return self._invalid(verdict.reasons)
+        try:
+            figures = figures_of(*directives_of(self.problem, mapping, self.roles, self.plan), self.machine)
+        except NotConformableError as error:
+            return self._invalid(error.reasons)
+        return report_of(figures, self.machine, self.faithful)
+
+    def _invalid(self, reasons: tuple[Reason, ...]) -> Report:
+        return Report(model="maestro", problem=self.problem.name, valid=False, reasons=reasons, macs=self.problem.macs)
 
 
 class MaestroModel:

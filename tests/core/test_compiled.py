@@ -1,0 +1,38 @@
+"""What compiled functions keep on disk."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+PART = """
+from tilewright.compiled import kernel_part
+
+@kernel_part
+def grow(number: int) -> int:
+    return number + {step}
+"""
+KERNEL = """
+from part import grow
+from tilewright.compiled import compiled
+
+@compiled
+def twice(number: int) -> int:
+    return grow(grow(number))
+
+print(twice(1), sum(twice.stats.cache_hits.values()))
+"""
+
+
+def run(folder: Path) -> list[str]:
+    found = subprocess.run(
+        [sys.executable, "-c", "import kernel"], cwd=folder, capture_output=True, text=True, check=True
+    )
+    return found.stdout.split()
+
+
+def test_a_change_of_a_part_in_another_file_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "kernel.py").write_text(KERNEL)
+    (tmp_path / "part.py").write_text(PART.format(step=1))
+    assert run(tmp_path) == ["3", "0"] and run(tmp_path) == ["3", "1"]
+    (tmp_path / "part.py").write_text(PART.format(step=10))
+    assert run(tmp_path) == ["21", "0"]
