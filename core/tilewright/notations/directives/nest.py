@@ -73,11 +73,12 @@ class Scratch(NamedTuple):
 
 
 def scratch_of(nests: Nests, table: Table) -> Scratch:
+    levels, letters = table.size.shape[1:]
     return Scratch(
-        tiles=np.zeros_like(table.size[0]),
-        tile=np.zeros_like(table.size[0, 0]),
-        stepping=np.zeros_like(table.split[0]),
-        folded=np.zeros_like(table.split[0]),
+        tiles=np.zeros((levels, letters), dtype=np.int64),
+        tile=np.zeros(letters, dtype=np.int64),
+        stepping=np.zeros(levels, dtype=np.int64),
+        folded=np.zeros(levels, dtype=np.int64),
         blocks=np.zeros(2 * nests.temporal.shape[1], dtype=np.int64),
     )
 
