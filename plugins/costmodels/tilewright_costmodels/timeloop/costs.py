@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilewright.compiled import compiled, inlined
+from tilewright.compiled import compiled, kernel_part
 from tilewright.mapspace.batch import Bools, Floats
 from tilewright_costmodels.timeloop.tables import (
     BLOCK_WORDS,
@@ -63,7 +63,7 @@ def cost_rows(hardware: Hardware, counts: Counts, valid: Bools, energy_pj: Float
             energy_pj[row], cycles[row] = cost(hardware, counts, row)
 
 
-@inlined
+@kernel_part
 def cost(hardware: Hardware, counts: Counts, row: int) -> tuple[float, float]:
     """(energy in pJ, cycles) of the counts in a row, written there by level and tensor, too.
 

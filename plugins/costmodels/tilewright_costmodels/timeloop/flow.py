@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.compiled import inlined
+from tilewright.compiled import kernel_part
 from tilewright.mapspace.rules import tile_words
 from tilewright_costmodels.timeloop.costs import PARTITION_WORDS, TILE_WORDS
 from tilewright_costmodels.timeloop.nest import CONTENT, LINKED, OUTSIDE, SERVED, SHIFT, TRIPS, Job
@@ -23,6 +23,7 @@ from tilewright_costmodels.timeloop.sharing import (
     deliver,
     describe,
     is_unicast,
+    near,
     sharing,
 )
 from tilewright_costmodels.timeloop.tables import (
@@ -37,7 +38,7 @@ from tilewright_costmodels.timeloop.tables import (
 )
 
 
-@inlined
+@kernel_part
 def measure(job: Job, row: int, tensor: int) -> None:
     """The part of the tensor, in words, that one instance of each level answers for; asked for of outputs only."""
     tensors, nest, unrolled = job.tensors, job.nest, job.unrolled
@@ -61,7 +62,7 @@ def measure(job: Job, row: int, tensor: int) -> None:
             job.counts.actions[(row * levels + level) * count + tensor, PARTITION_WORDS] = part
 
 
-@inlined
+@kernel_part
 def _share_of(part: float, words: float, whole: float) -> float:
     """part x words / whole, rounded down; exact, however large the product."""
     if part * words < 2.0**53:
@@ -82,13 +83,13 @@ def _share_of(part: float, words: float, whole: float) -> float:
     return result
 
 
-@inlined
+@kernel_part
 def deliveries_of(job: Job, n: int, tensor: int, level: int) -> tuple[float, bool]:
     """Different tiles among the children of one parent: deliveries per word and visit; and whether two unrolled loops move
     one coordinate, so that only `sharing` can tell."""
     by_dimension, loop = job.tensors.by_dimension, job.unrolled.loop
     first, end = job.unrolled.end[level], job.unrolled.end[level + 1]
-    different, tangled = 1.0, job.detailed
+    different, tangled = 1.0, False
     for u in range(first, end):
         d = loop[u, DIMENSION]
         if by_dimension[tensor, d, RELEVANT] or is_unicast(job.hardware, job.mappings, n, tensor, loop[u, SLOT]):
@@ -101,7 +102,7 @@ def deliveries_of(job: Job, n: int, tensor: int, level: int) -> tuple[float, boo
     return different, tangled
 
 
-@inlined
+@kernel_part
 def turns(job: Job, c: int) -> tuple[float, float]:
     """How often, `c` being the innermost loop that moves the tensor, its tile stays where it is, and how often its overlap
     with the tile before is credited: at every step of c, and when an outer loop shifts it by the same."""
@@ -118,7 +119,7 @@ def turns(job: Job, c: int) -> tuple[float, float]:
     return still, credited
 
 
-@inlined
+@kernel_part
 def overlap_of(job: Job, tensor: int, level: int, c: int, tile: float) -> float:
     """Words that the next level's tile shares with itself one step of loop `c` further."""
     coefficient, inside, inner = job.tensors.coefficient, job.nest.inside, job.hardware.level[level, STOP]
@@ -133,7 +134,7 @@ def overlap_of(job: Job, tensor: int, level: int, c: int, tile: float) -> float:
     return overlap
 
 
-@inlined
+@kernel_part
 def pass_on(
     job: Job, n: int, tensor: int, level: int, c: int, tile: float, overlap: float, deliveries: float, rest: float
 ) -> float:
@@ -161,7 +162,9 @@ def pass_on(
                 passed += times * again * fresh
                 words = times * (fresh if same else tile)
         if words > 0.0 and abs(shift) <= reach:
-            length = describe_children(job, n, tensor, level, shift)
+            length = describe_children(job, n, tensor, level, shift, False)
+            if not near(job.hardware, length, job.accounts.key):
+                continue
             account = sharing(job.hardware, length, job.accounts)
             left, linked = float(job.accounts.pool[account]), float(job.accounts.pool[account + 1])
             if linked > 0.0 and left < deliveries:
@@ -174,7 +177,8 @@ def pass_on(
     return rest
 
 
-@inlined
-def describe_children(job: Job, n: int, tensor: int, level: int, shift: int) -> int:
+@kernel_part
+def describe_children(job: Job, n: int, tensor: int, level: int, shift: int, plain: bool) -> int:
     """See `describe`."""
-    return describe(job.tensors, job.hardware, job.mappings, n, tensor, level, shift, job.unrolled, job.accounts.key)
+    unrolled, key = job.unrolled, job.accounts.key
+    return describe(job.tensors, job.hardware, job.mappings, n, tensor, level, shift, plain, unrolled, key)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.compiled import compiled, inlined
+from tilewright.compiled import compiled, kernel_part
 from tilewright.mapspace.batch import Bools, Floats
 from tilewright.mapspace.rules import tile_words
 from tilewright_costmodels.timeloop.costs import (
@@ -93,12 +93,13 @@ def evaluate(job: Job, valid: Bools, energy_pj: Floats, cycles: Floats) -> None:
                         c = loop
                     nest.loop[loop, SHIFT] = tensors.by_dimension[tensor, d, DISPLACEMENT] * nest.loop[loop, STEP]
                     loop += 1
-                deliveries, tangled, account = 1.0, job.detailed, -1
+                deliveries, tangled, account = 1.0, False, 0
                 if children > 1.0:
                     deliveries, tangled = deliveries_of(job, n, tensor, level)
-                if tangled:
-                    account = sharing(hardware, describe_children(job, n, tensor, level, NO_SHIFT), job.accounts)
-                    deliveries = float(job.accounts.pool[account])
+                    if tangled or job.detailed:
+                        length = describe_children(job, n, tensor, level, NO_SHIFT, not tangled)
+                        account = sharing(hardware, length, job.accounts)
+                        deliveries = float(job.accounts.pool[account])
                 # compute has no register: every operation fetches its words
                 words, tile, slides, overlap = nest.trips[end, OUTSIDE], 1.0, False, 0.0
                 keeps = False
@@ -132,7 +133,7 @@ def evaluate(job: Job, valid: Bools, energy_pj: Floats, cycles: Floats) -> None:
         energy_pj[n], cycles[n] = cost(hardware, job.counts, row)
 
 
-@inlined
+@kernel_part
 def _access(job: Job, n: int, row: int, tensor: int) -> None:
     """Reads, fills and updates of a tensor at every level, those that bypass it folded into the next one outside."""
     nest, actions = job.nest, job.counts.actions
@@ -166,7 +167,7 @@ def _access(job: Job, n: int, row: int, tensor: int) -> None:
             _network(job, n, row, tensor, level)
 
 
-@inlined
+@kernel_part
 def _network(job: Job, n: int, row: int, tensor: int, level: int) -> None:
     """Hops, routers and ingresses below one instance of a level (Timeloop's legacy network)."""
     actions, words = job.counts.actions, job.unrolled.words

@@ -56,7 +56,7 @@ class Room:
         self.detailed = detailed or tables.noc_costs
         self.nest = nest_of(tables)
         self.unrolled = unrolled_of(tables, self.detailed)
-        self.accounts = accounts_of(tables)
+        self.accounts = accounts_of(tables, self.detailed)
         self.one = counts_of(1, tables)
 
     def evaluate(self, legal: Bools, mappings: Mappings, link_transfers: bool, counts: Counts | None = None) -> Costs:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilewright.compiled import compiled, inlined
+from tilewright.compiled import compiled, kernel_part
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright_costmodels.timeloop.costs import Counts
 from tilewright_costmodels.timeloop.sharing import DIMENSION, SLOT, STEP, UNROLLED, Accounts, Unrolled
@@ -91,7 +91,7 @@ def divide(temporal: Ints, spatial: Ints, trips: Ints, good: Bools) -> None:
                     trips[n, 2 * e, d] = temporal[n, e, d] // spatial[n, e, d]
 
 
-@inlined
+@kernel_part
 def unfold(job: Job, n: int, row: int) -> bool:
     """Lay out the loops, by level. False: more instances are in use along an axis than exist (Timeloop's check)."""
     trips, nest, unrolled = job.mappings.trips, job.nest, job.unrolled

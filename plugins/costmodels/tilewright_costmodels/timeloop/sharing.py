@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilewright.compiled import compiled, inlined, integer
+from tilewright.compiled import compiled, integer, kernel_part
 from tilewright.mapspace.batch import Floats, Ints
 from tilewright_costmodels.timeloop.tables import (
     DISPLACEMENT,
@@ -33,8 +33,9 @@ MULTICAST, SCATTER = range(2)
 """Columns of `Unrolled.delivered`: children per delivery; deliveries of that size side by side."""
 ACCESSES, FAR, SENT = range(3)
 """Columns of `Unrolled.words`: words that the parent handles, their hops, and as many as the network counts."""
-USED, MOST, STAMP = range(3)
-"""Places in `Accounts.fill`: numbers of the pool in use; numbers that one mapping may add; the current stamp."""
+USED, MOST, STAMP, DETAILED = range(4)
+"""Places in `Accounts.fill`: numbers of the pool in use; numbers that one mapping may add; the current stamp; whether hops
+are counted."""
 OFFSET, SEPARATE, LINKED, GROUP = range(4)
 """Columns of `Accounts.child`: displacement of its tile; equal for children that may share a delivery; whether a
 neighbour serves it; its delivery (-1: none)."""
@@ -45,6 +46,8 @@ NO_SHIFT = integer(-(2**63))
 """No neighbour has the words."""
 POOL = 2**19
 """Numbers that are kept at least, 8 MB: what a search of convolutions on 32 x 32 units comes back to."""
+ALONE = (1, 0, 1, 1, 1)
+"""The account of an only child, at the beginning of the pool."""
 
 
 class Unrolled(NamedTuple):
@@ -100,18 +103,19 @@ def unrolled_of(tables: Tables, detailed: bool) -> Unrolled:
     )
 
 
-def accounts_of(tables: Tables) -> Accounts:
-    """Nothing known yet."""
+def accounts_of(tables: Tables, detailed: bool) -> Accounts:
+    """Nothing known yet. `detailed`: hops are counted."""
     levels, tensors, dims = tables.shape
     loops, unrolled = dims * len(tables.slots) + 2, _most_unrolled(tables)
     most = tensors * levels * loops * (3 * unrolled + 2 * _sizes(tables) + 8)
-    pool = 2 * most + POOL
+    pool = np.zeros(2 * most + POOL, np.int64)
+    pool[: len(ALONE)] = ALONE
     return Accounts(
         key=np.zeros(3 * unrolled + 3, np.int64),
-        table=np.full(1 << (pool // 4).bit_length(), -1, np.int64),
-        pool=np.zeros(pool, np.int64),
-        pool_hops=np.zeros(pool),
-        fill=np.array([0, most, 0], np.int64),
+        table=np.full(1 << (len(pool) // 4).bit_length(), -1, np.int64),
+        pool=pool,
+        pool_hops=np.zeros(len(pool)),
+        fill=np.array([len(ALONE), most, 0, detailed], np.int64),
         child=np.zeros((tables.children, 4), np.int64),
         group=np.zeros((tables.children + 1, 6), np.int64),
         hops=np.zeros((tables.children + 1, 2)),
@@ -128,7 +132,7 @@ def _sizes(tables: Tables) -> int:
     return math.isqrt(2 * tables.children) + 1
 
 
-@inlined
+@kernel_part
 def is_unicast(hardware: Hardware, mappings: Mappings, n: int, tensor: int, slot: int) -> bool:
     """Whether children that differ in a loop of the slot are each served separately."""
     kept = n if len(mappings.keep) > 1 else 0
@@ -136,16 +140,16 @@ def is_unicast(hardware: Hardware, mappings: Mappings, n: int, tensor: int, slot
     return bool(shared == 0 or sent & UNICAST)
 
 
-@inlined
+@kernel_part
 def make_room(accounts: Accounts) -> None:
     """Forget what is known where it might not hold what the next mapping adds."""
     if accounts.fill[USED] + accounts.fill[MOST] > len(accounts.pool):
-        accounts.fill[USED] = 0
+        accounts.fill[USED] = len(ALONE)
         for place in range(len(accounts.table)):
             accounts.table[place] = -1
 
 
-@inlined
+@kernel_part
 def describe(
     tensors: Tensors,
     hardware: Hardware,
@@ -154,6 +158,7 @@ def describe(
     tensor: int,
     level: int,
     shift: int,
+    plain: bool,
     unrolled: Unrolled,
     key: Ints,
 ) -> int:
@@ -161,17 +166,48 @@ def describe(
 
     Args:
         shift: displacement of all tiles by which neighbours may pass on what they held before; NO_SHIFT: they do not.
+        plain: no two unrolled loops move one coordinate, so that it does not matter how far they move it.
     """
     key[0], key[1], key[2] = level, tensor, shift
-    length = 3
+    length, different = 3, 1
     for u in range(unrolled.end[level], unrolled.end[level + 1]):
         slot = unrolled.loop[u, SLOT]
         key[length] = 2 * slot + is_unicast(hardware, mappings, n, tensor, slot)
         key[length + 1] = unrolled.loop[u, UNROLLED]
-        displacement = tensors.by_dimension[tensor, unrolled.loop[u, DIMENSION], DISPLACEMENT]
-        key[length + 2] = displacement * unrolled.loop[u, STEP]
+        key[length + 2] = (
+            tensors.by_dimension[tensor, unrolled.loop[u, DIMENSION], DISPLACEMENT] * unrolled.loop[u, STEP]
+        )
+        if plain and key[length + 2]:
+            key[length + 2] = different
+            different *= unrolled.loop[u, UNROLLED]
         length += 3
     return length
+
+
+@kernel_part
+def near(hardware: Hardware, length: int, key: Ints) -> bool:
+    """Whether two 4-neighbours may lie one shift of the key apart; if not, no neighbour has words to pass on.
+
+    Of two children side by side, one loop counts on by one and all faster ones start over; so it is in the next row,
+    with the loops along Y, if rows are full.
+    """
+    shift, children, across, found = key[2], 1, 1, False
+    for vertical in range(2):
+        started = 0  # the faster loops at their ends
+        for k in range(length - 3, 2, -3):
+            if hardware.slot[key[k] // 2, VERTICAL] == vertical:
+                found |= key[k + 2] - started == shift or started - key[k + 2] == shift
+                started += (key[k + 1] - 1) * key[k + 2]
+                children *= key[k + 1]
+        across = children if vertical == 0 else across
+        if vertical == 0:
+            row = started
+    for k in range(length - 3, 2, -3):  # from the end of a full row to the next one, side by side where it is wrapped
+        if hardware.slot[key[k] // 2, VERTICAL] == 1:
+            found |= key[k + 2] - row == shift or row - key[k + 2] == shift
+            row += (key[k + 1] - 1) * key[k + 2]
+    width = max(hardware.level[key[0], WIDTH], across)
+    return found or across < width < children
 
 
 @compiled
@@ -200,7 +236,7 @@ def sharing(hardware: Hardware, length: int, accounts: Accounts) -> int:
     return int(at + 1 + length)
 
 
-@inlined
+@kernel_part
 def _mix(number: int) -> int:
     """Bits that look drawn, for a hash table; no product overflows."""
     low = ((number ^ (number >> 31)) & 0x7FFFFFFF) * 0x9E3779B1
@@ -238,10 +274,14 @@ def _count(hardware: Hardware, length: int, accounts: Accounts) -> None:
     width = max(hardware.level[level, WIDTH], across)
     middle = (max(hardware.level[level, HEIGHT], children // across) - 1) / 2
     linked = _link(children, width, accounts.key[2], accounts)
-    groups = _group(children, accounts)
-    if length > 3:
-        _measure(children, groups, width, middle, accounts)
     at = accounts.fill[USED]
+    if linked == 0 and accounts.key[2] != NO_SHIFT:  # then nobody asks further
+        accounts.pool[at + 1] = accounts.pool[at + 2] = 0
+        accounts.fill[USED] = at + 3
+        return
+    groups = _group(children, accounts)
+    if accounts.fill[DETAILED]:
+        _measure(children, groups, width, middle, accounts)
     accounts.pool[at], accounts.pool[at + 1] = groups, linked
     rows = 0
     for group in range(groups):
@@ -260,7 +300,7 @@ def _count(hardware: Hardware, length: int, accounts: Accounts) -> None:
     accounts.fill[USED] = at + 3 + 2 * rows
 
 
-@inlined
+@kernel_part
 def _link(children: int, width: int, shift: int, accounts: Accounts) -> int:
     """Mark the children whose new words are those that a 4-neighbour was sent one shift ago; how many they are."""
     linked = 0
@@ -278,7 +318,7 @@ def _link(children: int, width: int, shift: int, accounts: Accounts) -> int:
     return linked
 
 
-@inlined
+@kernel_part
 def _group(children: int, accounts: Accounts) -> int:
     """Number the groups of children that one delivery serves, and count their members; how many groups there are."""
     accounts.fill[STAMP] += 1
@@ -310,7 +350,7 @@ def _group(children: int, accounts: Accounts) -> int:
     return groups
 
 
-@inlined
+@kernel_part
 def _measure(children: int, groups: int, width: int, middle: float, accounts: Accounts) -> None:
     """Hops of every group: along the row to the farthest column, then in every used column from the middle row to its
     ends."""
