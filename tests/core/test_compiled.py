@@ -1,5 +1,6 @@
 """What compiled functions keep on disk."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -24,8 +25,9 @@ print(twice(1), sum(twice.stats.cache_hits.values()))
 
 
 def run(folder: Path) -> list[str]:
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
     found = subprocess.run(
-        [sys.executable, "-c", "import kernel"], cwd=folder, capture_output=True, text=True, check=True
+        [sys.executable, "-c", "import kernel"], env=environment, capture_output=True, text=True, check=True
     )
     return found.stdout.split()
 
