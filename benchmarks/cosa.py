@@ -1,4 +1,4 @@
-"""Mapper `cosa` and CoSA's own schedules, on the 44 layers that those were recorded for, priced by one model.
+"""Mapper `cosa` and CoSA's own schedules, on the 44 layers that those were recorded for, evaluated by one model.
 
     python benchmarks/cosa.py                          # all layers, some two minutes
     python benchmarks/cosa.py input.5 wu_ --option objective_form=published

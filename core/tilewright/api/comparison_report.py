@@ -155,7 +155,7 @@ class ComparisonReport(Tabular):
         return "\n".join([super().__str__(), *self.messages()])
 
     def tables(self, width: int = WIDE) -> Sequence[Table | str]:
-        """A row per layer, model that the search asked, and mapper; per model the figure and how far from the best."""
+        """A row per layer, model that the search used, and mapper; per model the figure and how far from the best."""
         from rich.table import Table
 
         title = (

@@ -12,8 +12,8 @@ from tilewright.cli import options
 def compare_command(
     workload: options.Workload,
     arch: options.Arch,
-    mappers: Annotated[str, typer.Option("--mappers", help="names, with commas between")],
-    models: Annotated[str, typer.Option("--models", help="names: every mapper searches under each; all evaluate all")],
+    mappers: Annotated[str, typer.Option("--mappers", help="names of mappers, with commas between")],
+    models: Annotated[str, typer.Option("--models", help="names of cost models; every mapper searches under each")],
     objective: options.Objective = "edp",
     constraints: options.Constraints = None,
     seconds: options.Seconds = None,
@@ -25,7 +25,7 @@ def compare_command(
     no_cache: options.NoCache = False,
     json: options.Json = False,
 ) -> None:
-    """The best of every mapper under every cost model, evaluated by all the others."""
+    """Let every mapper search under every cost model, and evaluate each best mapping by all of these models."""
     import tilewright as tw
     from tilewright.cli.common import show
 

@@ -23,7 +23,7 @@ def evaluate_command(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Evaluate a mapping. A mapping file written by `map` needs nothing else; --problem and --arch override."""
+    """Tell what a mapping costs. A mapping file written by `map` needs nothing else; --problem and --arch override."""
     import tilewright as tw
     from tilewright.cli.common import key_values, show
     from tilewright.errors import InputError, PluginError

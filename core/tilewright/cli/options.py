@@ -12,12 +12,12 @@ Workload = Annotated[
     typer.Argument(help="ONNX file, workload or problem YAML, library name (resnet50), NAME/LAYER, or a formula"),
 ]
 Arch = Annotated[str, typer.Option("--arch", help="architecture: library name or YAML file")]
-Objective = Annotated[str, typer.Option("--objective", metavar="edp|energy|cycles", help="what to make small")]
+Objective = Annotated[str, typer.Option("--objective", metavar="edp|energy|cycles", help="what the search makes small; edp is energy x cycles")]
 Constraints = Annotated[
     str | None,
     typer.Option("--constraints", help="name, file or none; default: the architecture's published dataflow"),
 ]
-Seconds = Annotated[float | None, typer.Option("--seconds", min=0.0, help="time per search of a distinct layer")]
+Seconds = Annotated[float | None, typer.Option("--seconds", min=0.0, help="time for each search of a distinct layer")]
 Evaluations = Annotated[
     int | None,
     typer.Option(
@@ -32,5 +32,5 @@ Patience = Annotated[
 Seed = Annotated[int, typer.Option("--seed", min=0, help="the same seed gives the same result")]
 Output = Annotated[Path | None, typer.Option("-o", "--output", help="folder for mapping files and summaries")]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", min=1, help="layers mapped at once, each in a process")]
-NoCache = Annotated[bool, typer.Option("--no-cache", help="search anew, and keep nothing for the next time")]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="search anew, and keep no results for the next time")]
 Json = Annotated[bool, typer.Option("--json", help="print one JSON document")]

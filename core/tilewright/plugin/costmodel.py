@@ -24,7 +24,8 @@ class Costs:
 
     Attributes:
         valid: bool [n].
-        energy_pj, cycles: float64 [n].
+        energy_pj: float64 [n], picojoules.
+        cycles: float64 [n].
     """
 
     valid: Bools
@@ -36,11 +37,11 @@ class Costs:
 
     @property
     def edp(self) -> Floats:
-        """energy_pj x cycles."""
+        """energy_pj x cycles, float64 [n]."""
         return self.energy_pj * self.cycles
 
     def of(self, objective: Objective) -> Floats:
-        """The figure to make small."""
+        """The figure to make small, float64 [n]: pJ x cycles, pJ or cycles."""
         return {"edp": self.edp, "energy": self.energy_pj, "cycles": self.cycles}[objective]
 
     @classmethod
@@ -77,7 +78,7 @@ class Evaluator(Protocol):
         ...
 
     def evaluate_batch(self, batch: MappingBatch) -> Costs:
-        """The costs of a batch."""
+        """The costs of a batch, in its order: `inf` and not `valid` where the model rejects a mapping; never raises for that."""
         ...
 
     def explain(self, mapping: Mapping) -> Report:

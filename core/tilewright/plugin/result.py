@@ -78,7 +78,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Progress:
-    """What a watcher is told after every piece of a batch."""
+    """What a watcher is told after every piece of a batch. `best`: the best objective so far, inf if there is none."""
 
     evaluated: int
     valid: int

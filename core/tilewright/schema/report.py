@@ -111,7 +111,11 @@ class Execution(Model):
 
 
 class Report(Tabular, Model):
-    """What a mapping costs by one model; with `valid` false, `reasons` says why and the figures are absent."""
+    """What a mapping costs by one model; with `valid` false, `reasons` says why and the figures are absent.
+
+    Energies are in pJ, over all instances. `macs`: operations of the problem.
+    `utilization`: macs / (compute units x cycles).
+    """
 
     model: str
     problem: str
@@ -131,7 +135,7 @@ class Report(Tabular, Model):
     """From models that execute the mapping; None from those that calculate."""
 
     def of(self, objective: Objective) -> float | None:
-        """The figure to make small; None where the mapping is not valid."""
+        """The figure to make small, in pJ x cycles, pJ or cycles; None where the mapping is not valid."""
         return {"edp": self.edp, "energy": self.energy_pj, "cycles": self.cycles}[objective]
 
     def rows(self) -> list[dict[str, Any]]:
