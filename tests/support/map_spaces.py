@@ -30,7 +30,7 @@ def rules(draw: st.DrawFn, problem: Problem, architecture: Architecture) -> Vari
                     "order": draw(st.permutations(names))[: draw(st.sampled_from([0, 0, 2, 3]))],
                 }
             )
-        if entry.splits and draw(st.booleans()):
+        if entry.unrolls and draw(st.booleans()):
             size = architecture.cluster(entry.target).fanout.size
             spatial.append(
                 {

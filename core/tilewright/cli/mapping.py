@@ -13,7 +13,9 @@ from tilewright.cli import options
 def map_command(
     workload: options.Workload,
     arch: options.Arch,
-    mapper: Annotated[str, typer.Option("--mapper", help="mapper that searches; `tilewright plugins` lists them")] = defaults.MAPPER,
+    mapper: Annotated[
+        str, typer.Option("--mapper", help="mapper that searches; `tilewright plugins` lists them")
+    ] = defaults.MAPPER,
     model: Annotated[str, typer.Option("--model", help="cost model that the search uses")] = defaults.MODEL,
     objective: options.Objective = "edp",
     constraints: options.Constraints = None,

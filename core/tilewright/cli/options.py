@@ -12,7 +12,12 @@ Workload = Annotated[
     typer.Argument(help="ONNX file, workload or problem YAML, library name (resnet50), NAME/LAYER, or a formula"),
 ]
 Arch = Annotated[str, typer.Option("--arch", help="architecture: library name or YAML file")]
-Objective = Annotated[str, typer.Option("--objective", metavar="edp|energy|cycles", help="what the search makes small; edp is energy x cycles")]
+Objective = Annotated[
+    str,
+    typer.Option(
+        "--objective", metavar="edp|energy|cycles", help="what the search makes small; edp is energy x cycles"
+    ),
+]
 Constraints = Annotated[
     str | None,
     typer.Option("--constraints", help="name, file or none; default: the architecture's published dataflow"),

@@ -28,7 +28,7 @@ class MappingBatch:
         temporal, spatial: tile sizes, int64 [n, entry, dimension].
         order: dimension indices outermost first, int8 [n, entry, position].
         keep: bool [n, entry, tensor]; False wherever the skeleton's entry does not hold.
-        spatial_order: as `order`, for the split; None: the problem's order.
+        spatial_order: as `order`, for the spatial unrolling; None: the problem's order.
         unicast: bool [n, entry, tensor]; None: nothing is sent separately.
     """
 

@@ -136,7 +136,7 @@ class _Counter:
         left: Ints = np.zeros([len(divisors) for divisors in self.divisors], dtype=np.int64)
         left[(0,) * left.ndim] = 1  # nothing is left after the last slot
         for slot in reversed(self.slots):
-            left = self._split(slot, left) if slot.spatial else self._step(slot, left)
+            left = self._unroll(slot, left) if slot.spatial else self._step(slot, left)
         return int(left[(-1,) * left.ndim]) % self.prime
 
     def _divide(self, left: Ints, dim: int, slot: Slot, others: bool) -> Ints | None:
@@ -176,7 +176,7 @@ class _Counter:
             total += array * (math.factorial(k) // math.factorial(m) % self.prime) % self.prime
         return total % self.prime
 
-    def _split(self, slot: Slot, left: Ints) -> Ints:
+    def _unroll(self, slot: Slot, left: Ints) -> Ints:
         """The product of all trips stays within the fanout."""
         most = slot.most or 1
         products: dict[int, Ints] = {1: left}

@@ -22,8 +22,8 @@ from tilewright.mapspace.skeleton import Slot
 
 MAX_ROWS = 2_000_000
 """Rows of the largest table of factorisations."""
-SPLIT_ROWS = 50_000
-"""A table larger than this is taken apart by prime powers where the bounds allow it."""
+PRIMEWISE_ROWS = 50_000
+"""A table larger than this is replaced by prime powers where the bounds allow it."""
 EXACT = 2**62
 """Counts below this are kept in int64, above as Python's integers."""
 
@@ -83,7 +83,7 @@ class Factoring:
         powers = prime_powers(size)
         rows = math.prod(math.comb(power + max(able, 1) - 1, power) for _, power in powers)
         free = all(slot.lowest[dim] == 1 and slot.highest[dim] in (1, size) for slot in self.slots)
-        return [prime**power for prime, power in powers] if free and rows > SPLIT_ROWS else [size]
+        return [prime**power for prime, power in powers] if free and rows > PRIMEWISE_ROWS else [size]
 
     def _component(self, dim: int, size: int) -> Component:
         rows = factorizations(size, self._bounds(dim))

@@ -44,8 +44,8 @@ def legality(problem: Problem, architecture: Architecture, mapping: Mapping) -> 
 
     Codes: `dimension`, `target`, `tensor` (a name nobody knows), `order` (targets not outermost to innermost),
     `coverage` (iterations left out or done twice), `nesting` (a tile larger than the tile it is cut from),
-    `fanout` (more sub-clusters than exist), `split` (a split that is not the cluster's last), `keep` (a tensor where it may
-    not be, or twice in a cluster), `backing` (a tensor that the outermost entry does not keep), `capacity`.
+    `fanout` (more sub-clusters than exist), `split` (a spatial unrolling that is not the cluster's last), `keep` (a tensor
+    where it may not be, or twice in a cluster), `backing` (a tensor that the outermost entry does not keep), `capacity`.
     """
     names = tuple(_unknown_names(problem, architecture, mapping))
     if names:  # nothing else can be judged
@@ -58,7 +58,7 @@ def legality(problem: Problem, architecture: Architecture, mapping: Mapping) -> 
         reasons=(
             *(
                 Reason(code=code, where=place(mapping, index), message=text)
-                for code, index, text in _standing(architecture, skeleton)
+                for code, index, text in _misplaced(architecture, skeleton)
             ),
             *(_reason(problem, architecture, mapping, *map(int, fault)) for fault in faults[:count].tolist()),
         )
@@ -79,7 +79,7 @@ def broken_rules(
         batch.problem.dimension_names == problem.dimension_names and batch.problem.tensor_names == problem.tensor_names
     )
     targets = all(entry.target in architecture.cluster_index for entry in batch.skeleton.entries)
-    if not known or not targets or any(_standing(architecture, batch.skeleton)):
+    if not known or not targets or any(_misplaced(architecture, batch.skeleton)):
         return np.full(len(batch), WHOLE, dtype=np.int8)
     return _judged(rules_of(problem, architecture, batch.skeleton), batch, lax_fanout, np.empty((1, 5), np.float64))[1]
 
@@ -153,7 +153,7 @@ def _unknown_names(problem: Problem, architecture: Architecture, mapping: Mappin
                 yield Reason(code="tensor", where=place(mapping, index), message=f"no tensor '{name}'{hint}")
 
 
-def _standing(architecture: Architecture, skeleton: Skeleton) -> Iterator[tuple[str, int, str]]:
+def _misplaced(architecture: Architecture, skeleton: Skeleton) -> Iterator[tuple[str, int, str]]:
     """(code, entry, message) of what no mapping over the skeleton can mend."""
     position = 0
     for index, entry in enumerate(skeleton.entries):
@@ -191,7 +191,7 @@ def _reason(
     if code == FANOUT:
         return Reason(code="fanout", where=where, message=f"uses {value} sub-clusters, it has {limit}")
     if code == UNROLL:
-        text = f"splits over {value} sub-clusters, but only the last entry on a cluster may split"
+        text = f"unrolls over {value} sub-clusters, but only the last entry on a cluster may unroll"
         return Reason(code="split", where=where, message=text)
     if code == CAPACITY:
         need = f"{value}" if value < 2**53 else "more than 2**53"

@@ -39,7 +39,7 @@ class Limits:
         for index, entry in enumerate(self.skeleton.entries):
             if entry.steps and index:
                 slots.append(self._temporal_slot(index))
-            if entry.splits:
+            if entry.unrolls:
                 slots.append(self._spatial_slot(index))
         return tuple(slots)
 
@@ -100,7 +100,7 @@ class Limits:
         orders = [rule.memory for rule in self.rules.temporal if rule.order]
         for memory in sorted({memory for memory in orders if orders.count(memory) > 1}):
             raise InputError(f"two rules order the loops inside memory {memory}", hint="write one")
-        unrolling = [entry.target for entry in self.skeleton.entries if entry.splits]
+        unrolling = [entry.target for entry in self.skeleton.entries if entry.unrolls]
         for spatial in self.rules.spatial:
             least = [name for name, trips in spatial.factors.items() if trips.min > 1]
             if spatial.cluster not in unrolling and least:

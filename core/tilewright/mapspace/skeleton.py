@@ -13,7 +13,7 @@ class SkeletonEntry:
     """Where an entry stands and what it may do.
 
     `holds`: it is a storage level (its `keep` is a list, perhaps empty). `memories`: those it may use (empty: all of
-    the cluster). `steps`, `splits`: whether a map space lets it step in time and split in space. `inside`: the memory
+    the cluster). `steps`, `unrolls`: whether a map space lets it step in time and unroll in space. `inside`: the memory
     whose temporal loops these steps are.
     """
 
@@ -21,7 +21,7 @@ class SkeletonEntry:
     holds: bool
     memories: tuple[str, ...] = ()
     steps: bool = True
-    splits: bool = True
+    unrolls: bool = True
     inside: str | None = None
 
 
@@ -44,8 +44,8 @@ class Skeleton:
         """The standard skeleton: each memory holds its tensors, and has one block of temporal loops inside it.
 
         The block stands where it changes nothing: before the next hold, or, when the cluster fans out, in an entry
-        that holds nothing and splits (Timeloop's "hold, step, split"). Siblings hold one after another in file order,
-        but those of the outermost cluster at once, for they hold whole tensors.
+        that holds nothing and unrolls (Timeloop's levels hold, step, then unroll). Siblings hold one after another in file
+        order, but those of the outermost cluster at once, for they hold whole tensors.
         """
         entries: list[SkeletonEntry] = []
         owed: str | None = None  # the memory whose loops still need a place
@@ -54,7 +54,7 @@ class Skeleton:
             names = tuple(memory.name for memory in cluster.memories)
             for held in [names] if index == 0 else [(name,) for name in names]:
                 entries.append(
-                    SkeletonEntry(cluster.name, True, held, steps=owed is not None, splits=False, inside=owed)
+                    SkeletonEntry(cluster.name, True, held, steps=owed is not None, unrolls=False, inside=owed)
                 )
                 owed = held[-1]
             if cluster.fanout.size > 1 or last:
@@ -66,7 +66,7 @@ class Skeleton:
 @dataclass(frozen=True)
 class Slot:
     """A place for factors. `lowest`, `highest`: bounds on the trips of each dimension; `most`, `least` on their
-    product (of a split). `order`: dimension indices whose loops keep this order."""
+    product (of an unrolling). `order`: dimension indices whose loops keep this order."""
 
     entry: int
     spatial: bool

@@ -116,7 +116,7 @@ class QuickFlowOptions(Options):
 
     search_objective: Literal["over_utilization", "plain"] | None = Field(
         default=None,
-        description="what is lowered: the objective over the utilization, or the objective; else both in turn",
+        description="what is lowered: the objective over the utilization, or the objective; else one after the other",
     )
     hops: tuple[PositiveInt, PositiveInt, PositiveInt] = Field(
         default=(4, 2, 4),

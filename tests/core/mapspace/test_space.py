@@ -106,7 +106,7 @@ def brute_force(space: MapSpace) -> tuple[set[Key], set[Key]]:
     """(all mappings, all factorisations) as keys."""
     names = space.problem.dimension_names
     places = [(index, False) for index, entry in enumerate(space.skeleton.entries) if entry.steps and index]
-    places += [(index, True) for index, entry in enumerate(space.skeleton.entries) if entry.splits]
+    places += [(index, True) for index, entry in enumerate(space.skeleton.entries) if entry.unrolls]
     places.sort()
     every: set[Key] = set()
     shapes: set[Key] = set()
@@ -156,7 +156,7 @@ def spaces(draw: st.DrawFn, most: int = 3000) -> MapSpace:
     problem = draw(problems(max_dimensions=3, max_macs=48, max_operands=2))
     architecture = draw(architectures(max_clusters=3, roomy=draw(st.booleans())))
     slots = sum(
-        (entry.steps and index > 0) + entry.splits
+        (entry.steps and index > 0) + entry.unrolls
         for index, entry in enumerate(Skeleton.for_architecture(architecture).entries)
     )
     assume(math.prod(len(list(splits_of(size, slots))) for size in problem.sizes) <= most)
@@ -242,7 +242,7 @@ def test_other_ways_of_computing_give_the_same(space: MapSpace) -> None:
     """Tables split by prime powers, Python's integers for int64, and orders drawn without a list."""
     plain = {key(mapping) for batch in space.enumerate() for mapping in batch}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(factoring, "SPLIT_ROWS", 0)
+        patch.setattr(factoring, "PRIMEWISE_ROWS", 0)
         patch.setattr(factoring, "EXACT", 1)
         patch.setattr(mapspace, "EXACT", 1)
         patch.setattr(looporders, "MAX_LISTED", 0)
@@ -307,7 +307,7 @@ def chi_square(counts: list[int], categories: int) -> float:
 def test_samples_are_uniform(space: MapSpace, listed: int, split_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Over factorisations, and over the orders and keeps of each factorisation."""
     monkeypatch.setattr(looporders, "MAX_LISTED", listed)
-    monkeypatch.setattr(factoring, "SPLIT_ROWS", split_rows)
+    monkeypatch.setattr(factoring, "PRIMEWISE_ROWS", split_rows)
     space = replace(space)
     members = [row for batch in space.enumerate() for row in rows(batch)]
     variants = Counter(shape for shape, _ in members)

@@ -34,7 +34,7 @@ def complete(layer: DirectiveLayer, hardware: DirectiveHardware) -> tuple[Comple
     sizes = dict(layer.dimensions)
     levels: list[CompleteLevel] = []
     for level in range(len(layer.levels)):
-        spatial = (table.split[0, level], table.pair[0, level])
+        spatial = (table.unrolled[0, level], table.pair[0, level])
         maps = tuple(
             Map(
                 spatial=letter in spatial,
@@ -126,4 +126,4 @@ def _write(maps: Sequence[Map], names: Sequence[str], level: int, table: Table) 
         table.size[0, level, letter] = each.size + (sizes[WINDOWS[name]] - 1 if each.dimension != name else 0)
         table.offset[0, level, letter] = each.offset
     spatial = [names.index(each.dimension.rstrip("'")) for each in maps if each.spatial]
-    table.split[0, level], table.pair[0, level] = (*spatial, NOWHERE)[:2]
+    table.unrolled[0, level], table.pair[0, level] = (*spatial, NOWHERE)[:2]

@@ -94,7 +94,7 @@ def write_rows(letters: Letters, nests: Nests, legal: Bools, start: int, table: 
     slides = letters.slides
     for row in range(len(table.levels)):
         n = start + row
-        fault, orders, splits, clusters = table.fault[row], table.order[row], table.split[row], table.clusters[row]
+        fault, orders, unrolled, clusters = table.fault[row], table.order[row], table.unrolled[row], table.clusters[row]
         fault[:] = 0
         if n >= len(legal) or not legal[n]:
             fault[0] = ILLEGAL
@@ -117,13 +117,13 @@ def write_rows(letters: Letters, nests: Nests, legal: Bools, start: int, table: 
             elif not in_l1 and fault[0] == 0:
                 fault[0] = BYPASS_L1
         for entry in range(entries):  # the dimensions that a block of loops takes more than one step for
-            steps = unrolled = 0
+            steps = across = 0
             for d in range(dimensions):
                 if temporal[entry, d] < spatial[max(entry, 1) - 1, d] and entry:
                     steps |= 1 << d
                 if spatial[entry, d] < temporal[entry, d]:
-                    unrolled |= 1 << d
-            blocks[2 * entry], blocks[2 * entry + 1] = steps, unrolled
+                    across |= 1 << d
+            blocks[2 * entry], blocks[2 * entry + 1] = steps, across
         outside, lanes = 0, 1  # loops in space outside L1's tile, and what those inside come to
         for entry in range(entries):
             if not blocks[2 * entry + 1]:
@@ -140,7 +140,7 @@ def write_rows(letters: Letters, nests: Nests, legal: Bools, start: int, table: 
 
         level = placed = 0
         orders[:] = NOWHERE
-        splits[:] = NOWHERE
+        unrolled[:] = NOWHERE
         clusters[:] = 1
         stepping[:] = 0
         tiles[:] = 0
@@ -159,7 +159,7 @@ def write_rows(letters: Letters, nests: Nests, legal: Bools, start: int, table: 
                 left &= ~(1 << d)
                 now = spatial[entry, d] if in_space else temporal[entry, d]
                 letter = nests.letter[d]
-                partner, split = slides[letter], splits[level]
+                partner, mapped = slides[letter], unrolled[level]
                 fault[1] = letter
                 if first < entry:
                     fault[0] = UNEVEN
@@ -167,8 +167,8 @@ def write_rows(letters: Letters, nests: Nests, legal: Bools, start: int, table: 
                     fault[0] = STEPPED_WINDOW
                 elif partner != NOWHERE and letters.strides[partner] != 1:
                     fault[0] = STRIDED_WINDOW
-                taken = split != NOWHERE and (
-                    outside > 0 or stepping[level] >> letter & 1 or letter == split or letter == slides[split]
+                taken = mapped != NOWHERE and (
+                    outside > 0 or stepping[level] >> letter & 1 or letter == mapped or letter == slides[mapped]
                 )
                 if taken or (partner != NOWHERE and stepping[level] >> partner & 1):
                     if level + 1 == most:
@@ -176,7 +176,7 @@ def write_rows(letters: Letters, nests: Nests, legal: Bools, start: int, table: 
                         continue
                     level, placed = level + 1, 0
                 if in_space:
-                    splits[level], clusters[level] = letter, -(-temporal[entry, d] // now)
+                    unrolled[level], clusters[level] = letter, -(-temporal[entry, d] // now)
                     folded[level] = tiles[level, letter]
                     outside -= 1
                 elif not stepping[level] >> letter & 1:
@@ -191,33 +191,33 @@ def write_rows(letters: Letters, nests: Nests, legal: Bools, start: int, table: 
         for letter in range(count):
             tile[letter] = nests.whole[letter]
         for level in range(table.levels[row]):
-            order, split, diagonal = orders[level], splits[level], NOWHERE
+            order, mapped, diagonal = orders[level], unrolled[level], NOWHERE
             placed = 0
             while placed < count and order[placed] != NOWHERE:
                 placed += 1
-            if split == NOWHERE:  # a level needs a SpatialMap: with one sub-cluster it is a loop like any other
-                split = nests.last_resort
+            if mapped == NOWHERE:  # a level needs a SpatialMap: with one sub-cluster it is a loop like any other
+                mapped = nests.last_resort
                 for place in range(placed - 1, -1, -1):
                     if letters.windows[order[place]] == NOWHERE:
-                        split = order[place]
+                        mapped = order[place]
                 for letter in nests.idle[::-1]:
                     if not stepping[level] >> letter & 1:
-                        split = letter
+                        mapped = letter
             else:
-                diagonal = slides[split]
-                now, trips = tiles[level, split], clusters[level]
+                diagonal = slides[mapped]
+                now, trips = tiles[level, mapped], clusters[level]
                 if folded[level] and folded[level] != now * trips:
-                    fault[0], fault[1], fault[2], fault[3], fault[4] = FOLD, split, folded[level], trips, now
-                elif diagonal != NOWHERE and tile[split] != now * trips:
-                    fault[0], fault[1], fault[2], fault[3], fault[4] = PIECES, split, tile[split], trips, now
+                    fault[0], fault[1], fault[2], fault[3], fault[4] = FOLD, mapped, folded[level], trips, now
+                elif diagonal != NOWHERE and tile[mapped] != now * trips:
+                    fault[0], fault[1], fault[2], fault[3], fault[4] = PIECES, mapped, tile[mapped], trips, now
                 if fault[0]:
                     break
-            for letter in (diagonal, split):
+            for letter in (diagonal, mapped):
                 if letter != NOWHERE and not stepping[level] >> letter & 1:
                     order[placed] = letter
                     placed += 1
-            splits[level] = split if diagonal == NOWHERE else diagonal
-            table.pair[row, level] = NOWHERE if diagonal == NOWHERE else split
+            unrolled[level] = mapped if diagonal == NOWHERE else diagonal
+            table.pair[row, level] = NOWHERE if diagonal == NOWHERE else mapped
             for letter in range(count):
                 if tiles[level, letter]:
                     tile[letter] = tiles[level, letter]

@@ -44,7 +44,7 @@ class Table(NamedTuple):
     """[n, D, L]: of the directive on a letter."""
     offset: Ints
     """[n, D, L]"""
-    split: Ints
+    unrolled: Ints
     """[n, D]: the letter of the first SpatialMap."""
     pair: Ints
     """[n, D]: that of a second one; NOWHERE: there is none."""
@@ -92,7 +92,7 @@ def empty_table(rows: int, letters: int) -> Table:
         order=np.full((*deep, letters), NOWHERE, dtype=np.int64),
         size=np.ones((*deep, letters), dtype=np.int64),
         offset=np.ones((*deep, letters), dtype=np.int64),
-        split=np.full(deep, NOWHERE, dtype=np.int64),
+        unrolled=np.full(deep, NOWHERE, dtype=np.int64),
         pair=np.full(deep, NOWHERE, dtype=np.int64),
         clusters=np.ones(deep, dtype=np.int64),
         lanes=np.ones(rows, dtype=np.int64),

@@ -103,7 +103,7 @@ def _ints(values: list[int]) -> Ints:
 
 def _maps(table: Table, level: int, names: tuple[str, ...]) -> Iterator[Map]:
     """The directives of a level of the first row."""
-    spatial = (table.split[0, level], table.pair[0, level])
+    spatial = (table.unrolled[0, level], table.pair[0, level])
     for letter in table.order[0, level].tolist():
         if letter != NOWHERE:
             size, offset = int(table.size[0, level, letter]), int(table.offset[0, level, letter])

@@ -3,7 +3,7 @@
 FULL, OFFSET, CUT, PART, FRESH_PART, INSIDE, ORDER = range(7)
 """Of a letter in a level: a whole tile, the offset, the nominal size that is cut, the last tile, what is new in that, and
 the letters placed inside; ORDER: of a place, the letter."""
-SPLIT, PAIR, CLUSTERS, ALONG, EDGE_CLUSTERS, LANES = range(6)
+SPATIAL, PAIR, CLUSTERS, ALONG, EDGE_CLUSTERS, LANES = range(6)
 """Of a level: first and second letter in space, sub-clusters, the letters in space, sub-clusters at work in the last fold,
 MACs at once in each of the innermost level (0 outside it)."""
 MET, SHORT, UNROLLED, EDGES, PARTIAL, INPUT_TILE, FILTER_TILE, CYCLES, FAULT = range(9)

@@ -150,11 +150,11 @@ def _meet(level: int, sub: int, work: Work) -> None:
 def _cost(hardware: Hardware, row: int, result: Result) -> None:
     """Energy of the counts, and whether the memories hold what is required."""
     counts, operations = result.counts[row], result.counts[row, at.L1, INPUT, at.READS]
-    energy = operations * hardware.price_of_operation
+    energy = operations * hardware.energy_per_operation_pj
     for level in range(2):
         for tensor in range(3):
             for action in range(3):
-                energy += counts[level, tensor, action] * hardware.prices[level, tensor, action]
+                energy += counts[level, tensor, action] * hardware.energies[level, tensor, action]
     result.energy_pj[row] = energy
     result.fits[row] = True
     for memory in range(len(hardware.capacity)):

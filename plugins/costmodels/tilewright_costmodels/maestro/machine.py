@@ -47,8 +47,8 @@ def machine_of_directives(layer: DirectiveLayer, hardware: DirectiveHardware) ->
         noc_bandwidth=integer(hardware.noc_bandwidth),
         noc_latency=integer(hardware.noc_latency),
         offchip_bandwidth=integer(hardware.offchip_bandwidth),
-        prices=np.repeat([L2_ENERGY * PJ_PER_MAC, L1_ENERGY * PJ_PER_MAC], 9).reshape(2, 3, 3),
-        price_of_operation=PJ_PER_MAC,
+        energies=np.repeat([L2_ENERGY * PJ_PER_MAC, L1_ENERGY * PJ_PER_MAC], 9).reshape(2, 3, 3),
+        energy_per_operation_pj=PJ_PER_MAC,
         home=np.repeat([0, 1], 3).reshape(2, 3),
         capacity=np.array([hardware.l2_size or UNLIMITED, hardware.l1_size or UNLIMITED]),
         held=_held(layer),
@@ -64,8 +64,8 @@ def machine_of(layer: DirectiveLayer, architecture: Architecture, roles: Roles, 
         noc_bandwidth=integer(plan.noc_bandwidth),
         noc_latency=integer(plan.noc_latency),
         offchip_bandwidth=integer(plan.offchip_bandwidth),
-        prices=np.array([[list(_prices(memory)) for memory in row] for row in homes], dtype=np.float64),
-        price_of_operation=float(architecture.compute.energy_per_operation_pj),
+        energies=np.array([[list(_energies(memory)) for memory in row] for row in homes], dtype=np.float64),
+        energy_per_operation_pj=float(architecture.compute.energy_per_operation_pj),
         home=np.array([[-1 if memory is None else memories.index(memory) for memory in row] for row in homes]),
         capacity=np.array([m.capacity_words or UNLIMITED for m in memories], dtype=np.int64),
         held=_held(layer),
@@ -88,7 +88,7 @@ def _held(layer: DirectiveLayer) -> Ints:
     return np.array([*words, math.prod(sizes[letter] for letter in layer.tensors[OUTPUT])])
 
 
-def _prices(memory: Memory | None) -> Iterator[float]:
+def _energies(memory: Memory | None) -> Iterator[float]:
     """Of a read, a fill and an update; of a tensor without a memory nothing is legal."""
     if memory is None:
         yield from (0.0, 0.0, 0.0)

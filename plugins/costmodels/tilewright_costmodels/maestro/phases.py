@@ -20,7 +20,7 @@ def at_work_in(level: int, sub: int, edges: int, work: Work) -> tuple[int, bool,
     short, pair = (state[at.SHORT] | edges) & about[at.ALONG], about[at.PAIR]
     if not short:
         return about[at.CLUSTERS], False, False
-    later = pair if pair != NOWHERE and short >> pair & 1 else about[at.SPLIT]
+    later = pair if pair != NOWHERE and short >> pair & 1 else about[at.SPATIAL]
     partial = state[at.PARTIAL] >> later & 1 == 1 if edges >> later & 1 else True
     return about[at.EDGE_CLUSTERS], True, partial
 
@@ -28,12 +28,12 @@ def at_work_in(level: int, sub: int, edges: int, work: Work) -> tuple[int, bool,
 @kernel_part
 def inner_of(level: int, sub: int, edges: int, at_work: int, work: Work) -> tuple[int, int]:
     """The sub-problems of the next level in such phases: that of the last sub-cluster at work, and that of the others."""
-    state, split = work.states[level, sub], work.about[level, at.SPLIT]
+    state, spatial = work.states[level, sub], work.about[level, at.SPATIAL]
     short = state[at.SHORT] | edges
     others = short & ~work.about[level, at.ALONG]
     if at_work == 1:
         return short, short
-    partial = state[at.PARTIAL] >> split & 1 if edges >> split & 1 else state[at.SHORT] >> split & 1
+    partial = state[at.PARTIAL] >> spatial & 1 if edges >> spatial & 1 else state[at.SHORT] >> spatial & 1
     return short if partial else others, others
 
 
@@ -114,7 +114,7 @@ def sent_in(letters: Letters, tensor: int, level: int, sub: int, moved: int, wor
     if not mine & about[at.ALONG]:
         return tile
     first = other = last = 1
-    for letter in (about[at.SPLIT], about[at.PAIR]):
+    for letter in (about[at.SPATIAL], about[at.PAIR]):
         if letter == NOWHERE or not mine >> letter & 1:
             continue
         full, part = tiles[at.FULL, letter], tiles[at.PART, letter] if partial else tiles[at.FULL, letter]
@@ -142,7 +142,7 @@ def list_groups(level: int, sub: int, work: Work) -> int:
     )
     in_pair = 0  # of two letters in space it matters whether they are in their steady state
     if about[at.PAIR] != NOWHERE:
-        for letter in (about[at.SPLIT], about[at.PAIR]):
+        for letter in (about[at.SPATIAL], about[at.PAIR]):
             if times[letter]:
                 in_pair |= 1 << letter
     kinds = edges = 0

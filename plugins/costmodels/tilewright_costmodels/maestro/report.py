@@ -42,7 +42,7 @@ def report_of(figures: Figures, machine: Machine, faithful: bool, l1_accesses: i
         energy_pj=figures.energy_pj,
         edp=figures.energy_pj * figures.cycles,
         utilization=figures.macs / (machine.operations_per_cycle * figures.cycles),
-        compute_energy_pj=figures.macs * machine.numbers.price_of_operation,
+        compute_energy_pj=figures.macs * machine.numbers.energy_per_operation_pj,
         levels=tuple(_levels(figures, machine)),
     )
 
@@ -58,8 +58,8 @@ def _levels(figures: Figures, machine: Machine) -> Iterator[LevelReport]:
                 instances=1,
                 tile_words=figures.required[level][tensor] // 2,
                 energy_pj=sum(
-                    count * float(price)
-                    for count, price in zip(counts, machine.numbers.prices[level, tensor], strict=True)
+                    count * float(energy)
+                    for count, energy in zip(counts, machine.numbers.energies[level, tensor], strict=True)
                 ),
             )
         energy = sum(each.energy_pj for each in tensors.values())

@@ -23,10 +23,10 @@ def cut_tiles(letters: Letters, table: Table, row: int, work: Work) -> None:
     count = len(letters.sizes)
     for level in range(table.levels[row]):
         tiles, about = work.tiles[level], work.about[level]
-        split, pair, clusters = table.split[row, level], table.pair[row, level], table.clusters[row, level]
-        about[at.SPLIT], about[at.PAIR], about[at.CLUSTERS] = split, pair, clusters
+        spatial, pair, clusters = table.unrolled[row, level], table.pair[row, level], table.clusters[row, level]
+        about[at.SPATIAL], about[at.PAIR], about[at.CLUSTERS] = spatial, pair, clusters
         about[at.LANES] = table.lanes[row] if level + 1 == table.levels[row] else 0
-        about[at.ALONG] = 1 << split if pair == NOWHERE else 1 << split | 1 << pair
+        about[at.ALONG] = 1 << spatial if pair == NOWHERE else 1 << spatial | 1 << pair
         inside = 0
         for place in range(count - 1, -1, -1):
             letter = table.order[row, level, place]
@@ -44,7 +44,7 @@ def cut_tiles(letters: Letters, table: Table, row: int, work: Work) -> None:
             rest = cut if rest < 0 else rest
             tiles[at.PART, letter] = full if full <= cut and steps * offset + full == cut else rest
             tiles[at.FRESH_PART, letter] = max(offset - (full - rest), 0)
-        full, offset, cut = tiles[at.FULL, split], tiles[at.OFFSET, split], tiles[at.CUT, split]
+        full, offset, cut = tiles[at.FULL, spatial], tiles[at.OFFSET, spatial], tiles[at.CUT, spatial]
         whole = 1
         if cut > full + offset * (clusters - 1):
             _, _, whole = last_fold(cut, full, offset, clusters)

@@ -26,9 +26,9 @@ class Hardware(NamedTuple):
     noc_bandwidth: int
     noc_latency: int
     offchip_bandwidth: int
-    prices: Floats
+    energies: Floats
     """[level, tensor, action]: of one access."""
-    price_of_operation: float
+    energy_per_operation_pj: float
     home: Ints
     """[level, tensor]: the memory that holds the tensor; NOWHERE: one without limit."""
     capacity: Ints

@@ -1,4 +1,4 @@
-"""The local beam search: states one prime factor apart, each with its best orders, compared by a search objective."""
+"""The local beam search: states that differ in one prime factor, each with its best orders, compared by a search objective."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ Intra = Literal["unrolling_tiling_ordering", "tiling_unrolling_ordering", "order
 
 
 @dataclass(frozen=True)
-class Level:
+class MemorySlots:
     """Slots of one memory: `loops` inside it (None: its fanout stands right inside), whose trips are its tile, and
     `spatial` ones outside of it, innermost first, up to the next loops."""
 
@@ -21,16 +21,16 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Step:
+class Decision:
     """Decide one slot by moving factors there from the loops of slot `source` (None: the outermost, home)."""
 
     slot: int
     source: int | None = None
 
 
-def levels_of(space: MapSpace) -> list[Level]:
+def levels_of(space: MapSpace) -> list[MemorySlots]:
     """Innermost first; the last one's loops are the outermost and take what is left."""
-    found: list[Level] = []
+    found: list[MemorySlots] = []
     loops: int | None = None
     spatial: list[int] = []
     for index in range(len(space.slots) - 1, -1, -1):
@@ -40,13 +40,13 @@ def levels_of(space: MapSpace) -> list[Level]:
                 spatial.append(index)
             continue
         if loops is not None or spatial:
-            found.append(Level(loops, tuple(spatial)))
+            found.append(MemorySlots(loops, tuple(spatial)))
         loops, spatial = index, []
-    found.append(Level(loops, tuple(spatial)))
+    found.append(MemorySlots(loops, tuple(spatial)))
     return found
 
 
-def steps(space: MapSpace, inter: Inter, intra: Intra) -> list[Step]:
+def decisions(space: MapSpace, inter: Inter, intra: Intra) -> list[Decision]:
     """The slots in the order in which they are decided.
 
     Bottom-up every level takes its factors from the outermost loops; top-down from the loops around it, which then hold
@@ -54,22 +54,22 @@ def steps(space: MapSpace, inter: Inter, intra: Intra) -> list[Step]:
     """
     levels = levels_of(space)
     if inter == "bottom_up":
-        return [Step(slot) for level in levels for slot in _within(level, intra)]
+        return [Decision(slot) for level in levels for slot in _within(level, intra)]
     around = [level.loops for level in levels[1:]] + [None]
     return [
-        Step(slot, source)
+        Decision(slot, source)
         for level, source in reversed(list(zip(levels, around, strict=True)))
         for slot in _within(level, intra)
     ]
 
 
-def _within(level: Level, intra: Intra) -> list[int]:
+def _within(level: MemorySlots, intra: Intra) -> list[int]:
     tile = [] if level.loops is None else [level.loops]
     return [*level.spatial, *tile] if intra == "unrolling_tiling_ordering" else [*tile, *level.spatial]
 
 
-def array_first(space: MapSpace) -> list[Step]:
+def array_first(space: MapSpace) -> list[Decision]:
     """All spatial slots before all tiles, each from inside: for sizes whose few factors the array needs most."""
     levels = levels_of(space)
-    spatial = [Step(slot) for level in levels for slot in level.spatial]
-    return spatial + [Step(level.loops) for level in levels if level.loops is not None]
+    spatial = [Decision(slot) for level in levels for slot in level.spatial]
+    return spatial + [Decision(level.loops) for level in levels if level.loops is not None]

@@ -11,10 +11,10 @@ from tilewright.mapspace.constructive.placement import Placement, keep_choices
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin import Proposals, Run, Task
 from tilewright_mappers import SunstoneOptions
-from tilewright_mappers.sunstone.guided import Guided
-from tilewright_mappers.sunstone.levels import Step, array_first, steps
+from tilewright_mappers.sunstone.levels import Decision, array_first, decisions
 from tilewright_mappers.sunstone.moves import Exchanges, choices_of_order
 from tilewright_mappers.sunstone.published import Published
+from tilewright_mappers.sunstone.sound import Sound
 from tilewright_mappers.sunstone.whole import whole
 
 
@@ -36,19 +36,19 @@ class Sunstone:
         best, exchanges = math.inf, Exchanges.of(space)
         for number in range(options.rounds):
             for each, plan in itertools.product(placements, self._plans(space)):
-                guided = Guided(task, run, orders, exchanges, options.width << number, options.tries << number)
-                yield from guided.construct(plan, each)
-                yield from guided.repair()
-                best = min(best, guided.pool.best)
+                sound = Sound(task, run, orders, exchanges, options.width << number, options.tries << number)
+                yield from sound.construct(plan, each)
+                yield from sound.repair()
+                best = min(best, sound.pool.best)
         if space.factorizations <= options.whole:
             yield from whole(task, run, orders, best)
 
-    def _plans(self, space: MapSpace) -> Iterator[list[Step]]:
+    def _plans(self, space: MapSpace) -> Iterator[list[Decision]]:
         inter, intra = self.options.inter, self.options.intra
         if inter or intra:
-            yield steps(space, inter or "bottom_up", intra or "unrolling_tiling_ordering")
+            yield decisions(space, inter or "bottom_up", intra or "unrolling_tiling_ordering")
             return
-        yield steps(space, "bottom_up", "tiling_unrolling_ordering")
+        yield decisions(space, "bottom_up", "tiling_unrolling_ordering")
         yield array_first(space)
-        yield steps(space, "bottom_up", "unrolling_tiling_ordering")
-        yield steps(space, "top_down", "unrolling_tiling_ordering")
+        yield decisions(space, "bottom_up", "unrolling_tiling_ordering")
+        yield decisions(space, "top_down", "unrolling_tiling_ordering")

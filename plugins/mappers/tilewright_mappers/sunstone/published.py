@@ -19,7 +19,7 @@ from tilewright.mapspace.looporders import Prefix, ordering_trie, promising
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin import Costs, Run, Task, objectives
 from tilewright.schema.problem import Problem
-from tilewright_mappers.sunstone.levels import Inter, Intra, Level, levels_of
+from tilewright_mappers.sunstone.levels import Inter, Intra, MemorySlots, levels_of
 
 Steps = Generator[Candidates, Costs, None]
 Grow = Callable[[Candidates, int, int, list[int]], Candidates]
@@ -95,12 +95,12 @@ def groups(space: MapSpace) -> list[Group]:
     """Innermost first; siblings of one cluster with no spatial slot between them are one buffer in parts."""
     homes = {memory.name: cluster.name for cluster in space.architecture.clusters for memory in cluster.memories}
 
-    def cluster(level: Level) -> str | None:
+    def cluster(level: MemorySlots) -> str | None:
         inside = None if level.loops is None else space.skeleton.entries[space.slots[level.loops].entry].inside
         return homes.get(inside or "")
 
     found: list[Group] = []
-    before: Level | None = None
+    before: MemorySlots | None = None
     for level in levels_of(space):
         loops = () if level.loops is None else (level.loops,)
         if before is not None and not before.spatial and cluster(before) and cluster(before) == cluster(level):

@@ -12,7 +12,7 @@ from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.constructive.placement import Placement
 from tilewright.mapspace.constructive.tiling import leaves
 from tilewright.plugin import Costs, Run, Task, objectives
-from tilewright_mappers.sunstone.levels import Step
+from tilewright_mappers.sunstone.levels import Decision
 from tilewright_mappers.sunstone.moves import Exchanges, rekept, reordered
 from tilewright_mappers.sunstone.pool import Pool
 
@@ -21,11 +21,11 @@ PARENTS = 32
 """Candidates whose trees are grown at once."""
 
 
-class Guided:
+class Sound:
     """One way through the slots, and the repair of what it finds; `pool` has the best.
 
     A partial mapping is evaluated by completing it: what is not decided stays in the outermost loops, and all blocks get
-    the same promising order, each in turn.
+    the same promising order, one after another.
     """
 
     def __init__(
@@ -35,34 +35,34 @@ class Guided:
         self.orders, self.exchanges, self.width, self.tries = orders, exchanges, width, tries
         self.pool = Pool(max(8, width // 2))
 
-    def construct(self, steps: Sequence[Step], placement: Placement) -> Steps:
+    def construct(self, decisions: Sequence[Decision], placement: Placement) -> Steps:
         """Decide slot after slot: leaves of the tiling trees of the best `width` candidates of the slot before."""
         rows = placement.start
-        for number, step in enumerate(steps):
+        for number, decision in enumerate(decisions):
             if self.run.exhausted:
                 return
-            rows = self._grown(rows, step, placement.home)
-            if len(rows) > 1 or number == len(steps) - 1:
+            rows = self._grown(rows, decision, placement.home)
+            if len(rows) > 1 or number == len(decisions) - 1:
                 values = yield from self._valued(rows)
                 rows = rows.take(np.argsort(values, kind="stable")[: self.width])
 
-    def _grown(self, rows: Candidates, step: Step, home: Ints) -> Candidates:
+    def _grown(self, rows: Candidates, decision: Decision, home: Ints) -> Candidates:
         """At most `tries` leaves, those of the first rows before those of the others."""
         parts = [rows.take(slice(0, 0))]
         for start in range(0, len(rows), PARENTS):
             if sum(map(len, parts)) >= self.tries or self.run.exhausted:
                 break
             grown = rows.take(slice(start, start + PARENTS))
-            for source, dims in self._sources(step, home):
-                grown = leaves(grown, source, step.slot, dims, self.tries)
+            for source, dims in self._sources(decision, home):
+                grown = leaves(grown, source, decision.slot, dims, self.tries)
             parts.append(grown)
         return Candidates.join(parts).take(slice(0, self.tries))
 
-    def _sources(self, step: Step, home: Ints) -> Iterator[tuple[int, list[int]]]:
-        """(slot, dimensions) that a step takes factors from."""
-        if step.source is not None:
-            yield step.source, list(range(len(home)))
-        for source in sorted({int(each) for each in home} - {-1, step.slot, step.source or -1}):
+    def _sources(self, decision: Decision, home: Ints) -> Iterator[tuple[int, list[int]]]:
+        """(slot, dimensions) that a decision takes factors from."""
+        if decision.source is not None:
+            yield decision.source, list(range(len(home)))
+        for source in sorted({int(each) for each in home} - {-1, decision.slot, decision.source or -1}):
             yield source, np.flatnonzero(home == source).tolist()
 
     def _valued(self, rows: Candidates) -> Generator[Candidates, Costs, Floats]:
