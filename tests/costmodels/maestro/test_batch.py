@@ -1,5 +1,6 @@
 """Batches cost what their mappings cost one by one, and the compiled kernel gives what it gives as plain Python."""
 
+from dataclasses import replace
 from typing import Any
 from unittest import mock
 
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+import tilewright as tw
 from support.maestro_mappings import Case, cases
 from support.profiles import scaled
 from support.recorded.maestro import hardware_of, layer_of, load
@@ -69,7 +71,7 @@ def test_compiled_equals_interpreted(case: Case) -> None:
     evaluator = MaestroModel(MaestroOptions()).bind(problem, architecture)
     batch = MappingBatch.pack(problem, found)
     letters, table = table_of(problem, architecture, batch)
-    ((_, _, result),) = evaluator.results(batch)
+    ((_, _, result),) = evaluator.results(batch, legal(problem, architecture, batch))
     for kind in (np.int64, object):
         again = analyse_interpreted(letters, evaluator.machine.numbers, table, kind)
         good = result.fault[:, 0] == FINE
@@ -114,6 +116,50 @@ def test_batches_are_evaluated_without_an_object_per_mapping(case: Case) -> None
         assert len(evaluator.evaluate_batch(batch)) == len(found)
     finally:
         MappingBatch.__getitem__ = before  # type: ignore[method-assign]
+
+
+ARRAY = tw.Architecture.from_yaml("""
+name: kc_array
+clusters:
+- name: DRAM
+  memories: [{name: DRAM, technology: dram, read_energy_pj: 100, write_energy_pj: 100, read_bandwidth_words_per_cycle: 64}]
+- name: L2
+  memories: [{name: L2, capacity_words: 524288, read_energy_pj: 4.28, write_energy_pj: 4.28}]
+  fanout: {size: 16, network: {bandwidth_words_per_cycle: 64, latency_cycles: 1}}
+- name: Row
+  fanout: {size: 16, axis: Y}
+- name: PE
+  memories: [{name: L1, capacity_words: 2048, read_energy_pj: 0.39, write_energy_pj: 0.39}]
+compute: {energy_per_operation_pj: 0.23}
+""")
+DATAFLOW = tw.Constraints.from_yaml("""
+name: kc_partitioned
+variants:
+- structure: conv
+  temporal:
+  - {memory: DRAM, only: [N, K, C, P, Q]}
+  - {memory: L2, only: []}
+  spatial:
+  - {cluster: L2, only: [K]}
+  - {cluster: Row, only: [C]}
+  - {cluster: PE, only: []}
+""")
+
+
+@scaled(0.2)
+@given(layer=st.sampled_from(["I", "III", "IV"]), seed=st.integers(0, 2**32 - 1))
+def test_candidates_cost_what_their_tile_sizes_cost(layer: str, seed: int) -> None:
+    """In the whole map space, where little has directives, and in one of a dataflow that has; with orders and without."""
+    for rules in (None, DATAFLOW):
+        space = tw.space(f"quickflow_convs/{layer}", ARRAY, constraints=rules)
+        drawn = space.sample(np.random.default_rng(seed), 60)
+        evaluator = MaestroModel(MaestroOptions()).bind(space.problem, ARRAY)
+        for some in (drawn, replace(drawn, order=None, keep=None), drawn.take(slice(0, 0))):
+            one, other = evaluator.evaluate_candidates(some), evaluator.evaluate_batch(some.batch())
+            np.testing.assert_array_equal(one.valid, other.valid)
+            np.testing.assert_array_equal(one.cycles, other.cycles)
+            np.testing.assert_array_equal(one.energy_pj, other.energy_pj)
+            event(f"some are valid: {one.valid.any()}")
 
 
 def test_counts_beyond_64_bits_are_exact() -> None:

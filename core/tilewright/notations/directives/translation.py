@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from tilewright.compiled import for_kernel, integer
 from tilewright.mapspace.batch import Bools, Ints, MappingBatch
+from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.legality import place
 from tilewright.notations.directives.nest import (
     BYPASS_L1,
@@ -72,32 +74,57 @@ def layer_of(problem: Problem, roles: Roles) -> DirectiveLayer:
     )
 
 
-def nests_of(batch: MappingBatch, roles: Roles, plan: Plan, layer: DirectiveLayer) -> Nests:
-    """A batch for `write_rows`; `layer` is the problem's."""
-    names = names_of(layer)
-    played = {letter: batch.problem.dimensions[name] for name, letter in roles.letters.items()}
-    entries = batch.skeleton.entries
+def nests_of(mappings: MappingBatch | Candidates, roles: Roles, plan: Plan, layer: DirectiveLayer) -> Nests:
+    """A batch or candidates for `write_rows`; `layer` is the problem's."""
+    names, space = names_of(layer), mappings.space if isinstance(mappings, Candidates) else mappings
+    problem, entries = space.problem, space.skeleton.entries
+    played = {letter: problem.dimensions[name] for name, letter in roles.letters.items()}
+    dims, tensors = len(problem.dimensions), len(problem.tensors)
 
     def held_in(cluster: Cluster) -> Bools:
         return for_kernel(np.array([entry.holds and entry.target == cluster.name for entry in entries]))
 
-    return Nests(
-        letter=_ints([names.index(roles.letters[name]) for name in batch.problem.dimension_names]),
+    nests = Nests(
+        letter=_ints([names.index(roles.letters[name]) for name in problem.dimension_names]),
         whole=_ints([played.get(name, 1) for name in names]),
         idle=_ints([names.index(name) for name in "RMNK" if name in played]),
         last_resort=integer(names.index("C") if "C" in names else 0),
         l2=held_in(plan.l2),
         l1=held_in(plan.l1),
-        temporal=for_kernel(batch.temporal),
-        spatial=for_kernel(batch.spatial),
-        order=for_kernel(batch.order),
-        spatial_order=for_kernel(batch.order[:0] if batch.spatial_order is None else batch.spatial_order),
-        keep=for_kernel(batch.keep),
-        unicast=for_kernel(batch.keep[:0] if batch.unicast is None else batch.unicast),
+        temporal=for_kernel(np.zeros((0, len(entries), dims), dtype=np.int64)),
+        spatial=for_kernel(np.zeros((0, len(entries), dims), dtype=np.int64)),
+        trips=for_kernel(np.zeros((0, 0, dims), dtype=np.int64)),
+        slots=_ints([[int(NOWHERE)] * 2] * len(entries)),
+        order=for_kernel(np.zeros((0, 0, dims), dtype=np.int8)),
+        blocks=_ints(list(range(len(entries)))),
+        spatial_order=for_kernel(np.zeros((0, len(entries), dims), dtype=np.int8)),
+        keep=for_kernel(_keeps(mappings)),
+        unicast=for_kernel(np.zeros((0, len(entries), tensors), dtype=np.bool_)),
     )
+    if isinstance(mappings, Candidates):
+        numbers = {mappings.space.slots[slot].entry: block for block, slot in enumerate(mappings.space.temporal_slots)}
+        return nests._replace(
+            trips=for_kernel(mappings.trips),
+            slots=mappings.space.slots_of_entries,
+            order=for_kernel(mappings.orders),
+            blocks=_ints([numbers.get(entry, int(NOWHERE)) for entry in range(len(entries))]),
+        )
+    given: dict[str, Any] = {
+        name: for_kernel(array)
+        for name in ("temporal", "spatial", "order", "spatial_order", "unicast")
+        if (array := getattr(mappings, name)) is not None
+    }
+    return nests._replace(**given)
 
 
-def _ints(values: list[int]) -> Ints:
+def _keeps(mappings: MappingBatch | Candidates) -> Bools:
+    """What is kept, of one mapping where all keep the same."""
+    if isinstance(mappings, MappingBatch):
+        return mappings.keep
+    return mappings.space.keeps[0][None] if mappings.keep is None else mappings.keep
+
+
+def _ints(values: Sequence[object]) -> Ints:
     return for_kernel(np.array(values, dtype=np.int64))
 
 

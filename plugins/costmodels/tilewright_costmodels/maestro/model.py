@@ -7,8 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from tilewright.errors import NotConformableError, Reason
-from tilewright.mapspace.batch import MappingBatch
-from tilewright.mapspace.legality import legal, legality
+from tilewright.mapspace.batch import Bools, MappingBatch
+from tilewright.mapspace.candidates import Candidates
+from tilewright.mapspace.legality import broken_rules_of_trips, legal, legality
+from tilewright.mapspace.rules import LEGAL
 from tilewright.notations.directives import DirectiveProgram
 from tilewright.notations.directives.nest import scratch_of, write_rows
 from tilewright.notations.directives.plan import plan_of
@@ -48,8 +50,21 @@ class MaestroEvaluator(BatchEvaluator):
 
     def evaluate_batch(self, batch: MappingBatch) -> Costs:
         """The costs of a batch."""
-        costs = Costs(np.zeros(len(batch), dtype=np.bool_), np.full(len(batch), np.inf), np.full(len(batch), np.inf))
-        for rows, table, result in self.results(batch):
+        return self._costs(batch, legal(self.problem, self.architecture, batch))
+
+    def evaluate_candidates(self, candidates: Candidates) -> Costs:
+        """The costs of candidates, taken as the trip counts that they are."""
+        space = candidates.space
+        keep = space.keeps[0][None] if candidates.keep is None else candidates.keep
+        codes = broken_rules_of_trips(
+            space.tile_rules, space.slots_of_entries, candidates.trips, candidates.orders, keep
+        )
+        return self._costs(candidates, np.asarray(codes == LEGAL))
+
+    def _costs(self, mappings: MappingBatch | Candidates, judged: Bools) -> Costs:
+        count = len(mappings)
+        costs = Costs(np.zeros(count, dtype=np.bool_), np.full(count, np.inf), np.full(count, np.inf))
+        for rows, table, result in self.results(mappings, judged):
             count = rows.stop - rows.start
             fault, fits = result.fault[:count, 0], result.fits[:count]
             costs.valid[rows] = (fault == FINE) & (fits | self.faithful)
@@ -58,22 +73,25 @@ class MaestroEvaluator(BatchEvaluator):
             for row in np.flatnonzero(fault == INEXACT).tolist():
                 one = analyse(self.letters, self.machine.numbers, Table(*(field[row : row + 1] for field in table)))
                 if one.fault[0, 0] == FINE and (one.fits[0] or self.faithful):
-                    at = rows.start + row
-                    costs.valid[at], costs.energy_pj[at], costs.cycles[at] = True, one.energy_pj[0], one.cycles[0]
+                    place = rows.start + row
+                    costs.valid[place], costs.cycles[place] = True, one.cycles[0]
+                    costs.energy_pj[place] = one.energy_pj[0]
         return costs
 
-    def results(self, batch: MappingBatch) -> Iterator[tuple[slice, Table, Result]]:
-        """Rows of a batch, their complete directives and what they come to; the next rows use the same arrays."""
-        judged = legal(self.problem, self.architecture, batch)
-        nests = nests_of(batch, self.roles, self.plan, self.layer)
-        count, letters = min(len(batch), CHUNK), len(self.letters.sizes)
+    def results(self, mappings: MappingBatch | Candidates, judged: Bools) -> Iterator[tuple[slice, Table, Result]]:
+        """Rows, their complete directives and what they come to; the next rows use the same arrays.
+
+        `judged`: which mappings are legal.
+        """
+        nests = nests_of(mappings, self.roles, self.plan, self.layer)
+        count, letters = min(len(mappings), CHUNK), len(self.letters.sizes)
         table, result = empty_table(count, letters), result_for(count, letters, np.int64)
         scratch, work = scratch_of(nests, table), work_for(letters, np.int64)
-        for start in range(0, len(batch), CHUNK):
+        for start in range(0, len(mappings), CHUNK):
             write_rows(self.letters, nests, judged, start, table, scratch)
             complete_rows(self.letters, table)
             analyse_rows(self.letters, self.machine.numbers, table, False, EXACT, result, work)
-            yield slice(start, min(start + CHUNK, len(batch))), table, result
+            yield slice(start, min(start + CHUNK, len(mappings))), table, result
 
     def explain(self, mapping: Mapping) -> Report:
         """The full account; `valid` false and every reason for a mapping that is illegal or has no directives."""
