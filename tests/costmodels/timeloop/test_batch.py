@@ -1,10 +1,13 @@
 """The array form of `timeloop` gives the figures of the scalar form, mapping by mapping."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tilewright as tw
 from support.profiles import scaled
 from tilewright.errors import NotConformableError
 from tilewright.mapspace.batch import MappingBatch
@@ -103,3 +106,14 @@ def test_refuses_problems_whose_counts_would_not_be_exact() -> None:
     )
     with pytest.raises(NotConformableError, match=r"2\*\*53"):
         TimeloopModel(TimeloopOptions()).bind(big, architecture)
+
+
+def test_one_evaluator_serves_several_threads() -> None:
+    space = tw.space("quickflow_convs/VIII", "eyeriss")
+    evaluator = TimeloopModel(TimeloopOptions()).bind(space.problem, space.architecture)
+    drawn = [space.sample(np.random.default_rng(seed), 2000) for seed in range(4)]
+    alone = [evaluator.evaluate_candidates(each).energy_pj for each in drawn]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda each: evaluator.evaluate_candidates(each).energy_pj, 5 * drawn))
+    for index, found in enumerate(together):
+        np.testing.assert_array_equal(found, alone[index % len(drawn)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -85,9 +86,10 @@ class TimeloopEvaluator(BatchEvaluator):
         self.architecture = architecture
         self.link_transfers = link_transfers
         self._rooms: dict[tuple[object, ...], Room | None] = {}
+        self._lock = threading.Lock()  # a room is for one at a time
 
-    def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_rooms": {}}
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.problem, self.architecture, self.link_transfers)
 
     def room(
         self, skeleton: Skeleton, slots: Sequence[Slot], placed: bool = False, detailed: bool = False
@@ -110,11 +112,16 @@ class TimeloopEvaluator(BatchEvaluator):
             space.tile_rules, space.slots_of_entries, candidates.trips, candidates.orders, keep
         )
         mappings = _mappings(candidates.trips, candidates.orders, keep.astype(np.int8))
-        return room.evaluate(codes == LEGAL, mappings, self.link_transfers)
+        with self._lock:
+            return room.evaluate(codes == LEGAL, mappings, self.link_transfers)
 
     def evaluate_batch(self, batch: MappingBatch) -> Costs:
         room = self.room_for(batch)
-        return _nothing(len(batch)) if room is None else room.evaluate(*self.mappings(batch), self.link_transfers)
+        if room is None:
+            return _nothing(len(batch))
+        legal, mappings = self.mappings(batch)
+        with self._lock:
+            return room.evaluate(legal, mappings, self.link_transfers)
 
     def room_for(self, batch: MappingBatch, detailed: bool = False) -> Room | None:
         """Every entry in time and in space, but the first, which holds whole tensors, in space only."""
@@ -144,7 +151,9 @@ class TimeloopEvaluator(BatchEvaluator):
         if room is None:
             return _nothing(len(batch))
         counts = counts_of(max(2, len(batch)), room.tables)
-        valid = room.evaluate(*self.mappings(known), self.link_transfers, counts).valid
+        legal, mappings = self.mappings(known)
+        with self._lock:
+            valid = room.evaluate(legal, mappings, self.link_transfers, counts).valid
         return bounds.bound(self.problem, self.architecture, room.tables, known, entries, counts, valid)
 
     def explain(self, mapping: Mapping) -> Report:
@@ -178,11 +187,12 @@ class TimeloopEvaluator(BatchEvaluator):
         batch = MappingBatch.pack(problem, [mapping])
         room = self.room_for(batch, detailed=True)
         assert room is not None, "legality has been checked"
-        costs = room.evaluate(*self.mappings(batch), self.link_transfers)
-        assert costs.valid[0], "the mesh has been checked"
-        return report.model_copy(
-            update=figures(problem, architecture, mapping, room.tables, room.one, room.unrolled, costs)
-        )
+        legal, mappings = self.mappings(batch)
+        with self._lock:
+            costs = room.evaluate(legal, mappings, self.link_transfers)
+            assert costs.valid[0], "the mesh has been checked"
+            found = figures(problem, architecture, mapping, room.tables, room.one, room.unrolled, costs)
+        return report.model_copy(update=found)
 
 
 def _mappings(trips: Ints, order: Positions, keep: NDArray[np.int8]) -> Mappings:
