@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from support import accelforge_inputs
-from support.notations import PARTS, price, same
+from support.notations import PARTS, evaluated, same
 from support.profiles import scaled
 from support.zigzag_files import files
 from tilewright.conversion.conversion import write_files
@@ -83,7 +83,7 @@ def test_two_notations_agree(first: str, second: str, folder: Path, data: st.Dat
         assert second not in COMPLETE
         return
     assert same(there, original)
-    assert price(there) == price(original)
+    assert evaluated(there) == evaluated(original)
 
 
 @pytest.mark.parametrize("notation", NOTATIONS)

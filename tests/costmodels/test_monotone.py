@@ -1,4 +1,4 @@
-"""Better hardware is never priced worse: more bandwidth costs no cycles, a larger memory invalidates nothing."""
+"""Better hardware never costs more: more bandwidth costs no cycles, a larger memory invalidates nothing."""
 
 from collections.abc import Callable
 

@@ -109,10 +109,10 @@ def test_exhaustive_stopped_early_proves_nothing() -> None:
 
 def test_an_empty_space_is_told_by_random_and_finished_by_exhaustive() -> None:
     sample = SMALL[0]
-    split = next(entry.target for entry in sample.space.skeleton.entries if entry.unrolls)
+    unrolled = next(entry.target for entry in sample.space.skeleton.entries if entry.unrolls)
     wish = FrozenDict({sample.problem.dimension_names[0]: TripRange(min=997, max=997)})
     space = MapSpace.of(
-        sample.problem, sample.architecture, Variant(spatial=(SpatialRule(cluster=split, factors=wish),))
+        sample.problem, sample.architecture, Variant(spatial=(SpatialRule(cluster=unrolled, factors=wish),))
     )
     told = run("random", space, "edp", Budget(evaluations=10))
     assert told.stop == "failed" and isinstance(told.error, NoValidMappingError)

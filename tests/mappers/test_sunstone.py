@@ -1,4 +1,4 @@
-"""`sunstone`: the paper's walk-through, no loss where everything can be tried, its options, its stops."""
+"""`sunstone`: the paper's walk-through, the best where everything can be tried, its options, its stops."""
 
 import json
 from typing import Any

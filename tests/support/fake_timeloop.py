@@ -107,7 +107,7 @@ def _folder() -> Path:
 
 @functools.cache
 def program(name: str) -> str:
-    """The path of a fake: `good` prices with the built-in model, `cheap` at once with figures of its own; or one that
+    """The path of a fake: `good` evaluates with the built-in model, `cheap` at once with figures of its own; or one that
     is bad in the way its name says."""
     text = {"good": _PRINT + _GOOD, "cheap": _PRINT + _CHEAP}.get(name) or _BAD[name]
     flags = "" if name == "good" else " -IS"

@@ -29,7 +29,7 @@ def same(one: InputSet, other: InputSet) -> bool:
     return all(getattr(one, part) == getattr(other, part) for part in PARTS)
 
 
-def price(inputs: InputSet) -> Report:
+def evaluated(inputs: InputSet) -> Report:
     """By the model `timeloop`."""
     assert inputs.problem and inputs.architecture and inputs.mapping
     return TimeloopModel(TimeloopOptions()).bind(inputs.problem, inputs.architecture).explain(inputs.mapping)

@@ -1,6 +1,6 @@
 """Sunstone's own account of energy and latency, for one array between two memories on the chip: what the published
-losses were measured by. Facts: every operand is read from L1 at each operation; a tile is reused only over the loops
-right outside of it, as its order says; a window's halo is saved along one dimension that is not split; outputs are read
+figures were measured by. Facts: every operand is read from L1 at each operation; a tile is reused only over the loops
+right outside of it, as its order says; a window's halo is saved along one dimension that is not unrolled; outputs are read
 back but for the first time; latency is that of the operations or of L2's words. The order of each block is chosen
 from inside, whatever the mapping says."""
 
@@ -44,14 +44,14 @@ class SunstoneAccount(BatchEvaluator):
     def explain(self, mapping: Mapping) -> Report:
         raise NotImplementedError
 
-    def _edp(self, l1: Extents, split: Extents, l2: Extents, dram: Extents) -> float:
-        case, macs = self.case, float(np.prod(l1 * split * l2 * dram))
+    def _edp(self, l1: Extents, unrolled: Extents, l2: Extents, dram: Extents) -> float:
+        case, macs = self.case, float(np.prod(l1 * unrolled * l2 * dram))
         energy = 2.2 * macs + case["l1_pj"] * macs * (len(self.problem.tensors) + 1)
-        latency = macs / float(np.prod(split))
-        none = np.ones_like(split)
+        latency = macs / float(np.prod(unrolled))
+        none = np.ones_like(unrolled)
         for tile, across, here, outer, inner_pj, outer_pj, bandwidth in (
-            (l1, split, l2, dram, case["l1_pj"], case["l2_pj"], case["l2_bandwidth"]),
-            (l1 * split * l2, none, dram, none, case["l2_pj"], case["dram_pj"], np.inf),
+            (l1, unrolled, l2, dram, case["l1_pj"], case["l2_pj"], case["l2_bandwidth"]),
+            (l1 * unrolled * l2, none, dram, none, case["l2_pj"], case["dram_pj"], np.inf),
         ):
             options = []
             for order in self.orders:

@@ -38,8 +38,8 @@ class Spatial:
 
     def shares(self, tensor: Tensor) -> bool:
         """Whether one access may serve several sub-clusters."""
-        wires = self.cluster.fanout
-        return tensor.name not in self.unicast and (wires.reduction if tensor.is_output else wires.multicast)
+        fanout = self.cluster.fanout
+        return tensor.name not in self.unicast and (fanout.reduction if tensor.is_output else fanout.multicast)
 
 
 @dataclass
@@ -128,10 +128,10 @@ def without(now: Vector, before: Vector, size: Vector) -> Piece:
     cut_high = tuple(map(min, high, plus(before, size)))
     if not volume(cut_low, cut_high):
         return whole_box(now, size)
-    apart = [axis for axis in range(len(now)) if now[axis] != before[axis]]
-    if len(apart) > 1:
+    differing = [axis for axis in range(len(now)) if now[axis] != before[axis]]
+    if len(differing) > 1:
         return Piece(now, high, (cut_low, cut_high))
-    axis = apart[0]  # the rest is a box: say it as a box
+    axis = differing[0]  # the rest is a box: say it as a box
     low, top = list(now), list(high)
     if now[axis] > before[axis]:
         low[axis] = cut_high[axis]
@@ -256,7 +256,7 @@ class Children:
         width = max(level.physical[0], math.prod(loop.trips for loop in level.along_x))
         height = max(level.physical[1], math.prod(loop.trips for loop in level.along_y))
         self.centre = (height - 1) / 2
-        self.split = bool(level.spatial)
+        self.unrolls = bool(level.spatial)
         self.children: list[Child] = []
         for number, at in enumerate(product(*(range(loop.trips) for loop in level.spatial))):
             offset, group = walker.vector("", 0), []
@@ -279,7 +279,7 @@ class Children:
         return result
 
     def hops(self, group: list[Child]) -> float:
-        if not self.split:
+        if not self.unrolls:
             return 0.0
         total = float(max(child.x for child in group))
         for column in {child.x for child in group}:
@@ -385,8 +385,8 @@ def movements(tensor: Tensor, index: int, content: float, share: float, peer: fl
 
 
 def access_energy(memory: Memory, moved: tuple[int, int, int]) -> float:
-    prices = (memory.read_energy_pj, memory.write_energy_pj, memory.accumulation_energy_pj)
-    return sum(math.ceil(words / memory.block_words) * price for words, price in zip(moved, prices, strict=True))
+    energies = (memory.read_energy_pj, memory.write_energy_pj, memory.accumulation_energy_pj)
+    return sum(math.ceil(words / memory.block_words) * energy for words, energy in zip(moved, energies, strict=True))
 
 
 def counts(moved: tuple[int, int, int], instances: int, tile: int, part: int, energy: float) -> TensorCounts:
@@ -402,7 +402,7 @@ def counts(moved: tuple[int, int, int], instances: int, tile: int, part: int, en
 
 
 def network(tensor: Tensor, level: StorageLevel, flow: Flow, part: int, utilized: int) -> NetworkReport:
-    wires = level.cluster.fanout.network
+    network = level.cluster.fanout.network
     accesses = {key: rounded(words) for key, words in flow.accesses.items()}
     if tensor.is_output and any(memory.technology == "dram" for memory in level.cluster.memories):
         kept = tensor.name in level.keep  # DRAM cannot add: what is there comes up first and is written back
@@ -410,9 +410,9 @@ def network(tensor: Tensor, level: StorageLevel, flow: Flow, part: int, utilized
     accesses = {key: words for key, words in accesses.items() if words}
     hops = sum(flow.hops[key] for key in accesses)
     routers = sum(math.trunc((1 + flow.hops[key] // words) * words) for key, words in accesses.items())
-    energy = hops * wires.energy_per_hop_pj + routers * wires.energy_per_router_pj
-    energy += sum(accesses.values()) * wires.energy_per_ingress_pj
-    energy += flow.links * (wires.energy_per_hop_pj + 2 * wires.energy_per_router_pj)
+    energy = hops * network.energy_per_hop_pj + routers * network.energy_per_router_pj
+    energy += sum(accesses.values()) * network.energy_per_ingress_pj
+    energy += flow.links * (network.energy_per_hop_pj + 2 * network.energy_per_router_pj)
     ingresses = sum(accesses.values())
     return NetworkReport(
         name=level.cluster.name,

@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 
 from support.accelforge_inputs import inputs as suitable
 from support.command import Command
-from support.notations import BOARD, costs_the_same_as_a_loop_nest, edit, is_refused_as_stale, price, same, with_sidecar
+from support.notations import (
+    BOARD,
+    costs_the_same_as_a_loop_nest,
+    edit,
+    evaluated,
+    is_refused_as_stale,
+    same,
+    with_sidecar,
+)
 from tilewright.conversion.conversion import write_files
 from tilewright.errors import InputError, NotConformableError
 from tilewright.plugin.adapter import InputSet
@@ -133,7 +141,7 @@ def test_what_is_written_comes_back(folder: Path, inputs: InputSet) -> None:
     paths = write_files(folder, ADAPTER.render(inputs))
     assert same(ADAPTER.parse(paths), inputs)
     # and what AccelForge reads, without our file beside it, costs the same
-    plain, original = price(ADAPTER.parse([path for path in paths if path.name in NAMES])), price(inputs)
+    plain, original = evaluated(ADAPTER.parse([path for path in paths if path.name in NAMES])), evaluated(inputs)
     assert (plain.cycles, plain.valid, plain.macs) == (original.cycles, original.valid, original.macs)
     assert plain.energy_pj == pytest.approx(original.energy_pj)
 
@@ -199,7 +207,7 @@ def test_an_einsum_its_hardware_and_its_mapping_are_read(sample: Path) -> None:
     assert memories["Buffer"].holds == ("input", "output")
     assert memories["Register"].read_energy_pj == 0 and memories["Register"].capacity_words == 1
     assert [entry.keep for entry in found.mapping.entries] == [("X", "V", "Y"), ("X", "Y"), None, ("V",), None]
-    report = price(found)
+    report = evaluated(found)
     assert report.valid, report.reasons
 
 
@@ -225,7 +233,7 @@ def test_without_a_mapping_the_architecture_constrains(sample: Path) -> None:
     }
 
 
-def test_the_files_are_priced_and_converted_as_they_are(tilewright: Command, sample: Path) -> None:
+def test_the_files_are_evaluated_and_converted_as_they_are(tilewright: Command, sample: Path) -> None:
     files = [sample / NAMES[0], sample / NAMES[1] / "Y", sample / NAMES[2]]
     costs_the_same_as_a_loop_nest(tilewright, "accelforge", files, sample)
 
@@ -307,7 +315,7 @@ def test_files_and_einsums_are_told_apart(sample: Path) -> None:
         ADAPTER.parse([sample / "odd.yaml"])
 
 
-def test_splits_further_in_may_stand_first(sample: Path) -> None:
+def test_spatial_unrollings_further_in_may_stand_first(sample: Path) -> None:
     lines = MAPPING.splitlines(keepends=True)
     one, two = (next(line for line in lines if name in line) for name in ("reuse_input", "reuse_output"))
     (sample / NAMES[2]).write_text(MAPPING.replace(one + two, two + one))
@@ -359,7 +367,7 @@ def test_what_the_files_cannot_say_is_named(
     else:
         paths = write_files(tmp_path, ADAPTER.render(inputs))
         plain = ADAPTER.parse([path for path in paths if path.name in NAMES])
-        assert same(ADAPTER.parse(paths), inputs) and price(plain).energy_pj == price(inputs).energy_pj
+        assert same(ADAPTER.parse(paths), inputs) and evaluated(plain).energy_pj == evaluated(inputs).energy_pj
 
 
 def test_a_tile_is_held_as_far_out_as_it_stays(tmp_path: Path) -> None:
@@ -375,7 +383,7 @@ def test_a_tile_is_held_as_far_out_as_it_stays(tmp_path: Path) -> None:
     assert lines[at + 1 : at + 4] == ["- !Storage", "tensors: [Z]", "component: Near"]
     paths = write_files(tmp_path, texts)
     plain = ADAPTER.parse([path for path in paths if path.name in NAMES])
-    assert same(ADAPTER.parse(paths), inputs) and price(plain).energy_pj == price(inputs).energy_pj
+    assert same(ADAPTER.parse(paths), inputs) and evaluated(plain).energy_pj == evaluated(inputs).energy_pj
 
 
 def test_constraints_and_a_mapping_alone_have_no_place() -> None:

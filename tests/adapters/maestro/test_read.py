@@ -1,4 +1,4 @@
-"""MAESTRO's own files: read as they are, priced as MAESTRO prices them, refused with a place and a reason."""
+"""MAESTRO's own files: read as they are, evaluated as MAESTRO evaluates them, refused with a place and a reason."""
 
 from pathlib import Path
 from typing import Any
@@ -58,10 +58,10 @@ def test_buffers_too_small_are_invalid_and_thin_wires_a_warning_where_maestro_wa
         program = program.model_copy(update={"hardware": hardware_of(case)})
     (report,) = MaestroModel(MaestroOptions(simd_lanes=case["hardware"]["simd_lanes"])).explain_directives(program)
     buffers = [warning for warning in case["warnings"] if "WARNING:Buffer" in warning]
-    wires = [warning for warning in case["warnings"] if "WARNING:BW" in warning]
+    slow = [warning for warning in case["warnings"] if "WARNING:BW" in warning]
     assert len(report.reasons) == len(buffers) and report.valid == (not buffers)
-    assert len([warning for warning in report.warnings if "MAESTRO asks for" in warning]) == len(wires)
-    assert len(buffers) + len(wires) == len(case["warnings"])
+    assert len([warning for warning in report.warnings if "MAESTRO asks for" in warning]) == len(slow)
+    assert len(buffers) + len(slow) == len(case["warnings"])
 
 
 PRICED = {
@@ -81,7 +81,7 @@ PRICED = {
 
 
 @pytest.mark.parametrize("case", REJECTS, ids=lambda case: case["name"])
-def test_rejects_are_refused_with_a_reason_or_priced_with_a_warning(case: dict[str, Any], tmp_path: Path) -> None:
+def test_rejects_are_refused_with_a_reason_or_evaluated_with_a_warning(case: dict[str, Any], tmp_path: Path) -> None:
     mapping = tmp_path / "case.m"
     mapping.write_text(case["mapping_file"])
     given = case["hardware"]

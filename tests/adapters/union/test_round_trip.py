@@ -71,8 +71,8 @@ def test_figures_use_the_elements_the_paper_says(tilewright: Command, figure: st
 def test_figure_7_is_the_partition_it_is_named_after() -> None:
     found = UnionAdapter().parse([EXAMPLE_FILES / "union_figure_7.yaml"])
     assert found.mapping is not None
-    split = [{name for name, trips in spatial.items() if trips > 1} for _, spatial in found.mapping.factors()]
-    assert split == [set(), {"K"}, {"R"}, {"S"}, set()]
+    unrolled = [{name for name, trips in spatial.items() if trips > 1} for _, spatial in found.mapping.factors()]
+    assert unrolled == [set(), {"K"}, {"R"}, {"S"}, set()]
     assert [loop.dimension for loop in found.mapping.loops() if not loop.spatial] == ["P", "Q", "K"]
     assert "Y as P" in found.warnings[0]
 

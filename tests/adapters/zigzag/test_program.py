@@ -1,5 +1,5 @@
 """ZigZag itself, where it is installed, beside our reading of its files: the same loops in the same memories, the same
-figures; and what we refuse, it does not price either."""
+figures; and what we refuse, it does not evaluate either."""
 
 import json
 import logging

@@ -10,7 +10,15 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 from support.command import Command
-from support.notations import BOARD, costs_the_same_as_a_loop_nest, edit, is_refused_as_stale, price, same, with_sidecar
+from support.notations import (
+    BOARD,
+    costs_the_same_as_a_loop_nest,
+    edit,
+    evaluated,
+    is_refused_as_stale,
+    same,
+    with_sidecar,
+)
 from support.zigzag_files import Files, files
 from tilewright.conversion.conversion import write_files
 from tilewright.errors import InputError, NotConformableError
@@ -125,7 +133,7 @@ def read(found: Files, folder: Path) -> InputSet:
 @given(found=files())
 def test_what_is_read_is_written_and_comes_back(folder: Path, found: Files) -> None:
     inputs = read(found, folder)
-    original = price(inputs)
+    original = evaluated(inputs)
     assert {reason.code for reason in original.reasons} <= {"capacity"}  # ZigZag doubles tiles by a rule of its own
     verdict = ADAPTER.expressible(inputs)
     event("written" if verdict else verdict.reasons[0].code)
@@ -135,7 +143,7 @@ def test_what_is_read_is_written_and_comes_back(folder: Path, found: Files) -> N
     texts = ADAPTER.render(inputs)
     assert same(ADAPTER.parse(write_files(folder / "written", texts)), inputs)
     # and what ZigZag reads, without our file beside it, costs the same
-    plain = price(ADAPTER.parse([folder / "written" / name for name in NAMES]))
+    plain = evaluated(ADAPTER.parse([folder / "written" / name for name in NAMES]))
     assert (plain.cycles, plain.valid, plain.macs) == (original.cycles, original.valid, original.macs)
     assert plain.energy_pj == pytest.approx(original.energy_pj)
 
@@ -186,7 +194,7 @@ def test_a_layer_and_its_mapping_are_read(sample: Path) -> None:
     steps = [(loop.dimension, loop.trips) for loop in found.mapping.loops() if not loop.spatial]
     assert steps == [("K", 2), ("C", 2), ("FY", 3), ("OY", 4)]
     assert any("leaves open how K is cut" in warning for warning in found.warnings)
-    assert price(found).valid
+    assert evaluated(found).valid
 
 
 def test_a_mapping_without_an_order_gives_constraints(sample: Path) -> None:
@@ -203,7 +211,7 @@ def test_a_mapping_without_an_order_gives_constraints(sample: Path) -> None:
     assert alone.problem is None and alone.constraints is not None
 
 
-def test_the_files_are_priced_and_converted_as_they_are(tilewright: Command, sample: Path) -> None:
+def test_the_files_are_evaluated_and_converted_as_they_are(tilewright: Command, sample: Path) -> None:
     files = [sample / NAMES[0], sample / NAMES[1] / "conv", sample / NAMES[2]]
     costs_the_same_as_a_loop_nest(tilewright, "zigzag", files, sample)
 

@@ -27,8 +27,8 @@ def divisible(tmp_path: Path) -> list[Path]:
     text = (
         GEMM[0].read_text().replace("keep: [Weights, Outputs]}", "keep: [Weights]}\n  - {target: PE, keep: [Outputs]}")
     )
-    (tmp_path / "apart.yaml").write_text(text)
-    return [tmp_path / "apart.yaml", *GEMM[1:]]
+    (tmp_path / "separate.yaml").write_text(text)
+    return [tmp_path / "separate.yaml", *GEMM[1:]]
 
 
 class Upper:

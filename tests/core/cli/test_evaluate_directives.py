@@ -48,7 +48,7 @@ def test_directives_that_are_no_tiles_are_refused_by_them(tilewright: Command, t
     assert not result["valid"] and result["reasons"][0]["code"] == "diagonal"
 
 
-def test_row_stationary_files_are_tiles_that_split_filters(tilewright: Command, tmp_path: Path) -> None:
+def test_row_stationary_files_are_tiles_that_unroll_filters(tilewright: Command, tmp_path: Path) -> None:
     """The published Eyeriss dataflow: rows of the filter over PEs, and the rows of the input that each meets."""
     case = next(case for case in load("cases") if case["dimensions"].get("R") == 3 and case["levels"][-1][1][3] == "R")
     write(case, tmp_path)

@@ -47,11 +47,11 @@ def test_the_default_dataflow_allows_exactly_what_factorflow_allows(variant: str
     found = space(problem, architecture, library.default_constraints(architecture.name))
     letter = {"M": "K"} if is_conv else {}
     memories = {entry.inside: free(problem, slot) for slot, entry in temporal(found)}
-    splits = [free(problem, slot) for slot in found.slots if slot.spatial and slot.most != 1]
+    unrolled = [free(problem, slot) for slot in found.slots if slot.spatial and slot.most != 1]
     levels = FACTORFLOW[variant]
     every = set(problem.dimensions) - {"N"} if is_conv else set(problem.dimensions)
 
-    assert splits == [{letter.get(dim, dim) for dim in level["dims"]} for level in levels if "fanout" in level]
+    assert unrolled == [{letter.get(dim, dim) for dim in level["dims"]} for level in levels if "fanout" in level]
     compared = 0
     for level in levels:
         if level.get("memory") in memories:

@@ -64,7 +64,7 @@ def unbounded(problem: Problem, memories: int) -> MapSpace:
 
 
 def ways(sizes: Sequence[int], levels: int) -> int:
-    """To spread the prime factors of all sizes over levels."""
+    """To place the prime factors of all sizes over levels."""
     return math.prod(
         math.comb(power + levels - 1, levels - 1) for size in sizes for prime, power in prime_powers(size) if prime > 1
     )

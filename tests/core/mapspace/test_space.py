@@ -39,14 +39,14 @@ def key(mapping: Mapping) -> Key:
 # -- brute force: straight from the rules, without tables -------------------------------------------------------
 
 
-def splits_of(size: int, places: int) -> Iterator[tuple[int, ...]]:
+def factorings_of(size: int, places: int) -> Iterator[tuple[int, ...]]:
     if places == 0:
         if size == 1:
             yield ()
         return
     for factor in range(1, size + 1):
         if size % factor == 0:
-            for rest in splits_of(size // factor, places - 1):
+            for rest in factorings_of(size // factor, places - 1):
                 yield factor, *rest
 
 
@@ -72,10 +72,10 @@ def allowed(space: MapSpace, entry: int, spatial: bool, trips: dict[str, int]) -
                 return False
             if bound is not None and not bound.min <= count <= (bound.max or count):
                 return False
-    for split in space.rules.spatial:
-        if spatial and split.cluster == slot.target and not split.min_utilization * size - 1e-6 <= used:
+    for rule in space.rules.spatial:
+        if spatial and rule.cluster == slot.target and not rule.min_utilization * size - 1e-6 <= used:
             return False
-        if spatial and split.cluster == slot.target and not used <= max(1, split.max_utilization * size + 1e-6):
+        if spatial and rule.cluster == slot.target and not used <= max(1, rule.max_utilization * size + 1e-6):
             return False
     return True
 
@@ -110,7 +110,7 @@ def brute_force(space: MapSpace) -> tuple[set[Key], set[Key]]:
     places.sort()
     every: set[Key] = set()
     shapes: set[Key] = set()
-    for factors in itertools.product(*(list(splits_of(size, len(places))) for size in space.problem.sizes)):
+    for factors in itertools.product(*(list(factorings_of(size, len(places))) for size in space.problem.sizes)):
         trips = {place: {name: f[i] for name, f in zip(names, factors, strict=True)} for i, place in enumerate(places)}
         if not all(allowed(space, *place, trips[place]) for place in places):
             continue
@@ -159,7 +159,7 @@ def spaces(draw: st.DrawFn, most: int = 3000) -> MapSpace:
         (entry.steps and index > 0) + entry.unrolls
         for index, entry in enumerate(Skeleton.for_architecture(architecture).entries)
     )
-    assume(math.prod(len(list(splits_of(size, slots))) for size in problem.sizes) <= most)
+    assume(math.prod(len(list(factorings_of(size, slots))) for size in problem.sizes) <= most)
     space = MapSpace.of(problem, architecture, draw(rules(problem, architecture)))
     assume(space.size <= 2 * most)
     return space
@@ -234,12 +234,12 @@ def one_prime_apart(one: np.ndarray, other: np.ndarray) -> bool:
         return False
     a, b = (sorted((int(one[s, dim[0]]), int(other[s, dim[0]]))) for s in slot)
     ratio = a[1] // a[0]
-    return a[1] % a[0] == 0 and b[1] == b[0] * ratio and len(list(splits_of(ratio, 2))) == 2
+    return a[1] % a[0] == 0 and b[1] == b[0] * ratio and len(list(factorings_of(ratio, 2))) == 2
 
 
 @given(spaces(most=400))
 def test_other_ways_of_computing_give_the_same(space: MapSpace) -> None:
-    """Tables split by prime powers, Python's integers for int64, and orders drawn without a list."""
+    """Tables replaced by prime powers, Python's integers for int64, and orders drawn without a list."""
     plain = {key(mapping) for batch in space.enumerate() for mapping in batch}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(factoring, "PRIMEWISE_ROWS", 0)
@@ -303,11 +303,13 @@ def chi_square(counts: list[int], categories: int) -> float:
 
 @pytest.mark.parametrize("space", UNIFORM)
 @pytest.mark.parametrize("listed", [7, 0])
-@pytest.mark.parametrize("split_rows", [50_000, 0])
-def test_samples_are_uniform(space: MapSpace, listed: int, split_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("primewise_rows", [50_000, 0])
+def test_samples_are_uniform(
+    space: MapSpace, listed: int, primewise_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Over factorisations, and over the orders and keeps of each factorisation."""
     monkeypatch.setattr(looporders, "MAX_LISTED", listed)
-    monkeypatch.setattr(factoring, "PRIMEWISE_ROWS", split_rows)
+    monkeypatch.setattr(factoring, "PRIMEWISE_ROWS", primewise_rows)
     space = replace(space)
     members = [row for batch in space.enumerate() for row in rows(batch)]
     variants = Counter(shape for shape, _ in members)
@@ -317,8 +319,8 @@ def test_samples_are_uniform(space: MapSpace, listed: int, split_rows: int, monk
         shapes[shape] += count
     assert set(drawn) <= set(members)
     assert chi_square(list(shapes.values()), space.factorizations) < 4
-    spread = [chi_square([drawn[m] for m in members if m[0] == shape], n) for shape, n in variants.items() if n > 1]
-    assert abs(sum(spread)) / math.sqrt(len(spread)) < 4
+    deviations = [chi_square([drawn[m] for m in members if m[0] == shape], n) for shape, n in variants.items() if n > 1]
+    assert abs(sum(deviations)) / math.sqrt(len(deviations)) < 4
 
 
 def rows(drawn: Candidates) -> list[tuple[bytes, bytes]]:
@@ -341,7 +343,7 @@ tensors:
 
 
 def ordered_pairs(power: int, places: int) -> int:
-    """Ways to spread `power` equal primes over places."""
+    """Ways to place `power` equal primes over places."""
     return math.comb(power + places - 1, power)
 
 
@@ -361,7 +363,7 @@ compute: {energy_per_operation_pj: 1}
     powers = [8, 7, 3, 1, 3, 1, 1, 1]  # 256, 128, 56 = 2**3 * 7 twice, 3, 3
     assert space.factorizations == math.prod(ordered_pairs(power, 3) for power in powers)
     only_k = space_rules_of(CONV, flat, temporal=[{"memory": m, "only": ["K"]} for m in ("D", "G")])
-    rest = 5  # dimensions that turn in L whatever K does
+    rest = 5  # dimensions that step in L whatever K does
     inside = [k for k in range(9)]
     wanted = sum((9 - k) * math.factorial(rest + (k > 0)) for k in inside)
     assert only_k.size == wanted
@@ -492,7 +494,17 @@ def tiles(m: int, n: int, k: int) -> FrozenDict[str, int]:
         (point_with(0, keep=("A", "B")), "backing"),
         (Mapping(entries=POINT.entries[:1]), "skeleton"),
     ],
-    ids=["split order", "unicast", "keep", "split bounds", "imperfect", "stray split", "first", "backing", "entries"],
+    ids=[
+        "spatial order",
+        "unicast",
+        "keep",
+        "spatial bounds",
+        "imperfect",
+        "stray unrolling",
+        "first",
+        "backing",
+        "entries",
+    ],
 )
 def test_what_is_no_member_is_told_why(mapping: Mapping, code: str) -> None:
     space = space_of(spatial=[{"cluster": "G", "only": ["M", "N"], "min_utilization": 1}])

@@ -56,15 +56,15 @@ def thrice(ending: BaseException | None) -> Body:
 
 
 def best_of_thirty() -> float:
-    prices: list[float] = []
+    costs_seen: list[float] = []
 
     def listening(task: Task, run: Run) -> Proposals:
         for _ in range(3):
             costs = yield task.space.sample(run.rng, 10)
-            prices.extend(costs.edp.tolist())
+            costs_seen.extend(costs.edp.tolist())
 
     run(listening)
-    return min(prices)
+    return min(costs_seen)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_the_model_may_crash_or_be_interrupted_too() -> None:
             fault = error
 
             def evaluate_batch(self, batch: MappingBatch) -> Costs:
-                self.calls += len(batch) > 0  # nothing is priced first, to warm up
+                self.calls += len(batch) > 0  # nothing is evaluated first, to warm up
                 if self.calls > 2:
                     raise self.fault
                 return super().evaluate_batch(batch)
@@ -164,8 +164,8 @@ def test_the_deadline_is_that_of_the_given_clock() -> None:
     assert result.stop == "deadline" and 0 < result.evaluated < 1000
 
 
-def test_a_large_batch_is_priced_in_pieces_and_left_at_the_deadline() -> None:
-    """The mapper is told all prices in order; a slow model is not asked for more than the time allows."""
+def test_a_large_batch_is_evaluated_in_pieces_and_left_at_the_deadline() -> None:
+    """The mapper is told all costs in order; a slow model is not asked for more than the time allows."""
     sizes: list[int] = []
 
     class Noting(PlainEvaluator):
@@ -202,7 +202,7 @@ def test_lists_of_mappings_are_as_good_as_batches() -> None:
     assert run(one_by_one, Budget(evaluations=30)).best == run(budget=Budget(evaluations=30)).best
 
 
-def test_what_a_lax_model_prices_but_no_hardware_does_is_not_the_best() -> None:
+def test_what_a_lax_model_accepts_but_no_hardware_does_is_not_the_best() -> None:
     class Lax(PlainEvaluator):
         def evaluate_batch(self, batch: MappingBatch) -> Costs:
             honest = super().evaluate_batch(batch)

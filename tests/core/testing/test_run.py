@@ -145,7 +145,7 @@ def test_ids_name_plugin_and_check() -> None:
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
-def test_the_corpus_has_legal_mappings_and_the_plain_model_prices_them(sample: Sample) -> None:
+def test_the_corpus_has_legal_mappings_and_the_plain_model_evaluates_them(sample: Sample) -> None:
     batch = sample.batch(200)
     good = legal(sample.problem, sample.architecture, batch)
     costs = PlainModel().bind(sample.problem, sample.architecture).evaluate_batch(batch)

@@ -163,7 +163,7 @@ def test_candidates_cost_what_their_tile_sizes_cost(layer: str, seed: int) -> No
 
 
 def test_counts_beyond_64_bits_are_exact() -> None:
-    """2^22 x 2^20 x 2^20 operations with slow wires: no cycle is lost."""
+    """2^22 x 2^20 x 2^20 operations with a slow NoC: no cycle is lost."""
     problem = Problem.from_yaml("""
 name: gemm
 operation: gemm

@@ -1,5 +1,5 @@
 """MAESTRO's figures beside what really happens: exact where tiles divide and nothing strides, bounded elsewhere, warned of
-where they cannot be; and better hardware is never priced worse."""
+where they cannot be; and better hardware never costs more."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def changed(architecture: Architecture, **fields: Any) -> Architecture:
             memory.model_copy(update={name: value for name, value in fields.items() if hasattr(memory, name)})
             for memory in cluster.memories
         )
-        wires = {name: value for name, value in fields.items() if hasattr(cluster.fanout.network, name)}
-        network = cluster.fanout.network.model_copy(update=wires if cluster.name == "L2" else {})
+        noc = {name: value for name, value in fields.items() if hasattr(cluster.fanout.network, name)}
+        network = cluster.fanout.network.model_copy(update=noc if cluster.name == "L2" else {})
         fanout = cluster.fanout.model_copy(update={"network": network})
         clusters.append(cluster.model_copy(update={"memories": memories, "fanout": fanout}))
     return architecture.model_copy(update={"clusters": tuple(clusters)})

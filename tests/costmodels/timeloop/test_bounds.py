@@ -1,4 +1,4 @@
-"""The bounds of `timeloop` on partial mappings never exceed the least price of any completion."""
+"""The bounds of `timeloop` on partial mappings never exceed the least cost of any completion."""
 
 import numpy as np
 import pytest
@@ -27,16 +27,16 @@ def prefixes(batch: MappingBatch, entries: int) -> Ints:
     return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
 
 
-def check(evaluator: Bounder, batch: MappingBatch, prices: Costs) -> None:
+def check(evaluator: Bounder, batch: MappingBatch, costs: Costs) -> None:
     """Every depth, every prefix, both figures."""
     for entries in range(1, len(batch.skeleton) + 1):
         bounds = evaluator.bound(batch, entries)
         group = prefixes(batch, entries)
-        for bounded, priced in ((bounds.energy_pj, prices.energy_pj), (bounds.cycles, prices.cycles)):
+        for bounded, cost in ((bounds.energy_pj, costs.energy_pj), (bounds.cycles, costs.cycles)):
             least = np.full(group.max() + 1, np.inf)
-            np.minimum.at(least, group, priced)
+            np.minimum.at(least, group, cost)
             assert (bounded <= least[group]).all(), entries
-        assert not (prices.valid & ~bounds.valid).any()
+        assert not (costs.valid & ~bounds.valid).any()
 
 
 @given(problems(), architectures(), st.booleans())
@@ -71,10 +71,10 @@ def test_bounds_are_worth_having_and_tighten() -> None:
     problem, architecture = Problem.from_yaml(GEMM), Architecture.from_yaml(ARRAY)
     batch = MapSpace.of(problem, architecture, rules=None).sample(np.random.default_rng(0), 4000).batch()
     evaluator = TimeloopModel(TimeloopOptions()).bind(problem, architecture)
-    prices = evaluator.evaluate_batch(batch)
-    check(evaluator, batch, prices)
+    costs = evaluator.evaluate_batch(batch)
+    check(evaluator, batch, costs)
     share = [
-        (evaluator.bound(batch, entries).energy_pj[prices.valid] / prices.energy_pj[prices.valid]).mean()
+        (evaluator.bound(batch, entries).energy_pj[costs.valid] / costs.energy_pj[costs.valid]).mean()
         for entries in range(1, len(batch.skeleton) + 1)
     ]
     assert share[0] > 0.3 and share[-1] == 1 and share == sorted(share)

@@ -56,18 +56,18 @@ def check_levels(report: Report, figures: Figures) -> None:
 
 def check_networks(report: Report, figures: Figures) -> None:
     networks = {(network.name, network.tensor): network for network in report.networks}
-    for wires in figures.networks:
-        found = networks[wires.level, wires.tensor]
-        where = f"below {wires.level}, {wires.tensor}"
+    for network in figures.networks:
+        found = networks[network.level, network.tensor]
+        where = f"below {network.level}, {network.tensor}"
         assert (found.ingresses, found.link_transfers, found.spatial_reductions) == (
-            wires.ingresses,
-            wires.link_transfers,
-            wires.spatial_reductions,
+            network.ingresses,
+            network.link_transfers,
+            network.spatial_reductions,
         ), where
         rows = sorted((row.multicast, row.scatter, row.accesses) for row in found.deliveries)
-        assert rows == sorted(row for row in wires.deliveries if row[2]), where
-        assert found.hops == pytest.approx(wires.hops, rel=1e-6), where
-        assert found.energy_pj == pytest.approx(wires.energy_pj + wires.link_energy_pj, rel=1e-6), where
+        assert rows == sorted(row for row in network.deliveries if row[2]), where
+        assert found.hops == pytest.approx(network.hops, rel=1e-6), where
+        assert found.energy_pj == pytest.approx(network.energy_pj + network.link_energy_pj, rel=1e-6), where
 
 
 CODES = {"capacity": "capacity", "fanout": "fanout", "product": "coverage", "bypass_all": "backing"}

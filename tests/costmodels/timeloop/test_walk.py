@@ -16,12 +16,12 @@ from tilewright_costmodels.timeloop.model import TimeloopModel
 
 @st.composite
 def triples(draw: st.DrawFn) -> tuple[Problem, Architecture, Mapping]:
-    """Architectures here have wires that cost energy."""
+    """Architectures here have NoCs that cost energy."""
     problem = draw(problems(max_macs=1024))
     plain = draw(architectures())
-    wires = Network(energy_per_hop_pj=0.375, energy_per_router_pj=0.0625, energy_per_ingress_pj=0.125)
+    network = Network(energy_per_hop_pj=0.375, energy_per_router_pj=0.0625, energy_per_ingress_pj=0.125)
     clusters = tuple(
-        cluster.model_copy(update={"fanout": cluster.fanout.model_copy(update={"network": wires})})
+        cluster.model_copy(update={"fanout": cluster.fanout.model_copy(update={"network": network})})
         for cluster in plain.clusters
     )
     architecture = plain.model_copy(update={"clusters": clusters})

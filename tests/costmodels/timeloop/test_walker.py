@@ -38,15 +38,15 @@ def compare(report: Report, printed: Figures) -> None:
 def compare_networks(report: Report, printed: Figures) -> None:
     found: dict[tuple[str, str], NetworkReport] = {(row.name, row.tensor): row for row in report.networks}
     assert len(found) == len(printed.networks)
-    for wires in printed.networks:
-        got = found[wires.level, wires.tensor]
-        where = f"{wires.tensor} below {wires.level}"
+    for network in printed.networks:
+        got = found[network.level, network.tensor]
+        where = f"{network.tensor} below {network.level}"
         deliveries = {(row.multicast, row.scatter, row.accesses) for row in got.deliveries}
-        assert deliveries == {row for row in wires.deliveries if row[2]}, where
-        assert (got.ingresses, got.link_transfers) == (wires.ingresses, wires.link_transfers), where
-        assert got.spatial_reductions == wires.spatial_reductions, where
-        assert close(got.hops, wires.hops), where
-        assert close(got.energy_pj, wires.energy_pj + wires.link_energy_pj), where
+        assert deliveries == {row for row in network.deliveries if row[2]}, where
+        assert (got.ingresses, got.link_transfers) == (network.ingresses, network.link_transfers), where
+        assert got.spatial_reductions == network.spatial_reductions, where
+        assert close(got.hops, network.hops), where
+        assert close(got.energy_pj, network.energy_pj + network.link_energy_pj), where
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.id)

@@ -32,7 +32,7 @@ def figures(report: Report) -> object:
 
 
 @pytest.mark.parametrize("case", [CASES[0], CASES[150], CASES[300]], ids=lambda case: case.id)
-def test_a_program_that_prices_as_the_built_in_model_gives_the_same_report(case: Case) -> None:
+def test_a_program_that_evaluates_as_the_built_in_model_gives_the_same_report(case: Case) -> None:
     expected = TimeloopModel(TimeloopOptions()).bind(case.problem, case.architecture).explain(case.mapping)
     found = explain(case, "good")
     assert found.valid, found.reasons
@@ -203,5 +203,5 @@ Energy: 0.00 uJ
     assert stats.levels[0].fields["Energy (total)"] == "28.94"
     assert stats.levels[1].title == "Buffer"
     assert stats.levels[1].tensors["Weights"]["Actual scalar reads (per-instance)"] == "56"
-    ((upper, wires),) = stats.networks
-    assert upper == "Buffer" and wires.tensors["Weights"]["Ingresses"] == "48"
+    ((upper, network),) = stats.networks
+    assert upper == "Buffer" and network.tensors["Weights"]["Ingresses"] == "48"

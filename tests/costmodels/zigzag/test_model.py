@@ -67,13 +67,13 @@ class Account:
         return again + sent, back, timeloop.updates
 
     def still(self, tensor: str, entry: int) -> int:
-        """`stationary`: turns of the innermost loops in which a multiplier keeps its value."""
-        turns = 1
+        """`stationary`: trips of the innermost loops in which a multiplier keeps its value."""
+        trips = 1
         for loop in reversed([loop for loop in self.mapping.loops() if not loop.spatial]):
             if loop.dimension in self.problem.tensor(tensor).dimensions:
                 break
-            turns *= loop.trips
-        return turns
+            trips *= loop.trips
+        return trips
 
     def visits(self, entry: int) -> int:
         """How often a memory gets a tile of the result: outer loops, but for those in which the tile stays."""
@@ -83,7 +83,7 @@ class Account:
         return math.prod(loop.trips for loop in outside)
 
     def partial(self, level: int, places: list[layers.Held]) -> bool:
-        """`partial sums`: results that come to a memory are not final, by loops outside that sum, split ones too."""
+        """`partial sums`: results that come to a memory are not final, by loops outside that sum, spatial ones too."""
         place = places[level]
         inner = places[level - 1].entry if level else None
         loops = list(self.mapping.loops())
@@ -91,8 +91,8 @@ class Account:
         arriving = [loop for loop in temporal if inner is None or loop.entry <= inner]
         while arriving and inner is not None and arriving[-1].dimension not in self.problem.output.dimensions:
             arriving.pop()  # the tile inside stays
-        split = [loop for loop in loops if loop.spatial and loop.entry < place.entry]
-        return any(loop.dimension not in self.problem.output.dimensions for loop in (*arriving, *split))
+        spatial = [loop for loop in loops if loop.spatial and loop.entry < place.entry]
+        return any(loop.dimension not in self.problem.output.dimensions for loop in (*arriving, *spatial))
 
 
 @given(cases())
@@ -130,7 +130,7 @@ def test_energies_are_counts_times_energies_where_blocks_are_words(
     assert report.energy_pj == pytest.approx(total)
 
 
-def test_a_shipped_network_layer_is_priced_and_its_cycles_are_accounted_for() -> None:
+def test_a_shipped_network_layer_is_evaluated_and_its_cycles_are_accounted_for() -> None:
     layer = library.workload("quickflow_convs/V").layers[0].problem
     architecture = library.architecture("eyeriss")
     from tilewright.mapspace.space import MapSpace

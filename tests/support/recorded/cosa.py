@@ -23,7 +23,7 @@ SPLITS = {
     "Lane": ("WeightBuffer", "AccumulationBuffer"),
     "Unit": ("Registers",),
 }
-"""Cluster -> the levels of CoSA whose splits are below it."""
+"""Cluster -> the levels of CoSA whose spatial loops are below it."""
 
 
 @dataclass(frozen=True)

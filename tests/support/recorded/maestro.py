@@ -1,5 +1,5 @@
 """Figures that MAESTRO itself printed: `tests/data/maestro/cases.json.gz` holds 173 layers with their dataflow and
-hardware, `rejects.json.gz` 40 inputs that it refuses, crashes on or prices wrongly. Floats have six digits."""
+hardware, `rejects.json.gz` 40 inputs that it refuses, crashes on or evaluates wrongly. Floats have six digits."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ FOLDER = DATA / "mappers"
 @dataclass(frozen=True)
 class RecordedRun:
     """What a tool found for one layer. `fits`: within the exact capacities; `edp_pj_cycles`: by the tool's own model;
-    `evaluations`: mappings it priced."""
+    `evaluations`: mappings it evaluated."""
 
     architecture: str
     workload: str

@@ -71,12 +71,12 @@ def test_shapes_come_in_sections_and_by_name(tmp_path: Path) -> None:
     gemm = """
 problem: {shape: gemm_ABZ, M: 4, N: 2, K: 3}
 """
-    apart = """
+    separate = """
 shape: {name: g, dimensions: [M, K], data-spaces: [{name: A, projection: [M, K]}, {name: Z, projection: [M], read-write: True}]}
 """
     path, other = tmp_path / "a.yaml", tmp_path / "b.yaml"
     path.write_text(gemm)
-    other.write_text(apart)
+    other.write_text(separate)
     problem = TimeloopAdapter().parse([path]).problem
     assert problem is not None and problem.tensor_names == ("A", "B", "Z") and problem.sizes == (4, 2, 3)
     both = TimeloopAdapter().parse([path, other])

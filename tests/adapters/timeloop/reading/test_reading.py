@@ -163,7 +163,7 @@ def test_a_level_that_fans_out_both_ways_gets_a_virtual_cluster() -> None:
     assert names[1:3] == [("GLB", "Y", 12, False), ("GLB_X", "X", 14, True)]
 
 
-def test_a_split_without_a_fanout_gets_a_place_and_is_judged(tmp_path: Path) -> None:
+def test_an_unrolling_without_a_fanout_gets_a_place_and_is_judged(tmp_path: Path) -> None:
     text = ALL.replace("factors: K=2, permutation: KPR}", "permutation: KPR}") + (
         "- {target: DRAM, type: spatial, factors: K=2, permutation: KPR, split: 0}\n"
     )

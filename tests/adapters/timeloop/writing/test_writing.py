@@ -29,7 +29,7 @@ from tilewright_costmodels.timeloop.model import TimeloopModel
 """Random triples of problem, architecture and mapping per property."""
 OURS = "tilewright.yaml"
 OFTEN_REFUSED = {"tpu_v1", "union_cloud", "union_edge", "sunstone_conventional"}
-"""Sibling memories outermost, or arrays whose free mappings split most dimensions along both axes."""
+"""Sibling memories outermost, or arrays whose free mappings unroll most dimensions along both axes."""
 PARTS = ("problem", "architecture", "mapping", "constraints")
 KNOWN = {
     *("uneven", "siblings", "unvisited", "step_after_split", "two_loops", "two_axes", "multicast", "imperfect", "axis"),
@@ -53,7 +53,7 @@ def figures(report: Report) -> object:
     return (report.valid, report.cycles, report.energy_pj, report.utilization, levels)
 
 
-def price(inputs: InputSet) -> Report:
+def evaluated(inputs: InputSet) -> Report:
     assert inputs.problem and inputs.architecture and inputs.mapping
     return TimeloopModel(TimeloopOptions()).bind(inputs.problem, inputs.architecture).explain(inputs.mapping)
 
@@ -71,7 +71,7 @@ def holds(adapter: TimeloopAdapter, inputs: InputSet) -> bool:
     files = adapter.render(inputs)
     again, seen = read(adapter, files), read(adapter, files, ours=False)
     assert all(getattr(again, part) == getattr(inputs, part) for part in PARTS)
-    assert figures(price(seen)) == figures(price(inputs))
+    assert figures(evaluated(seen)) == figures(evaluated(inputs))
     return True
 
 
@@ -124,7 +124,7 @@ def test_measured_mappings_come_back_and_cost_what_was_measured(adapter: Timeloo
         if not adapter.expressible(inputs):
             assert {reason.code for reason in adapter.expressible(inputs).reasons} == {"network"}
             continue
-        report = price(read(adapter, adapter.render(inputs), ours=False))
+        report = evaluated(read(adapter, adapter.render(inputs), ours=False))
         assert report.energy_pj == pytest.approx(case.figures.energy_pj)
         assert report.cycles == pytest.approx(case.figures.cycles, abs=1)
 
@@ -133,7 +133,7 @@ SAMPLE = next(sample for sample in SAMPLES if str(sample) == "conv on array")
 
 
 def inputs_of(change: Callable[[dict[str, Any]], None] | None = None) -> InputSet:
-    """A convolution on a small array, stepped and split by hand; `change` edits the mapping's data."""
+    """A convolution on a small array, stepped and unrolled by hand; `change` edits the mapping's data."""
     tile = dict(SAMPLE.problem.dimensions)
     whole = dict(tile)
     data: dict[str, Any] = {"entries": [{"target": "Main", "keep": ["I", "W", "O"], "temporal_tile_sizes": whole}]}
@@ -180,7 +180,7 @@ def _uneven(data: dict[str, Any]) -> None:
     data["entries"].insert(6, {"target": "Element", "keep": ["O"], "temporal_tile_sizes": {"C": 1}})
 
 
-def _step_after_split(data: dict[str, Any]) -> None:
+def _step_after_unrolling(data: dict[str, Any]) -> None:
     data["entries"][4]["temporal_tile_sizes"] = {"C": 1}
 
 
@@ -213,7 +213,7 @@ def _ragged(data: dict[str, Any]) -> None:
     ("change", "code"),
     [
         (_uneven, "uneven"),
-        (_step_after_split, "step_after_split"),
+        (_step_after_unrolling, "step_after_split"),
         (_two_loops, "two_loops"),
         (_two_axes, "two_axes"),
         (_unvisited, "unvisited"),
@@ -249,9 +249,9 @@ def test_what_the_hardware_cannot_say_is_refused_by_name(path: str, value: objec
 
 
 def test_wires_with_energies_are_for_v3() -> None:
-    wired = edited(architecture=_with(SAMPLE.architecture, "clusters.1.fanout.network.energy_per_hop_pj", 1.0))
-    assert holds(TimeloopAdapter("v3"), wired)
-    assert codes(wired, "v4") == {"network"}
+    with_hops = edited(architecture=_with(SAMPLE.architecture, "clusters.1.fanout.network.energy_per_hop_pj", 1.0))
+    assert holds(TimeloopAdapter("v3"), with_hops)
+    assert codes(with_hops, "v4") == {"network"}
 
 
 def test_parts_that_are_missing_or_of_another_kind() -> None:

@@ -86,8 +86,8 @@ def test_the_worked_example_is_what_was_worked_out() -> None:
 def test_loops_of_a_level_may_stand_in_any_entry_of_it() -> None:
     """The same loops, partly in the entry of the PE: they are the same directives."""
     one = explain(gemm_mapping(STEPS, "temporal_order: [M, N, K]"))
-    split = "temporal_tile_sizes: {N: 2}, temporal_order: [N, K, M], spatial_tile_sizes: {M: 1}"
-    other = explain(gemm_mapping(split, "temporal_tile_sizes: {K: 2}, temporal_order: [K, M, N]"))
+    unrolled = "temporal_tile_sizes: {N: 2}, temporal_order: [N, K, M], spatial_tile_sizes: {M: 1}"
+    other = explain(gemm_mapping(unrolled, "temporal_tile_sizes: {K: 2}, temporal_order: [K, M, N]"))
     assert one == other
 
 
@@ -146,13 +146,13 @@ def test_operations_are_exact_where_tiles_divide_and_there_is_no_stride() -> Non
     problem = Problem.from_yaml(CONV % (4, 6, 1, 1))
     architecture = Architecture.from_yaml(ARRAY % (4, 10_000))
     evaluator = MaestroModel(MaestroOptions()).bind(problem, architecture)
-    priced = 0
+    evaluated = 0
     for mapping in MapSpace.of(problem, architecture, rules=None).sample(np.random.default_rng(7), 300):
         report: Any = evaluator.explain(mapping)
         if report.valid and mapping.is_perfect:
             assert report.columns["num_macs"] == problem.macs, mapping
-            priced += 1
-    assert priced >= 10
+            evaluated += 1
+    assert evaluated >= 10
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ class _TwoMinds(PlainEvaluator):
 
 
 class TwoMinds(_Changed):
-    """Explains other energies than it prices."""
+    """Explains other energies than it evaluates."""
 
     evaluator = _TwoMinds
 
@@ -68,7 +68,7 @@ class _Neighbourly(PlainEvaluator):
 
 
 class Neighbourly(_Changed):
-    """The price depends on the place in the batch."""
+    """The cost depends on the place in the batch."""
 
     evaluator = _Neighbourly
 
@@ -158,7 +158,7 @@ class Unpicklable(PlainModel):
 
     def bind(self, problem: Problem, architecture: Architecture) -> PlainEvaluator:
         evaluator = PlainEvaluator(problem, architecture)
-        evaluator.price = lambda: 0  # type: ignore[attr-defined]
+        evaluator.cost = lambda: 0  # type: ignore[attr-defined]
         return evaluator
 
 
@@ -168,7 +168,7 @@ class _Overbound(PlainEvaluator):
 
 
 class Overbound(_Changed):
-    """Bounds every partial mapping by the price of the first."""
+    """Bounds every partial mapping by the cost of the first."""
 
     evaluator = _Overbound
 
