@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from support.problems import products
@@ -112,6 +112,7 @@ def test_every_count_is_timeloops_or_differs_for_a_named_cause(case: tuple[Probl
         assert (row.instances, row.tile_words) == (expected.instances, expected.tile_words)
 
 
+@settings(suppress_health_check=[HealthCheck.filter_too_much])  # ZigZag takes few of them
 @given(cases())
 def test_energies_are_counts_times_energies_where_blocks_are_words(
     case: tuple[Problem, Architecture, Mapping],

@@ -103,7 +103,7 @@ def deliveries_of(job: Job, n: int, tensor: int, level: int) -> tuple[float, boo
 
 
 @kernel_part
-def turns(job: Job, c: int) -> tuple[float, float]:
+def revisits(job: Job, c: int) -> tuple[float, float]:
     """How often, `c` being the innermost loop that moves the tensor, its tile stays where it is, and how often its overlap
     with the tile before is credited: at every step of c, and when an outer loop shifts it by the same."""
     loop, trips = job.nest.loop, job.nest.trips

@@ -22,7 +22,7 @@ from tilewright_costmodels.timeloop.costs import (
     UPDATES,
     cost,
 )
-from tilewright_costmodels.timeloop.flow import deliveries_of, describe_children, measure, overlap_of, pass_on, turns
+from tilewright_costmodels.timeloop.flow import deliveries_of, describe_children, measure, overlap_of, pass_on, revisits
 from tilewright_costmodels.timeloop.nest import (
     CHILDREN,
     CONTENT,
@@ -114,7 +114,7 @@ def evaluate(job: Job, valid: Bools, energy_pj: Floats, cycles: Floats) -> None:
                 if slides:
                     if at != c:
                         at = c
-                        still, credited = turns(job, c)
+                        still, credited = revisits(job, c)
                     overlap = overlap_of(job, tensor, level, c, tile)
                     words -= tile * still + overlap * credited
                 nest.level[level, CONTENT] = words * deliveries

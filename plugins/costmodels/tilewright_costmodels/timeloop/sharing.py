@@ -251,7 +251,7 @@ def _count(hardware: Hardware, length: int, accounts: Accounts) -> None:
     for k in range(length):
         accounts.pool[at + 1 + k] = accounts.key[k]
     accounts.fill[USED] = at + 1 + length
-    children = across = apart = 1
+    children = across = separate = 1
     level = accounts.key[0]
     accounts.child[0, OFFSET] = accounts.child[0, SEPARATE] = 0
     for vertical in range(2):  # row-major order, from the fastest loop to the slowest; those along Y stand outside
@@ -263,11 +263,11 @@ def _count(hardware: Hardware, length: int, accounts: Accounts) -> None:
                     for child in range(children):
                         accounts.child[index * children + child, OFFSET] = accounts.child[child, OFFSET] + index * move
                         accounts.child[index * children + child, SEPARATE] = (
-                            accounts.child[child, SEPARATE] + index * apart * unicast
+                            accounts.child[child, SEPARATE] + index * separate * unicast
                         )
                 children *= trips
                 if unicast:
-                    apart *= trips
+                    separate *= trips
         if vertical == 0:
             across = children
     # Timeloop lays out the used loops in the physical width, and so wraps rows when they are not full
