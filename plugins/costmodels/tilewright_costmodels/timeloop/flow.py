@@ -11,16 +11,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.compiled import kernel_part
+from tilewright.compiled import compiled, kernel_part
 from tilewright.mapspace.rules import tile_words
 from tilewright_costmodels.timeloop.costs import PARTITION_WORDS, TILE_WORDS
 from tilewright_costmodels.timeloop.nest import CONTENT, LINKED, OUTSIDE, SERVED, SHIFT, TRIPS, Job
 from tilewright_costmodels.timeloop.sharing import (
+    ACCESSES,
     DIMENSION,
+    FAR,
+    MULTICAST,
+    SCATTER,
     SLOT,
     STEP,
     UNROLLED,
-    deliver,
+    Accounts,
+    Unrolled,
     describe,
     is_unicast,
     near,
@@ -182,3 +187,26 @@ def describe_children(job: Job, n: int, tensor: int, level: int, shift: int, pla
     """See `describe`."""
     unrolled, key = job.unrolled, job.accounts.key
     return describe(job.tensors, job.hardware, job.mappings, n, tensor, level, shift, plain, unrolled, key)
+
+
+@compiled
+def deliver(tensor: int, level: int, words: float, account: int, unrolled: Unrolled, accounts: Accounts) -> None:
+    """Add words, each delivered as an account says, to what is delivered below a level."""
+    if words == 0.0:
+        return
+    for number in range(accounts.pool[account + 2]):
+        at = account + 3 + 2 * number
+        multicast, scatter = accounts.pool[at], accounts.pool[at + 1]
+        row = 0
+        while row < unrolled.sizes[tensor, level] and (
+            unrolled.delivered[tensor, level, row, MULTICAST] != multicast
+            or unrolled.delivered[tensor, level, row, SCATTER] != scatter
+        ):
+            row += 1
+        if row == unrolled.sizes[tensor, level]:
+            unrolled.sizes[tensor, level] += 1
+            unrolled.delivered[tensor, level, row, MULTICAST] = multicast
+            unrolled.delivered[tensor, level, row, SCATTER] = scatter
+            unrolled.words[tensor, level, row, ACCESSES] = unrolled.words[tensor, level, row, FAR] = 0.0
+        unrolled.words[tensor, level, row, ACCESSES] += words * scatter
+        unrolled.words[tensor, level, row, FAR] += words * accounts.pool_hops[at]

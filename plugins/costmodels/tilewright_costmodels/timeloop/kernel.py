@@ -22,7 +22,15 @@ from tilewright_costmodels.timeloop.costs import (
     UPDATES,
     cost,
 )
-from tilewright_costmodels.timeloop.flow import deliveries_of, describe_children, measure, overlap_of, pass_on, revisits
+from tilewright_costmodels.timeloop.flow import (
+    deliver,
+    deliveries_of,
+    describe_children,
+    measure,
+    overlap_of,
+    pass_on,
+    revisits,
+)
 from tilewright_costmodels.timeloop.nest import (
     CHILDREN,
     CONTENT,
@@ -43,7 +51,6 @@ from tilewright_costmodels.timeloop.sharing import (
     NO_SHIFT,
     SENT,
     STEP,
-    deliver,
     make_room,
     sharing,
 )

@@ -207,7 +207,20 @@ def near(hardware: Hardware, length: int, key: Ints) -> bool:
             found |= key[k + 2] - row == shift or row - key[k + 2] == shift
             row += (key[k + 1] - 1) * key[k + 2]
     width = max(hardware.level[key[0], WIDTH], across)
-    return found or across < width < children
+    if found or not across < width < children:
+        return found
+    # rows that wrap: one row down is `width` further, counted in the loops' trips, with every way to carry
+    loops = (length - 3) // 3
+    for carries in range(1 << (loops - 1)):
+        rest, displacement, carry, digit = width, 0, 0, 0
+        for vertical in range(2):
+            for k in range(length - 3, 2, -3):
+                if hardware.slot[key[k] // 2, VERTICAL] == vertical:
+                    over = carries >> digit & 1
+                    displacement += (rest % key[k + 1] + carry - over * key[k + 1]) * key[k + 2]
+                    rest, carry, digit = rest // key[k + 1], over, digit + 1
+        found |= displacement == shift or displacement == -shift
+    return found
 
 
 @compiled
@@ -370,26 +383,3 @@ def _measure(children: int, groups: int, width: int, middle: float, accounts: Ac
                 accounts.group[group, COLUMN] = x
                 accounts.hops[group, 0] += max(0.0, middle - accounts.group[group, LOWEST])
                 accounts.hops[group, 0] += max(0.0, accounts.group[group, HIGHEST] - middle)
-
-
-@compiled
-def deliver(tensor: int, level: int, words: float, account: int, unrolled: Unrolled, accounts: Accounts) -> None:
-    """Add words, each delivered as an account says, to what is delivered below a level."""
-    if words == 0.0:
-        return
-    for number in range(accounts.pool[account + 2]):
-        at = account + 3 + 2 * number
-        multicast, scatter = accounts.pool[at], accounts.pool[at + 1]
-        row = 0
-        while row < unrolled.sizes[tensor, level] and (
-            unrolled.delivered[tensor, level, row, MULTICAST] != multicast
-            or unrolled.delivered[tensor, level, row, SCATTER] != scatter
-        ):
-            row += 1
-        if row == unrolled.sizes[tensor, level]:
-            unrolled.sizes[tensor, level] += 1
-            unrolled.delivered[tensor, level, row, MULTICAST] = multicast
-            unrolled.delivered[tensor, level, row, SCATTER] = scatter
-            unrolled.words[tensor, level, row, ACCESSES] = unrolled.words[tensor, level, row, FAR] = 0.0
-        unrolled.words[tensor, level, row, ACCESSES] += words * scatter
-        unrolled.words[tensor, level, row, FAR] += words * accounts.pool_hops[at]
