@@ -93,6 +93,6 @@ def _energies(memory: Memory | None) -> Iterator[float]:
     if memory is None:
         yield from (0.0, 0.0, 0.0)
         return
-    update = memory.write_energy_pj if memory.update_energy_pj is None else memory.update_energy_pj
+    update = memory.accumulation_energy_pj
     for energy in (memory.read_energy_pj, memory.write_energy_pj, update):
         yield energy / memory.block_words

@@ -175,5 +175,5 @@ def _accesses(words: Floats, memory: Memory) -> Floats:
 
 def _least_energy(tensor: Tensor, memory: Memory) -> float:
     """pJ of one access from inside."""
-    update = memory.write_energy_pj if memory.update_energy_pj is None else memory.update_energy_pj
+    update = memory.accumulation_energy_pj
     return update if tensor.is_output else memory.read_energy_pj

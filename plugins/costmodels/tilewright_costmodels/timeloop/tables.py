@@ -226,7 +226,7 @@ def tables_of(
 
 
 def _memory(memory: Memory, built: int) -> list[float]:
-    update = memory.write_energy_pj if memory.update_energy_pj is None else memory.update_energy_pj
+    update = memory.accumulation_energy_pj
     bandwidths = (memory.read_bandwidth_words_per_cycle, memory.write_bandwidth_words_per_cycle)
     return [
         built,

@@ -191,7 +191,7 @@ class Traffic:
         reading = memory.read_energy_pj / memory.block_words
         if not self.problem.tensors[tensor].is_output:
             return [Move(tensor, log_words, reading, instances, memory.read_bandwidth_words_per_cycle)]
-        update = memory.write_energy_pj if memory.update_energy_pj is None else memory.update_energy_pj
+        update = memory.accumulation_energy_pj
         written = update / memory.block_words
         return [
             Move(tensor, log_words, written, instances, memory.write_bandwidth_words_per_cycle),
