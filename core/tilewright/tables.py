@@ -1,29 +1,206 @@
-"""Tables of results: as text, as HTML for notebooks, as data frames."""
+"""Tables of results: as text, as HTML for notebooks, as data frames.
+
+A column's numbers are written alike: one unit, the same decimals, thousands separated. Where a terminal is too narrow, whole
+columns are left out, in the order that the table declares; names and digits never.
+"""
 
 from __future__ import annotations
 
 import html
-import io
 import itertools
 import math
 import shutil
 import sys
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.table import Table
 
-WIDE = 160
-"""Columns of text that goes into a file or a pipe."""
+Cell = str | int | float | None
+"""Text as it is, a number that its column writes, or `-`."""
+PREFIXES = ("p", "n", "u", "m", "", "k", "M", "G", "T")
+SCALED = {"pJ": "J", "pJ x cycles": "J x cycles"}
+"""Units whose prefix follows the numbers -> what stands behind the prefix."""
+WRAPPED = 20
+"""Least width of a column that is wrapped."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """What stands above a column, and how it is written.
+
+    Attributes:
+        unit: of its numbers, below the name; `pJ` and `pJ x cycles` take the prefix that suits them all.
+        rank: of the columns that may be left out, the highest goes first; 0 stays.
+        right: aligned right, as numbers are.
+        wrapped: its texts may take several lines.
+        decimals: of its numbers; None: as many as the smallest one needs for four digits.
+        like: columns with the same word here share unit and decimals.
+    """
+
+    name: str
+    unit: str = ""
+    rank: int = 0
+    right: bool = False
+    wrapped: bool = False
+    decimals: int | None = None
+    like: str = ""
+
+
+def numbers(name: str, unit: str = "", rank: int = 0, *, decimals: int | None = None, like: str = "") -> Column:
+    """A column of numbers."""
+    return Column(name, unit, rank, right=True, decimals=decimals, like=like)
+
+
+class Table:
+    """Rows below columns. `more` names the options that show what a narrow terminal leaves out."""
+
+    def __init__(self, *columns: Column | str, title: str = "", more: str = "--json") -> None:
+        self.columns = tuple(Column(each) if isinstance(each, str) else each for each in columns)
+        self.title, self.more = title, more
+        self.rows: list[tuple[Cell, ...]] = []
+
+    def add_row(self, *cells: Cell) -> None:
+        """One cell for each column."""
+        if len(cells) != len(self.columns):
+            raise ValueError(f"{len(cells)} cells for {len(self.columns)} columns")
+        self.rows.append(cells)
+
+    def written(self) -> tuple[list[str], list[list[str]]]:
+        """(unit of each column, texts of each row)."""
+        forms = [self._form(index) for index in range(len(self.columns))]
+        return [form.unit for form in forms], [
+            [form.text(cell) for form, cell in zip(forms, row, strict=True)] for row in self.rows
+        ]
+
+    def lines(self, width: int | None, bold: Callable[[str], str] = str) -> list[str]:
+        """Lines of text without space at their ends.
+
+        Args:
+            width: of the terminal; None: whatever all columns need.
+            bold: for what stands above the rows.
+        """
+        units, rows = self.written()
+        widths = [
+            max(len(text) for text in (column.name, unit, *(row[index] for row in rows)))
+            for index, (column, unit) in enumerate(zip(self.columns, units, strict=True))
+        ]
+        shown = self._shown(widths, width)
+        if width is not None:
+            self._wrap(widths, shown, width)
+        names = [column.name for column in self.columns]
+        head = [names, units] if any(units[index] for index in shown) else [names]
+        lines = [bold(self.title)] if self.title else []
+        lines += [bold(line) for row in head for line in self._line(row, shown, widths)]
+        lines += [line for row in rows for line in self._line(row, shown, widths)]
+        missing = [
+            f"{column.name} in {unit}" if names.count(column.name) > 1 else column.name
+            for index, (column, unit) in enumerate(zip(self.columns, units, strict=True))
+            if index not in shown
+        ]
+        if missing:
+            count = f"{len(missing)} column{'s' if len(missing) > 1 else ''} left out"
+            lines.append(f"{count}: {', '.join(missing)} (a wider terminal or {self.more} shows all)")
+        return lines
+
+    def _shown(self, widths: Sequence[int], width: int | None) -> list[int]:
+        """Indices of the columns for which there is room."""
+        least = [min(size, WRAPPED) if col.wrapped else size for size, col in zip(widths, self.columns, strict=True)]
+        shown = list(range(len(self.columns)))
+        while width is not None and sum(least[index] + 2 for index in shown) - 2 > width:
+            last = max(shown, key=lambda index: (self.columns[index].rank, index))
+            if not self.columns[last].rank:
+                break
+            shown.remove(last)
+        return shown
+
+    def _wrap(self, widths: list[int], shown: Sequence[int], width: int) -> None:
+        """Give wrapped columns the room that the others leave, the narrowest first."""
+        wrapped = sorted((index for index in shown if self.columns[index].wrapped), key=lambda index: widths[index])
+        room = width + 2 - sum(widths[index] + 2 for index in shown if index not in wrapped)
+        for left, index in zip(range(len(wrapped), 0, -1), wrapped, strict=True):
+            widths[index] = min(widths[index], max(WRAPPED, room // left - 2))
+            room -= widths[index] + 2
+
+    def _line(self, texts: Sequence[str], shown: Sequence[int], widths: Sequence[int]) -> list[str]:
+        """A row, on several lines where texts are wrapped."""
+        parts = [textwrap.wrap(texts[index], widths[index]) or [""] for index in shown]
+        lines = []
+        for cells in itertools.zip_longest(*parts, fillvalue=""):
+            padded = [
+                cell.rjust(widths[index]) if self.columns[index].right else cell.ljust(widths[index])
+                for index, cell in zip(shown, cells, strict=True)
+            ]
+            lines.append("  ".join(padded).rstrip())
+        return lines
+
+    def _form(self, index: int) -> _Form:
+        column = self.columns[index]
+        alike = [
+            at for at, each in enumerate(self.columns) if at == index or (column.like and each.like == column.like)
+        ]
+        numbers = [
+            cell
+            for row in self.rows
+            for at in alike
+            if isinstance(cell := row[at], int | float) and math.isfinite(cell)
+        ]
+        return _Form.of(numbers, column.unit, column.decimals)
+
+
+@dataclass(frozen=True)
+class _Form:
+    """How numbers are written: divided by `step`, in `unit`, with so many decimals."""
+
+    step: float
+    unit: str
+    decimals: int
+
+    @classmethod
+    def of(cls, numbers: Sequence[int | float], unit: str, decimals: int | None = None) -> _Form:
+        sizes = [abs(each) for each in numbers if each]
+        least, most = min(sizes, default=1), max(sizes, default=1)
+        power = 0
+        if unit in SCALED:
+            while power < len(PREFIXES) - 1 and (least >= 1000 ** (power + 1) or most >= 1e9 * 1000**power):
+                power += 1
+            unit = PREFIXES[power] + SCALED[unit]
+        step = 1000.0**power
+        if decimals is None:
+            whole = power == 0 and all(each == int(each) for each in numbers)
+            decimals = 0 if whole else max(0, min(3, 3 - math.floor(math.log10(least) - 3 * power)))
+        return cls(step, unit, decimals)
+
+    def text(self, cell: Cell) -> str:
+        if isinstance(cell, str):
+            return cell
+        if cell is None or not math.isfinite(cell):
+            return "-"
+        value = cell if self.step == 1 else cell / self.step
+        text = f"{value:,.{self.decimals}f}"
+        return f"<{10.0**-self.decimals:.{self.decimals}f}" if value > 0 and not text.strip("0.") else text
+
+
+def quantity(value: float | None, unit: str) -> str:
+    """A number with its unit, for a line of text.
+
+    >>> quantity(210_300_000.0, "pJ"), quantity(221778, "cycles"), quantity(None, "pJ")
+    ('210.3 uJ', '221,778 cycles', '-')
+    """
+    if value is None or not math.isfinite(value):
+        return "-"
+    form = _Form.of([value], unit)
+    return f"{form.text(value)} {form.unit}".rstrip()
 
 
 class Tabular:
     """A result that prints as tables. Subclasses say which tables and which rows."""
 
-    def tables(self, width: int = WIDE) -> Sequence[Table | str]:
-        """Tables and lines for people, made for so many columns of text."""
+    def tables(self) -> Sequence[Table | str]:
+        """Tables and lines for people."""
         raise NotImplementedError
 
     def rows(self) -> list[dict[str, Any]]:
@@ -37,8 +214,7 @@ class Tabular:
         return pd.DataFrame(self.rows())
 
     def __str__(self) -> str:
-        width = text_width()
-        return as_text(self.tables(width), width)
+        return as_text(self.tables(), text_width())
 
     def _repr_html_(self) -> str:
         groups = itertools.groupby(self.tables(), lambda part: isinstance(part, str))
@@ -53,39 +229,39 @@ class Printed:
         return as_html(str(self))
 
 
-def text_width() -> int:
-    """That of the terminal; wide enough for every column in a file or a pipe."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDE
+def text_width() -> int | None:
+    """That of the terminal; None for a file or a pipe, which hold every column."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def as_text(parts: Sequence[Table | str], width: int) -> str:
-    """Tables and lines as plain text, without space at the ends of lines."""
-    from rich.console import Console
-
-    out = io.StringIO()
-    console = Console(file=out, width=width, color_system=None, highlight=False, markup=False, emoji=False)
-    for part in parts:
-        console.print(part, soft_wrap=isinstance(part, str))
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+def as_text(parts: Sequence[Table | str], width: int | None, bold: Callable[[str], str] = str) -> str:
+    """Tables and lines as text, with an empty line between two tables."""
+    lines: list[str] = []
+    for before, part in zip([None, *parts], parts, strict=False):
+        if isinstance(before, Table) and isinstance(part, Table):
+            lines.append("")
+        lines += [part] if isinstance(part, str) else part.lines(width, bold)
+    return "\n".join(lines)
 
 
 def as_html(part: Table | str) -> str:
     """One table or line."""
     if isinstance(part, str):
         return f"<pre>{html.escape(part)}</pre>"
-    head = "".join(f"<th>{html.escape(str(column.header))}</th>" for column in part.columns)
-    columns = [[html.escape(str(cell)) for cell in column.cells] for column in part.columns]
-    style = [f' style="text-align: {column.justify}"' for column in part.columns]
+    units, rows = part.written()
+    names = [f"{column.name} {unit}".rstrip() for column, unit in zip(part.columns, units, strict=True)]
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
+    style = [f' style="text-align: {"right" if column.right else "left"}"' for column in part.columns]
     body = "".join(
-        "<tr>" + "".join(f"<td{how}>{cell}</td>" for how, cell in zip(style, row, strict=True)) + "</tr>"
-        for row in zip(*columns, strict=True)
+        "<tr>" + "".join(f"<td{how}>{html.escape(cell)}</td>" for how, cell in zip(style, row, strict=True)) + "</tr>"
+        for row in rows
     )
-    caption = f"<caption>{html.escape(str(part.title))}</caption>" if part.title else ""
+    caption = f"<caption>{html.escape(part.title)}</caption>" if part.title else ""
     return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def figure(value: float | None, digits: int = 4) -> str:
-    """A number for a table: whole where it is short, else with a power of ten.
+    """A number for a line of text: whole where it is short, else with a power of ten.
 
     >>> figure(12345), figure(0.25), figure(3.03128357e16), figure(None)
     ('12,345', '0.25', '3.031e+16', '-')
@@ -95,8 +271,3 @@ def figure(value: float | None, digits: int = 4) -> str:
     if value == int(value) and abs(value) < 1e8:
         return f"{int(value):,}"
     return f"{value:.{digits}g}"
-
-
-def percent(part: float, whole: float) -> str:
-    """A share; `-` of nothing."""
-    return f"{100 * part / whole:.1f} %" if whole else "-"

@@ -1,22 +1,25 @@
 """Tables as text, as HTML and as data frames."""
 
+import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
-from rich.table import Table
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tilewright.tables import WIDE, Tabular
+from tilewright.tables import Cell, Column, Table, Tabular, numbers, quantity
 
 
 class Two(Tabular):
     def rows(self) -> list[dict[str, Any]]:
         return [{"name": "a<b", "words": 3}, {"name": "c", "words": 4}]
 
-    def tables(self, width: int = WIDE) -> Sequence[Table | str]:
-        table = Table("name", title="things")
-        table.add_column("words", justify="right")
+    def tables(self) -> Sequence[Table | str]:
+        table = Table("name", numbers("words"), title="things")
         for row in self.rows():
-            table.add_row(row["name"], str(row["words"]))
+            table.add_row(row["name"], row["words"])
         return ["first", "second [1]", table, "last"]
 
 
@@ -38,3 +41,82 @@ def test_a_frame_has_the_rows() -> None:
     frame = Two().to_frame()
 
     assert list(frame.columns) == ["name", "words"] and frame["words"].sum() == 7
+
+
+def test_a_column_has_one_unit_and_the_same_decimals() -> None:
+    table = Table("layer", numbers("energy", "pJ"), numbers("cycles"), numbers("share", decimals=1))
+    table.add_row("a", 13_240_000.0, 19_968, 0.004)
+    table.add_row("b", 5.81e8, 1_664_000, 22.36)
+    table.add_row("c", None, "", math.inf)
+
+    assert table.lines(None) == [
+        "layer  energy     cycles  share",
+        "           uJ",
+        "a       13.24     19,968   <0.1",
+        "b      581.00  1,664,000   22.4",
+        "c           -                 -",
+    ]
+
+
+def test_columns_that_are_alike_share_their_unit() -> None:
+    table = Table(numbers("one", "pJ", like="x"), numbers("other", "pJ", like="x"))
+    table.add_row(2e6, 3e9)
+
+    assert table.written() == (["uJ", "uJ"], [["2.000", "3,000.000"]])
+
+
+def test_numbers_in_lines() -> None:
+    assert [quantity(value, "pJ x cycles") for value in (12, 12_000, 3.2e16)] == [
+        "12 pJ x cycles", "12.00 nJ x cycles", "32.00 kJ x cycles",
+    ]  # fmt: skip
+    assert (quantity(0.25, ""), quantity(None, "pJ"), quantity(1234567, "cycles")) == ("0.250", "-", "1,234,567 cycles")
+
+
+CELLS = st.one_of(st.none(), st.integers(-(10**15), 10**15), st.floats(-1e22, 1e22), st.just("-"))
+
+
+@given(st.lists(st.tuples(st.text("abc xyz", max_size=30), CELLS, CELLS, CELLS)), st.integers(1, 120))
+def test_narrow_terminals_lose_columns_and_nothing_else(rows: list[tuple[Cell, ...]], width: int) -> None:
+    columns = Column("name"), numbers("first", "pJ", rank=2), numbers("second", rank=1), numbers("third", "pJ")
+    table = Table(*columns, more="--json")
+    for row in rows:
+        table.add_row(*row)
+    everything, narrow = table.lines(None), table.lines(width)
+    left_out = [name for name in ("first", "second") if f" {name}" not in narrow[0]]
+
+    assert left_out in ([], ["first"], ["first", "second"])
+    fits = max(len(line) for line in narrow[: len(everything)]) <= width
+    assert fits or left_out == ["first", "second"]
+    if left_out:
+        assert narrow.pop() == (
+            f"{len(left_out)} column{'s' if len(left_out) > 1 else ''} left out: {', '.join(left_out)} "
+            "(a wider terminal or --json shows all)"
+        )
+    assert len(narrow) == len(everything)
+    for line, whole in zip(narrow, everything, strict=True):
+        words = iter(whole.split())
+        assert all(word in words for word in line.split())
+
+
+@given(st.floats(1e-3, 1e20), st.sampled_from(["", "pJ", "pJ x cycles"]))
+def test_a_number_is_read_back(value: float, unit: str) -> None:
+    text = quantity(value, unit)
+    found = re.fullmatch(r"([\d,]+(?:\.\d+)?)(?: ([pnumkMGT]?)J.*)?", text)
+
+    assert found is not None
+    step = {"p": 1.0, "n": 1e3, "u": 1e6, "m": 1e9, "": 1e12, "k": 1e15, "M": 1e18, "G": 1e21, "T": 1e24}
+    read = float(found[1].replace(",", "")) * (step[found[2]] if unit else 1.0)
+    assert read == pytest.approx(value, rel=5e-4, abs=5e-4)
+
+
+def test_long_texts_take_several_lines_in_a_terminal_and_one_in_a_pipe() -> None:
+    table = Table("name", Column("remarks", wrapped=True))
+    table.add_row("a", "one two three four five six seven")
+
+    assert table.lines(26) == ["name  remarks", "a     one two three four", "      five six seven"]
+    assert table.lines(None)[1] == "a     one two three four five six seven"
+
+
+def test_a_row_has_a_cell_for_each_column() -> None:
+    with pytest.raises(ValueError, match="1 cells for 2 columns"):
+        Table("a", "b").add_row("x")

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tilewright.api.mapping_report import made
 from tilewright.errors import Reason
@@ -19,13 +19,14 @@ from tilewright.run.sweep import SweepPoint, SweepRow
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.report import Objective, Report
 from tilewright.schema.workload import Workload
-from tilewright.tables import WIDE, Tabular, figure
+from tilewright.tables import Cell, Table, Tabular, numbers
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
-UNITS: dict[Objective, str] = {"edp": "EDP pJ x cycles", "energy": "energy pJ", "cycles": "cycles"}
-"""Objective -> its name with the unit."""
+FIGURES: dict[Objective, tuple[str, str]] = {
+    "edp": ("EDP", "pJ x cycles"),
+    "energy": ("energy", "pJ"),
+    "cycles": ("cycles", ""),
+}
+"""Objective -> its name and unit."""
 COLUMNS = (
     "layer", "count", "macs", "mapper", "guide", "model", "valid", "energy_pj", "cycles", "edp", "utilization",
     "evaluated", "wall_seconds", "stop", "mapping_file", "reason",
@@ -154,37 +155,38 @@ class ComparisonReport(Tabular):
     def __str__(self) -> str:
         return "\n".join([super().__str__(), *self.messages()])
 
-    def tables(self, width: int = WIDE) -> Sequence[Table | str]:
+    def tables(self) -> Sequence[Table | str]:
         """A row per layer, model that the search used, and mapper; per model the figure and how far from the best."""
-        from rich.table import Table
-
+        name, unit = FIGURES[self.objective]
+        columns = [
+            column
+            for model in self.models
+            for column in (
+                numbers(model.name, unit, rank=1, like="figure"),
+                numbers(model.name, "x best", decimals=2),
+            )
+        ]
         title = (
-            f"{self.workload.name} on {self.architecture.name}: {UNITS[self.objective]}; "
-            "in brackets, how many times the layer's best by that model"
+            f"{self.workload.name} on {self.architecture.name}: {name} by each model, "
+            "and how many times the layer's best by that model"
         )
-        table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-        for column in ("layer", "search by", "mapper"):
-            table.add_column(column)
-        for model in self.models:
-            table.add_column(f"by {model.name}", justify="right")
-        table.add_column("seconds", justify="right")
-        table.add_column("remarks")
+        seconds = numbers("seconds", rank=2, decimals=1)
+        table = Table("layer", "search by", "mapper", *columns, seconds, "remarks", title=title, more="--json or -o")
         notes: dict[str, int] = {}
         for layer in dict.fromkeys(row.layer.name for row in self.searches):
             rows = [row for row in self.searches if row.layer.name == layer]
             bests = [min((self._value(row, n) for row in rows), default=math.inf) for n in range(len(self.models))]
-            for number, row in enumerate(rows):
-                table.add_row(layer if number == 0 else "", *self._texts(row, bests, notes))
-            table.add_section()
+            for index, row in enumerate(rows):
+                table.add_row(layer if index == 0 else "", *self._cells(row, bests, notes))
         return [table, *(f"  {mark}  {text}" for text, mark in notes.items())]
 
-    def _texts(self, row: SweepRow, bests: Sequence[float], notes: dict[str, int]) -> list[str]:
-        """The words of a row; remarks are numbers of notes."""
-        costs = []
-        for number, best in enumerate(bests):
-            value = self._value(row, number)
-            costs.append("-" if math.isinf(value) else f"{figure(value)} ({value / best if best else 1:.2f})")
-        seconds = "-" if row.layer.result is None else f"{row.layer.result.wall_seconds:.1f}"
+    def _cells(self, row: SweepRow, bests: Sequence[float], notes: dict[str, int]) -> list[Cell]:
+        """What stands behind the layer; remarks are numbers of notes."""
+        costs: list[Cell] = []
+        for index, best in enumerate(bests):
+            value = self._value(row, index)
+            costs += [value, math.inf if math.isinf(value) else value / best if best else 1.0]
+        seconds = None if row.layer.result is None else row.layer.result.wall_seconds
         marks = [str(notes.setdefault(text, len(notes) + 1)) for text in self._remarks(row)]
         return [row.point.model, row.point.mapper, *costs, seconds, " ".join(marks)]
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tilewright.api import defaults
 from tilewright.api.load import Source, load_architecture, load_mapping, load_problem
@@ -22,10 +22,7 @@ from tilewright.run.evaluation import evaluate as evaluate_mapping
 from tilewright.run.network import MappedLayer
 from tilewright.schema.mapped import BoundMapping, MappedProblem
 from tilewright.schema.report import Report
-from tilewright.tables import WIDE, Tabular, figure
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from tilewright.tables import Column, Table, Tabular, numbers
 
 Mapped = Source | MappedLayer
 """What stands for a mapping with or without its problem and architecture."""
@@ -93,38 +90,34 @@ class EvaluationReport(Tabular):
             for report in self.reports
         ]
 
-    def tables(self, width: int = WIDE) -> Sequence[Table | str]:
+    def tables(self) -> Sequence[Table | str]:
         if not self.is_side_by_side:
-            return [part for report in self.reports for part in report.tables(width)]
+            return [part for report in self.reports for part in report.tables()]
         return [self._totals(), *self._differences()]
 
     def _totals(self) -> Table:
         """A row per model, refusals with their reason."""
-        from rich.table import Table
-
-        table = Table(title=self.reports[0].problem, title_justify="left", box=None, pad_edge=False)
-        for column in ("model", "energy pJ", "cycles", "EDP pJ x cycles", "utilization", "remarks"):
-            table.add_column(column, justify="left" if column in ("model", "remarks") else "right")
+        table = Table(
+            "model", numbers("energy", "pJ"), numbers("cycles"), numbers("EDP", "pJ x cycles", rank=1),
+            numbers("utilization", rank=2), Column("remarks", wrapped=True), title=self.reports[0].problem,
+        )  # fmt: skip
         for report in self.reports:
             remarks = [*report.warnings, *(str(reason) for reason in report.reasons)]
             figures = (report.energy_pj, report.cycles, report.edp, report.utilization)
-            table.add_row(report.model, *(figure(value) for value in figures), "; ".join(remarks))
+            table.add_row(report.model, *figures, "; ".join(remarks))
         return table
 
     def _differences(self) -> list[Table | str]:
         """Every count on which the models do not agree."""
-        from rich.table import Table
-
         rows, valid = self.differences(), [report.model for report in self.reports if report.valid]
         if len(valid) < 2:
             return []
         if not rows:
             return [f"{', '.join(valid)} agree on every count"]
-        table = Table(title="where they differ, words per instance", title_justify="left", box=None, pad_edge=False)
-        for column in ("level", "tensor", "action", *valid):
-            table.add_column(column, justify="right" if column in valid else "left")
+        models = (numbers(model) for model in valid)
+        table = Table("level", "tensor", "action", *models, title="where they differ, words per instance")
         for row in rows:
-            values = ("none" if row["counts"][model] is None else figure(row["counts"][model]) for model in valid)
+            values = ("none" if row["counts"][model] is None else row["counts"][model] for model in valid)
             table.add_row(row["level"], row["tensor"], row["action"], *values)
         return [table]
 

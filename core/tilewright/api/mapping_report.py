@@ -9,18 +9,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tilewright.errors import InputError
 from tilewright.run.configuration import RunConfiguration
 from tilewright.run.network import MappedLayer, mapping_file
 from tilewright.schema.workload import Workload
-from tilewright.tables import WIDE, Tabular, figure, percent
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-COLUMNS = ("layer", "count", "MACs", "energy pJ", "cycles", "utilization", "EDP pJ x cycles", "share of energy")
+from tilewright.tables import Column, Table, Tabular, numbers
 
 
 @dataclass(frozen=True, repr=False)
@@ -184,47 +179,34 @@ class MappingReport(Tabular):
             found.append(f"written to {self.folder}")
         return found
 
-    def tables(self, width: int = WIDE) -> Sequence[Table | str]:
-        return [self._table(width >= 120), *self._unmapped(), *self._searched()]
+    def tables(self) -> Sequence[Table | str]:
+        return [self._table(), *self._unmapped(), *self._searched()]
 
     def __str__(self) -> str:
         return "\n".join([super().__str__(), *self.messages()])
 
-    def _table(self, wide: bool) -> Table:
-        from rich.table import Table
-
+    def _table(self) -> Table:
         run = self.configuration
         title = (
             f"{self.workload.name} on {run.architecture.name} (constraints {run.constraints.name}), "
             f"mapper {run.mapper_record.name}, model {run.model.record.name}"
         )
-        table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-        for index, column in enumerate(COLUMNS):
-            table.add_column(column, justify="left" if index == 0 else "right")
-        if wide:
-            table.add_column("dimensions longer than 1")
+        table = Table(
+            "layer", numbers("count", rank=4), numbers("MACs", rank=5), numbers("energy", "pJ"), numbers("cycles"),
+            numbers("utilization", rank=2), numbers("EDP", "pJ x cycles", rank=1),
+            numbers("% of energy", rank=3, decimals=1), Column("dimensions longer than 1", rank=6),
+            title=title, more="--json or -o",
+        )  # fmt: skip
         for layer in self.layers:
-            table.add_row(
-                layer.name,
-                str(layer.count),
-                figure(layer.problem.macs),
-                figure(layer.energy_pj),
-                figure(layer.cycles),
-                figure(layer.utilization, 3),
-                figure(layer.edp),
-                percent((layer.energy_pj or 0.0) * layer.count, self.energy_pj or 0.0),
-                *([layer.problem.long_dimensions] if wide else []),
-            )
-        table.add_section()
-        figures = (self.macs, self.energy_pj, self.cycles, None, self.edp)
-        texts = [figure(value) if index != 3 else "" for index, value in enumerate(figures)]
-        table.add_row("total", str(sum(layer.count for layer in self.layers)), *texts, "", *([""] if wide else []))
+            share = None if not self.energy_pj else 100 * (layer.energy_pj or 0.0) * layer.count / self.energy_pj
+            figures = (layer.energy_pj, layer.cycles, layer.utilization, layer.edp, share)
+            table.add_row(layer.name, layer.count, layer.problem.macs, *figures, layer.problem.long_dimensions)
+        count = sum(layer.count for layer in self.layers)
+        table.add_row("total", count, self.macs, self.energy_pj, self.cycles, "", self.edp, "", "")
         return table
 
     def _unmapped(self) -> list[Table | str]:
         """Operators that are not mapped, by kind, with their share of all scalar operations."""
-        from rich.table import Table
-
         if not self.workload.unmapped:
             return []
         groups: dict[tuple[str, str], list[int | None]] = {}
@@ -232,13 +214,12 @@ class MappingReport(Tabular):
             groups.setdefault((each.operator, each.reason), []).append(each.operations)
         known = Counter({key: sum(n or 0 for n in values) for key, values in groups.items()})
         work = sum(known.values()) + self.workload.macs
-        table = Table(title="not mapped", title_justify="left", box=None, pad_edge=False)
-        for column in ("operator", "count", "share of work", "reason"):
-            table.add_column(column, justify="right" if column in ("count", "share of work") else "left")
+        columns = ("operator", numbers("count"), numbers("% of work", decimals=1), Column("reason", wrapped=True))
+        table = Table(*columns, title="not mapped")
         for (operator, reason), operations in known.most_common():
             unknown = any(n is None for n in groups[operator, reason])
-            share = "unknown" if unknown else percent(operations, work) if operations else "none"
-            table.add_row(operator, str(len(groups[operator, reason])), share, reason)
+            share = "unknown" if unknown else 100 * operations / work if operations else "none"
+            table.add_row(operator, len(groups[operator, reason]), share, reason)
         return [table]
 
     def _searched(self) -> list[Table | str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tilewright.api.evaluation import Mapped, inputs_of
 from tilewright.api.load import Source
@@ -20,10 +20,7 @@ from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
-from tilewright.tables import WIDE, Tabular, figure
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from tilewright.tables import Column, Table, Tabular, numbers, quantity
 
 
 @dataclass(frozen=True)
@@ -100,7 +97,7 @@ class Verification(Tabular):
             ],
         }
 
-    def tables(self, width: int = WIDE) -> Sequence[Table | str]:
+    def tables(self) -> Sequence[Table | str]:
         return [*self._judgement(), *(part for other in self.models for part in _counts_beside(other))]
 
     def _judgement(self) -> list[str]:
@@ -117,28 +114,24 @@ class Verification(Tabular):
             lines.append(f"  right     {wrong if ran.wrong_words else f'yes: {total} are what they should be'}")
         lines += [f"  - {reason}" for reason in executed.reasons[len(self.violations) :]]
         if executed.valid:
-            lines.append(f"  energy {figure(executed.energy_pj)} pJ, {figure(executed.cycles)} cycles")
+            lines.append(f"  energy {quantity(executed.energy_pj, 'pJ')}, {quantity(executed.cycles, 'cycles')}")
         return lines
 
 
 def _counts_beside(other: ModelVerification) -> list[Table | str]:
-    from rich.table import Table
-
     report = other.report
     if not report.valid:
         return [f"{report.model} does not evaluate it:", *(f"  - {reason}" for reason in report.reasons)]
     lines: list[Table | str] = [f"{report.model} warns: {warning}" for warning in report.warnings]
-    figures = f"energy {figure(report.energy_pj)} pJ, {figure(report.cycles)} cycles"
+    figures = f"energy {quantity(report.energy_pj, 'pJ')}, {quantity(report.cycles, 'cycles')}"
     if not other.differences:
         return [*lines, f"{report.model}: all {other.compared} counts are what really happens; {figures}"]
-    table = Table("level", "tensor", "action", box=None, pad_edge=False)
-    for column in ("executed", report.model):
-        table.add_column(column, justify="right")
-    table.add_column("because", overflow="fold")
+    counts = numbers("executed"), numbers(report.model)
+    table = Table("level", "tensor", "action", *counts, Column("because", wrapped=True))
     for each in other.differences:
         causes = "; ".join(cause.message for cause in each.causes)
         because = causes or "no approximation that the model declares explains it"
-        table.add_row(each.level, each.tensor, each.action, figure(each.executed), figure(each.counted), because)
+        table.add_row(each.level, each.tensor, each.action, each.executed, each.counted, because)
     return [
         *lines,
         f"{report.model}: {len(other.differences)} of {other.compared} counts differ; {figures}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Protocol
@@ -15,8 +16,7 @@ from tilewright.schema.document import parse_document
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rich.console import Console
-    from rich.table import Table
+    from tilewright.tables import Table
 
 
 class Shown(Protocol):
@@ -24,7 +24,7 @@ class Shown(Protocol):
 
     def data(self) -> dict[str, Any]: ...
 
-    def tables(self, width: int) -> Sequence[Table | str]: ...
+    def tables(self) -> Sequence[Table | str]: ...
 
 
 def show(result: Shown, json: bool, messages: Iterable[str] = ()) -> None:
@@ -34,9 +34,7 @@ def show(result: Shown, json: bool, messages: Iterable[str] = ()) -> None:
     if json:
         print_json(result.data())
         return
-    out = console()
-    for part in result.tables(out.width):
-        out.print(part)
+    print_tables(*result.tables())
 
 
 def note(message: str) -> None:
@@ -44,13 +42,12 @@ def note(message: str) -> None:
     typer.echo(message, err=True)
 
 
-def console() -> Console:
-    """Where tables go: as wide as the terminal, and wide enough for every column in a file or a pipe."""
-    from rich.console import Console
+def print_tables(*parts: Table | str) -> None:
+    """On stdout: for a terminal as wide as it is, for a file or a pipe with every column and without markup."""
+    from tilewright.tables import as_text, text_width
 
-    from tilewright.tables import WIDE
-
-    return Console(width=None if sys.stdout.isatty() else WIDE, highlight=False, markup=False)
+    plain = not sys.stdout.isatty() or "NO_COLOR" in os.environ
+    typer.echo(as_text(parts, text_width(), str if plain else lambda line: typer.style(line, bold=True)))
 
 
 def print_json(data: Any) -> None:

@@ -31,8 +31,9 @@ def library_command(
 ) -> None:
     """List the library's architectures (with their constraints) and workloads, or show what feeds what in a workload."""
     from tilewright.api.load import load_workload, workload_names
-    from tilewright.cli.common import console, print_json
+    from tilewright.cli.common import print_json, print_tables
     from tilewright.errors import InputError
+    from tilewright.tables import Column, Table, numbers
 
     if shelf == Shelf.show:
         if workload is None:
@@ -51,28 +52,30 @@ def library_command(
         }
         print_json(found)
         return
-    from rich.table import Table
-
-    out = console()
+    tables = []
     if archs:
-        table = Table(
-            "architecture", "compute units", "memories, outermost first", "constraints (* by default)", box=None
+        tables.append(
+            Table(
+                "architecture",
+                numbers("compute units"),
+                Column("memories, outermost first", wrapped=True),
+                Column("constraints (* by default)", wrapped=True),
+            )
         )
         for arch in archs:
             names = [f"*{name}" if name == arch["dataflow"] else name for name in arch["constraints"]]
-            table.add_row(arch["name"], f"{arch['compute_units']:,}", ", ".join(arch["memories"]), ", ".join(names))
-        out.print(table)
+            tables[-1].add_row(arch["name"], arch["compute_units"], ", ".join(arch["memories"]), ", ".join(names))
     if workloads:
-        table = Table("workload", "source", box=None)
+        tables.append(Table("workload", Column("source", wrapped=True)))
         for name, source in workloads.items():
-            table.add_row(name, source)
-        out.print(table)
+            tables[-1].add_row(name, source)
+    print_tables(*tables)
 
 
 def _show(workload: Workload, output: Path | None, json: bool) -> None:
     """The layers, each with those whose results it reads."""
-    from tilewright.cli.common import console, note, print_json
-    from tilewright.tables import figure
+    from tilewright.cli.common import note, print_json, print_tables
+    from tilewright.tables import Column, Table, numbers
 
     if output is not None:
         _write_graph(workload, output)
@@ -89,13 +92,15 @@ def _show(workload: Workload, output: Path | None, json: bool) -> None:
         ]
         print_json({"schema_version": 1, "workload": workload.name, "source": workload.source, "layers": layers})
         return
-    from rich.table import Table
-
-    table = Table("layer", "MACs", "dimensions longer than 1", "reads results of", box=None, pad_edge=False)
+    table = Table(
+        "layer",
+        numbers("MACs"),
+        Column("dimensions longer than 1", wrapped=True),
+        Column("reads results of", wrapped=True),
+    )
     for layer in workload.layers:
-        problem = layer.problem
-        table.add_row(layer.name, figure(problem.macs), problem.long_dimensions, ", ".join(layer.after) or "-")
-    console().print(table)
+        table.add_row(layer.name, layer.problem.macs, layer.problem.long_dimensions, ", ".join(layer.after) or "-")
+    print_tables(table)
 
 
 def _write_graph(workload: Workload, path: Path) -> None:

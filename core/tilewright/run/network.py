@@ -31,7 +31,7 @@ from tilewright.schema.mapped import BoundMapping, Figures, MappedProblem, Prove
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
 from tilewright.schema.workload import DistinctProblem, Workload
-from tilewright.tables import Printed, figure
+from tilewright.tables import Printed, quantity
 
 Watch = Callable[[DistinctProblem, Progress], None]
 
@@ -93,14 +93,14 @@ class MappedLayer(Printed):
         return None if self.report is None else self.report.utilization
 
     def __repr__(self) -> str:
-        found = f"EDP {figure(self.edp)} pJ x cycles" if self.report else "no mapping"
+        found = f"EDP {quantity(self.edp, 'pJ x cycles')}" if self.report else "no mapping"
         return f"<MappedLayer {self.name} x {self.count}: {found}>"
 
     def __str__(self) -> str:
         if self.report is None:
             return f"{self.name}: no mapping{f': {self.error}' if self.error else ''}"
-        head = f"{self.name}: energy {figure(self.energy_pj)} pJ, {figure(self.cycles)} cycles"
-        return f"{head}, utilization {figure(self.utilization, 3)}\n{self.mapping}"
+        head = f"{self.name}: energy {quantity(self.energy_pj, 'pJ')}, {quantity(self.cycles, 'cycles')}"
+        return f"{head}, utilization {quantity(self.utilization, '')}\n{self.mapping}"
 
 
 def map_workload(

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from tilewright.errors import Reason
 from tilewright.schema.frozen import FrozenDict
-from tilewright.tables import WIDE, Tabular, figure
+from tilewright.tables import Table, Tabular, numbers, quantity
 from tilewright.values import Model
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 Objective = Literal["edp", "energy", "cycles"]
 """What a search makes small."""
@@ -146,27 +143,25 @@ class Report(Tabular, Model):
             for name, counts in level.tensors.items()
         ]
 
-    def tables(self, width: int = WIDE) -> list[Table | str]:
-        lines = [f"{self.problem} by {self.model}: {self.macs:,} operations"]
+    def tables(self) -> list[Table | str]:
+        lines: list[Table | str] = [f"{self.problem} by {self.model}: {self.macs:,} operations"]
         lines += [f"  warning: {warning}" for warning in self.warnings]
         if not self.valid:
             return [*lines, "  not valid:", *(f"  - {reason}" for reason in self.reasons)]
         lines.append(
-            f"  energy {figure(self.energy_pj)} pJ, {figure(self.cycles)} cycles, EDP {figure(self.edp)} pJ x cycles, "
-            f"utilization {figure(self.utilization)}"
+            f"  energy {quantity(self.energy_pj, 'pJ')}, {quantity(self.cycles, 'cycles')}, "
+            f"EDP {quantity(self.edp, 'pJ x cycles')}, utilization {quantity(self.utilization, '')}"
         )
         return [*lines, self._counts(), "  counts are words per instance; energy is over all instances"]
 
     def _counts(self) -> Table:
-        from rich.table import Table
-
-        table = Table("level", "tensor", box=None, pad_edge=False)
-        numbers = ("instances", "tile_words", "reads", "fills", "updates", "energy_pj")
-        for name in numbers:
-            table.add_column(name.replace("_pj", " pJ").replace("_", " "), justify="right")
+        table = Table(
+            "level", "tensor", numbers("instances", rank=1), numbers("tile words", rank=2), numbers("reads"),
+            numbers("fills"), numbers("updates"), numbers("energy", "pJ"),
+        )  # fmt: skip
         for level in self.levels:
-            for index, (name, counts) in enumerate(level.tensors.items()):
-                figures = (figure(getattr(counts, number)) for number in numbers)
-                table.add_row(level.name if index == 0 else "", name, *figures)
-        table.add_row("compute", *[""] * len(numbers), figure(self.compute_energy_pj))
+            for index, (name, each) in enumerate(level.tensors.items()):
+                counts = (each.instances, each.tile_words, each.reads, each.fills, each.updates, each.energy_pj)
+                table.add_row(level.name if index == 0 else "", name, *counts)
+        table.add_row("compute", *[""] * 6, self.compute_energy_pj)
         return table

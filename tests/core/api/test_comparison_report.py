@@ -11,7 +11,7 @@ LINE = "nk,km->nm; n=4 k=4 m=4"
 def test_it_prints_and_is_saved(tmp_path: Path) -> None:
     mappers, models = ["random", "local"], ["timeloop", "oracle"]
     report = tw.compare(LINE, arch="union_edge", mappers=mappers, models=models, evaluations=60)
-    assert "einsum on union_edge: EDP pJ x cycles" in str(report) and "(1.00)" in str(report)
+    assert "einsum on union_edge: EDP by each model" in str(report) and " 1.00 " in str(report)
     assert report._repr_html_().startswith("<table><caption>einsum on union_edge")
     assert repr(report) == "<ComparisonReport of einsum on union_edge: 4 searches>"
     frame = report.to_frame()

@@ -66,7 +66,7 @@ def test_equal_layers_are_mapped_once_and_operators_without_loops_are_listed(til
     assert {"Relu", "MaxPool", "Concat", "Softmax"} <= {each["operator"] for each in ran.data["unmapped"]}
     assert all(each["reason"] for each in ran.data["unmapped"])
     table = tilewright("map", "squeezenet", "--arch", "eyeriss", "--evaluations", 500)
-    assert "share of work" in table.out and "MaxPool" in table.out and "total" in table.out
+    assert "% of work" in table.out and "MaxPool" in table.out and "total" in table.out
 
 
 @pytest.mark.parametrize("objective", ["edp", "energy", "cycles"])
