@@ -1,59 +1,109 @@
-"""`tilewright plugins`: what is installed, what failed to load, what a plugin takes."""
+"""`tilewright plugins`: what is installed, what failed to load, what a plugin takes; and a new one."""
 
 from __future__ import annotations
 
-from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tilewright.cli import options
+from tilewright.scaffold import Kind
+
 if TYPE_CHECKING:
     from tilewright.plugin.registry import Registration, Registry
 
+app = typer.Typer(
+    help="List plugins, show one with its options, check that one keeps its promises, or begin a new one."
+)
 
-class Action(StrEnum):
-    """What to do."""
-
-    list = "list"
-    show = "show"
-    check = "check"
+Name = Annotated[str, typer.Argument(help="a plugin, or distribution/plugin", show_default=False)]
 
 
-def plugins_command(
-    action: Annotated[Action, typer.Argument(help="list, show NAME or check NAME")] = Action.list,
-    name: Annotated[str | None, typer.Argument(help="a plugin, or distribution/plugin")] = None,
-    option: Annotated[
-        list[str] | None, typer.Option("--option", help="check: KEY=VALUE that the plugin is built with")
-    ] = None,
-    source: Annotated[
-        list[str] | None, typer.Option("--source", help="check: what a frontend is asked to load")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
-) -> None:
-    """List plugins, show one with its options, or check that one keeps its promises."""
-    from tilewright.cli.common import key_values, print_json
-    from tilewright.errors import InputError
+@app.callback(invoke_without_command=True)
+def plugins_command(context: typer.Context, json: options.Json = False) -> None:
+    """List plugins, show one with its options, check that one keeps its promises, or begin a new one."""
+    if context.invoked_subcommand is None:
+        list_command(json)
+
+
+@app.command("list")
+def list_command(json: options.Json = False) -> None:
+    """What is installed, and what failed to load."""
+    from tilewright.cli.common import print_json
     from tilewright.plugin.registry import installed
 
     registry = installed()
-    if action == Action.list:
-        rows = [_row(registration) for registration in registry.registrations]
-        broken = [str(each) for each in registry.broken]
-        if json:
-            print_json({"schema_version": 1, "plugins": rows, "broken": broken})
-        else:
-            _print_list(rows, broken)
-        return
-    if name is None:
-        raise InputError(f"plugins {action} needs a name", hint=f"tilewright plugins {action} random")
-    found = _named(registry, name)
-    if action == Action.check:
-        _check(found, key_values(option or [], "--option"), source or [], json)
-    elif json:
+    rows = [_row(registration) for registration in registry.registrations]
+    broken = [str(each) for each in registry.broken]
+    if json:
+        print_json({"schema_version": 1, "plugins": rows, "broken": broken})
+    else:
+        _print_list(rows, broken)
+
+
+@app.command("show")
+def show_command(name: Name, json: options.Json = False) -> None:
+    """What a plugin takes: its options and limits."""
+    from tilewright.cli.common import print_json
+    from tilewright.plugin.registry import installed
+
+    found = _named(installed(), name)
+    if json:
         print_json({"schema_version": 1, "plugins": [_details(each) for each in found]})
     else:
         for registration in found:
             _print_details(_details(registration))
+
+
+@app.command("check")
+def check_command(
+    name: Name,
+    option: Annotated[
+        list[str] | None, typer.Option("--option", help="KEY=VALUE that the plugin is built with")
+    ] = None,
+    source: Annotated[list[str] | None, typer.Option("--source", help="what a frontend is asked to load")] = None,
+    json: options.Json = False,
+) -> None:
+    """Run the conformance kit on a plugin. Exit code 3 if a promise is broken."""
+    from tilewright.cli.common import key_values
+    from tilewright.plugin.registry import installed
+
+    _check(_named(installed(), name), key_values(option or [], "--option"), source or [], json)
+
+
+@app.command("new")
+def new_command(
+    kind: Annotated[Kind, typer.Argument(help="what it is", show_default=False)],
+    name: Annotated[
+        str, typer.Argument(help="what it will be called: lower-case letters, digits, - or _", show_default=False)
+    ],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="folder for the package (default tilewright-NAME)")
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Write a package with a small plugin that works, its tests and its matrix, to be changed into your own."""
+    from tilewright.cli.common import note, print_json
+    from tilewright.scaffold.package import new_package
+
+    package = new_package(kind, name)
+    folder = package.save(output)
+    if json:
+        print_json(
+            {
+                "schema_version": 1,
+                "kind": kind.value,
+                "name": name,
+                "distribution": package.distribution,
+                "folder": str(folder),
+                "files": list(package.files),
+                "next": package.next_steps(folder),
+            }
+        )
+        return
+    note(f"written to {folder}: {', '.join(package.files)}")
+    typer.echo("\n".join(package.next_steps(folder)))
 
 
 def _named(registry: Registry, name: str) -> list[Registration]:

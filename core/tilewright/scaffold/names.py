@@ -1,0 +1,94 @@
+"""What a new plugin may be called, and what its distribution and package are called then."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import re
+from typing import TYPE_CHECKING, Any
+
+from tilewright.errors import InputError
+from tilewright.plugin.registry import BUILTIN, Registry
+from tilewright.plugin.specs import MapperSpec
+from tilewright.scaffold import Kind
+
+if TYPE_CHECKING:
+    from tilewright.plugin.specs import PluginSpec
+
+PREFIX = "tilewright"
+"""Of distributions and packages, so that people find them and names of packages do not clash."""
+LONGEST = 50
+NAME = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
+
+SPECS: dict[Kind, type[PluginSpec[Any]]] = {Kind.mapper: MapperSpec}
+
+
+def distribution_of(name: str) -> str:
+    """The distribution of a new plugin.
+
+    >>> distribution_of("hill_climber")
+    'tilewright-hill-climber'
+    """
+    return f"{PREFIX}-{name.replace('_', '-')}"
+
+
+def module_of(name: str) -> str:
+    """The package that is imported.
+
+    >>> module_of("hill-climber")
+    'tilewright_hill_climber'
+    """
+    return f"{PREFIX}_{name.replace('-', '_')}"
+
+
+def class_of(name: str) -> str:
+    """What the names of its classes begin with.
+
+    >>> class_of("hill-climber")
+    'HillClimber'
+    """
+    return "".join(part.capitalize() for part in re.split("[-_]", name))
+
+
+def check_name(kind: Kind, name: str, registry: Registry) -> None:
+    """Whether a new plugin may be called this.
+
+    Raises:
+        InputError: it is no name for a plugin, a distribution and a package, or it is taken; with what to type.
+    """
+    command = f"tilewright plugins new {kind}"
+    if name.startswith((f"{PREFIX}-", f"{PREFIX}_")):
+        raise InputError(
+            f"'{name}' is the name of a distribution; the plugin's own name is enough",
+            hint=f"{command} {name[len(PREFIX) + 1 :] or 'NAME'}",
+        )
+    if not NAME.fullmatch(name) or len(name) > LONGEST:
+        raise InputError(
+            f"'{name[: 2 * LONGEST]}' is no name for a new plugin: at most {LONGEST} lower-case letters and digits, "
+            "a letter first, with single '-' or '_' between",
+            hint=f"{command} {_proper(name)}",
+        )
+    for entry in registry.of_kind(SPECS[kind]):
+        if module_of(entry.spec.name) == module_of(name):
+            whose = "is built in" if entry.distribution == BUILTIN else f"is there already, in {entry.distribution}"
+            raise InputError(f"a {entry.spec.kind} '{entry.spec.name}' {whose}", hint=f"{command} my-{name}")
+    if _is_installed(distribution_of(name)) or importlib.util.find_spec(module_of(name)) is not None:
+        raise InputError(
+            f"'{name}' would be in the distribution {distribution_of(name)} with the package {module_of(name)}, "
+            "which is there already",
+            hint=f"{command} my-{name}",
+        )
+
+
+def _proper(name: str) -> str:
+    """The nearest name that would do."""
+    words = re.findall("[a-z0-9]+", name.lower())
+    return "-".join(words).lstrip("-0123456789")[:LONGEST].rstrip("-") or "my-plugin"
+
+
+def _is_installed(distribution: str) -> bool:
+    try:
+        importlib.metadata.distribution(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
