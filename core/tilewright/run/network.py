@@ -150,17 +150,14 @@ def _searched(
             if layer.result is not None and layer.result.stop == "cancelled":
                 return
         return
-    left = set(range(len(todo)))
     with suppress(TilewrightError):  # told by the layer that it is about
         space, _, evaluator = _bound(todo[0], configuration)
         warm_up(evaluator, Task(space, configuration.objective))  # once, and not in every process
-    try:
-        work = partial(_map_in_process, configuration=configuration)
-        for index, layer in in_processes(todo, work, watch, configuration.budget, jobs):
-            left.remove(index)
-            yield index, layer
-    except PluginError as error:
-        yield from ((index, MappedLayer(todo[index], error=_named(error, configuration))) for index in sorted(left))
+    work = partial(_map_in_process, configuration=configuration)
+    for index, found in in_processes(todo, work, watch, jobs):
+        if isinstance(found, PluginError):
+            found = MappedLayer(todo[index], error=_named(found, configuration))
+        yield index, found
 
 
 def _map_in_process(distinct: DistinctProblem, watch: Watcher, configuration: RunConfiguration) -> MappedLayer:

@@ -1,141 +1,162 @@
-"""Searches in processes beside this one; results, progress and Ctrl-C travel between them.
-
-A folder of the run's own carries what joblib does not: each search leaves its progress there, and a file named `stop`
-ends them all with the best they have.
-"""
+"""Searches in child processes; results, progress and Ctrl-C travel between them and this one."""
 
 from __future__ import annotations
 
-import json
-import os
+import queue
 import signal
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, TypeVar
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
+from tilewright.child import Child, Told, stopping, tell
 from tilewright.errors import PluginError
-from tilewright.plugin.mapper import Budget
 from tilewright.plugin.result import Progress, Watcher
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
 
 SECONDS = 0.2
-"""Between two looks at the progress."""
+"""Between two notes on the progress of a search."""
+TRIES = 2
+"""How often an item is begun when processes die of it."""
 
 
 def in_processes(
     items: Sequence[Item],
     work: Callable[[Item, Watcher], Found],
     watch: Callable[[Item, Progress], None] | None,
-    budget: Budget,
     jobs: int,
-) -> Iterator[tuple[int, Found]]:
+) -> Iterator[tuple[int, Found | PluginError]]:
     """(position, what `work` made of the item) in the order in which they are done. After Ctrl-C those under way come
     back with their best so far, and those not begun never.
+
+    An item whose process died is tried once again. One that two processes died of, one whose work raises and one that
+    cannot be sent come back as a PluginError.
 
     Args:
         work: is sent to a process; it ends early, with what it has, when the watcher it is given raises
             KeyboardInterrupt.
         watch: is told the progress of each item.
-
-    Raises:
-        PluginError: a process died, or a plugin cannot be sent to one.
     """
-    import joblib  # type: ignore[import-untyped]  # only when it is asked for
+    told: queue.SimpleQueue[Told | None] = queue.SimpleQueue()
+    pool = _Pool(items, work, watch, [Child(told) for _ in range(min(jobs, len(items)))])
+    try:
+        with _on_interrupt(lambda: told.put(None)):
+            yield from pool.begun()
+            while pool.busy:
+                message = told.get()
+                if message is None:
+                    pool.stop()
+                else:
+                    yield from pool.heard(message)
+                yield from pool.begun()
+    finally:
+        for child in pool.children:
+            child.close()
 
-    with TemporaryDirectory(prefix="tilewright-") as name, _stopping(Path(name)):
-        folder = Path(name)
-        with _polling(folder, items, watch, budget):
-            run = joblib.Parallel(n_jobs=min(jobs, len(items)), return_as="generator_unordered", batch_size=1)
-            tasks = (joblib.delayed(_work)(index, each, work, folder) for index, each in enumerate(items))
-            try:
-                for index, found in run(tasks):
-                    if found is not None:
-                        yield index, found
-            except Exception as error:
-                raise PluginError(
-                    f"a process that mapped layers broke: {type(error).__name__}: {error}",
-                    hint="try --jobs 1, which says more",
-                ) from error
+
+@dataclass(frozen=True)
+class _Trial(Generic[Item]):
+    """One item, begun for the `number`th time."""
+
+    index: int
+    item: Item
+    number: int = 1
 
 
-def _work(index: int, item: Item, work: Callable[[Item, Watcher], Found], folder: Path) -> tuple[int, Found | None]:
-    """One item, in its own process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process decides
-    if (folder / "stop").exists():
-        return index, None
+class _Pool(Generic[Item, Found]):
+    """Children, what each is at, and what waits for one."""
+
+    def __init__(
+        self,
+        items: Sequence[Item],
+        work: Callable[[Item, Watcher], Found],
+        watch: Callable[[Item, Progress], None] | None,
+        children: Sequence[Child],
+    ) -> None:
+        self.work, self.watch, self.children = work, watch, children
+        self.waiting = deque(_Trial(index, item) for index, item in enumerate(items))
+        self.busy: dict[Child, _Trial[Item]] = {}
+        self.stopped = False
+
+    def begun(self) -> Iterator[tuple[int, PluginError]]:
+        """Give work to every idle child; what could not be given."""
+        for child in self.children:
+            while self.waiting and child not in self.busy:
+                trial = self.waiting.popleft()
+                try:
+                    child.begin(_work, trial.item, self.work)
+                except Exception as error:  # pickling a third party's object may raise anything
+                    yield trial.index, _broken(f"it cannot be sent there: {type(error).__name__}: {error}")
+                else:
+                    self.busy[child] = trial
+
+    def heard(self, told: Told) -> Iterator[tuple[int, Found | PluginError]]:
+        """Act on what a child said; its item, if it is done with it."""
+        trial = self.busy.get(told.child)
+        if trial is None or told.stale:
+            return
+        if told.kind == "note":
+            if self.watch is not None:
+                self.watch(trial.item, told.value)
+            return
+        del self.busy[told.child]
+        if told.kind == "answer":
+            yield trial.index, told.value
+        elif told.kind == "failure":
+            yield trial.index, _broken(f"{type(told.value).__name__}: {told.value}")
+        else:
+            told.child.close()
+            if trial.number == TRIES:
+                yield trial.index, _broken(f"it {told.value}; so it did {TRIES} times")
+            elif not self.stopped:
+                self.waiting.appendleft(_Trial(trial.index, trial.item, trial.number + 1))
+
+    def stop(self) -> None:
+        """Begin nothing more; what is under way ends with what it has."""
+        self.stopped = True
+        self.waiting.clear()
+        for child in self.busy:
+            child.stop()
+
+
+def _broken(what: str) -> PluginError:
+    return PluginError(f"the process that mapped this layer failed: {what}", hint="try --jobs 1, which says more")
+
+
+def _work(item: Item, work: Callable[[Item, Watcher], Found]) -> Found:
+    """One item, in a child."""
     last = -SECONDS
 
     def watch(progress: Progress) -> None:
         nonlocal last
-        if (folder / "stop").exists():
+        if stopping():
             raise KeyboardInterrupt
         if time.monotonic() - last >= SECONDS:
             last = time.monotonic()
-            part = folder / f"{index}.part"
-            part.write_text(
-                json.dumps([progress.evaluated, progress.valid, progress.best, progress.elapsed_seconds]), "utf-8"
-            )
-            os.replace(part, folder / f"{index}.progress")
+            tell(progress)
 
-    return index, work(item, watch)
+    return work(item, watch)
 
 
 @contextmanager
-def _stopping(folder: Path) -> Iterator[None]:
-    """The first Ctrl-C asks the searches to stop, the second ends everything."""
+def _on_interrupt(ask: Callable[[], None]) -> Iterator[None]:
+    """The first Ctrl-C asks, the second ends everything."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     before = signal.getsignal(signal.SIGINT)
 
-    def ask(*_: Any) -> None:
-        (folder / "stop").touch()
+    def first(*_: Any) -> None:
+        ask()
         signal.signal(signal.SIGINT, before)
 
-    signal.signal(signal.SIGINT, ask)
+    signal.signal(signal.SIGINT, first)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
-def _polling(
-    folder: Path, items: Sequence[Item], watch: Callable[[Item, Progress], None] | None, budget: Budget
-) -> Iterator[None]:
-    """Tells a watcher what the searches have left, as long as it lasts."""
-    if watch is None:
-        yield
-        return
-    over = threading.Event()
-    thread = threading.Thread(target=_poll, args=(folder, items, watch, budget, over.wait), daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-
-
-def _poll(
-    folder: Path,
-    items: Sequence[Item],
-    watch: Callable[[Item, Progress], None],
-    budget: Budget,
-    wait: Callable[[float], bool],
-) -> None:
-    told: dict[Path, str] = {}
-    while not wait(SECONDS):
-        for path in folder.glob("*.progress"):
-            with suppress(OSError):
-                text = path.read_text("utf-8")
-                if told.get(path) != text:
-                    told[path] = text
-                    evaluated, valid, best, elapsed_seconds = json.loads(text)
-                    watch(items[int(path.stem)], Progress(evaluated, valid, best, elapsed_seconds, budget))

@@ -1,5 +1,9 @@
 """`timeloop_binary`: Timeloop as a program, well behaved or not."""
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -7,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support import fake_timeloop
+from support.processes import runs, soon
 from support.recorded.timeloop import Case, cases
 from tilewright.errors import PluginError
 from tilewright.plugin.registry import installed
@@ -124,7 +129,40 @@ def test_a_program_gets_its_files_and_no_more(tmp_path: Path) -> None:
     script.chmod(0o755)
     ended = run(str(script), {"b.yaml": "two", "a.yaml": "one"}, "out", 60)
     assert (ended.code, ended.wrote, ended.late) == (0, "twoone", False)
-    assert ended.printed.split() == ["a.yaml", "b.yaml", "log", "out"]
+    assert ended.printed.split() == ["a.yaml", "b.yaml", "out"]
+
+
+def test_only_the_end_of_what_a_program_prints_is_kept(tmp_path: Path) -> None:
+    script = tmp_path / "talks"
+    script.write_text("#!/bin/sh\nyes all work and no play | head -c 30000000\necho the end\n")
+    script.chmod(0o755)
+    printed = run(str(script), {}, "out", 60).printed
+    assert printed.endswith("the end\n") and len(printed) == 2000
+
+
+KILLED = """
+import os, signal, sys, threading, time
+from pathlib import Path
+from tilewright_costmodels.timeloop_binary.program import run
+def kill():
+    while not list(Path(sys.argv[2]).glob("tilewright-*/pid")):
+        time.sleep(0.05)
+    os.kill(os.getpid(), int(sys.argv[3]))
+threading.Thread(target=kill).start()
+run(sys.argv[1], {}, "out", 60)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_nothing_is_left_of_it_when_our_process_is_killed(tmp_path: Path, number: int) -> None:
+    script = tmp_path / "sleeps"
+    script.write_text("#!/bin/sh\necho $$ > pid\ncp pid ../pid\nexec sleep 600\n")
+    script.chmod(0o755)
+    command = [sys.executable, "-c", KILLED, str(script), str(tmp_path), str(int(number))]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    assert subprocess.run(command, env=environment, timeout=120).returncode == -number
+    pid = int((tmp_path / "pid").read_text())
+    assert soon(lambda: not list(tmp_path.glob("tilewright-*")) and not runs(pid))
 
 
 @given(st.data())

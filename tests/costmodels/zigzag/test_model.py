@@ -1,10 +1,14 @@
 """`zigzag`: ZigZag's own cost model, and every count in which it differs from `timeloop`."""
 
-import json
 import math
+import os
+import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
@@ -12,6 +16,7 @@ from hypothesis import strategies as st
 
 from support.problems import products
 from tilewright import library
+from tilewright.child import NoAnswer
 from tilewright.notations import operand_loops as layers
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
@@ -23,9 +28,8 @@ from tilewright.testing.corpus import SAMPLES
 from tilewright.testing.strategies import architectures, mappings
 from tilewright_costmodels import ZigZagOptions
 from tilewright_costmodels.zigzag import request as asked
-from tilewright_costmodels.zigzag.model import ZigZagModel
-from tilewright_costmodels.zigzag.process import NoAnswer, process
-from tilewright_costmodels.zigzag.worker import answered
+from tilewright_costmodels.zigzag.model import ZigZagModel, process
+from tilewright_costmodels.zigzag.worker import answered, reply
 
 
 @st.composite
@@ -186,20 +190,41 @@ def test_what_zigzag_cannot_be_is_refused_with_the_construct() -> None:
 def test_an_error_of_zigzag_a_time_out_and_an_end_are_reasons() -> None:
     sample = SAMPLES[1]
     mapping = sample.batch(1)[0]
-    process()._started().send_signal(signal.SIGSTOP)  # so that it cannot be in time
+    process().ask(reply, {}, seconds=60)
+    running = process().run
+    assert running is not None
+    running.send_signal(signal.SIGSTOP)  # so that it cannot be in time
     late = ZigZagModel(ZigZagOptions(seconds=0.05)).bind(sample.problem, sample.architecture).explain(mapping)
     assert [reason.code for reason in late.reasons] == ["timeout"]
-    wrong = json.loads(process().ask(json.dumps({"layer": {}}), 60))
-    assert "failed" in wrong
-    running = process()._started()
-    running.kill()
-    running.wait()
-    with pytest.raises(NoAnswer, match="signal 9"):
-        process().ask("{}", 60)
+    assert "failed" in process().ask(reply, {"layer": {}}, seconds=60)
+    with pytest.raises(NoAnswer, match="exit code 7"):
+        process().ask(os._exit, 7, seconds=60)
     assert explain("zigzag", sample.problem, sample.architecture, mapping).valid
 
 
 def test_the_process_gives_what_a_call_gives() -> None:
     sample = SAMPLES[1]
-    request = json.dumps(asked.request(sample.problem, sample.architecture, sample.batch(1)[0]))
-    assert json.loads(process().ask(request, 60)) == answered(json.loads(request))
+    request = asked.request(sample.problem, sample.architecture, sample.batch(1)[0])
+    assert process().ask(reply, request, seconds=60) == answered(request)
+
+
+def test_nothing_in_the_current_folder_is_run(tmp_path: Path) -> None:
+    for name in ("random", "json", "queue", "numpy", "zigzag"):
+        (tmp_path / f"{name}.py").write_text(f"open('{name}.ran', 'w')")
+    program = shutil.which("tilewright", path=Path(sys.executable).parent)
+    assert program is not None
+    words = [
+        "map",
+        "nk,km->nm; n=4 k=4 m=4",
+        "--arch",
+        "eyeriss",
+        "--model",
+        "zigzag",
+        "--evaluations",
+        "1",
+        "--no-cache",
+    ]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
+    ran = subprocess.run([program, *words], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    assert "Traceback" not in ran.stderr and "mappings evaluated" in ran.stdout
+    assert not list(tmp_path.glob("*.ran"))

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tilewright.child import Child, NoAnswer
+
+_MARGIN = 10.0
+"""Seconds beside its own that a program takes to be started and ended."""
 _TAIL = 2000
 """Characters kept of what the program printed last."""
 _MOST = 32 * 2**20
@@ -27,32 +35,51 @@ class Ended:
 
 
 def run(program: str, files: Mapping[str, str], output: str, seconds: float) -> Ended:
-    """Run `program` on files in an empty folder, all of its children with it, for at most so long."""
+    """Run `program` on files in an empty folder, all of its children with it, for at most so long.
+
+    A process of its own sees to it that nothing of this is left, whatever ends ours.
+    """
+    found = shutil.which(program)
+    if found is None:
+        return Ended(None, f"there is no program {program}", None)
+    try:
+        ended: Ended = _keeper().ask(_run, os.path.abspath(found), files, output, seconds, seconds=seconds + _MARGIN)
+    except NoAnswer as failure:
+        return Ended(None, str(failure), None)
+    return ended
+
+
+@functools.cache
+def _keeper() -> Child:
+    child = Child(tidies=True)
+    atexit.register(child.close)
+    return child
+
+
+def _run(program: str, files: Mapping[str, str], output: str, seconds: float) -> Ended:
     with tempfile.TemporaryDirectory(prefix="tilewright-") as name:
         folder = Path(name)
         for file, text in files.items():
             (folder / file).write_text(text, encoding="utf-8")
-        log = folder / "log"
-        with log.open("wb") as sink:
-            try:
-                process = subprocess.Popen(
-                    [program, *files],
-                    cwd=folder,
-                    stdin=subprocess.DEVNULL,
-                    stdout=sink,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                )
-            except OSError as error:
-                return Ended(None, str(error), None)
-            late = False
-            try:
-                process.wait(timeout=seconds)
-            except subprocess.TimeoutExpired:
-                late = True
-            finally:
-                _end(process)
-        return Ended(None if late else process.returncode, _tail(log), _text(folder / output), late)
+        try:
+            process = subprocess.Popen(
+                [program, *files],
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError as error:
+            return Ended(None, str(error), None)
+        printed, late = _Tail(process), False
+        try:
+            process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            late = True
+        finally:
+            _end(process)
+        return Ended(None if late else process.returncode, printed.text(), _text(folder / output), late)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -64,10 +91,24 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _tail(path: Path) -> str:
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - 4 * _TAIL))
-        return file.read().decode("utf-8", errors="replace")[-_TAIL:]
+class _Tail(threading.Thread):
+    """What a process prints, of which the end is kept."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        super().__init__(daemon=True)
+        assert process.stdout is not None
+        self.stream, self.kept = process.stdout, b""
+        self.start()
+
+    def run(self) -> None:
+        with self.stream:
+            while piece := os.read(self.stream.fileno(), 2**16):
+                self.kept = (self.kept + piece)[-4 * _TAIL :]
+
+    def text(self) -> str:
+        """To be asked after the process ended."""
+        self.join(timeout=1)  # what left its session may hold the other end
+        return self.kept.decode("utf-8", errors="replace")[-_TAIL:]
 
 
 def _text(path: Path) -> str | None:

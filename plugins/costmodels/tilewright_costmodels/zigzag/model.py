@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import json
 import math
 from typing import Any
 
+from tilewright.child import Child, NoAnswer
 from tilewright.errors import NotConformableError, Reason
 from tilewright.mapspace.legality import legality
 from tilewright.notations.operand_loops import Held, held, operands, unsaid, unsuited
@@ -17,8 +19,8 @@ from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import LevelReport, Report, TensorCounts
 from tilewright_costmodels import ZigZagOptions
-from tilewright_costmodels.zigzag.process import NoAnswer, process
 from tilewright_costmodels.zigzag.request import request
+from tilewright_costmodels.zigzag.worker import reply
 
 NAME = "zigzag"
 
@@ -54,14 +56,14 @@ class ZigZagEvaluator(ScalarEvaluator):
         if not reasons:
             asked = json.dumps(request(self.problem, self.architecture, mapping))
             try:
-                answer: dict[str, Any] = json.loads(_answer(asked, self.seconds))
+                found = _answer(asked, self.seconds)
             except NoAnswer as failure:
-                answer, reasons = {}, (Reason(code=failure.code, where=NAME, message=str(failure)),)
-            if "failed" in answer:
-                reasons = (Reason(code="rejected", where=NAME, message=answer["failed"]),)
+                found, reasons = {}, (Reason(code=failure.code, where=NAME, message=str(failure)),)
+            if "failed" in found:
+                reasons = (Reason(code="rejected", where=NAME, message=found["failed"]),)
         if reasons:
             return report.model_copy(update={"reasons": reasons})
-        return self._priced(report, mapping, answer)
+        return self._priced(report, mapping, found)
 
     def _priced(self, report: Report, mapping: Mapping, answer: dict[str, Any]) -> Report:
         cycles = max(1, math.ceil(answer["cycles"]))
@@ -82,9 +84,18 @@ class ZigZagEvaluator(ScalarEvaluator):
 
 
 @functools.lru_cache(maxsize=1024)
-def _answer(asked: str, seconds: float) -> str:
+def _answer(asked: str, seconds: float) -> dict[str, Any]:
     """The same mapping is asked for once. Raises NoAnswer."""
-    return process().ask(asked, seconds)
+    found: dict[str, Any] = process().ask(reply, json.loads(asked), seconds=seconds)
+    return found
+
+
+@functools.cache
+def process() -> Child:
+    """Where ZigZag runs; it ends with this program."""
+    child = Child(quiet=True)
+    atexit.register(child.close)
+    return child
 
 
 def _levels(

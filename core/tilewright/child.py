@@ -1,0 +1,281 @@
+"""Child processes that do what they are asked, one request at a time.
+
+A child starts with a safe path: Python's own modules and installed packages come before anything the parent added, and the
+current folder is not among them, so that no `random.py` that lies there is run. It may be limited in memory. It ends
+when its parent does, whatever ended that; what a plugin prints in it goes to stderr; Ctrl-C does not reach it.
+
+    child = Child()
+    child.ask(math.factorial, 5, seconds=60)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import IO, Any, Literal
+
+import cloudpickle  # type: ignore[import-untyped]  # objects of notebooks and scripts travel, too
+
+_START = (
+    "import json, sys; path, *limits = json.loads(sys.argv[1]); "
+    "sys.path += [each for each in path if each not in sys.path]; "
+    "from tilewright.child import serve; serve(*limits)"
+)
+_ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_LENGTH = struct.Struct("!Q")
+_STOP = b""
+_TIDYING_SECONDS = 2.0
+
+Kind = Literal["note", "answer", "failure", "end"]
+
+
+class NoAnswer(Exception):
+    """The child took too long (`timeout`), or ended (`crashed`); it is started anew for the next request."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a child said: a note on the way, an answer, the exception that was raised instead, or that it ended (and how)."""
+
+    child: Child
+    run: object
+    kind: Kind
+    value: Any
+
+    @property
+    def stale(self) -> bool:
+        """It is from a process that was closed since."""
+        return self.run is not self.child.run
+
+
+class Child:
+    """A process that is started when it is first asked, and again after it ended.
+
+    Args:
+        told: where all that it says arrives; several children may share one queue.
+        memory: bytes that it may take beside its code; more make it fail with MemoryError, or end.
+        quiet: what it prints is dropped.
+        tidies: when it shall end, work under way is ended by SystemExit and has two seconds to leave its `with` blocks.
+    """
+
+    def __init__(
+        self,
+        told: queue.SimpleQueue[Any] | None = None,
+        *,
+        memory: int | None = None,
+        quiet: bool = False,
+        tidies: bool = False,
+    ) -> None:
+        self.told: queue.SimpleQueue[Any] = told or queue.SimpleQueue()
+        self.memory, self.quiet, self.tidies = memory, quiet, tidies
+        self.run: subprocess.Popen[bytes] | None = None
+
+    def ask(self, work: Callable[..., Any], *arguments: object, seconds: float) -> Any:
+        """What `work(*arguments)` returns there. Raises what it raises, and NoAnswer; for a child with its own queue."""
+        try:
+            self.begin(work, *arguments)
+            told = self.told.get(timeout=seconds)
+            while told.stale or told.kind == "note":
+                told = self.told.get(timeout=seconds)
+        except queue.Empty:
+            self.close()
+            raise NoAnswer("timeout", f"took longer than {seconds:g} s and was stopped") from None
+        except BaseException:  # an answer that nobody waits for must not be that to the next request
+            self.close()
+            raise
+        if told.kind == "end":
+            self.close()
+            raise NoAnswer("crashed", told.value)
+        if told.kind == "failure":
+            raise told.value
+        return told.value
+
+    def begin(self, work: Callable[..., Any], *arguments: object) -> None:
+        """Send a request; `told` gets what comes of it. Raises what pickling raises."""
+        self._send(cloudpickle.dumps((work, arguments)))
+
+    def stop(self) -> None:
+        """Ask the work under way to end early: `stopping()` is true there from now on."""
+        self._send(_STOP)
+
+    def close(self) -> None:
+        """End the process, whatever it is doing."""
+        run, self.run = self.run, None
+        if run is None:
+            return
+        assert run.stdin is not None
+        with contextlib.suppress(OSError):
+            run.stdin.close()
+        if self.tidies:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                run.wait(_TIDYING_SECONDS)
+        run.kill()
+        run.wait()
+
+    def _send(self, message: bytes) -> None:
+        process = self._started()
+        assert process.stdin is not None
+        with contextlib.suppress(OSError):  # that it ended is told by the thread that listens
+            _write(process.stdin, message)
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self.run is None:
+            ends = threading.current_thread() is threading.main_thread() and not self.tidies
+            self.run = subprocess.Popen(
+                [sys.executable, "-c", _START, json.dumps([_path(), self.memory, self.tidies, ends])],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL if self.quiet else None,
+                env={**dict.fromkeys(_ONE_THREAD, "1"), **os.environ, "PYTHONSAFEPATH": "1"},
+                start_new_session=True,  # Ctrl-C is for us
+            )
+            threading.Thread(target=self._listen, args=(self.run,), daemon=True).start()
+        return self.run
+
+    def _listen(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdout is not None
+        with process.stdout as stream:
+            while (message := _read(stream)) is not None:
+                try:
+                    kind, value = cloudpickle.loads(message)
+                except Exception as error:  # a third party's class may raise anything when it is made anew
+                    kind, value = "failure", error
+                self.told.put(Told(self, process, kind, value))
+        code = process.wait()
+        how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        self.told.put(Told(self, process, "end", how))
+
+
+def _path() -> list[str]:
+    """What this process imports from, the current folder by its name."""
+    with contextlib.suppress(FileNotFoundError):  # the current folder is gone
+        return [os.path.abspath(each) for each in sys.path]
+    return [each for each in sys.path if os.path.isabs(each)]
+
+
+def _write(stream: IO[bytes], message: bytes) -> None:
+    stream.write(_LENGTH.pack(len(message)) + message)
+    stream.flush()
+
+
+def _read(stream: IO[bytes]) -> bytes | None:
+    """The next message; None at the end, and where it was cut."""
+    head = stream.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        return None
+    (length,) = _LENGTH.unpack(head)
+    message = stream.read(length)
+    return message if len(message) == length else None
+
+
+# -- the child's side --------------------------------------------------------------------------------------------
+
+_outbox: IO[bytes] | None = None
+_stop = threading.Event()
+
+
+def tell(note: object) -> None:
+    """Inside a child: something on the way to the answer."""
+    assert _outbox is not None, "only a child tells"
+    _say("note", note)
+
+
+def stopping() -> bool:
+    """Inside a child: shall the work under way end early?"""
+    return _stop.is_set()
+
+
+def serve(memory: int | None, tidies: bool, ends: bool) -> None:
+    """The child's side: answer requests until the parent closes, or ends.
+
+    Args:
+        memory, tidies: see `Child`.
+        ends: Linux shall end it with the thread that started it.
+    """
+    global _outbox
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    inbox = os.fdopen(os.dup(0), "rb")
+    _outbox = os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)
+    if ends and sys.platform == "linux":
+        _end_with_parent()
+    if memory is not None:
+        _limit(memory)
+    requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    signal.signal(signal.SIGTERM, _leave if tidies else signal.SIG_DFL)
+    threading.Thread(target=_hear, args=(inbox, requests, tidies), daemon=True).start()
+    while True:
+        try:
+            work, arguments = cloudpickle.loads(requests.get())
+            _say("answer", work(*arguments))
+        except BaseException as error:  # whatever work raises is the parent's to judge
+            if isinstance(error, _Leaving):
+                return
+            _say("failure", _portable(error))
+
+
+class _Leaving(SystemExit):
+    """The parent has ended, or closed."""
+
+
+def _leave(*_: object) -> None:
+    raise _Leaving
+
+
+def _hear(inbox: IO[bytes], requests: queue.SimpleQueue[bytes], tidies: bool) -> None:
+    """Requests as they come; the end of the parent is the end of this process, whatever it is doing."""
+    while (message := _read(inbox)) is not None:
+        if message == _STOP:
+            _stop.set()
+        else:
+            requests.put(message)
+    if tidies:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(_TIDYING_SECONDS)
+    os._exit(1)
+
+
+def _say(kind: Kind, value: object) -> None:
+    message = cloudpickle.dumps((kind, value))
+    assert _outbox is not None
+    _write(_outbox, message)
+
+
+def _portable(error: BaseException) -> BaseException:
+    """The exception, or where it cannot travel, one that says the same."""
+    try:
+        cloudpickle.loads(cloudpickle.dumps(error))
+    except Exception:  # a third party's class may raise anything
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error
+
+
+def _end_with_parent() -> None:
+    """Linux ends this process with the thread that started it, even where this one never lets another thread run."""
+    import ctypes
+
+    end_with_parent = 1  # PR_SET_PDEATHSIG
+    ctypes.CDLL(None).prctl(end_with_parent, signal.SIGKILL)
+
+
+def _limit(memory: int) -> None:
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return
+    resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))

@@ -1,0 +1,135 @@
+"""Child processes: what they answer, what they may import, and when they end."""
+
+import math
+import os
+import queue
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from support.processes import runs, soon
+from tilewright.child import Child, NoAnswer, stopping, tell
+
+
+@pytest.fixture
+def child() -> Iterator[Child]:
+    child = Child()
+    yield child
+    child.close()
+
+
+class Odd(Exception):
+    """One that cannot be made anew from what it says."""
+
+    def __init__(self, one: int, two: int) -> None:
+        super().__init__(f"{one} and {two}")
+
+
+def raise_odd() -> NoReturn:
+    raise Odd(1, 2)
+
+
+def test_it_answers_one_request_after_another(child: Child) -> None:
+    assert child.ask(math.factorial, 5, seconds=60) == 120
+    first = child.ask(os.getpid, seconds=60)
+    assert first == child.ask(os.getpid, seconds=60) != os.getpid()
+
+
+def test_what_is_raised_there_is_raised_here(child: Child) -> None:
+    with pytest.raises(ValueError, match="negative"):
+        child.ask(math.factorial, -1, seconds=60)
+    with pytest.raises(RuntimeError, match="Odd: 1 and 2"):
+        child.ask(raise_odd, seconds=60)
+    with pytest.raises(SystemExit):
+        child.ask(sys.exit, 4, seconds=60)
+    assert child.ask(abs, -3, seconds=60) == 3
+
+
+def test_a_child_that_ends_or_is_late_is_told_and_started_again(child: Child) -> None:
+    with pytest.raises(NoAnswer, match="exit code 4"):
+        child.ask(os._exit, 4, seconds=60)
+    with pytest.raises(NoAnswer, match="signal 11"):
+        child.ask(signal.raise_signal, signal.SIGSEGV, seconds=60)
+    child.ask(abs, 1, seconds=60)
+    with pytest.raises(NoAnswer, match="longer than 0.1 s"):
+        child.ask(time.sleep, 60, seconds=0.1)
+    assert child.ask(abs, -3, seconds=60) == 3
+
+
+def test_memory_is_limited() -> None:
+    child = Child(memory=200 * 2**20)
+    with pytest.raises(MemoryError):
+        child.ask(bytearray, 300 * 2**20, seconds=60)
+    assert child.ask(abs, -3, seconds=60) == 3
+    child.close()
+
+
+def wait_for_stop() -> str:
+    tell("begun")
+    while not stopping():
+        time.sleep(0.01)
+    return "stopped"
+
+
+def test_work_tells_and_is_stopped() -> None:
+    told: queue.SimpleQueue[object] = queue.SimpleQueue()
+    child = Child(told)
+    child.begin(wait_for_stop)
+    found = [child.told.get(timeout=60)]
+    child.stop()
+    found.append(child.told.get(timeout=60))
+    assert [(each.kind, each.value) for each in found] == [("note", "begun"), ("answer", "stopped")]
+    child.close()
+
+
+def test_what_is_printed_goes_to_stderr(capfd: pytest.CaptureFixture[str], child: Child) -> None:
+    child.ask(os.write, 1, b"raw", seconds=60)
+    assert capfd.readouterr() == ("", "raw")
+
+
+def test_nothing_in_the_current_folder_is_imported_instead_of_pythons_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("random", "json", "queue", "struct", "numpy"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('run')")
+    (tmp_path / "mine.py").write_text("def double(n): return 2 * n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))  # as Python does for a script that lies there
+    import mine  # type: ignore[import-not-found]
+
+    child = Child()
+    for name in ("random", "numpy"):
+        assert str(tmp_path) not in child.ask(eval, f"__import__('{name}').__file__", seconds=60)
+    assert child.ask(mine.double, 2, seconds=60) == 4
+    child.close()
+
+
+ORPHAN = """
+import os, signal, time
+from tilewright.child import Child
+child = Child()
+print(child.ask(os.getpid, seconds=60), flush=True)
+child.begin({work})
+time.sleep(0.5)
+os.kill(os.getpid(), signal.{signal})
+"""
+
+
+WORK = ["time.sleep, 300", *(["pow, 7, 10**9"] if sys.platform == "linux" else [])]
+"""Something that waits, and something that lets no other thread run, which only Linux can end."""
+
+
+@pytest.mark.parametrize("work", WORK)
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL", "SIGHUP"])
+def test_it_ends_when_its_parent_does(work: str, name: str) -> None:
+    code = ORPHAN.format(work=work, signal=name)
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert ran.stdout, ran.stderr
+    pid = int(ran.stdout)
+    assert soon(lambda: not runs(pid))
