@@ -45,10 +45,6 @@ class Cursor:
         """The same place with another value."""
         return Cursor(self.document, self.path, (value,))
 
-    def merged(self) -> Cursor:
-        """The same with YAML's merge keys followed: `<<`, and v4's `<<<`, which merges what is inside too."""
-        return self.standing_for(_merged(self.value))
-
     def error(self, message: str, hint: str | None = None) -> InputError:
         """For `raise`: the message with the place of this value."""
         return InputError(message, location=self.document.locate(self.path), hint=hint)
@@ -134,26 +130,3 @@ def _arithmetic(value: object) -> str | None:
     if not isinstance(value, str) or not any(sign in value for sign in "+-*/(%"):
         return None
     return f"expressions may use variables, attributes of the same component, and {KNOWN}"
-
-
-def _merged(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_merged(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    own = {key: _merged(item) for key, item in value.items() if key not in ("<<", "<<<")}
-    for key in ("<<", "<<<"):
-        sources = value.get(key, [])
-        for source in sources if isinstance(sources, list) else [sources]:
-            if isinstance(source, dict):
-                own = _over(_merged(source), own, deep=key == "<<<")
-    return own
-
-
-def _over(base: dict[Any, Any], own: dict[Any, Any], deep: bool) -> dict[Any, Any]:
-    """`own` laid over `base`."""
-    result = base | own
-    for key in base.keys() & own.keys() if deep else ():
-        if isinstance(base[key], dict) and isinstance(own[key], dict):
-            result[key] = _over(base[key], own[key], deep)
-    return result

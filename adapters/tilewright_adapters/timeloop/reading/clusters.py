@@ -6,18 +6,20 @@ from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from tilewright.schema.architecture import Architecture, Cluster, Compute, Fanout, Memory, Network
+from tilewright.schema.document import suggestion
 from tilewright_adapters.timeloop.reading.energies import (
     COMPUTE,
     READ,
     UPDATE,
     WRITE,
     Energies,
+    dearest,
     dram_pj,
     multiplier_pj,
     pick,
     sram_pj,
 )
-from tilewright_adapters.timeloop.reading.hierarchy import BLOCK, DEPTH, WIDTH, WORD_BITS, Component, Hierarchy, dummy
+from tilewright_adapters.timeloop.reading.hierarchy import DEPTH, WORD_BITS, Component, Hierarchy, dummy
 
 Technology = Literal["dram", "sram", "register"]
 
@@ -73,17 +75,22 @@ def _memory(level: Component, energies: Energies | None) -> Memory:
     if level.is_dummy:
         return dummy(level.name)
     word_bits = level.whole(WORD_BITS, 16)
-    block, cluster = _blocks(level, word_bits)
+    block, cluster = level.blocks(word_bits)
     capacity = _capacity(level, word_bits, block)
     technology = _technology(level)
+    table = energies.get(level.name, {}) if energies else {}
     each = level.number("vector_access_energy")
-    if each is None and energies is None:
+    if each is not None:
+        table = {}  # what the component says itself counts more
+    elif energies is not None:
+        each = dearest(table, cluster)
+    else:
         each = dram_pj(word_bits * block) if technology == "dram" else sram_pj(capacity or 0, word_bits, block, cluster)
-    given = energies.get(level.name, {}) if energies else {}
-    read, write, update = (pick(given, actions) for actions in (READ, WRITE, UPDATE))
-    read, write, update = (each if energy is None else energy for energy in (read, write, update))
-    if read is None or write is None:
-        raise _without_energy(level)
+    if each is None:
+        raise _without_energy(level, energies or {})
+    read, write, update = (
+        each if (energy := pick(table, actions)) is None else energy for actions in (READ, WRITE, UPDATE)
+    )
     return Memory(
         name=level.name,
         technology=technology,
@@ -101,9 +108,11 @@ def _memory(level: Component, energies: Energies | None) -> Memory:
     )
 
 
-def _without_energy(level: Component) -> Exception:
+def _without_energy(level: Component, energies: Energies) -> Exception:
+    known = ", ".join(energies)
     return level.where.error(
-        f"nobody gives the energies of {level.name}", hint="add the energy table (ERT) that Accelergy writes for it"
+        f"the energy table (ERT) has no energies of {level.name}{suggestion(level.name, energies)}",
+        hint=f"it has those of {known}" if known else "it is empty",
     )
 
 
@@ -115,34 +124,24 @@ def _technology(level: Component) -> Technology:
     return "register" if "reg" in kind or kind.endswith("rf") else "sram"
 
 
-def _blocks(level: Component, word_bits: int) -> tuple[int, int]:
-    """Words of a block, and instances in a cluster, which share one access; `width` gives the one left out."""
-    block, cluster = level.whole(BLOCK, 1), level.whole(("cluster_size",), 1)
-    width = level.whole(WIDTH, 0)
-    has_block, has_cluster = any(name in level.fields for name in BLOCK), "cluster_size" in level.fields
-    if width and not (has_block and has_cluster):
-        if has_block:
-            cluster = width // (word_bits * block)
-        else:
-            block = width // (word_bits * cluster)
-    if width and word_bits * block * cluster != width:
-        raise level.where.error(
-            f"{level.name}: width {width} is not {word_bits} bits x block {block} x cluster {cluster}"
-        )
-    return block, cluster
-
-
 def _capacity(level: Component, word_bits: int, block: int) -> int | None:
-    """Words; None: unlimited."""
+    """Words; None: unlimited. Raises InputError: two sizes that differ."""
     given = [name for name in ("entries", *DEPTH, "sizeKB") if name in level.fields]
-    if len(given) > 1:
-        raise level.where.error(f"{level.name}: {' and '.join(given)} both give the size; keep one")
-    if not given or str(level.fields[given[0]].value).lower() == "inf":
+    words = {name: _words(level, name, word_bits, block) for name in given}
+    if len(set(words.values())) > 1:
+        sizes = " and ".join(f"{name} {level.fields[name].shown} ({words[name]} words)" for name in given)
+        raise level.where.error(f"{level.name}: {sizes} are different sizes; keep one")
+    return words[given[0]] if given else None
+
+
+def _words(level: Component, name: str, word_bits: int, block: int) -> int | None:
+    """The size that one attribute gives."""
+    if str(level.fields[name].value).lower() == "inf":
         return None
-    number = level.whole((given[0],), 0, least=0)
-    if given[0] == "sizeKB":
+    number = level.whole((name,), 0, least=0)
+    if name == "sizeKB":
         return number * 1024 * 8 // word_bits
-    return number if given[0] == "entries" else number * block
+    return number if name == "entries" else number * block
 
 
 def _compute(level: Component, energies: Energies | None) -> Compute:
@@ -151,5 +150,5 @@ def _compute(level: Component, energies: Energies | None) -> Compute:
     if energy is None and energies is None:
         energy = multiplier_pj(level.whole(WORD_BITS, 16))
     if energy is None:
-        raise _without_energy(level)
+        raise _without_energy(level, energies or {})
     return Compute(name=level.name, energy_per_operation_pj=energy, word_bits=level.whole(WORD_BITS, 16))

@@ -75,6 +75,11 @@ def pick(energies: dict[str, float], actions: tuple[str, ...]) -> float | None:
     return next((energies[action] for action in actions if action in energies), None)
 
 
+def dearest(energies: dict[str, float], instances_per_macro: int) -> float | None:
+    """What an access costs that the table does not name: the dearest action, shared by the instances of a macro."""
+    return max(energies.values()) / instances_per_macro if energies else None
+
+
 # Without an energy table Timeloop asks its own technology table. What follows is the public one (pat-public): energies
 # fitted to Eyeriss' figures, in units that it takes for pJ.
 

@@ -89,6 +89,26 @@ class Component:
     def number(self, name: str, least: float = 0.0) -> float | None:
         return self.fields[name].number(f"{name} of {self.name}", least) if name in self.fields else None
 
+    def blocks(self, word_bits: int) -> tuple[int, int]:
+        """Words of a block, and instances in a cluster, which share one access; `width` gives the one left out.
+
+        As Timeloop, rounded down; at least a word, where Timeloop takes a block of none.
+
+        Raises InputError: a width that Timeloop refuses.
+        """
+        block, cluster, width = self.whole(BLOCK, 1), self.whole(("cluster_size",), 1), self.whole(WIDTH, 0)
+        has_block, has_cluster = any(name in self.fields for name in BLOCK), "cluster_size" in self.fields
+        if not width:
+            return block, cluster
+        if width % (word_bits * block) or (has_block and has_cluster and width != word_bits * block * cluster):
+            clusters = f" x cluster {cluster}" if has_cluster else ""
+            raise self.where.error(f"{self.name}: width {width} is not {word_bits} bits x block {block}{clusters}")
+        if not has_block:
+            block = max(1, width // (word_bits * cluster))
+        elif not has_cluster:
+            cluster = width // (word_bits * block)
+        return block, cluster
+
     def bandwidth(self, name: str) -> float | None:
         """Words per cycle; the older `bandwidth` is shared by reads and writes."""
         both = self.number("bandwidth")
@@ -170,11 +190,25 @@ def _warnings(components: list[Component]) -> Iterator[str]:
         seen.add(level.name)
         if _is(level.kind, _MEMORY_CLASSES):
             yield from _check_attributes(level, _READ_MEMORY)
+            yield from _check_width(level)
         elif _is(level.kind, _COMPUTE_CLASSES):
             yield from _check_attributes(level, _READ_COMPUTE)
         else:
             place = level.where.document.locate(level.where.path)
             yield f"{place}: {level.name} of class {level.kind} is neither a memory nor compute: ignored"
+
+
+def _check_width(level: Component) -> Iterator[str]:
+    if level.is_dummy:
+        return
+    word_bits, width = level.whole(WORD_BITS, 16), level.whole(WIDTH, 0)
+    block, cluster = level.blocks(word_bits)
+    if width and width != word_bits * block * cluster:
+        place = level.where.document.locate(level.where.path)
+        yield (
+            f"{place}: width {width} of {level.name} is not {word_bits} bits x cluster {cluster} x a whole number: "
+            f"read as blocks of {block}"
+        )
 
 
 def _is(kind: str, classes: tuple[str, ...]) -> bool:

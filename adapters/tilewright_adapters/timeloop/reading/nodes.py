@@ -60,12 +60,11 @@ def read_nodes(section: Cursor, variables: Cursor | None) -> Nodes:
     """Raises InputError: with file and line, what cannot be read."""
     values = _variables(variables)
     walk = _Walk(values)
-    root = section.merged()
-    fields = root.fields("architecture")
+    fields = section.fields("architecture")
     refuse_unknown(fields, _FIELDS["Branch"] | {"attributes", "variables"}, "an architecture of nodes")
-    components = list(walk.branch(root, parallel=False))
+    components = list(walk.branch(section, parallel=False))
     name = str(fields["name"].value) if "name" in fields else walk.first or "timeloop"
-    levels = hierarchy_of(name, root, components)
+    levels = hierarchy_of(name, section, components)
     return Nodes(levels, walk.rules, walk.unrolled_at, walk.parallel_groups, walk.warnings)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from tilewright.schema.document import Document, suggestion
 from tilewright_adapters.timeloop.cursor import Cursor
+from tilewright_adapters.timeloop.reading.merging import merged
 
 OURS = "tilewright"
 """The section with what Timeloop's files have no place for."""
@@ -53,7 +54,7 @@ class Sections:
         """Raises InputError: a section twice, or one that nobody knows or that could change the figures."""
         result = cls()
         for document in documents:
-            for key, cursor in Cursor(document).fields("the file").items():
+            for key, cursor in Cursor(merged(document)).fields("the file").items():
                 result._add(key, cursor)
         return result
 
@@ -63,15 +64,18 @@ class Sections:
             return
         if key in _UNUSED:
             self.warnings.append(f"{place}: {key} ({_UNUSED[key]}) is not read")
-        elif key in _CHANGING:
-            raise cursor.error(f"{key} ({_CHANGING[key]}) cannot be read: it could change the figures")
-        elif key not in _SECTIONS:
+            return
+        if key in _CHANGING:
+            if cursor.value:
+                raise cursor.error(f"{key} ({_CHANGING[key]}) cannot be read: it could change the figures")
+            return
+        if key not in _SECTIONS:
             known = sorted({*_SECTIONS, *_SILENT, *_UNUSED} - {OURS})
             raise cursor.error(
                 f"Timeloop has no section '{key}'{suggestion(key, known)}", hint=f"known: {', '.join(known)}"
             )
-        elif _SECTIONS[key] in self.found:
-            first = self.found[_SECTIONS[key]]
-            raise cursor.error(f"a second {key}; the first is at {first.document.locate(first.path)}")
-        else:
+        first = self.found.get(_SECTIONS[key])
+        if first is None or not first.value:  # Timeloop writes empty sections, too
             self.found[_SECTIONS[key]] = cursor
+        elif cursor.value:
+            raise cursor.error(f"a second {key}; the first is at {first.document.locate(first.path)}")

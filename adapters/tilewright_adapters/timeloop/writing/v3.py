@@ -13,6 +13,8 @@ from tilewright_adapters.timeloop.writing.outline import Loop, Outline, Storage,
 
 CLASSES = {"dram": "DRAM", "sram": "SRAM", "register": "regfile"}
 """Our technologies -> classes that Timeloop and Accelergy know."""
+_UNLIMITED = 2**32 - 1
+"""The most entries that Timeloop's files can say."""
 
 
 def write_v3(plan: Outline, rules: list[Limit]) -> dict[str, str]:
@@ -77,6 +79,8 @@ def memory_attributes(memory: Memory, hyphen: str) -> dict[str, Any]:
     }
     if memory.capacity_words is not None:
         attributes["entries"] = memory.capacity_words
+    elif memory.technology != "dram":  # Timeloop aborts without
+        attributes["entries"] = 0 if memory.holds == () else _UNLIMITED
     if memory.multiple_buffering != 1:
         attributes[f"multiple{hyphen}buffering"] = memory.multiple_buffering
     if memory.read_bandwidth_words_per_cycle is not None:

@@ -284,11 +284,11 @@ def test_what_is_ignored_is_said(tmp_path: Path) -> None:
         ("[K, P, R]", "[K, P, K]", ("stands twice",)),
         ("name: Inputs", "name: Weights", ("names repeat",)),
         ("memory_width: 64", "memory_width: 48", ("width 48",)),
-        ("entries: 32", "entries: 32, depth: 8", ("entries and depth",)),
+        ("entries: 32", "entries: 32, depth: 8", ("entries 32 (32 words) and depth 8 (8 words)", "different sizes")),
         ("entries: 32", "entries: lots", ("entries of Column", "'lots'")),
         ("class: intmac", "class: wires", ("arithmetic level", "none")),
         ("subtree:\n  - name: system", "nodes:\n  - name: system", ("marked !Container", "nothing")),
-        ("{name: write, arguments: {}, energy: 110}", "{name: poke, energy: 1}", ("energies of DRAM",)),
+        ("name: system.DRAM", "name: system.DRAN", ("no energies of DRAM", "did you mean 'DRAN'")),
         ("energy: 2.5", "energy: much", ("energy", "'much'")),
         ("[[K]], [[R]]", "[[K]], [[T]]", ("'T'", "dimension")),
         ("[P, Pstride]", "[P, K]", ("not affine",)),
@@ -308,7 +308,7 @@ def test_what_is_ignored_is_said(tmp_path: Path) -> None:
         ("bypass: [Weights]", "passthrough: [Weights]", ("pass-through",)),
         ("type: bypass", "type: bypas", ("directive type", "did you mean")),
         ("{target: Column, type: spatial", "{target: Buffer, type: spatial", ("second spatial directive for Buffer",)),
-        ("mapping:", "layout: []\nmapping:", ("layout", "figures")),
+        ("mapping:", "layout: [x]\nmapping:", ("layout", "figures")),
         ("mapping:", "maping:", ("did you mean 'mapping'",)),
     ],
 )
@@ -323,6 +323,47 @@ def test_faults_are_named_with_their_place(tmp_path: Path, old: str, new: str, w
 def test_a_section_that_stands_twice_names_both_places(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"1.yaml:3:3: a second problem; the first is at .*0.yaml:3:3"):
         read(tmp_path, PROBLEM, PROBLEM)
+
+
+def test_an_empty_section_says_nothing(tmp_path: Path) -> None:
+    assert read(tmp_path, "mapping: []\nlayout: []\n", ALL) == read(tmp_path, ALL)
+    assert read(tmp_path, ALL, "mapping: []\n") == read(tmp_path, ALL)
+
+
+@pytest.mark.parametrize("key", ["<<", "<<<"])
+def test_a_problem_may_be_merged(tmp_path: Path, key: str) -> None:
+    base = PROBLEM.replace("problem:", "base_ignore: &base").replace("K: 12, ", "K: 5, ")
+    merged = f"problem:\n  {key}: *base\n  instance: {{K: 12, P: 6, R: 3, Pstride: 2}}\n"
+    assert read(tmp_path, base + merged).problem == read(tmp_path, PROBLEM).problem
+
+
+def test_sizes_that_agree_may_both_stand(tmp_path: Path) -> None:
+    twice = ALL.replace("memory_depth: 1024", "memory_depth: 1024, entries: 4096")
+    assert read(tmp_path, twice) == read(tmp_path, ALL)
+
+
+def test_an_action_that_the_energy_table_lacks_costs_as_the_dearest(tmp_path: Path) -> None:
+    table = "- {name: read, arguments: {stride: 0}, energy: 1}"
+    actions = ALL[ALL.index(table) : ALL.index("    - {name: update, arguments: {}, energy: 4}\n")]
+    found = read(tmp_path, ALL.replace(actions, "- {name: access, energy: 7}\n")).architecture
+    assert found is not None
+    buffer = found.memories[1]
+    assert (buffer.read_energy_pj, buffer.write_energy_pj, buffer.update_energy_pj) == (7, 7, 4)
+
+
+def test_what_a_component_says_of_its_energy_counts_more_than_the_table(tmp_path: Path) -> None:
+    found = read(tmp_path, ALL.replace("n_banks: 2", "vector_access_energy: 9")).architecture
+    assert found is not None
+    assert (found.memories[1].read_energy_pj, found.memories[1].write_energy_pj) == (9, 9)
+
+
+def test_a_width_of_one_of_several_instances_is_read_as_a_block_of_one(tmp_path: Path) -> None:
+    found = read(tmp_path, ALL.replace("entries: 32", "width: 16, cluster_size: 3, depth: 32"))
+    assert found.architecture is not None
+    column = found.architecture.memories[2]
+    assert (column.block_words, column.instances_per_macro, column.capacity_words) == (1, 3, 32)
+    (warning,) = found.warnings
+    assert "width 16 of Column is not 16 bits x cluster 3" in warning and "0.yaml:13" in warning
 
 
 def test_a_mapping_needs_the_rest(tmp_path: Path) -> None:

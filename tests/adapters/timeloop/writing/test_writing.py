@@ -271,6 +271,20 @@ def test_parts_that_are_missing_or_of_another_kind() -> None:
     assert codes(InputSet(directives=program)) == {"directives"}
 
 
+CHANGED = {"GlobalBuffer": 2**32 - 1, "InRegister": 0}
+
+
+@versions
+def test_every_memory_but_dram_has_a_size(adapter: TimeloopAdapter) -> None:
+    architecture = library.architecture("eyeriss").replace(
+        {"GlobalBuffer.capacity_words": None, "InRegister.capacity_words": None, "InRegister.holds": []}
+    )
+    text = adapter.render(InputSet(architecture=architecture))["arch.yaml"]
+    sizes = {name: text.partition(f"name: {name}\n")[2].partition("name: ")[0] for name in ("DRAM", *CHANGED)}
+    assert "entries" not in sizes.pop("DRAM")
+    assert all(f"entries: {entries}" in sizes[name] for name, entries in CHANGED.items()), "Timeloop aborts without"
+
+
 @versions
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
 def test_problems_and_architectures_alone_come_back(adapter: TimeloopAdapter, sample: Any) -> None:

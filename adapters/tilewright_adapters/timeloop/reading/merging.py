@@ -1,0 +1,92 @@
+"""YAML's merge keys: `<<`, and v4's `<<<`, which merges what is inside, too. What is merged keeps its places."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.errors import InputError, Location
+from tilewright.schema.document import Document
+
+_SHALLOW, _DEEP = "<<", "<<<"
+_ALONE = "!nomerge"
+"""The tag of a value that `<<<` leaves as it is."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A value with its place and its tag; `value` is a dict or a list of nodes, or a scalar."""
+
+    value: Any
+    place: Location
+    tag: str | None = None
+
+
+def merged(document: Document) -> Document:
+    """The document with its merge keys followed: of two values of a key the one that stands there itself counts, then the
+    one merged first. `<<<` does the same inside both values, and puts lists one behind the other.
+
+    Raises InputError: something else than a mapping is merged.
+    """
+    if not any(path and path[-1] in (_SHALLOW, _DEEP) for path in document.marks):
+        return document
+    return document_of(_followed(node_of(document)), document.source)
+
+
+def node_of(document: Document) -> Node:
+    """A document as nodes."""
+
+    def node(value: Any, path: tuple[str | int, ...]) -> Node:
+        if isinstance(value, dict):
+            value = {key: node(each, (*path, key)) for key, each in value.items()}
+        elif isinstance(value, list):
+            value = [node(each, (*path, index)) for index, each in enumerate(value)]
+        return Node(value, document.locate(path), document.tags.get(path))
+
+    return node(document.data, ())
+
+
+def document_of(node: Node, source: str) -> Document:
+    """The nodes as a document."""
+    marks: dict[tuple[str | int, ...], Location] = {}
+    tags: dict[tuple[str | int, ...], str] = {}
+
+    def plain(node: Node, path: tuple[str | int, ...]) -> Any:
+        marks[path] = node.place
+        if node.tag is not None:
+            tags[path] = node.tag
+        if isinstance(node.value, dict):
+            return {key: plain(each, (*path, key)) for key, each in node.value.items()}
+        if isinstance(node.value, list):
+            return [plain(each, (*path, index)) for index, each in enumerate(node.value)]
+        return node.value
+
+    return Document(plain(node, ()), source, marks, tags)
+
+
+def _followed(node: Node) -> Node:
+    if isinstance(node.value, list):
+        return Node([_followed(each) for each in node.value], node.place, node.tag)
+    if not isinstance(node.value, dict):
+        return node
+    inside = {key: _followed(each) for key, each in node.value.items()}
+    for key in (_SHALLOW, _DEEP):
+        base = inside.pop(key, None)
+        for each in base.value if base and isinstance(base.value, list) else [base] if base else []:
+            if not isinstance(each.value, dict):
+                raise InputError(f"{key} merges mappings only", location=each.place)
+            inside = _laid_over(each.value, inside, deep=key == _DEEP)
+    return Node(inside, node.place, node.tag)
+
+
+def _laid_over(base: dict[str, Node], own: dict[str, Node], deep: bool) -> dict[str, Node]:
+    result = base | own
+    for key in base.keys() & own.keys() if deep else ():
+        below, above = base[key], own[key]
+        if above.tag == _ALONE:
+            continue
+        if isinstance(below.value, dict) and isinstance(above.value, dict):
+            result[key] = Node(_laid_over(below.value, above.value, deep), above.place, above.tag)
+        elif isinstance(below.value, list) and isinstance(above.value, list):
+            result[key] = Node([*above.value, *below.value], above.place, above.tag)
+    return result
