@@ -166,7 +166,7 @@ def verify(
     one, architecture, found = inputs.problem, inputs.architecture, inputs.mapping
     executing = executing_model(by)
     model = build_model(executing, options)
-    executed = explain(model, bind(model, one, architecture), one, found)
+    executed = explain(model, bind(model, one, architecture), one, architecture, found)
     if any(reason.code == FAILED for reason in executed.reasons):
         raise PluginError(executed.reasons[0].message)
     others = _others(executing, one, architecture, found, executed) if executed.valid else ()

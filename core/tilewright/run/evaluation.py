@@ -135,14 +135,16 @@ def evaluate(model: BuiltModel, problem: Problem, architecture: Architecture, ma
             raise NotConformableError(f"cost model {model.name}", broken.reasons)
     except TilewrightError as error:
         return refusal(model, problem.name, problem.macs, error)
-    return explain(model, evaluator, problem, mapping)
+    return explain(model, evaluator, problem, architecture, mapping)
 
 
-def explain(model: BuiltModel, evaluator: Evaluator, problem: Problem, mapping: Mapping) -> Report:
+def explain(
+    model: BuiltModel, evaluator: Evaluator, problem: Problem, architecture: Architecture, mapping: Mapping
+) -> Report:
     """As `evaluate`, with a model that is bound to the problem already."""
     try:
         with told():
-            return evaluator.explain(mapping)
+            return evaluator.explain(mapping).on(architecture)
     except Exception as error:  # a third party's model may raise anything
         return refusal(model, problem.name, problem.macs, error)
 

@@ -180,7 +180,7 @@ def map_problem(distinct: DistinctProblem, configuration: RunConfiguration, watc
     )
     report, failure = None, result.error
     if result.best is not None:
-        report = explain(configuration.model, evaluator, distinct.problem, result.best)
+        report = explain(configuration.model, evaluator, space.problem, space.architecture, result.best)
     if report is not None and not report.valid:
         said = "; ".join(str(reason) for reason in report.reasons)
         report, failure = None, PluginError(f"the cost model does not explain the best mapping found: {said}")
@@ -226,7 +226,7 @@ class _Memory:
         space, constrained, evaluator = _bound(self.distinct, self.configuration)
         report = None
         if result.best is not None:
-            report = explain(self.configuration.model, evaluator, self.distinct.problem, result.best)
+            report = explain(self.configuration.model, evaluator, space.problem, space.architecture, result.best)
             now = report.of(self.configuration.objective)
             if not legality(space.problem, space.architecture, result.best) or now is None:
                 raise ValueError(f"its mapping of {self.distinct.problem.name} is not valid")

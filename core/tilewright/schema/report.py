@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Iterable
+from typing import Any, Literal, Self
+
+from pydantic import model_validator
 
 from tilewright.errors import Reason
+from tilewright.schema.architecture import Architecture
 from tilewright.schema.frozen import FrozenDict
 from tilewright.tables import Table, Tabular, numbers, quantity
 from tilewright.values import Model
@@ -26,13 +30,45 @@ class TensorCounts(Model):
 
 
 class LevelReport(Model):
-    """One memory. `instances` are those in use; `cycles` what its bandwidth makes of the run."""
+    """One memory. `instances` are those in use; `cycles` what its bandwidth makes of the run.
+
+    `used_words` of the `capacity_words` of an instance are taken by the tiles; None: not told, or no limit.
+    """
 
     name: str
     instances: int
     cycles: int
     energy_pj: float
     tensors: FrozenDict[str, TensorCounts] = FrozenDict()
+    used_words: int | None = None
+    capacity_words: int | None = None
+
+
+LimitAction = Literal["compute", "read", "write", "access", "send", "collect", "load", "unload"]
+
+
+class Limit(Model):
+    """What a run may have to wait for: compute, a memory's reads or writes, the NoC.
+
+    `cycles`: what the run would take if everything else were faster. `binding_cycles`: those of the report's cycles in
+    which all else waits for this; those of all limits add up to the report's. `words` pass at `words_per_cycle`, both of
+    the busiest instance.
+    """
+
+    name: str
+    action: LimitAction
+    cycles: int
+    binding_cycles: int = 0
+    words: int | None = None
+    words_per_cycle: float | None = None
+
+
+def overlapping(limits: Iterable[Limit]) -> tuple[Limit, ...]:
+    """The limits of a run in which everything overlaps: the slowest (of equals the first) binds all of its cycles."""
+    found = list(limits)
+    slowest = max(range(len(found)), key=lambda index: found[index].cycles)
+    found[slowest] = found[slowest].model_copy(update={"binding_cycles": found[slowest].cycles})
+    return tuple(found)
 
 
 class Delivery(Model):
@@ -112,6 +148,7 @@ class Report(Tabular, Model):
 
     Energies are in pJ, over all instances. `macs`: operations of the problem.
     `utilization`: macs / (compute units x cycles).
+    What a model does not know is None, or empty.
     """
 
     model: str
@@ -128,8 +165,56 @@ class Report(Tabular, Model):
     compute_energy_pj: float | None = None
     levels: tuple[LevelReport, ...] = ()
     networks: tuple[NetworkReport, ...] = ()
+    limits: tuple[Limit, ...] = ()
+    busy_units: float | None = None
+    """Compute units at work while there is computing, on average."""
+    compute_units: int | None = None
+    architecture: str | None = None
+    clock_ghz: float | None = None
     execution: Execution | None = None
     """From models that execute the mapping; None from those that calculate."""
+
+    @model_validator(mode="after")
+    def _limits_add_up(self) -> Self:
+        wrong = self.contradiction()
+        if wrong is not None:
+            raise ValueError(wrong)
+        return self
+
+    def contradiction(self) -> str | None:
+        """What is wrong with the limits; None if they explain the cycles."""
+        if not self.limits or self.cycles is None:
+            return None
+        bound = sum(limit.binding_cycles for limit in self.limits)
+        if bound != self.cycles:
+            return f"limits bind {bound} cycles of {self.cycles}"
+        for limit in self.limits:
+            if not 0 <= limit.binding_cycles <= limit.cycles <= self.cycles:
+                return f"{limit.name} {limit.action} binds {limit.binding_cycles} of its {limit.cycles} cycles"
+        return None
+
+    def on(self, architecture: Architecture) -> Self:
+        """With what the architecture says beside the figures: its name, clock and compute units, what its memories hold."""
+        memories = {memory.name: memory.usable_words for memory in architecture.memories}
+        levels = [
+            level
+            if level.used_words is not None or level.name not in memories
+            else level.model_copy(
+                update={
+                    "used_words": sum(counts.tile_words for counts in level.tensors.values()),
+                    "capacity_words": memories[level.name],
+                }
+            )
+            for level in self.levels
+        ]
+        return self.model_copy(
+            update={
+                "levels": tuple(levels),
+                "compute_units": architecture.compute_instances,
+                "architecture": architecture.name,
+                "clock_ghz": architecture.clock_ghz,
+            }
+        )
 
     def of(self, objective: Objective) -> float | None:
         """The figure to make small, in pJ x cycles, pJ or cycles; None where the mapping is not valid."""

@@ -153,11 +153,13 @@ def _all_rejected(evaluator: Evaluator, batch: MappingBatch, what: str) -> None:
 
 @check(CostModelSpec)
 def check_costmodel_reports_add_up(subject: Subject) -> None:
-    """A report of a valid mapping has all figures, the problem's operations, and EDP is energy times cycles."""
+    """A report of a valid mapping has all figures, the problem's operations, and EDP is energy times cycles; limits, if it
+    has them, explain its cycles."""
     for sample, evaluator in _bound(subject):
         for mapping in sample.batch(8):
             report = evaluator.explain(mapping)
             require(report.macs == sample.problem.macs, f"{sample}: {report.macs} MACs of {sample.problem.macs}")
+            require(report.contradiction() is None, f"{sample}: {report.contradiction()}")
             if report.valid:
                 figures = (report.edp, report.energy_pj, report.cycles)
                 if report.edp is None or report.energy_pj is None or report.cycles is None:

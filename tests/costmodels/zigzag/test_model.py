@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -20,6 +21,7 @@ from tilewright.child import NoAnswer
 from tilewright.notations import operand_loops as layers
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
+from tilewright.run.evaluation import build_model, evaluate
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
@@ -228,3 +230,22 @@ def test_nothing_in_the_current_folder_is_run(tmp_path: Path) -> None:
     ran = subprocess.run([program, *words], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
     assert "Traceback" not in ran.stderr and "mappings evaluated" in ran.stdout
     assert not list(tmp_path.glob("*.ran"))
+
+
+@settings(suppress_health_check=[HealthCheck.filter_too_much])  # ZigZag takes few of them
+@given(cases())
+def test_its_limits_share_the_cycles(case: tuple[Problem, Architecture, Mapping]) -> None:
+    report = evaluate(build_model("zigzag"), *case)
+    assume(report.valid)
+
+    assert report.contradiction() is None and {limit.action for limit in report.limits} >= {"compute", "load", "unload"}
+    assert 0 < (report.busy_units or 0) <= (report.compute_units or 0)
+    assert report.energy_pj == pytest.approx(
+        sum(level.energy_pj for level in report.levels) + (report.compute_energy_pj or 0)
+    )
+    computing, stalled = (
+        int(re.findall(rf"([\d,]+) {word}", report.warnings[0])[0].replace(",", ""))
+        for word in ("computing", "stalled")
+    )
+    binding = {limit.action: limit.binding_cycles for limit in report.limits if limit.binding_cycles}
+    assert ("compute" in binding) == (stalled == 0) and report.limits[0].cycles == computing

@@ -26,6 +26,7 @@ class Figures:
         counts: [level, tensor, action] (`work.Result`).
         required: elements of buffer, both copies of a tile, [level, tensor].
         steps: the phases that do work, in MAESTRO's order; columns of `work.Result.steps`.
+        starts: whether the first of them is the very first step, which waits until its tiles have arrived.
         active_pes: the mean over steps.
     """
 
@@ -36,6 +37,7 @@ class Figures:
     cycles: int
     energy_pj: float
     steps: list[list[int]]
+    starts: bool
     active_pes: float
 
     @property
@@ -157,6 +159,7 @@ def figures_of(layer: DirectiveLayer, hardware: DirectiveHardware, machine: Mach
         cycles=int(result.cycles[0]),
         energy_pj=float(result.energy_pj[0]),
         steps=[step for step in steps if step[at.COMPUTE] > 0],
+        starts=steps[0][at.COMPUTE] > 0,
         active_pes=float(result.active[0]),
     )
 

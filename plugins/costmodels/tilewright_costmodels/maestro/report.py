@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from tilewright.errors import Reason
+from tilewright.notations.directives import DirectiveHardware
 from tilewright.schema.frozen import FrozenDict
-from tilewright.schema.report import LevelReport, Report, TensorCounts
+from tilewright.schema.report import LevelReport, Limit, LimitAction, Report, TensorCounts
+from tilewright_costmodels.maestro import at
 from tilewright_costmodels.maestro.doubts import doubts, shortages
 from tilewright_costmodels.maestro.figures import Figures
-from tilewright_costmodels.maestro.machine import Machine
+from tilewright_costmodels.maestro.machine import UNLIMITED, Machine
+from tilewright_costmodels.maestro.work import FILTER, INPUT, OUTPUT
+
+_FREE = DirectiveHardware().noc_bandwidth
+"""A bandwidth that nobody gave."""
 
 
 class MaestroReport(Report):
@@ -43,6 +50,9 @@ def report_of(figures: Figures, machine: Machine, faithful: bool, l1_accesses: i
         edp=figures.energy_pj * figures.cycles,
         utilization=figures.macs / (machine.operations_per_cycle * figures.cycles),
         compute_energy_pj=figures.macs * machine.numbers.energy_per_operation_pj,
+        compute_units=machine.operations_per_cycle,
+        busy_units=figures.active_pes * figures.hardware.simd_lanes,
+        limits=tuple(_limits(figures)),
         levels=tuple(_levels(figures, machine)),
     )
 
@@ -62,17 +72,65 @@ def _levels(figures: Figures, machine: Machine) -> Iterator[LevelReport]:
                     for count, energy in zip(counts, machine.numbers.energies[level, tensor], strict=True)
                 ),
             )
-        energy = sum(each.energy_pj for each in tensors.values())
+        need, given = _room(figures, machine, number)
         yield LevelReport(
-            name=memory, instances=1, cycles=figures.cycles, energy_pj=energy, tensors=FrozenDict(tensors)
+            name=memory,
+            instances=1,
+            cycles=figures.cycles,
+            energy_pj=sum(each.energy_pj for each in tensors.values()),
+            tensors=FrozenDict(tensors),
+            used_words=need,
+            capacity_words=None if given == UNLIMITED else given,
         )
 
 
+def _room(figures: Figures, machine: Machine, memory: int) -> tuple[int, int]:
+    """Words that MAESTRO asks for (two copies of every tile), and words that there are."""
+    homes = zip(*(machine.numbers.home == memory).nonzero(), strict=True)
+    return sum(figures.required[level][tensor] for level, tensor in homes), int(machine.numbers.capacity[memory])
+
+
 def _overflows(figures: Figures, machine: Machine) -> Iterator[Reason]:
-    """Memories that MAESTRO's own requirement (two copies of every tile) does not fit."""
+    """Memories that MAESTRO's own requirement does not fit."""
     for number, memory in enumerate(machine.memories):
-        homes = zip(*(machine.numbers.home == number).nonzero(), strict=True)
-        need, given = sum(figures.required[level][tensor] for level, tensor in homes), machine.numbers.capacity[number]
+        need, given = _room(figures, machine, number)
         if need > given:
             message = f"MAESTRO asks for {need} words (two copies of every tile), {given} fit"
             yield Reason(code="capacity", where=memory, message=message)
+
+
+def _limits(figures: Figures) -> Iterator[Limit]:
+    """What the steps wait for: the slowest in each; but the very first computes when its tiles have arrived. With several
+    levels a step computes in whole clusters, transfers within them included."""
+    hardware, need = figures.hardware, figures.required[at.L2]
+    inward, outward = need[INPUT] + need[FILTER], need[OUTPUT]  # of a whole tile of L2, half of it hidden
+    offchip = [inward // hardware.offchip_bandwidth // 2, outward // hardware.offchip_bandwidth // 2]
+    alone, binding, words = Counter[int](), Counter[int](), Counter[int]()
+    for number, step in enumerate(figures.steps):
+        times, count = [step[at.COMPUTE], max(0, step[at.ARRIVING]), step[at.LEAVING], *offchip], step[at.OCCURRENCES]
+        first = step[at.COMPUTE] + step[at.ARRIVING] if number == 0 and figures.starts else 0
+        if first:
+            times[2] = 0
+        if first > max(times[3:]):
+            binding.update({0: first - times[1], 1: times[1]})
+        else:
+            slowest = max(range(5), key=lambda each: times[each])
+            binding[slowest] += count * times[slowest]
+        alone.update({each: count * time for each, time in enumerate(times)})
+        words.update({1: count * (step[at.INPUT_SENT] + step[at.FILTER_SENT]), 2: count * step[at.EGRESS]})
+    names: list[tuple[str, LimitAction, int | None]] = [
+        ("compute" if len(figures.layer.levels) == 1 else "clusters", "compute", None),
+        ("NoC", "send", hardware.noc_bandwidth),
+        ("NoC", "collect", hardware.noc_bandwidth),
+        ("off-chip", "read", hardware.offchip_bandwidth),
+        ("off-chip", "write", hardware.offchip_bandwidth),
+    ]
+    for each, (name, action, bandwidth) in enumerate(names):
+        yield Limit(
+            name=name,
+            action=action,
+            cycles=min(alone[each], figures.cycles),
+            binding_cycles=binding[each],
+            words=words.get(each),
+            words_per_cycle=None if bandwidth == _FREE else bandwidth,
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,16 @@ from tilewright.schema.architecture import Memory as Hardware
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem, Tensor
-from tilewright.schema.report import Accesses, InstanceCounts, LevelReport, NetworkReport, Served, TensorCounts
+from tilewright.schema.report import (
+    Accesses,
+    InstanceCounts,
+    LevelReport,
+    Limit,
+    LimitAction,
+    NetworkReport,
+    Served,
+    TensorCounts,
+)
 from tilewright_costmodels.oracle.machine import Memory, execute
 from tilewright_costmodels.oracle.result import Words
 from tilewright_costmodels.oracle.trace import Ints, SpatialLoop, Trace
@@ -112,9 +122,9 @@ def run(
 
 
 def levels(
-    architecture: Architecture, mapping: Mapping, trace: Trace, kept: list[Kept], cycles: int
+    architecture: Architecture, mapping: Mapping, trace: Trace, kept: list[Kept], limited: Sequence[Limit]
 ) -> list[LevelReport]:
-    """One row per memory of a cluster that some entry holds on; `cycles` are those of compute."""
+    """One row per memory of a cluster that some entry holds on; the first of the limits is compute."""
     rows = []
     for number, cluster in enumerate(architecture.clusters):
         here = [i for i, entry in enumerate(mapping.entries) if entry.target == cluster.name and entry.keep is not None]
@@ -128,7 +138,7 @@ def levels(
                 LevelReport(
                     name=memory.name,
                     instances=instances,
-                    cycles=_level_cycles(memory, mine, cycles),
+                    cycles=max(each.cycles for each in limited if each is limited[0] or each.name == memory.name),
                     energy_pj=sum(counts.energy_pj for counts in tensors.values()),
                     tensors=FrozenDict(tensors),
                 )
@@ -136,18 +146,22 @@ def levels(
     return rows
 
 
-def _level_cycles(memory: Hardware, mine: list[Kept], cycles: int) -> int:
-    """What the bandwidth of the busiest instance makes of the run."""
-    read: Counter[int] = Counter()
-    written: Counter[int] = Counter()
-    for each in mine:
-        read.update(each.did.reads)
-        written.update(each.did.fills)
-        written.update(each.did.updates)
-    for counts, bandwidth in (
-        (read, memory.read_bandwidth_words_per_cycle),
-        (written, memory.write_bandwidth_words_per_cycle),
-    ):
-        if bandwidth is not None:
-            cycles = max(cycles, math.ceil(max(counts.values(), default=0) / bandwidth))
-    return cycles
+def limits(architecture: Architecture, kept: list[Kept]) -> Iterator[Limit]:
+    """What the bandwidths of the memories make of the run, by their busiest instances."""
+    for memory in architecture.memories:
+        read: Counter[int] = Counter()
+        written: Counter[int] = Counter()
+        for each in kept:
+            if each.hardware is memory:
+                read.update(each.did.reads)
+                written.update(each.did.fills)
+                written.update(each.did.updates)
+        ports: list[tuple[LimitAction, Counter[int], float | None]] = [
+            ("read", read, memory.read_bandwidth_words_per_cycle),
+            ("write", written, memory.write_bandwidth_words_per_cycle),
+        ]
+        for action, counts, bandwidth in ports:
+            words = max(counts.values(), default=0)
+            if bandwidth is not None and words:
+                cycles = math.ceil(words / bandwidth)
+                yield Limit(name=memory.name, action=action, cycles=cycles, words=words, words_per_cycle=bandwidth)

@@ -10,9 +10,9 @@ from tilewright.plugin.costmodel import ScalarEvaluator
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Execution, Report
+from tilewright.schema.report import Execution, Limit, Report, overlapping
 from tilewright_costmodels import OracleOptions
-from tilewright_costmodels.oracle.account import levels, run
+from tilewright_costmodels.oracle.account import levels, limits, run
 from tilewright_costmodels.oracle.result import Coverage, TensorResult, Words, compute, coverage, inside
 from tilewright_costmodels.oracle.trace import Ints, TooManyOperationsError, Trace, trace
 
@@ -76,8 +76,10 @@ class OracleEvaluator(ScalarEvaluator):
         """Add the figures of a mapping that is right."""
         kept = run(self.problem, self.architecture, mapping, ran, self._words, iterations)
         compute_cycles = len(np.unique(ran.moments)) * self.architecture.compute.cycles_per_operation
-        rows = levels(self.architecture, mapping, ran, kept, compute_cycles)
-        cycles = max([compute_cycles, *(row.cycles for row in rows)])
+        computing = Limit(name="compute", action="compute", cycles=compute_cycles)
+        limited = overlapping([computing, *limits(self.architecture, kept)])
+        rows = levels(self.architecture, mapping, ran, kept, limited)
+        cycles = max(limit.cycles for limit in limited)
         compute_energy = self.problem.macs * self.architecture.compute.energy_per_operation_pj
         energy = sum(row.energy_pj for row in rows) + compute_energy
         assert report.execution is not None
@@ -89,6 +91,8 @@ class OracleEvaluator(ScalarEvaluator):
                 "energy_pj": energy,
                 "edp": energy * cycles,
                 "utilization": self.problem.macs / (self.architecture.compute_instances * cycles),
+                "limits": limited,
+                "busy_units": self.problem.macs * self.architecture.compute.cycles_per_operation / compute_cycles,
                 "compute_energy_pj": compute_energy,
                 "levels": tuple(rows),
                 "networks": tuple(each.network() for each in kept),

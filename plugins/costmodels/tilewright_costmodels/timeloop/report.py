@@ -11,7 +11,7 @@ from tilewright.schema.architecture import Architecture, Cluster, Memory
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Delivery, LevelReport, NetworkReport, TensorCounts
+from tilewright.schema.report import Delivery, LevelReport, Limit, LimitAction, NetworkReport, TensorCounts, overlapping
 from tilewright_costmodels.timeloop.costs import (
     CYCLES,
     ENERGY,
@@ -21,9 +21,11 @@ from tilewright_costmodels.timeloop.costs import (
     LINKS,
     NETWORK_ENERGY,
     PARTITION_WORDS,
+    READ_RATE,
     READS,
     TILE_WORDS,
     UPDATES,
+    WRITE_RATE,
     Counts,
 )
 from tilewright_costmodels.timeloop.sharing import FAR, MULTICAST, SCATTER, SENT, Unrolled
@@ -62,6 +64,8 @@ def figures(
         "energy_pj": energy_pj,
         "edp": energy_pj * cycles,
         "utilization": problem.macs / (architecture.compute_instances * cycles),
+        "limits": overlapping(_limits(architecture, counts)),
+        "busy_units": problem.macs * architecture.compute.cycles_per_operation / float(counts.compute_cycles[0]),
         "compute_energy_pj": tables.hardware.compute_energy_pj,
         "levels": tuple(levels),
         "networks": tuple(
@@ -70,6 +74,27 @@ def figures(
             for level, entry in enumerate(entries)
         ),
     }
+
+
+def _limits(architecture: Architecture, counts: Counts) -> Iterator[Limit]:
+    """Compute, and what the bandwidths make of the run, rounded as in `costs`."""
+    computing = float(counts.compute_cycles[0])
+    yield Limit(name="compute", action="compute", cycles=int(computing))
+    for memory, rates in zip(architecture.memories, counts.memory[0], strict=True):
+        ports: list[tuple[LimitAction, int, float | None]] = [
+            ("read", READ_RATE, memory.read_bandwidth_words_per_cycle),
+            ("write", WRITE_RATE, memory.write_bandwidth_words_per_cycle),
+        ]
+        for action, column, bandwidth in ports:
+            rate = float(rates[column])
+            if bandwidth is not None and rate > 0:
+                yield Limit(
+                    name=memory.name,
+                    action=action,
+                    cycles=math.ceil(computing / (bandwidth / rate)),
+                    words=round(rate * computing),
+                    words_per_cycle=bandwidth,
+                )
 
 
 def _kept(

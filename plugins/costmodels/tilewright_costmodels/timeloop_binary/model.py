@@ -16,10 +16,19 @@ from tilewright.schema.architecture import Architecture
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import LevelReport, NetworkReport, Report, TensorCounts
+from tilewright.schema.report import LevelReport, Limit, NetworkReport, Report, TensorCounts, overlapping
 from tilewright_costmodels import TimeloopBinaryOptions
 from tilewright_costmodels.timeloop_binary.program import Ended, run
-from tilewright_costmodels.timeloop_binary.stats import Section, Stats, Unreadable, count, energy, number, read_stats
+from tilewright_costmodels.timeloop_binary.stats import (
+    Section,
+    Stats,
+    Unreadable,
+    count,
+    energy,
+    number,
+    read_stats,
+    whole,
+)
 
 NAME = "timeloop_binary"
 OUTPUT = "timeloop-model.stats.txt"
@@ -125,6 +134,7 @@ def _report(report: Report, stats: Stats, problem: Problem, architecture: Archit
             "compute_energy_pj": compute,
             "levels": tuple(levels),
             "networks": networks,
+            "limits": _limits(stats, numbers),
         }
     )
 
@@ -152,6 +162,21 @@ def _level(name: str, section: Section, tensors: tuple[str, ...], cycles: int) -
         energy_pj=sum(counts.energy_pj for counts in found.values()),
         tensors=FrozenDict(found),
     )
+
+
+def _limits(stats: Stats, names: dict[int, str]) -> tuple[Limit, ...]:
+    """The cycles that Timeloop gives compute and each memory; none where they are not those of the run."""
+    limits = [
+        Limit(
+            name=names.get(index, "compute"),
+            action="access" if index else "compute",
+            cycles=whole(section.fields["Cycles"]),
+        )
+        for index, section in sorted(stats.levels.items())
+        if "Cycles" in section.fields
+    ]
+    found = overlapping(limits) if limits else ()
+    return found if any(limit.binding_cycles == stats.cycles for limit in found) else ()
 
 
 def _networks(stats: Stats, titles: dict[str, str], problem: Problem) -> Iterator[NetworkReport]:

@@ -6,6 +6,7 @@ import atexit
 import functools
 import json
 import math
+from collections.abc import Iterator
 from typing import Any
 
 from tilewright.child import Child, NoAnswer
@@ -17,7 +18,7 @@ from tilewright.schema.architecture import Architecture
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import LevelReport, Report, TensorCounts
+from tilewright.schema.report import LevelReport, Limit, LimitAction, Report, TensorCounts, overlapping
 from tilewright_costmodels import ZigZagOptions
 from tilewright_costmodels.zigzag.request import request
 from tilewright_costmodels.zigzag.worker import reply
@@ -79,6 +80,10 @@ class ZigZagEvaluator(ScalarEvaluator):
                 / (self.architecture.compute_instances * cycles),
                 "compute_energy_pj": answer["compute_energy_pj"],
                 "levels": _levels(self.problem, self.architecture, mapping, answer, cycles),
+                "limits": tuple(_limits(answer, cycles)),
+                "busy_units": self.problem.macs
+                * self.architecture.compute.cycles_per_operation
+                / max(1.0, answer["computing"]),
             }
         )
 
@@ -119,6 +124,22 @@ def _levels(
         for memory in architecture.memories
         if memory.name in found
     )
+
+
+def _limits(answer: dict[str, Any], cycles: int) -> Iterator[Limit]:
+    """Computing at the pace of the slowest port, then what is loaded before and unloaded after it."""
+    computing = round(answer["computing"])
+    ends: list[tuple[LimitAction, int]] = [("load", round(answer["loading"])), ("unload", round(answer["unloading"]))]
+    while_computing = cycles - sum(each for _, each in ends)
+    ports = [
+        Limit(name=name, action="read" if reads else "write", cycles=computing + round(stalled))
+        for name, reads, stalled in answer["ports"]
+    ]
+    whole = {"cycles": while_computing, "binding_cycles": while_computing}  # but for what was rounded
+    for limit in overlapping([Limit(name="compute", action="compute", cycles=computing), *ports]):
+        yield limit.model_copy(update=whole) if limit.binding_cycles else limit
+    for action, each in ends:
+        yield Limit(name="tiles", action=action, cycles=each, binding_cycles=each)
 
 
 def _counts(place: Held, row: dict[str, Any]) -> TensorCounts:

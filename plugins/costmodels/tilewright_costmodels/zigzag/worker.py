@@ -25,6 +25,7 @@ def answered(request: dict[str, Any]) -> dict[str, Any]:
         "stalled": float(timed.stall_slack_comb),
         "loading": float(timed.data_onloading_cycle),
         "unloading": float(timed.data_offloading_cycle),
+        "ports": _ports(timed),
         "still": {
             str(operand): int(cycles)
             for operand, cycles in costed.temporal_mapping.mac_level_data_stationary_cycle.items()
@@ -53,6 +54,17 @@ def _account(evaluation: Any, operand: Any) -> list[dict[str, Any]]:
         row["energy_pj"] = float(evaluation.mem_energy_breakdown[operand][level])
         found.append(row)
     return found
+
+
+def _ports(evaluation: Any) -> list[list[Any]]:
+    """[memory, whether it is read, cycles that computing waits for the port] of every port that stalls."""
+    stalls = evaluation.stall_slack_comb_collect
+    return [
+        [level.name, port.startswith("r_"), float(cycles)]
+        for level, ports in zip(evaluation.mem_level_list, stalls, strict=True)
+        for port, cycles in ports.items()
+        if cycles > 0
+    ]
 
 
 def _evaluated(request: dict[str, Any], which: str) -> Any:
