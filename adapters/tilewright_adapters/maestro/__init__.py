@@ -21,6 +21,8 @@ from tilewright_adapters.maestro.write import faults, plain_name, write_program
 from tilewright_adapters.parts import unplaced
 
 TOOL = ("maestro", "MAESTRO")
+COMMAND_LINE = DirectiveHardware(num_pes=7, noc_latency=0, offchip_bandwidth=70_000)
+"""What MAESTRO takes where no hardware file is given. In such a file it takes other defaults."""
 
 
 class MaestroAdapter:
@@ -31,7 +33,7 @@ class MaestroAdapter:
     """
 
     def parse(self, files: Sequence[Path]) -> InputSet:
-        """One mapping file, and one hardware file or none (then MAESTRO's defaults: 1 PE, 1 hop, no limits).
+        """One mapping file, and one hardware file or none (then COMMAND_LINE).
 
         Raises:
             InputError: with file and line.
@@ -71,9 +73,11 @@ def _read(files: Sequence[Path]) -> tuple[DirectiveProgram, tuple[str, ...]]:
         found[kind] = words
     if "mapping" not in found:
         raise InputError("no mapping file among these files", hint="it begins with the word Network")
-    hardware = read_hardware(found["hardware"]) if "hardware" in found else DirectiveHardware()
+    hardware = read_hardware(found["hardware"]) if "hardware" in found else COMMAND_LINE
     name, layers = NetworkReader(found["mapping"]).read()
-    warnings = () if "hardware" in found else ("no hardware file: one PE, one hop, everything else without limit",)
+    warnings = (
+        () if "hardware" in found else (f"no hardware file: {COMMAND_LINE.num_pes} PEs, as on MAESTRO's command line",)
+    )
     return DirectiveProgram(name=name, layers=layers, hardware=hardware), warnings
 
 

@@ -214,7 +214,7 @@ def test_sizes_by_name_constants_comments_and_copied_dataflows(tmp_path: Path) -
         "SpatialMap(1,1) C",
     ]
     assert second.levels == first.levels and second.cluster_sizes == (2,)
-    assert program.hardware.num_pes == 1
+    assert program.hardware == DirectiveHardware(num_pes=7, noc_latency=0, offchip_bandwidth=70_000)
 
 
 @pytest.mark.parametrize("case", [case for case in SOUND if case["hardware_file"] is None], ids=lambda case: case["id"])
