@@ -44,7 +44,11 @@ if TYPE_CHECKING:
         PluginSpec,
         lazy,
     )
-    from tilewright.schema.report import Objective
+    from tilewright.schema.architecture import Cluster, Memory
+    from tilewright.schema.frozen import FrozenDict
+    from tilewright.schema.mapping import Entry, Loop
+    from tilewright.schema.problem import Tensor
+    from tilewright.schema.report import Delivery, Execution, LevelReport, NetworkReport, Objective, TensorCounts
     from tilewright.schema.workload import Layer, Unmapped
 
 __all__ = [
@@ -57,19 +61,28 @@ __all__ = [
     "CandidateEvaluator",
     "Candidates",
     "Capabilities",
+    "Cluster",
     "CostModel",
     "CostModelSpec",
     "Costs",
+    "Delivery",
     "DirectiveModel",
+    "Entry",
     "Evaluator",
+    "Execution",
     "Frontend",
     "FrontendSpec",
+    "FrozenDict",
     "INTERFACE",
     "InputSet",
     "Layer",
+    "LevelReport",
+    "Loop",
     "Mapper",
     "MapperSpec",
     "MappingBatch",
+    "Memory",
+    "NetworkReport",
     "NoOptions",
     "Objective",
     "Options",
@@ -83,14 +96,16 @@ __all__ = [
     "Run",
     "ScalarEvaluator",
     "Task",
+    "Tensor",
+    "TensorCounts",
     "Unmapped",
     "Verdict",
     "discover",
     "hookimpl",
     "installed",
-    "objectives",
     "lazy",
     "legality",
+    "objectives",
 ]
 
 __getattr__, __dir__ = lazy_exports(__name__)

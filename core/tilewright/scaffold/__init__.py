@@ -9,3 +9,6 @@ class Kind(StrEnum):
     """What a new plugin may be."""
 
     mapper = "mapper"
+    costmodel = "costmodel"
+    frontend = "frontend"
+    adapter = "adapter"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.errors import InputError
 from tilewright.plugin.registry import BUILTIN, Registry
-from tilewright.plugin.specs import MapperSpec
+from tilewright.plugin.specs import KINDS
 from tilewright.scaffold import Kind
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ PREFIX = "tilewright"
 LONGEST = 50
 NAME = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
 
-SPECS: dict[Kind, type[PluginSpec[Any]]] = {Kind.mapper: MapperSpec}
+SPECS: dict[Kind, type[PluginSpec[Any]]] = dict(zip(Kind, KINDS, strict=True))
 
 
 def distribution_of(name: str) -> str:

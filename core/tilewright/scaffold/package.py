@@ -19,6 +19,10 @@ PLACES: dict[str, Callable[[str], str]] = {"MODULE": module_of, "NAME": lambda n
 """Words in the paths of templates -> what makes them of the plugin's name."""
 
 
+CHECK_ARGUMENTS = {Kind.frontend: " --source tests/layers.csv"}
+"""What `plugins check` has to be told."""
+
+
 @dataclass(frozen=True)
 class Package:
     """What `plugins new` writes. `files`: path in the package, with slashes -> text."""
@@ -51,12 +55,13 @@ class Package:
 
     def next_steps(self, folder: Path) -> list[str]:
         """Commands that try it, one a line."""
+        arguments = CHECK_ARGUMENTS.get(self.kind, "")
         return [
             f"cd {shlex.quote(str(folder))}",
             "python -m pip install -e '.[test]'",
             f"tilewright plugins show {self.name}",
             "python -m pytest",
-            f"tilewright plugins check {self.distribution}/{self.name}",
+            f"tilewright plugins check {self.distribution}/{self.name}{arguments}",
         ]
 
 
@@ -83,6 +88,7 @@ def new_package(kind: Kind, name: str, registry: Registry | None = None) -> Pack
         "distribution": distribution_of(name),
         "module": module_of(name),
         "class_name": class_of(name),
+        "check_arguments": CHECK_ARGUMENTS.get(kind, ""),
     }
     files = {}
     for template in environment.list_templates():
