@@ -7,7 +7,7 @@ Every error of Tilewright derives from `TilewrightError` and from the builtin a 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 from tilewright.values import Model
@@ -57,11 +57,23 @@ class TilewrightError(Exception):
 
     code: ClassVar[str] = "error"
     exit_code: ClassVar[int] = 2
+    reasons: tuple[Reason, ...] = ()
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+    @property
+    def headline(self) -> str:
+        """The message, or what stands above its reasons where they are several."""
+        return self.message
+
+    def data(self) -> dict[str, Any]:
+        """What programs are told under `--json`."""
+        reasons = [reason.model_dump(mode="json") for reason in self.reasons]
+        told = {"code": self.code, "message": self.message, "hint": self.hint, "reasons": reasons}
+        return told | {"exit_code": self.exit_code}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Errors travel between processes, whatever their constructors ask for."""
@@ -86,6 +98,13 @@ class InputError(TilewrightError, ValueError):
     def __init__(self, message: str, *, location: Location | None = None, hint: str | None = None) -> None:
         super().__init__(f"{location}: {message}" if location else message, hint=hint)
         self.location = location
+
+    def data(self) -> dict[str, Any]:
+        return super().data() | {"location": None if self.location is None else asdict(self.location)}
+
+
+class OptionError(InputError):
+    """A plugin does not take an option, or not with this value."""
 
 
 class UnknownNameError(TilewrightError, LookupError):
@@ -116,6 +135,10 @@ class NotConformableError(TilewrightError, ValueError):
         self.reasons = tuple(reasons)
         super().__init__(f"{plugin} cannot take this: " + "; ".join(str(r) for r in self.reasons), hint=hint)
 
+    @property
+    def headline(self) -> str:
+        return f"{self.plugin} cannot take this" if len(self.reasons) > 1 else self.message
+
 
 class InvalidMappingError(TilewrightError, ValueError):
     """A mapping breaks the rules of legality; `reasons` lists every broken rule."""
@@ -125,6 +148,10 @@ class InvalidMappingError(TilewrightError, ValueError):
     def __init__(self, reasons: Iterable[Reason]) -> None:
         self.reasons = tuple(reasons)
         super().__init__("; ".join(str(r) for r in self.reasons))
+
+    @property
+    def headline(self) -> str:
+        return "the mapping is not valid" if len(self.reasons) > 1 else self.message
 
 
 class SpaceTooLargeError(TilewrightError, ValueError):

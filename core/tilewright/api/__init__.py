@@ -1,1 +1,6 @@
-"""What `import tilewright` offers, and the names and files that it takes."""
+"""What `import tilewright` offers, and the names and files that it takes; here, the plugins taken where none is named."""
+
+MAPPER = "random"
+MODEL = "timeloop"
+DIRECTIVE_MODEL = "maestro"
+"""For programs of directives, which are MAESTRO's own."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tilewright.api import defaults
+from tilewright import api
 from tilewright.api.load import Source, load_architecture, load_mapping, load_problem
 from tilewright.api.words import checked, names_of, options_by_name
 from tilewright.errors import InputError
@@ -150,7 +150,7 @@ def evaluate(
     """
     inputs = _read(notation, mapping) if notation is not None else inputs_of(mapping, problem, arch)
     if models is None:
-        models = defaults.MODEL if inputs.directives is None else defaults.DIRECTIVE_MODEL
+        models = api.MODEL if inputs.directives is None else api.DIRECTIVE_MODEL
     wanted = names_of("models", models if isinstance(models, str | Sequence) else [models])
     words = [name if isinstance(name, str) else type(name).__name__ for name in wanted]
     options = options_by_name(model_options, words)

@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Mapping as MappingOf
-from typing import Any, ParamSpec, TypeVar, cast, get_args
+from typing import Any, ParamSpec, TypeVar, cast, get_args, get_type_hints
 
 from tilewright.errors import CallError, InputError
 from tilewright.plugin.mapper import Budget
@@ -21,8 +21,10 @@ SYNONYMS = {"latency": "cycles", "delay": "cycles", "runtime": "cycles", "time":
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
-    """Refuse keywords that the function does not take with a CallError that names the nearest."""
-    known = list(inspect.signature(function).parameters)
+    """Refuse keywords that the function does not take with a CallError that names the nearest. Keywords that it takes as
+    a TypedDict stand in its signature one by one."""
+    signature = _spelt_out(function)
+    known = list(signature.parameters)
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -33,7 +35,27 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
                 )
         return function(*args, **kwargs)
 
+    cast(Any, call).__signature__ = signature
     return call
+
+
+def _spelt_out(function: Callable[..., Any]) -> inspect.Signature:
+    """`**settings: Unpack[Settings]` as one keyword for each `Annotated[type, default]` of that TypedDict."""
+    signature = inspect.signature(function)
+    own = list(signature.parameters.values())
+    if not own or own[-1].kind is not inspect.Parameter.VAR_KEYWORD:
+        return signature
+    (shared,) = get_args(get_type_hints(function)[own[-1].name])
+    keywords = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=get_args(hint)[1],
+            annotation=shared.__annotations__[name].__forward_arg__.removeprefix("Annotated[").rpartition(",")[0],
+        )
+        for name, hint in get_type_hints(shared, include_extras=True).items()
+    ]
+    return signature.replace(parameters=[*own[:-1], *keywords])
 
 
 def one_of(what: str, word: object, known: Iterable[str], synonyms: MappingOf[str, str] | None = None) -> str:
@@ -96,7 +118,8 @@ def options_by_name(
             continue
         name, dot, rest = key.partition(".")
         if dot and name not in result:
-            raise InputError(f"{what} {key}: '{name}' is none of {', '.join(names)}", hint=f"add --model {name}")
+            hint = f"add --model {name}" if what == "model_options" else f"add {name} to the mappers"
+            raise InputError(f"{what} {key}: '{name}' is none of {', '.join(names)}", hint=hint)
         for taker in [name] if dot else names:
             result[taker][rest if dot else key] = value
     return result

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
 from tilewright.cli import compare, convert, evaluate, library, mapping, plugins, schema, verify
+from tilewright.cli.failure import ended
+from tilewright.version import __version__
 
 app = typer.Typer(
     name="tilewright",
-    help="Any frontend, any mapper, any cost model for spatial accelerators.",
-    no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -27,17 +26,25 @@ app.command("library")(library.library_command)
 app.command("schema")(schema.schema_command)
 
 
-def main() -> NoReturn:
-    """Run the command line. Exit codes: 0 done, 1 no valid mapping, 2 wrong input or call, 3 a plugin failed."""
-    try:
-        app()
-    except BrokenPipeError:  # the reader of a pipe has gone
-        sys.exit(0)
-    except Exception as error:
-        from tilewright.errors import TilewrightError  # only now: listing plugins should start quickly
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"tilewright {__version__}")
+        raise typer.Exit
 
-        if not isinstance(error, TilewrightError):
-            raise
-        typer.echo(f"error: {error}", err=True)
-        sys.exit(error.exit_code)
-    sys.exit(0)
+
+@app.callback(invoke_without_command=True)
+def _help(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", "-V", callback=_print_version, is_eager=True, help="print the version")
+    ] = False,
+) -> None:
+    """Any frontend, any mapper, any cost model for spatial accelerators."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def main() -> NoReturn:
+    """Run the command line. Exit codes: 0 done, 1 no valid mapping, 2 wrong input or call, 3 a plugin failed, 130
+    interrupted before there was anything to keep."""
+    ended(app)

@@ -27,9 +27,9 @@ class Shown(Protocol):
     def tables(self) -> Sequence[Table | str]: ...
 
 
-def show(result: Shown, json: bool, messages: Iterable[str] = ()) -> None:
-    """The result on stdout, as JSON or as tables; messages to the person on stderr."""
-    for message in messages:
+def show(result: Shown, json: bool, quiet: bool = False, messages: Iterable[str] = ()) -> None:
+    """The result on stdout, as JSON or as tables; messages to the person on stderr, unless that wants none."""
+    for message in () if quiet else messages:
         note(message)
     if json:
         print_json(result.data())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,50 +11,47 @@ from tilewright.cli import options
 
 if TYPE_CHECKING:
     from tilewright.conversion.conversion import Conversion
-    from tilewright.errors import NotConformableError
 
 
 def convert_command(
-    files: Annotated[list[Path], typer.Argument(help="all files of one input set")],
-    source: Annotated[str, typer.Option("--from", help="their notation; `tilewright` for our own YAML files")],
-    target: Annotated[str, typer.Option("--to", help="the notation to write")],
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="folder for the files; else printed")] = None,
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="all files of one input set", show_default=False)
+    ],
+    source: Annotated[
+        str,
+        typer.Option(
+            "--from", metavar="NOTATION", help="their notation; `tilewright` for our own YAML files", show_default=False
+        ),
+    ],
+    target: Annotated[str, typer.Option("--to", metavar="NOTATION", help="the notation to write", show_default=False)],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="DIR", help="folder for the files; else printed")
+    ] = None,
     lossy: Annotated[bool, typer.Option("--lossy", help="leave out what cannot be said there, and list it")] = False,
     json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Write files of one notation in another. What the other cannot hold is refused with every reason, unless --lossy."""
     import tilewright as tw
     from tilewright.cli.common import note, print_json
+    from tilewright.cli.failure import tell
     from tilewright.errors import NotConformableError
 
     try:
         made = tw.convert(files, source, target, lossy=lossy)
     except NotConformableError as error:
-        if json:
-            reasons = [reason.model_dump(mode="json") for reason in error.reasons]
-            print_json(_data(source, target) | {"refused": True, "reasons": reasons})
-        _refuse(error, target, lossy)
-    for warning in made.warnings:
-        note(f"warning: {warning}")
-    for field in made.dropped:
-        note(f"dropped {field}")
+        tell(error, _data(source, target) | {"refused": True, "reasons": error.data()["reasons"]})
+        raise typer.Exit(error.exit_code) from None
+    notes = [f"warning: {warning}" for warning in made.warnings] + [f"dropped {field}" for field in made.dropped]
     if output is not None:
         made.save(output)
-        note(f"written to {output}: {', '.join(made.files)} (by {' and '.join(made.adapters)})")
+        notes.append(f"written to {output}: {', '.join(made.files)} (by {' and '.join(made.adapters)})")
+    for each in () if quiet else notes:
+        note(each)
     if json:
         print_json(_data(source, target, made, output))
     elif output is None:
         typer.echo(str(made), nl=len(made.files) > 1)
-
-
-def _refuse(error: NotConformableError, target: str, lossy: bool) -> NoReturn:
-    from tilewright.cli.common import note
-
-    more = "nor can enough of it be left out" if lossy else "--lossy writes what it can hold and lists the rest"
-    note(f"error: {target} cannot hold all of this ({more}):")
-    for reason in error.reasons:
-        note(f"  - {reason}")
-    raise typer.Exit(error.exit_code)
 
 
 def _data(source: str, target: str, made: Conversion | None = None, output: Path | None = None) -> dict[str, Any]:

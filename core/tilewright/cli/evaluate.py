@@ -11,17 +11,24 @@ from tilewright.cli import options
 
 
 def evaluate_command(
-    files: Annotated[list[Path] | None, typer.Argument(help="a tool's own input files, with --from")] = None,
-    mapping: Annotated[Path | None, typer.Option("--mapping", help="mapping file")] = None,
-    problem: Annotated[str | None, typer.Option("--problem", help="problem file, formula or NAME/LAYER")] = None,
-    arch: Annotated[str | None, typer.Option("--arch", help="architecture name or file")] = None,
-    notation: Annotated[str | None, typer.Option("--from", help="notation of the files, e.g. timeloop")] = None,
-    model: Annotated[list[str] | None, typer.Option("--model", help="cost model; may be given several times")] = None,
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="[FILE...]", help="a tool's own input files, with --from")
+    ] = None,
+    mapping: Annotated[Path | None, typer.Option(metavar="FILE", help="mapping file")] = None,
+    problem: options.Problem = None,
+    arch: options.OtherArch = None,
+    notation: Annotated[
+        str | None, typer.Option("--from", metavar="NOTATION", help="notation of the files, e.g. timeloop")
+    ] = None,
+    model: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="cost model; may be given several times")
+    ] = None,
     model_option: Annotated[
         list[str] | None,
-        typer.Option("--model-option", help="KEY=VALUE for all cost models, MODEL.KEY=VALUE for one of several"),
+        typer.Option(metavar="[NAME.]KEY=VALUE", help="for the cost models; with NAME. for one of several"),
     ] = None,
     json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Tell what a mapping costs. A mapping file written by `map` needs nothing else; --problem and --arch override."""
     import tilewright as tw
@@ -42,4 +49,4 @@ def evaluate_command(
     )
     if report.failures:
         raise PluginError(report.failures[0])
-    show(report, json, [f"warning: {warning}" for warning in report.warnings])
+    show(report, json, quiet, [f"warning: {warning}" for warning in report.warnings])

@@ -1,41 +1,137 @@
-"""Options that `map` and `compare` share, declared once."""
+"""Options that several commands share, declared once."""
 
 from __future__ import annotations
 
+import functools
+import inspect
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate
 
 import typer
 
+if TYPE_CHECKING:
+    from tilewright.schema.workload import Workload as LoadedWorkload
+
+
+def _hush(quiet: bool) -> bool:
+    if quiet:
+        logging.getLogger("tilewright").setLevel(logging.ERROR)
+    return quiet
+
+
 Workload = Annotated[
     str,
-    typer.Argument(help="ONNX file, workload or problem YAML, library name (resnet50), NAME/LAYER, or a formula"),
-]
-Arch = Annotated[str, typer.Option("--arch", help="architecture: library name or YAML file")]
-Objective = Annotated[
-    str,
-    typer.Option(
-        "--objective", metavar="edp|energy|cycles", help="what the search makes small; edp is energy x cycles"
+    typer.Argument(
+        help="ONNX file, workload or problem YAML, library name (resnet50), NAME/LAYER, FILE/LAYER, or a formula",
+        metavar="WORKLOAD",
+        show_default=False,
     ),
 ]
-Constraints = Annotated[
-    str | None,
-    typer.Option("--constraints", help="name, file or none; default: the architecture's published dataflow"),
+Arch = Annotated[
+    str, typer.Option("--arch", metavar="ARCH", help="architecture: library name or YAML file", show_default=False)
 ]
-Seconds = Annotated[float | None, typer.Option("--seconds", min=0.0, help="time for each search of a distinct layer")]
-Evaluations = Annotated[
-    int | None,
-    typer.Option(
-        "--evaluations",
-        min=1,
-        help="mappings per search (default 100,000; none with --seconds, or if the mapper ends by itself)",
-    ),
-]
-Patience = Annotated[
-    int | None, typer.Option("--patience", min=1, help="stop a search after this many mappings without a better one")
-]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="the same seed gives the same result")]
-Output = Annotated[Path | None, typer.Option("-o", "--output", help="folder for mapping files and summaries")]
-Jobs = Annotated[int, typer.Option("--jobs", "-j", min=1, help="layers mapped at once, each in a process")]
-NoCache = Annotated[bool, typer.Option("--no-cache", help="search anew, and keep no results for the next time")]
 Json = Annotated[bool, typer.Option("--json", help="print one JSON document")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", callback=_hush, help="nothing but the result and errors")]
+Problem = Annotated[
+    str | None, typer.Option("--problem", metavar="PROBLEM", help="problem file, formula or NAME/LAYER")
+]
+OtherArch = Annotated[str | None, typer.Option("--arch", metavar="ARCH", help="architecture name or file")]
+
+
+@dataclass(frozen=True)
+class RunFlags:
+    """What `map` and `compare` both take."""
+
+    objective: Annotated[
+        str,
+        typer.Option(metavar="edp|energy|cycles", help="what the search makes small; edp is energy x cycles"),
+    ] = "edp"
+    constraints: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|FILE|none", help="what a mapping has to keep to; default: the published dataflow of ARCH"
+        ),
+    ] = None
+    seconds: Annotated[
+        float | None, typer.Option(metavar="S", min=0.0, help="time for each search of a distinct layer")
+    ] = None
+    evaluations: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="mappings per search (default 100,000; none with --seconds, or if the mapper ends by itself)",
+        ),
+    ] = None
+    patience: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="stop a search after this many mappings without a better one"),
+    ] = None
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="the same seed gives the same result")] = 0
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="DIR", help="folder for mapping files and summaries")
+    ] = None
+    batch: Annotated[int | None, typer.Option(metavar="N", min=1, help="batch size of an ONNX model")] = None
+    size: Annotated[list[str] | None, typer.Option(metavar="NAME=N", help="a dynamic dimension of an ONNX model")] = (
+        None
+    )
+    mapper_option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[NAME.]KEY=VALUE", help="for the mappers; with NAME. for one of several"),
+    ] = None
+    model_option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[NAME.]KEY=VALUE", help="for the cost models; with NAME. for one of several"),
+    ] = None
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", metavar="N", min=1, help="layers mapped at once, each in a process")
+    ] = 1
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="search anew, and keep no results")] = False
+    json: Json = False
+    quiet: Quiet = False
+
+    def loaded(self, workload: str) -> LoadedWorkload:
+        """The workload, with the sizes asked for. Raises InputError, UnknownNameError."""
+        import tilewright as tw
+        from tilewright.cli.common import key_values
+
+        sizes: dict[str, Any] = {} if self.batch is None else {"batch": self.batch}
+        if self.size:
+            sizes["sizes"] = key_values(self.size, "--size")
+        return tw.load(workload, "workload", **sizes)
+
+    def settings(self) -> dict[str, Any]:
+        """The same as keywords of `tw.map` and `tw.compare`."""
+        from tilewright.cli.common import key_values
+
+        same = ("objective", "constraints", "seconds", "evaluations", "patience", "seed", "jobs")
+        return {name: getattr(self, name) for name in same} | {
+            "mapper_options": key_values(self.mapper_option, "--mapper-option"),
+            "model_options": key_values(self.model_option, "--model-option"),
+            "progress": False if self.quiet else None,
+            "cache": not self.no_cache,
+            "folder": self.output,
+        }
+
+
+def with_run_flags(command: Callable[Concatenate[RunFlags, ...], None]) -> Callable[..., None]:
+    """A command with `RunFlags` behind its own parameters; it is given them as its first argument."""
+    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+    shared = [
+        each.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        for each in inspect.signature(RunFlags, eval_str=True).parameters.values()
+    ]
+    names = {each.name for each in shared}
+
+    @functools.wraps(command)
+    def call(**words: Any) -> None:
+        flags = RunFlags(**{name: words.pop(name) for name in names})
+        command(flags, **words)
+
+    parameters = sorted([*own, *shared], key=lambda each: each.default is not inspect.Parameter.empty)
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {each.name: each.annotation for each in parameters}
+    return call

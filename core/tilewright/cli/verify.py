@@ -11,17 +11,18 @@ from tilewright.cli import options
 
 
 def verify_command(
-    mapping: Annotated[Path, typer.Option("--mapping", help="mapping file")],
-    problem: Annotated[str | None, typer.Option("--problem", help="problem file, formula or NAME/LAYER")] = None,
-    arch: Annotated[str | None, typer.Option("--arch", help="architecture name or file")] = None,
+    mapping: Annotated[Path, typer.Option(metavar="FILE", help="mapping file", show_default=False)],
+    problem: options.Problem = None,
+    arch: options.OtherArch = None,
     option: Annotated[
         list[str] | None,
-        typer.Option("--option", help="KEY=VALUE for the cost model that executes, e.g. max_operations=1000000"),
+        typer.Option(metavar="KEY=VALUE", help="for the cost model that executes, e.g. max_operations=1000000"),
     ] = None,
     by: Annotated[
-        str | None, typer.Option("--by", help="the cost model that executes, where several are installed")
+        str | None, typer.Option(metavar="NAME", help="the cost model that executes, where several are installed")
     ] = None,
     json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Execute a mapping of a small problem: is it legal, complete and numerically right, and which counts of the other
     cost models differ from what really happens? Exit code 0 when it is right, 1 when not."""
@@ -29,5 +30,5 @@ def verify_command(
     from tilewright.cli.common import key_values, show
 
     found = tw.verify(mapping, problem, arch, by=by, options=key_values(option, "--option"))
-    show(found, json)
+    show(found, json, quiet)
     raise typer.Exit(0 if found.right else 1)

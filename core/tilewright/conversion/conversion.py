@@ -116,7 +116,8 @@ def _render(
         inputs, dropped = simplified(inputs, adapter.expressible)
         verdict = adapter.expressible(inputs)
     if not verdict:
-        raise NotConformableError(f"adapter {name}", verdict.reasons)
+        hint = "nor can enough of it be left out" if lossy else "--lossy writes what it can hold and lists the rest"
+        raise NotConformableError(f"adapter {name}", verdict.reasons, hint=hint)
     return dict(adapter.render(inputs)), dropped
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 import pluggy
 from pydantic import BaseModel, ValidationError
 
-from tilewright.errors import AmbiguousPluginError, InputError, PluginError, TilewrightError, UnknownPluginError
+from tilewright.errors import AmbiguousPluginError, OptionError, PluginError, TilewrightError, UnknownPluginError
 from tilewright.plugin import hooks as hookspecs
 from tilewright.plugin.specs import (
     INTERFACE,
@@ -260,7 +260,7 @@ def _origin(entry_point: EntryPoint) -> tuple[str, str | None]:
 
 
 def check_options(spec: PluginSpec[Any], options: Mapping[str, Any]) -> Any:
-    """Options checked against the plugin's own model. Raises InputError that names plugin and option."""
+    """Options checked against the plugin's own model. Raises OptionError that names plugin and option."""
     try:
         return spec.options.model_validate(dict(options))
     except ValidationError as error:
@@ -272,7 +272,7 @@ def check_options(spec: PluginSpec[Any], options: Mapping[str, Any]) -> Any:
             if fault["type"] == "extra_forbidden":
                 text = f"unknown option{suggestion(where, known)}; it takes {', '.join(known) or 'none'}"
             faults.append(f"{where}: {text}")
-        raise InputError(f"options of {spec.kind} '{spec.name}': {'; '.join(faults)}") from None
+        raise OptionError(f"options of {spec.kind} '{spec.name}': {'; '.join(faults)}") from None
 
 
 def discover(entry_points: Iterable[EntryPoint] | None = None) -> Registry:

@@ -226,3 +226,23 @@ def test_the_manuals_example_is_accepted_by_all_its_models(tilewright: Command) 
     assert ran.code == 0, ran.err
     for layer in ("conv_3x3", "conv_1x1", "gemm"):
         assert all(price["valid"] for price in rows(ran)[layer, "gamma", "maestro"]["prices"])
+
+
+def test_options_are_for_all_or_for_one(tilewright: Command, layers: Path) -> None:
+    words = ("compare", layers, "--arch", "union_edge", "--mappers", "gamma,random", "--evaluations", 90, "--no-cache")
+    ran = tilewright(
+        *words, "--mapper-option", "gamma.population=4", "--mapper-option", "gamma.generations=1", "--json"
+    )
+    assert rows(ran)["first", "gamma", "timeloop"]["search"]["evaluated"] < 20
+    assert rows(ran)["first", "random", "timeloop"]["search"]["evaluated"] == 90
+    told = tilewright(*words, "--mapper-option", "population=4")
+    assert told.code == 2 and "options of mapper 'random': population: unknown option" in told.err
+    assert "NAME.KEY=VALUE" in told.err
+    absent = tilewright(*words, "--mapper-option", "local.width=4")
+    assert absent.code == 2 and "'local' is none of gamma, random" in absent.err and "the mappers" in absent.err
+
+
+def test_a_network_may_be_given_its_sizes(tilewright: Command) -> None:
+    words = ("--arch", "eyeriss", "--mappers", "local", "--batch", 2, "--json", "--quiet")
+    ran = tilewright("compare", "squeezenet", *words)
+    assert ran.code == 0 and ran.err == "" and ran.data["rows"][0]["macs"] == 2 * 21_290_688

@@ -115,7 +115,7 @@ def test_unreadable_input_is_told_with_its_place(
 ) -> None:
     files[which].write_text(text)
     ran = tilewright(*words(files), "--json")
-    assert ran.code == 2 and ran.out == ""
+    assert ran.code == 2 and message in ran.data["error"]["message"] and ran.data["error"]["exit_code"] == 2
     assert message in ran.err and str(files[which]) in ran.err and "Traceback" not in ran.err
 
 

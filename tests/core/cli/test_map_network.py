@@ -14,12 +14,10 @@ import pytest
 
 from support.command import INTERRUPTIBLE, Command
 from tilewright import library
-from tilewright.api.mapping import configured
+from tilewright.api.settings import Plan
 from tilewright.plugin.hooks import hookimpl
-from tilewright.plugin.mapper import Budget
 from tilewright.plugin.registry import installed
 from tilewright.plugin.result import Progress, Result
-from tilewright.run.evaluation import build_model
 from tilewright.run.network import map_workload
 from tilewright.schema.workload import DistinctProblem
 
@@ -65,9 +63,8 @@ def test_processes_find_what_one_finds_in_the_same_order(tilewright: Command, tm
 
 def test_processes_tell_how_far_they_are() -> None:
     """The watcher hears of layers while they are searched, and never less than before."""
-    architecture, budget = library.architecture("eyeriss"), Budget(seconds=1.0, evaluations=10**7)
-    constraints = library.constraints("eyeriss", "row_stationary")
-    configuration = configured(architecture, constraints, "random", None, build_model("timeloop"), "edp", budget, 0)
+    plan = Plan.of("eyeriss", ["random"], ["timeloop"], {"seconds": 1.0, "evaluations": 10**7})
+    configuration = plan.configuration("random", plan.models[0])
     seen: dict[str, list[int]] = {}
 
     def watch(distinct: DistinctProblem, progress: Progress) -> None:

@@ -1,0 +1,80 @@
+"""How commands end: one style of error, JSON where it is asked for, help and versions."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support import EXAMPLE_FILES
+from support.command import Command
+from tilewright.version import __version__
+
+MISUSES = [
+    (("mpa",), "tilewright: no such command 'mpa'", "tilewright --help"),
+    (("map",), "tilewright map: missing argument 'WORKLOAD'", "tilewright library workloads lists them"),
+    (("map", "resnet50"), "tilewright map: missing option '--arch'", "tilewright library archs lists them"),
+    (("map", "x", "--arch", "y", "--jobs", "0"), "tilewright map: invalid value for '--jobs'", "tilewright map --help"),
+    (("map", "x", "--arch", "y", "--frob"), "tilewright map: no such option: --frob", "tilewright map --help"),
+    (("evaluate", "--mapping", "absent.yaml"), "there is no file absent.yaml", "check the path"),
+    (("map", "n->n; n=1", "--arch", "eyerissx"), "did you mean 'eyeriss'", ""),
+    (("plugins", "show", "randm"), "did you mean 'random'", ""),
+]
+
+
+@pytest.mark.parametrize(("words", "said", "hint"), MISUSES, ids=[" ".join(words) for words, *_ in MISUSES])
+def test_errors_have_one_style_and_are_json_too(
+    tilewright: Command, words: tuple[str, ...], said: str, hint: str
+) -> None:
+    ran = tilewright(*words)
+    assert ran.code == 2 and ran.out == "" and ran.err.startswith("error: ") and said in ran.err
+    assert hint in ran.err and "Usage" not in ran.err and ran.err.count("error") == 1
+    as_json = tilewright(*words, "--json")
+    error = as_json.data["error"]
+    assert as_json.code == error["exit_code"] == 2 and as_json.err == ran.err
+    assert said in error["message"] and hint in (error["hint"] or "") and error["code"] and error["reasons"] == []
+
+
+def test_several_reasons_are_a_list(tilewright: Command) -> None:
+    files = [EXAMPLE_FILES / name for name in ("gemm.mapping.yaml", "gemm.problem.yaml", "small.arch.yaml")]
+    ran = tilewright("convert", *files, "--from", "tilewright", "--to", "timeloop", "--json")
+    lines = ran.err.splitlines()
+    assert lines[0] == "error: adapter tilewright/timeloop cannot take this:"
+    assert [line[:4] for line in lines[1:]] == ["  - ", "  - ", "  hi"]
+    assert ran.data["error"]["reasons"] == ran.data["reasons"] and len(ran.data["reasons"]) == 2
+
+
+@pytest.mark.parametrize("words", [("--version",), ("-V",)])
+def test_the_version(tilewright: Command, words: tuple[str, ...]) -> None:
+    assert tilewright(*words).out == f"tilewright {__version__}\n"
+
+
+@pytest.mark.parametrize("words", [(), ("-h",), ("--help",)])
+def test_help_is_no_error(tilewright: Command, words: tuple[str, ...]) -> None:
+    ran = tilewright(*words)
+    assert ran.code == 0 and "Usage: tilewright" in ran.out and "compare" in ran.out and ran.err == ""
+
+
+@pytest.mark.parametrize("command", ["map", "evaluate", "compare", "convert", "verify", "plugins", "library", "schema"])
+def test_every_command_has_help(tilewright: Command, command: str) -> None:
+    ran = tilewright(command, "-h")
+    assert ran.code == 0 and f"Usage: tilewright {command}" in ran.out
+    assert all(len(line) <= 80 for line in ran.out.splitlines())
+
+
+def test_shells_can_complete_commands(tmp_path: Path) -> None:
+    words = {"_TILEWRIGHT_COMPLETE": "complete_bash", "COMP_WORDS": "tilewright ma", "COMP_CWORD": "1"}
+    program = "from tilewright.cli import app; app(prog_name='tilewright')"
+    ran = subprocess.run(
+        [sys.executable, "-c", program], env=os.environ | words, capture_output=True, text=True, timeout=60
+    )
+    assert ran.stdout.split() == ["map"]
+
+
+def test_quiet_leaves_the_result(tilewright: Command, tmp_path: Path) -> None:
+    words = ("map", "nk,km->nm; n=4 k=4 m=4", "--arch", "eyeriss", "--evaluations", 50, "-o", tmp_path)
+    loud, quiet = tilewright(*words), tilewright(*words, "-q")
+    assert "written to" in loud.err and quiet.err == "" and "total" in quiet.out
+    assert json.loads((tmp_path / "summary.json").read_text())["layers"][0]["best"]["valid"]
