@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from tilewright.errors import InputError
+from tilewright.files import is_file
 from tilewright.schema.document import Document, suggestion
 
 
 def file_and_member(path: Path) -> tuple[Path, str | None]:
     """The file itself, and what stands behind it."""
-    return (path.parent, path.name) if not path.exists() and path.parent.is_file() else (path, None)
+    return (path.parent, path.name) if not os.path.exists(path) and is_file(path.parent) else (path, None)
 
 
 def chosen(names: Sequence[str], named: str | None, document: Document, kind: str) -> int:

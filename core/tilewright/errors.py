@@ -6,11 +6,39 @@ Every error of Tilewright derives from `TilewrightError` and from the builtin a 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 from tilewright.values import Model
+
+MAX_MESSAGE = 10_000
+MAX_WORD = 300
+"""Characters of a message, and of a piece of it without blanks, that are shown."""
+
+_LONG = re.compile(rf"\S{{{MAX_WORD},}}")
+
+
+def printable(text: str) -> str:
+    """The text without what steers a terminal: characters that cannot be printed are written out; ends of lines stay.
+
+    >>> printable("a\\x1b[31mb")
+    'a\\\\x1b[31mb'
+    """
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() or each == "\n" else ascii(each)[1:-1] for each in text)
+
+
+def shortened(text: str) -> str:
+    """A message of some lines: the middle is cut out of longer words, and the end off longer messages."""
+    if len(text) < MAX_WORD:
+        return text
+    text = _LONG.sub(lambda match: f"{match[0][: MAX_WORD // 2]}...{match[0][-MAX_WORD // 4 :]}", text)
+    return (
+        text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]}... ({len(text) - MAX_MESSAGE:,} characters more)"
+    )
 
 
 @dataclass(frozen=True)
@@ -52,7 +80,8 @@ class Verdict(Model):
 class TilewrightError(Exception):
     """Base of all errors meant for the user: one clear message, never a traceback.
 
-    `hint` says what to type or change next; `exit_code` is what the command line returns.
+    `hint` says what to type or change next; `exit_code` is what the command line returns. Both texts may hold words of files:
+    they are shortened and made printable.
     """
 
     code: ClassVar[str] = "error"
@@ -60,9 +89,10 @@ class TilewrightError(Exception):
     reasons: tuple[Reason, ...] = ()
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
+        message = printable(shortened(message))
         super().__init__(message)
         self.message = message
-        self.hint = hint
+        self.hint = None if hint is None else printable(shortened(hint))
 
     @property
     def headline(self) -> str:
@@ -172,6 +202,12 @@ class PluginError(TilewrightError, RuntimeError):
 
     code = "plugin"
     exit_code = 3
+
+
+class OutputError(TilewrightError, OSError):
+    """A file cannot be written: no room, no permission, no folder."""
+
+    code = "output"
 
 
 class CallError(TilewrightError, TypeError):

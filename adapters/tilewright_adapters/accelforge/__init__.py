@@ -11,8 +11,9 @@ import jinja2
 from jinja2.sandbox import SandboxedEnvironment
 
 from tilewright.errors import InputError, NotConformableError, Verdict
+from tilewright.files import read_text
 from tilewright.plugin.adapter import InputSet
-from tilewright.schema.document import Document, parse_document, read_text, suggestion, validate
+from tilewright.schema.document import Document, parse_document, suggestion, validate
 from tilewright_adapters import members, sidecar
 from tilewright_adapters.accelforge.expressions import Value
 from tilewright_adapters.accelforge.files import RenamesData, WorkloadData

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from pydantic import BaseModel
 
 from tilewright.errors import InputError, Location
-from tilewright.schema.document import read_text
+from tilewright.files import read_text
 
 _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*")
 _KEY = re.compile(r"([A-Za-z_][A-Za-z0-9_.]*)=")

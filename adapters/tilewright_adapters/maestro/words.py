@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tilewright.errors import InputError, Location
-from tilewright.schema.document import read_text, suggestion
+from tilewright.files import read_text
+from tilewright.schema.document import suggestion
 
 _WORD = re.compile(r"[^\s,:;()\->]+")
 """Blanks, commas, colons, semicolons, parentheses, minus and greater-than only separate."""

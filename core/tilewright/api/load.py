@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar, cast, overload
 from tilewright import library
 from tilewright.api.words import one_of
 from tilewright.errors import InputError, UnknownNameError
+from tilewright.files import is_file
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import FrontendSpec
 from tilewright.schema.architecture import Architecture
@@ -87,7 +88,7 @@ def load(source: Source, kind: Kind | None = None, **options: Any) -> Any:
 
 def is_file_name(source: str) -> bool:
     """Does the user mean a file of ours?"""
-    return source.endswith(YAML_SUFFIXES) or (Path(source).is_file() and not Path(source).suffix)
+    return source.endswith(YAML_SUFFIXES) or (is_file(source) and not Path(source).suffix)
 
 
 def load_architecture(source: Source) -> Architecture:

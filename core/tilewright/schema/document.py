@@ -1,7 +1,8 @@
 """YAML and JSON documents that remember where everything stood.
 
-Files are untrusted: only plain data is built, aliases and sizes are bounded, keys may not repeat. Booleans and
-numbers follow YAML 1.2, so that dimensions called `N`, `Y` or `NO` stay names and `1e-3` is a number.
+Files are untrusted: only plain data is built, size and depth are bounded while it is built, what aliases stand for
+included, and keys may not repeat. Booleans and numbers follow YAML 1.2, so that dimensions called `N`, `Y` or `NO` stay
+names and `1e-3` is a number.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -18,11 +20,16 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from tilewright.errors import InputError, Location
+from tilewright.files import read_text
 from tilewright.values import Model
 
-MAX_BYTES = 32 * 2**20
-MAX_NODES = 2_000_000
+MAX_NODES = 100_000
+"""Values of a document, those that aliases repeat included: some seconds' work."""
 MAX_DEPTH = 100
+MAX_FAULTS = 10
+"""Told of one document."""
+MAX_WORD = 100
+"""Characters of a word for which similar ones are looked for."""
 
 Path_ = tuple[str | int, ...]
 
@@ -92,22 +99,6 @@ def read_document(path: str | Path, *, repeated_keys: bool = False) -> Document:
     return parse_document(read_text(path), source=str(Path(path)), repeated_keys=repeated_keys)
 
 
-def read_text(path: str | Path) -> str:
-    """The text of a file. Raises InputError: it is absent, unreadable or too large."""
-    path = Path(path)
-    try:
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise InputError(f"{path} has {size} bytes; at most {MAX_BYTES} are read")
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise InputError(f"there is no file {path}", hint="check the path") from None
-    except IsADirectoryError:
-        raise InputError(f"{path} is a folder, a file was expected") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read {path}: {error}") from None
-
-
 def parse_document(text: str, *, source: str = "<text>", repeated_keys: bool = False) -> Document:
     """Parse one YAML (or JSON) document from a text, as `read_document`. Raises InputError."""
     try:
@@ -116,74 +107,160 @@ def parse_document(text: str, *, source: str = "<text>", repeated_keys: bool = F
         place = Location(source, text.count("\n", 0, error.position) + 1)
         raise InputError(f"character {error.character:#x} may not stand in YAML", location=place) from None
     try:
-        root = loader.get_single_node()
-        if root is None:
-            raise InputError("the document is empty", location=Location(source))
         builder = _Builder(loader, source, repeated_keys)
-        data = builder.build(root, ())
+        data = builder.document()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = Location(source, mark.line + 1, mark.column + 1) if mark else Location(source)
         raise InputError(f"not valid YAML: {error.problem or error.context}", location=place) from None
     except yaml.YAMLError as error:
         raise InputError(f"not valid YAML: {error}", location=Location(source)) from None
-    except RecursionError:
-        raise InputError("nested too deeply", location=Location(source)) from None
     finally:
         loader.dispose()
     return Document(data, source, builder.marks, builder.tags, builder.repeated)
 
 
-class _Builder:
-    """Makes plain data of composed nodes and remembers the marks."""
+@dataclass(frozen=True)
+class _Anchored:
+    """A value that aliases may repeat. `path`: where it stands; None for a key. `text`: of a scalar."""
 
-    def __init__(self, loader: _Loader, source: str, repeated_keys: bool) -> None:
-        self.loader = loader
+    value: Any
+    path: Path_ | None
+    text: str | None = None
+
+
+class _Builder:
+    """Makes plain data of events as they are read, and remembers the marks."""
+
+    def __init__(self, loader: Any, source: str, repeated_keys: bool) -> None:
+        self.loader = loader  # a `_Loader`, most of whose methods have no types
         self.source = source
         self.repeated_keys = repeated_keys
         self.repeated: dict[Path_, Location] = {}
         self.marks: dict[Path_, Location] = {}
         self.tags: dict[Path_, str] = {}
+        self.anchored: dict[str, _Anchored | None] = {}
+        self.nodes = 0
 
-    def build(self, node: yaml.Node, path: Path_) -> Any:
-        place = Location(self.source, node.start_mark.line + 1, node.start_mark.column + 1)
-        if len(self.marks) >= MAX_NODES or len(path) > MAX_DEPTH:
-            raise InputError("the document is too large or too deep", location=place)
+    def document(self) -> Any:
+        """The only document. Raises InputError."""
+        self.loader.get_event()  # the stream begins
+        if self.loader.check_event(yaml.StreamEndEvent):
+            raise InputError("the document is empty", location=Location(self.source))
+        self.loader.get_event()  # the document begins
+        data = self._value(())
+        self.loader.get_event()  # the document ends
+        if not self.loader.check_event(yaml.StreamEndEvent):
+            raise InputError(
+                "a second document begins; one was expected", location=self._place(self.loader.peek_event())
+            )
+        return data
+
+    def _place(self, event: Any) -> Location:
+        return Location(self.source, event.start_mark.line + 1, event.start_mark.column + 1)
+
+    def _count(self, path: Path_, place: Location) -> None:
+        self.nodes += 1
+        if self.nodes > MAX_NODES:
+            raise InputError(f"the document is too large: it has more than {MAX_NODES:,} values", location=place)
+        if len(path) > MAX_DEPTH:
+            raise InputError(f"the document is too deep: it has more than {MAX_DEPTH} levels", location=place)
         self.marks[path] = place
-        if node.tag.startswith("!"):
-            self.tags[path] = node.tag
-        if isinstance(node, yaml.MappingNode):
-            return self._mapping(node, path)
-        if isinstance(node, yaml.SequenceNode):
-            return [self.build(child, (*path, index)) for index, child in enumerate(node.value)]
-        return self._scalar(node, place)
 
-    def _mapping(self, node: yaml.MappingNode, path: Path_) -> dict[Any, Any]:
+    def _value(self, path: Path_) -> Any:
+        event = self.loader.get_event()
+        place = self._place(event)
+        if isinstance(event, yaml.AliasEvent):
+            return self._repeated(self._meant(event, place), path, place)
+        self._count(path, place)
+        if event.tag is not None and event.tag.startswith("!"):
+            self.tags[path] = event.tag
+        if event.anchor is not None:
+            self.anchored[event.anchor] = None  # not complete
+        text = None
+        value: Any
+        if isinstance(event, yaml.MappingStartEvent):
+            value = self._mapping(path)
+        elif isinstance(event, yaml.SequenceStartEvent):
+            value = self._sequence(path)
+        else:
+            text, value = event.value, self._scalar(event, place)
+        if event.anchor is not None:
+            self.anchored[event.anchor] = _Anchored(value, path, text)
+        return value
+
+    def _sequence(self, path: Path_) -> list[Any]:
+        result: list[Any] = []
+        while not self.loader.check_event(yaml.SequenceEndEvent):
+            result.append(self._value((*path, len(result))))
+        self.loader.get_event()
+        return result
+
+    def _mapping(self, path: Path_) -> dict[Any, Any]:
         result: dict[Any, Any] = {}
-        for key_node, value_node in node.value:
-            place = Location(self.source, key_node.start_mark.line + 1, key_node.start_mark.column + 1)
-            if not isinstance(key_node, yaml.ScalarNode):
-                raise InputError("a key must be a plain word", location=place)
-            key = str(key_node.value)
+        while not self.loader.check_event(yaml.MappingEndEvent):
+            event = self.loader.get_event()
+            place = self._place(event)
+            key = self._key(event, place)
             if key in result and not self.repeated_keys:
                 raise InputError(f"key '{key}' stands twice", location=place)
             if key in result:
                 self.repeated[(*path, key)] = place
-            result[key] = self.build(value_node, (*path, key))
+            result[key] = self._value((*path, key))
+        self.loader.get_event()
         return result
 
-    def _scalar(self, node: yaml.Node, place: Location) -> Any:
+    def _key(self, event: Any, place: Location) -> str:
+        text = None
+        if isinstance(event, yaml.AliasEvent):
+            text = self._meant(event, place).text
+        elif isinstance(event, yaml.ScalarEvent):
+            text = event.value
+            if event.anchor is not None:
+                self.anchored[event.anchor] = _Anchored(self._scalar(event, place), None, text)
+        if text is None:
+            raise InputError("a key must be a plain word", location=place)
+        return text
+
+    def _meant(self, event: Any, place: Location) -> _Anchored:
+        found = self.anchored.get(event.anchor)
+        if found is None:
+            inside = "stands inside of what it repeats" if event.anchor in self.anchored else "repeats nothing"
+            raise InputError(f"the alias *{event.anchor} {inside}", location=place)
+        return found
+
+    def _repeated(self, anchored: _Anchored, path: Path_, place: Location) -> Any:
+        """A copy of what stands elsewhere, with the places where it stands."""
+        if anchored.path is None:
+            self._count(path, place)
+            return anchored.value
+        return self._copied(anchored.value, anchored.path, path)
+
+    def _copied(self, value: Any, old: Path_, new: Path_) -> Any:
+        self._count(new, self.marks[old])
+        if old in self.tags:
+            self.tags[new] = self.tags[old]
+        if isinstance(value, dict):
+            return {key: self._copied(each, (*old, key), (*new, key)) for key, each in value.items()}
+        if isinstance(value, list):
+            return [self._copied(each, (*old, index), (*new, index)) for index, each in enumerate(value)]
+        return value
+
+    def _scalar(self, event: Any, place: Location) -> Any:
+        tag = event.tag
+        if tag is None or tag == "!":
+            tag = self.loader.resolve(yaml.ScalarNode, event.value, event.implicit)
         try:
-            kind = node.tag.rpartition(":")[2]
+            kind = tag.rpartition(":")[2]
             if kind == "int":
-                return int(node.value, 0) if re.match(r"0[ox]", node.value) else int(node.value)
+                return int(event.value, 0) if re.match(r"0[ox]", event.value) else int(event.value)
             if kind == "float":
-                return float(node.value.replace(".inf", "inf").replace(".nan", "nan").lower())
+                return float(event.value.replace(".inf", "inf").replace(".nan", "nan").lower())
             if kind == "bool":
-                return node.value.lower() == "true"
+                return event.value.lower() == "true"
             if kind == "null":
                 return None
-            return str(node.value)
+            return str(event.value)
         except ValueError as error:
             raise InputError(str(error), location=place) from None
 
@@ -249,10 +326,12 @@ def validate(model: type[M], document: Document) -> M:
     try:
         return model.model_validate(document.data)
     except ValidationError as error:
-        faults = [_describe(fault, model, document) for fault in error.errors()]
+        errors = error.errors(include_url=False, include_context=False)
+        faults = [_describe(fault, model, document) for fault in errors[:MAX_FAULTS]]
         location, first = faults[0]
         rest = "".join(f"\n{place}: {text}" for place, text in faults[1:])
-        raise InputError(first + rest, location=location) from None
+        more = f"\nand {len(errors) - MAX_FAULTS:,} more" if len(errors) > MAX_FAULTS else ""
+        raise InputError(first + rest + more, location=location) from None
 
 
 def _describe(fault: Any, model: type[BaseModel], document: Document) -> tuple[Location, str]:
@@ -284,6 +363,7 @@ def _real_path(loc: tuple[int | str, ...], data: Any) -> Path_:
     return tuple(path)
 
 
+@cache
 def _field_names(model: type[BaseModel]) -> set[str]:
     schema = model.model_json_schema()
     parts = [schema, *schema.get("$defs", {}).values()]
@@ -296,5 +376,7 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     >>> suggestion("eyeris", ["eyeriss", "simba"])
     "; did you mean 'eyeriss'?"
     """
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    if len(word) > MAX_WORD:
+        return ""
+    near = difflib.get_close_matches(word, [each for each in known if len(each) <= MAX_WORD], n=1, cutoff=0.6)
     return f"; did you mean '{near[0]}'?" if near else ""

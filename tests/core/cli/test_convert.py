@@ -10,10 +10,10 @@ from support.command import Command
 from tilewright.conversion.conversion import CORE, convert
 from tilewright.conversion.dropped import SIMPLIFICATIONS, simplified
 from tilewright.errors import InputError, NotConformableError, PluginError, Reason, Verdict
+from tilewright.files import read_text
 from tilewright.plugin.adapter import InputSet
 from tilewright.plugin.registry import Registry
 from tilewright.plugin.specs import AdapterSpec
-from tilewright.schema.document import read_text
 from tilewright.schema.problem import Problem
 from tilewright_adapters.native import NativeAdapter
 

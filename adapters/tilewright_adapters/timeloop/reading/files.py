@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tilewright.errors import InputError
-from tilewright.schema.document import Document, read_document, read_text
+from tilewright.files import read_text
+from tilewright.schema.document import Document, read_document
 from tilewright_adapters.timeloop.reading.libconfig import parse_libconfig
 
 _TEMPLATES = ("{{", "{%")

@@ -1,0 +1,102 @@
+"""Files: read within limits; written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+from tilewright.errors import InputError, OutputError
+
+MAX_BYTES = 2 * 2**20
+"""Of a document: more would take seconds to read."""
+
+
+def is_file(path: str | os.PathLike[str]) -> bool:
+    """Is it the name of a regular file? No text is too long or too odd to be asked."""
+    return os.path.isfile(path)
+
+
+def read_bytes(path: str | os.PathLike[str], most: int = MAX_BYTES) -> bytes:
+    """All of a regular file: pipes and devices are not read, and nothing is waited for.
+
+    Raises:
+        InputError: it is absent, unreadable, no regular file or has more than `most` bytes.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        with os.fdopen(handle, "rb") as file:
+            mode = os.fstat(handle).st_mode
+            if not stat.S_ISREG(mode):
+                raise InputError(f"{path} is {_kind(mode)}, a file was expected")
+            data = file.read(most + 1)
+    except FileNotFoundError:
+        raise InputError(f"there is no file {path}", hint="check the path") from None
+    except (IsADirectoryError, NotADirectoryError):
+        raise InputError(f"{path} is {'a folder' if os.path.isdir(path) else 'no path'}, a file was expected") from None
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
+    except ValueError as error:  # a NUL in the name
+        raise InputError(f"cannot read {path}: {error}") from None
+    if len(data) > most:
+        raise InputError(f"{path} is too large: at most {most:,} bytes are read")
+    return data
+
+
+def _kind(mode: int) -> str:
+    return "a folder" if stat.S_ISDIR(mode) else "a pipe" if stat.S_ISFIFO(mode) else "a device"
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """All of a text in UTF-8, any ends of lines as `\\n`. Raises InputError, as `read_bytes`."""
+    data = read_bytes(path)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"cannot read {path}: {error}") from None
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """A text in UTF-8, in the place of what was there. Whatever happens meanwhile, the old file or the new one is there.
+
+    Raises:
+        OutputError: the folder is absent or read-only, the disk is full.
+    """
+    path = Path(path)
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+            os.chmod(name, _mode(path))
+            os.replace(name, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(name)
+            raise
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror}") from None
+
+
+def _mode(path: Path) -> int:
+    """Permissions: as before, or those that a new file gets."""
+    with contextlib.suppress(OSError):
+        return stat.S_IMODE(path.stat().st_mode)
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def made(folder: str | os.PathLike[str]) -> Path:
+    """A folder that exists. Raises OutputError."""
+    path = Path(folder)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"cannot make the folder {path}: {error.strerror}") from None
+    except ValueError as error:  # a NUL in the name
+        raise OutputError(f"cannot make the folder {path}: {error}") from None
+    return path
