@@ -6,9 +6,6 @@ Nothing is executed and no weight is read: shapes are enough.
 from __future__ import annotations
 
 import importlib.resources
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 
@@ -17,7 +14,8 @@ from onnx import NodeProto
 from tilewright.errors import InputError
 from tilewright.schema.workload import Layer, Unmapped, Workload
 from tilewright_frontends import OnnxOptions
-from tilewright_frontends.onnx.graph import Graph, Unsupported, load_graph, values_read
+from tilewright_frontends.nests import Unsupported, refusing, unique_name
+from tilewright_frontends.onnx.graph import Graph, load_graph, values_read
 from tilewright_frontends.onnx.operators import BUILDERS
 from tilewright_frontends.onnx.unmapped import explain, operator_of
 
@@ -57,7 +55,7 @@ class OnnxFrontend:
             return self._workload(path, source, f"{FILES[source]} of the onnx package's backend tests")
 
     def _workload(self, path: Path, name: str, source: str) -> Workload:
-        with _refusing(f"{path} is not a sound ONNX model"):
+        with refusing(f"{path} is not a sound ONNX model"):
             graph = load_graph(path, name, self.batch, self.sizes)
             return _workload(graph, source)
 
@@ -68,7 +66,7 @@ def _workload(graph: Graph, source: str) -> Workload:
     origin: dict[str, tuple[str, ...]] = {}  # value -> layers it was made from, seen through unmapped operators
     taken: set[str] = set()
     for index, node in enumerate(graph.nodes):
-        name = _unique(node.name or f"{node.op_type}_{index}", taken)
+        name = unique_name(node.name or f"{node.op_type}_{index}", taken)
         before = tuple(dict.fromkeys(layer for value in values_read(node) for layer in origin.get(value, ())))
         read = _read(graph, node, name)
         if isinstance(read, Unmapped):
@@ -82,7 +80,7 @@ def _workload(graph: Graph, source: str) -> Workload:
 
 def _read(graph: Graph, node: NodeProto, name: str) -> Layer | Unmapped:
     operator = operator_of(node)
-    with _refusing(f"{graph.name}: {operator} '{name}' is malformed"):
+    with refusing(f"{graph.name}: {operator} '{name}' is malformed"):
         if operator not in BUILDERS:
             reason, operations = explain(graph, node)
             return Unmapped(name=name, operator=operator, reason=reason, operations=operations)
@@ -90,24 +88,3 @@ def _read(graph: Graph, node: NodeProto, name: str) -> Layer | Unmapped:
             return Layer(problem=BUILDERS[operator](graph, node, name))
         except Unsupported as error:
             return Unmapped(name=name, operator=operator, reason=str(error))
-
-
-@contextmanager
-def _refusing(what: str) -> Iterator[None]:
-    """A file that says what cannot be makes Python raise many kinds; to the user each is an InputError."""
-    try:
-        yield
-    except InputError:
-        raise
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise InputError(f"{what}: {error}") from None
-
-
-def _unique(name: str, taken: set[str]) -> str:
-    """A name that is safe in files and stands once."""
-    safe = re.sub(r"[^A-Za-z0-9_.\-]+", "_", name).strip("_.") or "layer"
-    candidate, number = safe, 2
-    while candidate in taken:
-        candidate, number = f"{safe}_{number}", number + 1
-    taken.add(candidate)
-    return candidate

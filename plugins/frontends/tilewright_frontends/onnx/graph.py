@@ -16,16 +16,12 @@ from onnx.shape_inference import infer_shapes
 
 from tilewright.errors import InputError
 from tilewright.schema.document import suggestion
+from tilewright_frontends.nests import Shape, Unsupported
 
-Shape = tuple[int, ...]
 OpenShape = tuple[int | str | None, ...]
 """A size, a name, or nothing known, per dimension."""
 
 FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
-
-
-class Unsupported(Exception):
-    """A mapped operator in a form that has no affine loop nest; the message is the reason."""
 
 
 @dataclass(frozen=True)

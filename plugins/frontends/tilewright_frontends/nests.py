@@ -1,0 +1,217 @@
+"""Operators of networks as affine loop nests, from shapes alone: what frontends of networks share.
+
+Dimensions are named as the field names them: N, K, C, P, Q, R, S (G: groups; O, T: depth of three-dimensional
+convolutions) and M, N, K for products, with B0, B1, ... for batches. Padding is ignored: a tensor is the bounding box
+of what the iterations touch. Biases and scale factors are ignored too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from tilewright.errors import InputError
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.problem import Problem, Rank, Role, Tensor
+from tilewright_frontends.einsum import operation_of
+
+Shape = tuple[int, ...]
+
+AXES = {1: ("P",), 2: ("P", "Q"), 3: ("O", "P", "Q")}
+OFFSETS = {1: ("R",), 2: ("R", "S"), 3: ("T", "R", "S")}
+
+
+class Unsupported(Exception):
+    """An operator in a form that has no affine loop nest, or none that is mapped; the message is the reason."""
+
+
+def problem_of(name: str, operation: str | None, sizes: Mapping[str, int], tensors: Sequence[Tensor]) -> Problem:
+    """Raises Unsupported where there is nothing to compute."""
+    for dimension, size in sizes.items():
+        if size < 1:
+            raise Unsupported(f"dimension {dimension} has size {size}: there is nothing to compute")
+    return Problem(name=name, operation=operation, dimensions=FrozenDict(sizes), tensors=tuple(tensors))
+
+
+def tensor_of(name: str, role: Role, ranks: Sequence[Mapping[str, int]]) -> Tensor:
+    return Tensor(name=name, role=role, projection=tuple(Rank(terms=FrozenDict(terms)) for terms in ranks))
+
+
+def plain(names: Sequence[str]) -> list[dict[str, int]]:
+    """Ranks of one dimension each."""
+    return [{name: 1} for name in names]
+
+
+def equal(first: int, second: int, what: str) -> None:
+    """Raises ValueError."""
+    if first != second:
+        raise ValueError(f"{what}: {first} and {second}")
+
+
+# -- convolutions ------------------------------------------------------------------------------------------------
+
+
+def convolution(
+    name: str,
+    batch: int,
+    groups: int,
+    channels: tuple[int, int],
+    positions: Shape,
+    window: Shape,
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    transposed: bool = False,
+) -> Problem:
+    """Outputs[N, G, K, P, Q] += Inputs[N, G, C, stride P + dilation R, ...] * Weights[G, K, C, R, S].
+
+    Transposed: Outputs[N, G, K, stride P + dilation R, ...] += Inputs[N, G, C, P, Q] * Weights[G, K, C, R, S].
+
+    Args:
+        channels: K and C, per group. Depthwise convolutions have no C.
+        positions: of the output; of the input where it is transposed.
+    """
+    axes, offsets = AXES[len(positions)], OFFSETS[len(positions)]
+    outward, inward = channels
+    depthwise = groups > 1 and inward == 1
+    found = ({"G": groups} if groups > 1 else {}) | ({} if depthwise and outward == 1 else {"K": outward})
+    found |= {} if depthwise else {"C": inward}
+    sizes = {"N": batch} | found | dict(zip((*axes, *offsets), (*positions, *window), strict=True))
+    windows = [
+        {axis: int(stride), offset: int(dilation)}
+        for axis, offset, stride, dilation in zip(axes, offsets, strides, dilations, strict=True)
+    ]
+    inner = plain(["N", *(each for each in ("G", "C") if each in found)])
+    outer = plain(["N", *(each for each in ("G", "K") if each in found)])
+    tensors = [
+        tensor_of("Inputs", "input", [*inner, *(plain(axes) if transposed else windows)]),
+        tensor_of("Weights", "weight", plain([*found, *offsets])),
+        tensor_of("Outputs", "output", [*outer, *(windows if transposed else plain(axes))]),
+    ]
+    kind = "conv_transpose" if transposed else f"{'depthwise_' if depthwise else ''}conv"
+    return problem_of(name, f"{kind}{len(axes)}d", sizes, tensors)
+
+
+def check_axes(count: int) -> None:
+    """Raises Unsupported."""
+    if count not in AXES:
+        raise Unsupported(f"it has {count} spatial axes; 1 to 3 are mapped")
+
+
+# -- products ----------------------------------------------------------------------------------------------------
+
+
+def gemm(name: str, a: Shape, b: Shape) -> Problem:
+    """Z[M, N] += A[M, K] * B[K, N]."""
+    equal(a[1], b[0], "the inner sizes differ")
+    return _product(name, {"M": a[0], "N": b[1], "K": a[1]}, ["M", "K"], ["K", "N"], ["M", "N"])
+
+
+def matmul(name: str, a: Shape, b: Shape) -> Problem:
+    """Z[B0, .., M, N] += A[B0, .., M, K] * B[B0, .., K, N]; what broadcasts is indexed by the other operand alone."""
+    if not a or not b:
+        raise ValueError("a scalar has no inner dimension")
+    equal(a[-1], b[-2] if len(b) > 1 else b[0], "the inner sizes differ")
+    depth = max(len(a), len(b), 2) - 2
+    batches = [f"B{index}" for index in range(depth)]
+    of_a = [*batches[depth - len(a) + 2 :], "M", "K"] if len(a) > 1 else ["K"]
+    of_b = [*batches[depth - len(b) + 2 :], "K", "N"] if len(b) > 1 else ["K"]
+    of_z = [*batches, *(each for each in ("M", "N") if each in (*of_a, *of_b))]
+    sizes = _common_sizes([(of_a, a), (of_b, b)], keep={"M", "N", "K"})
+    return _product(
+        name,
+        {each: sizes[each] for each in (*of_z, "K") if each in sizes},
+        _indexing(of_a, a, sizes),
+        _indexing(of_b, b, sizes),
+        [each for each in of_z if each in sizes],
+    )
+
+
+def _product(name: str, sizes: dict[str, int], of_a: list[str], of_b: list[str], of_z: list[str]) -> Problem:
+    tensors = [
+        tensor_of("A", "input", plain(of_a)),
+        tensor_of("B", "weight", plain(of_b)),
+        tensor_of("Z", "output", plain(of_z)),
+    ]
+    return problem_of(name, "gemm", sizes, tensors)
+
+
+def _common_sizes(operands: Sequence[tuple[Sequence[str], Shape]], keep: set[str]) -> dict[str, int]:
+    """Dimension -> size where operands may broadcast; dimensions of size 1 are dropped unless in `keep`."""
+    sizes: dict[str, int] = {}
+    for names, shape in operands:
+        for name, size in zip(names, shape, strict=True):
+            known = sizes.get(name, 1)
+            if 1 not in (known, size) and known != size:
+                raise ValueError(f"dimension {name} has sizes {known} and {size}")
+            sizes[name] = size if known == 1 else known
+    return {name: size for name, size in sizes.items() if size != 1 or name in keep}
+
+
+def _indexing(names: Sequence[str], shape: Shape, sizes: dict[str, int]) -> list[str]:
+    """The dimensions that really index an operand: not those it broadcasts along."""
+    return [name for name, size in zip(names, shape, strict=True) if sizes.get(name) == size]
+
+
+def einsum(name: str, equation: str, shapes: Sequence[Shape]) -> Problem:
+    """As the equation says; the dimensions keep its letters, those of an ellipsis are E0, E1, ..."""
+    equation = equation.replace(" ", "")
+    left, arrow, right = equation.partition("->")
+    texts = left.split(",")
+    hidden = max(len(shape) - len(text.replace("...", "")) for text, shape in zip(texts, shapes, strict=True))
+    ellipsis = [f"E{index}" for index in range(hidden)] if "..." in left else []
+    if not arrow:
+        letters = left.replace(",", "").replace("...", "")
+        right = ("..." if ellipsis else "") + "".join(sorted(each for each in letters if letters.count(each) == 1))
+    operands = [_subscripts(text, ellipsis, len(shape)) for text, shape in zip(texts, shapes, strict=True)]
+    output = _subscripts(right, ellipsis, None)
+    sizes = _common_sizes(list(zip(operands, shapes, strict=True)), keep=set("".join(texts)))
+    if set(output) - set().union(*operands):
+        raise ValueError(f"'{equation}' names a dimension in the result only")
+    if not sizes:
+        raise Unsupported("scalars only: there is no loop")
+    indexed = [plain(_indexing(names, shape, sizes)) for names, shape in zip(operands, shapes, strict=True)]
+    return contraction(name, sizes, indexed, plain([each for each in output if each in sizes]))
+
+
+def _subscripts(text: str, ellipsis: list[str], rank: int | None) -> list[str]:
+    """The dimensions of one operand (`rank`: how many it has) or of the result, the hidden ones written out."""
+    before, dots, after = text.partition("...")
+    count = len(ellipsis) if rank is None else rank - len(before) - len(after)
+    hidden = ellipsis[len(ellipsis) - count :] if dots and count > 0 else []
+    return [*before, *hidden, *after]
+
+
+def contraction(
+    name: str, sizes: Mapping[str, int], operands: Sequence[list[dict[str, int]]], output: list[dict[str, int]]
+) -> Problem:
+    """Z += A * B * ...: the first operand is the input, the others are weights; ranks as terms."""
+    tensors = [
+        tensor_of(chr(ord("A") + index), "weight" if index else "input", ranks) for index, ranks in enumerate(operands)
+    ]
+    problem = problem_of(name, None, sizes, [*tensors, tensor_of("Z", "output", output)])
+    return problem.model_copy(update={"operation": operation_of(problem)})
+
+
+# -- layers of a network -------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def refusing(what: str) -> Iterator[None]:
+    """A file that says what cannot be makes Python raise many kinds; to the user each is an InputError."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise InputError(f"{what}: {error}") from None
+
+
+def unique_name(name: str, taken: set[str]) -> str:
+    """A name that is safe in files and stands once; it is added to `taken`."""
+    safe = re.sub(r"[^A-Za-z0-9_.\-]+", "_", name).strip("_.") or "layer"
+    candidate, number = safe, 2
+    while candidate in taken:
+        candidate, number = f"{safe}_{number}", number + 1
+    taken.add(candidate)
+    return candidate
