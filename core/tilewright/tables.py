@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Cell = str | int | float | None
 """Text as it is, a number that its column writes, or `-`."""
 PREFIXES = ("p", "n", "u", "m", "", "k", "M", "G", "T")
-SCALED = {"pJ": "J", "pJ x cycles": "J x cycles"}
+SCALED = {"pJ": "J", "pJ x cycles": "J x cycles", "ps": "s"}
 """Units whose prefix follows the numbers -> what stands behind the prefix."""
 WRAPPED = 20
 """Least width of a column that is wrapped."""

@@ -10,9 +10,11 @@ from support import fake_timeloop
 from support.maestro_mappings import cases as directive_cases
 from tilewright.run.evaluation import build_model, evaluate
 from tilewright.schema.architecture import Architecture
+from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Limit, Report, overlapping
+from tilewright.schema.report import LevelReport, Limit, NetworkReport, Report, TensorCounts, overlapping
+from tilewright.tables import as_text
 from tilewright.testing.strategies import architectures, mappings, problems
 
 Case = tuple[Problem, Architecture, Mapping]
@@ -37,6 +39,15 @@ def adds_up(report: Report, architecture: Architecture) -> None:
     networks = sum(network.energy_pj for network in report.networks)
     assert sum(levels) + networks + (report.compute_energy_pj or 0.0) == pytest.approx(report.energy_pj)
 
+    parts, rows = list(report.energy_parts()), report.rows()
+    assert sum(part.energy_pj for part in parts) == pytest.approx(report.energy_pj)
+    assert sum(row["share"] for row in rows) == pytest.approx(1) or not report.energy_pj
+    assert sum(row["pj_per_mac"] for row in rows) == pytest.approx(report.pj_per_mac)
+    for level in report.levels:
+        assert sum(part.energy_pj for part in parts if part.place == level.name) == pytest.approx(level.energy_pj)
+    for table in [*report.tables(), *report.explained().tables()]:
+        assert isinstance(table, str) or all(len(line) <= 80 for line in table.lines(80))
+
     assert report.contradiction() is None and report.cycles
     assert sum(limit.binding_cycles for limit in report.limits) == report.cycles
     assert all(0 <= limit.binding_cycles <= limit.cycles <= report.cycles for limit in report.limits)
@@ -46,6 +57,46 @@ def adds_up(report: Report, architecture: Architecture) -> None:
     assert (report.architecture, report.clock_ghz) == (architecture.name, architecture.clock_ghz)
     assert all(each.capacity_words is None or each.used_words is not None for each in report.levels)
     assert all(each.capacity_words is None or (each.used_words or 0) <= each.capacity_words for each in report.levels)
+
+
+def test_a_reader_sees_where_the_energy_goes_and_what_limits_the_speed() -> None:
+    """By hand: 48 words in at 2 per cycle take 24 cycles, 12 operations on 2 of 4 units take 6."""
+    limits = [
+        Limit(name="DRAM", action="read", cycles=24, words=48, words_per_cycle=2),
+        Limit(name="compute", action="compute", cycles=6),
+    ]
+    counts = {"reads": 24, "fills": 0, "updates": 0, "instances": 1, "tile_words": 24}
+    tensors = {name: TensorCounts(**counts, energy_pj=pj) for name, pj in (("A", 60.0), ("B", 20.0))}
+    level = LevelReport(name="DRAM", instances=1, cycles=24, energy_pj=80.0, tensors=FrozenDict(tensors))
+    network = NetworkReport(name="Chip", tensor="A", ingresses=24, energy_pj=8.0)
+    report = Report(
+        model="m", problem="p", architecture="a", valid=True, macs=12, cycles=24, energy_pj=100.0, edp=2400.0,
+        utilization=0.125, compute_energy_pj=12.0, levels=(level,), networks=(network,), limits=overlapping(limits),
+        busy_units=2, compute_units=4, clock_ghz=0.5,
+    )  # fmt: skip
+
+    assert as_text(report.tables(), 80) == FORM
+    assert report.seconds == pytest.approx(48e-9) and report.giga_macs_per_second == pytest.approx(0.25)
+
+
+FORM = """\
+p on a by m: 12 MACs
+  energy  100 pJ, 8.333 pJ per MAC, 80.0 % of it in DRAM
+  cycles  24, limited by DRAM reads, utilization 12.5 %
+  time    48.00 ns at 0.5 GHz, 0.25 GMAC/s (0.5 GOPS)
+  EDP     2.400 nJ x cycles
+
+limit       cycles  of the run  because
+                             %
+DRAM reads      24       100.0  48 words at 2 per cycle
+compute          6        25.0  2 of 4 units work
+
+energy          A     B    all     all  filled
+                %     %      %  pJ/MAC       %
+DRAM         60.0  20.0   80.0   6.667
+NoC of Chip   8.0          8.0   0.667
+compute                   12.0   1.000
+all          68.0  20.0  100.0   8.333"""
 
 
 @pytest.mark.parametrize("model", ["timeloop", "oracle"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from tilewright.run.evaluation import evaluate as evaluate_mapping
 from tilewright.run.network import MappedLayer
 from tilewright.schema.mapped import BoundMapping, MappedProblem
 from tilewright.schema.report import Report
+from tilewright.schema.report.printed import limited_by
 from tilewright.tables import Column, Table, Tabular, numbers
 
 Mapped = Source | MappedLayer
@@ -35,13 +36,16 @@ ACTIONS = ("reads", "fills", "updates")
 class EvaluationReport(Tabular):
     """One report per model, in the order asked for; of a program of directives one per model and layer.
 
-    `warnings`: what the reader of another tool's files could not keep.
+    `warnings`: what the reader of another tool's files could not keep. `mapping`: what was evaluated, where it was one.
+    It prints in short; `explained()` prints all of it.
     """
 
     reports: tuple[Report, ...]
     warnings: tuple[str, ...] = ()
     is_side_by_side: bool = False
     """Several models on one mapping, whose counts can be compared."""
+    mapping: BoundMapping | None = None
+    is_explained: bool = False
 
     def __repr__(self) -> str:
         return f"<EvaluationReport: {', '.join(f'{each.model} on {each.problem}' for each in self.reports)}>"
@@ -59,6 +63,10 @@ class EvaluationReport(Tabular):
         reasons = [report.reasons[:1] for report in self.reports]
         all_failed = all(found and found[0].code == FAILED for found in reasons)
         return tuple(found[0].message for found in reasons) if all_failed else ()
+
+    def explained(self) -> EvaluationReport:
+        """The same, printed at length: every limit, energy, count and memory."""
+        return replace(self, is_explained=True)
 
     def differences(self) -> list[dict[str, Any]]:
         """Counts (words per instance) that are not the same in all valid reports, outermost level first; a model that has
@@ -78,8 +86,12 @@ class EvaluationReport(Tabular):
         return rows
 
     def data(self) -> dict[str, Any]:
-        """The JSON document of `evaluate --json`."""
-        found = {"schema_version": 1, "results": [report.model_dump(mode="json") for report in self.reports]}
+        """The JSON document of `evaluate --json`; explained, with `energy`: the rows of each report."""
+        results = [
+            report.model_dump(mode="json") | ({"energy": report.rows()} if self.is_explained else {})
+            for report in self.reports
+        ]
+        found = {"schema_version": 1, "results": results}
         return found | ({"differences": self.differences()} if self.is_side_by_side else {})
 
     def rows(self) -> list[dict[str, Any]]:
@@ -91,20 +103,26 @@ class EvaluationReport(Tabular):
         ]
 
     def tables(self) -> Sequence[Table | str]:
-        if not self.is_side_by_side:
-            return [part for report in self.reports for part in report.tables()]
-        return [self._totals(), *self._differences()]
+        parts: list[Table | str] = [self._totals(), *self._differences()] if self.is_side_by_side else []
+        for report in self.reports if self.is_explained or not self.is_side_by_side else ():
+            account = report.explained() if self.is_explained else report
+            parts += [*([""] if parts else []), *account.tables()]
+        if self.mapping is not None and any(report.valid for report in self.reports):
+            parts += ["", str(self.mapping)]
+        return parts
 
     def _totals(self) -> Table:
         """A row per model, refusals with their reason."""
         table = Table(
             "model", numbers("energy", "pJ"), numbers("cycles"), numbers("EDP", "pJ x cycles", rank=1),
-            numbers("utilization", rank=2), Column("remarks", wrapped=True), title=self.reports[0].problem,
+            numbers("utilization", rank=2), Column("limited by", rank=3), Column("remarks", wrapped=True),
+            title=self.reports[0].problem,
         )  # fmt: skip
         for report in self.reports:
             remarks = [*report.warnings, *(str(reason) for reason in report.reasons)]
             figures = (report.energy_pj, report.cycles, report.edp, report.utilization)
-            table.add_row(report.model, *figures, "; ".join(remarks))
+            limit = limited_by(report.slowest[0]) if report.valid and report.limits else "-"
+            table.add_row(report.model, *figures, limit, "; ".join(remarks))
         return table
 
     def _differences(self) -> list[Table | str]:
@@ -160,7 +178,8 @@ def evaluate(
         return EvaluationReport(tuple(reports), inputs.warnings)
     assert inputs.problem is not None and inputs.architecture is not None and inputs.mapping is not None
     reports = [evaluate_mapping(model, inputs.problem, inputs.architecture, inputs.mapping) for model in built]
-    return EvaluationReport(tuple(reports), inputs.warnings, len(reports) > 1)
+    bound = BoundMapping.of(inputs.mapping, inputs.problem, inputs.architecture)
+    return EvaluationReport(tuple(reports), inputs.warnings, len(reports) > 1, bound)
 
 
 def inputs_of(mapping: Mapped | Files, problem: Source | None, arch: Source | None) -> InputSet:

@@ -14,6 +14,7 @@ from typing import Any
 from tilewright.errors import InputError
 from tilewright.run.configuration import RunConfiguration
 from tilewright.run.network import MappedLayer, mapping_file
+from tilewright.schema.report.printed import limited_by, summary
 from tilewright.schema.workload import Workload
 from tilewright.tables import Column, Table, Tabular, numbers
 
@@ -179,30 +180,45 @@ class MappingReport(Tabular):
             found.append(f"written to {self.folder}")
         return found
 
+    @property
+    def is_one(self) -> bool:
+        """The workload is one layer, and it is mapped: it prints as that layer, with its loop nest."""
+        return len(self.workload.layers) == 1 and not self.workload.unmapped and self.complete
+
     def tables(self) -> Sequence[Table | str]:
-        return [self._table(), *self._unmapped(), *self._searched()]
+        if not self.is_one:
+            return [self._table(), *self._unmapped(), *self._searched()]
+        (layer,) = self.layers
+        assert layer.report is not None
+        sizes = f"  sizes   {layer.problem.long_dimensions}, {layer.problem.macs:,} MACs"
+        return [*summary(layer.report, self._title, sizes), "", str(layer.mapping), "", *self._searched()]
 
     def __str__(self) -> str:
-        return "\n".join([super().__str__(), *self.messages()])
+        layers = [] if self.is_one or not self.layers else [f"report[{self.layers[0].name!r}] prints a layer's mapping"]
+        return "\n".join([super().__str__(), *self.messages(), *layers])
 
-    def _table(self) -> Table:
+    @property
+    def _title(self) -> str:
         run = self.configuration
-        title = (
+        return (
             f"{self.workload.name} on {run.architecture.name} (constraints {run.constraints.name}), "
             f"mapper {run.mapper_record.name}, model {run.model.record.name}"
         )
+
+    def _table(self) -> Table:
         table = Table(
             "layer", numbers("count", rank=4), numbers("MACs", rank=5), numbers("energy", "pJ"), numbers("cycles"),
             numbers("utilization", rank=2), numbers("EDP", "pJ x cycles", rank=1),
-            numbers("% of energy", rank=3, decimals=1), Column("dimensions longer than 1", rank=6),
-            title=title, more="--json or -o",
+            numbers("% of energy", rank=3, decimals=1), Column("limited by", rank=2),
+            Column("dimensions longer than 1", rank=6), title=self._title, more="--json or -o",
         )  # fmt: skip
         for layer in self.layers:
             share = None if not self.energy_pj else 100 * (layer.energy_pj or 0.0) * layer.count / self.energy_pj
             figures = (layer.energy_pj, layer.cycles, layer.utilization, layer.edp, share)
-            table.add_row(layer.name, layer.count, layer.problem.macs, *figures, layer.problem.long_dimensions)
+            limit = limited_by(layer.report.slowest[0]) if layer.report and layer.report.limits else "-"
+            table.add_row(layer.name, layer.count, layer.problem.macs, *figures, limit, layer.problem.long_dimensions)
         count = sum(layer.count for layer in self.layers)
-        table.add_row("total", count, self.macs, self.energy_pj, self.cycles, "", self.edp, "", "")
+        table.add_row("total", count, self.macs, self.energy_pj, self.cycles, "", self.edp, "", "", "")
         return table
 
     def _unmapped(self) -> list[Table | str]:

@@ -27,6 +27,9 @@ def evaluate_command(
         list[str] | None,
         typer.Option(metavar="[NAME.]KEY=VALUE", help="for the cost models; with NAME. for one of several"),
     ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="every energy, limit and count, and what memories hold")
+    ] = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -49,4 +52,5 @@ def evaluate_command(
     )
     if report.failures:
         raise PluginError(report.failures[0])
-    show(report, json, quiet, [f"warning: {warning}" for warning in report.warnings])
+    shown = report.explained() if explain else report
+    show(shown, json, quiet, [f"warning: {warning}" for warning in report.warnings])

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import shlex
+import sys
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tilewright import api
 from tilewright.cli import options
+
+if TYPE_CHECKING:
+    from tilewright.api.mapping_report import MappingReport
 
 
 @options.with_run_flags
@@ -26,5 +31,21 @@ def map_command(
 
     report = tw.map(flags.loaded(workload), arch, mapper=mapper, model=model, **flags.settings())
     show(report, flags.json, flags.quiet, report.messages())
+    if not flags.json and not flags.quiet and not report.is_one:
+        _tell_how_to_see_one(report, workload)
     failures = [layer.error.exit_code for layer in report.layers if layer.error is not None]
     raise typer.Exit(max(failures, default=0 if report.complete else 1))
+
+
+def _tell_how_to_see_one(report: MappingReport, workload: str) -> None:
+    """The command that prints one layer: its file, or the same call for it alone, which the cache answers."""
+    from tilewright.api.mapping_report import layer_file
+    from tilewright.cli.common import note
+
+    for number, layer in enumerate(report.layers, start=1):
+        if layer.report is not None:
+            words = [f"{workload}/{layer.name}" if word == workload else word for word in sys.argv[1:]]
+            if report.folder is not None:
+                words = ["evaluate", "--mapping", str(report.folder / layer_file(number, layer))]
+            note(f"a layer with its mapping: {shlex.join(['tilewright', *words])}")
+            return

@@ -99,8 +99,7 @@ class MappedLayer(Printed):
     def __str__(self) -> str:
         if self.report is None:
             return f"{self.name}: no mapping{f': {self.error}' if self.error else ''}"
-        head = f"{self.name}: energy {quantity(self.energy_pj, 'pJ')}, {quantity(self.cycles, 'cycles')}"
-        return f"{head}, utilization {quantity(self.utilization, '')}\n{self.mapping}"
+        return f"{self.report}\n\n{self.mapping}"
 
 
 def map_workload(

@@ -57,7 +57,8 @@ def test_several_models_stand_side_by_side(layer: tw.MappedLayer) -> None:
 
 def test_one_model_gives_its_account(layer: tw.MappedLayer) -> None:
     text = str(tw.evaluate(layer))
-    assert "einsum by timeloop: 64 operations" in text and "counts are words per instance" in text
+    assert "einsum on union_edge by timeloop: 64 MACs" in text and "limited by" in text and str(layer.mapping) in text
+    assert "words per instance" not in text and "words per instance" in str(tw.evaluate(layer).explained())
     (report,) = tw.evaluate(layer).reports
     assert {"level", "tensor", "reads"} <= set(report.to_frame().columns)
 

@@ -21,7 +21,7 @@ def test_evaluate_prints_maestros_figures(tilewright: Command, tmp_path: Path) -
     assert differences(result["columns"], case["columns"]) == []
     assert result["valid"] and result["macs"] == 480 and result["cycles"] == 193
     assert "MAESTRO counts 336 operations; the layer has 480" in result["warnings"]
-    assert "193 cycles" in tilewright(*words).out
+    assert "cycles  193, limited by" in tilewright(*words).out
 
 
 def test_models_of_mappings_are_given_the_tiles(tilewright: Command, tmp_path: Path) -> None:

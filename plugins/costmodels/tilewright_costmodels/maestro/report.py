@@ -119,7 +119,7 @@ def _limits(figures: Figures) -> Iterator[Limit]:
         alone.update({each: count * time for each, time in enumerate(times)})
         words.update({1: count * (step[at.INPUT_SENT] + step[at.FILTER_SENT]), 2: count * step[at.EGRESS]})
     names: list[tuple[str, LimitAction, int | None]] = [
-        ("compute" if len(figures.layer.levels) == 1 else "clusters", "compute", None),
+        ("compute" if len(figures.layer.levels) == 1 else "compute in clusters", "compute", None),
         ("NoC", "send", hardware.noc_bandwidth),
         ("NoC", "collect", hardware.noc_bandwidth),
         ("off-chip", "read", hardware.offchip_bandwidth),

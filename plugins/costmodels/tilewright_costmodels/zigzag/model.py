@@ -18,7 +18,7 @@ from tilewright.schema.architecture import Architecture
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import LevelReport, Limit, LimitAction, Report, TensorCounts, overlapping
+from tilewright.schema.report import LevelReport, Limit, Report, TensorCounts, overlapping
 from tilewright_costmodels import ZigZagOptions
 from tilewright_costmodels.zigzag.request import request
 from tilewright_costmodels.zigzag.worker import reply
@@ -129,8 +129,8 @@ def _levels(
 def _limits(answer: dict[str, Any], cycles: int) -> Iterator[Limit]:
     """Computing at the pace of the slowest port, then what is loaded before and unloaded after it."""
     computing = round(answer["computing"])
-    ends: list[tuple[LimitAction, int]] = [("load", round(answer["loading"])), ("unload", round(answer["unloading"]))]
-    while_computing = cycles - sum(each for _, each in ends)
+    loading, unloading = round(answer["loading"]), round(answer["unloading"])
+    while_computing = cycles - loading - unloading
     ports = [
         Limit(name=name, action="read" if reads else "write", cycles=computing + round(stalled))
         for name, reads, stalled in answer["ports"]
@@ -138,8 +138,8 @@ def _limits(answer: dict[str, Any], cycles: int) -> Iterator[Limit]:
     whole = {"cycles": while_computing, "binding_cycles": while_computing}  # but for what was rounded
     for limit in overlapping([Limit(name="compute", action="compute", cycles=computing), *ports]):
         yield limit.model_copy(update=whole) if limit.binding_cycles else limit
-    for action, each in ends:
-        yield Limit(name="tiles", action=action, cycles=each, binding_cycles=each)
+    yield Limit(name="first tiles", action="load", cycles=loading, binding_cycles=loading)
+    yield Limit(name="last tiles", action="unload", cycles=unloading, binding_cycles=unloading)
 
 
 def _counts(place: Held, row: dict[str, Any]) -> TensorCounts:

@@ -1,0 +1,146 @@
+"""Content of a report: its figures, and what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, Self
+
+from pydantic import model_validator
+
+from tilewright.errors import Reason
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.report.parts import Execution, LevelReport, Limit, NetworkReport, TensorCounts
+from tilewright.values import Model
+
+Objective = Literal["edp", "energy", "cycles"]
+"""What a search makes small."""
+
+
+@dataclass(frozen=True)
+class EnergyPart:
+    """Energy of one tensor at one place; `tensor` is None for compute and for what the model gives to no place."""
+
+    place: str
+    tensor: str | None
+    energy_pj: float
+    counts: TensorCounts | None = None
+
+
+class ReportContent(Model):
+    """What a mapping costs by one model; with `valid` false, `reasons` says why and the figures are absent.
+
+    Energies are in pJ, over all instances. `macs`: operations of the problem.
+    `utilization`: macs / (compute units x cycles).
+    What a model does not know is None, or empty.
+    """
+
+    model: str
+    problem: str
+    valid: bool
+    reasons: tuple[Reason, ...] = ()
+    warnings: tuple[str, ...] = ()
+    macs: int
+    cycles: int | None = None
+    energy_pj: float | None = None
+    edp: float | None = None
+    """energy_pj x cycles."""
+    utilization: float | None = None
+    compute_energy_pj: float | None = None
+    levels: tuple[LevelReport, ...] = ()
+    networks: tuple[NetworkReport, ...] = ()
+    limits: tuple[Limit, ...] = ()
+    busy_units: float | None = None
+    """Compute units at work while there is computing, on average."""
+    compute_units: int | None = None
+    architecture: str | None = None
+    clock_ghz: float | None = None
+    execution: Execution | None = None
+    """From models that execute the mapping; None from those that calculate."""
+
+    @model_validator(mode="after")
+    def _limits_add_up(self) -> Self:
+        wrong = self.contradiction()
+        if wrong is not None:
+            raise ValueError(wrong)
+        return self
+
+    def contradiction(self) -> str | None:
+        """What is wrong with the limits; None if they explain the cycles."""
+        if not self.limits or self.cycles is None:
+            return None
+        bound = sum(limit.binding_cycles for limit in self.limits)
+        if bound != self.cycles:
+            return f"limits bind {bound} cycles of {self.cycles}"
+        for limit in self.limits:
+            if not 0 <= limit.binding_cycles <= limit.cycles <= self.cycles:
+                return f"{limit.name} {limit.action} binds {limit.binding_cycles} of its {limit.cycles} cycles"
+        return None
+
+    def on(self, architecture: Architecture) -> Self:
+        """With what the architecture says beside the figures: its name, clock and compute units, what its memories hold."""
+        memories = {memory.name: memory.usable_words for memory in architecture.memories}
+        levels = [
+            level
+            if level.used_words is not None or level.name not in memories
+            else level.model_copy(
+                update={
+                    "used_words": sum(counts.tile_words for counts in level.tensors.values()),
+                    "capacity_words": memories[level.name],
+                }
+            )
+            for level in self.levels
+        ]
+        return self.model_copy(
+            update={
+                "levels": tuple(levels),
+                "compute_units": architecture.compute_instances,
+                "architecture": architecture.name,
+                "clock_ghz": architecture.clock_ghz,
+            }
+        )
+
+    def of(self, objective: Objective) -> float | None:
+        """The figure to make small, in pJ x cycles, pJ or cycles; None where the mapping is not valid."""
+        return {"edp": self.edp, "energy": self.energy_pj, "cycles": self.cycles}[objective]
+
+    @property
+    def pj_per_mac(self) -> float | None:
+        return None if self.energy_pj is None else self.energy_pj / self.macs
+
+    @property
+    def seconds(self) -> float | None:
+        """None where the architecture has no clock."""
+        return None if self.cycles is None or self.clock_ghz is None else self.cycles / self.clock_ghz * 1e-9
+
+    @property
+    def giga_macs_per_second(self) -> float | None:
+        """None where the architecture has no clock."""
+        return None if not self.seconds else self.macs / self.seconds * 1e-9
+
+    @property
+    def slowest(self) -> tuple[Limit, ...]:
+        """The limits, first those that bind most cycles, then those that are nearest to it."""
+        return tuple(sorted(self.limits, key=lambda limit: (-limit.binding_cycles, -limit.cycles)))
+
+    def energy_parts(self) -> Iterator[EnergyPart]:
+        """Where the energy goes: memories outermost first, NoCs that take any, compute. They add up to the energy."""
+        parts = [
+            *(
+                EnergyPart(level.name, name, counts.energy_pj, counts)
+                for level in self.levels
+                for name, counts in level.tensors.items()
+            ),
+            *(
+                EnergyPart(f"NoC of {network.name}", network.tensor, network.energy_pj)
+                for name in dict.fromkeys(network.name for network in self.networks)
+                for network in self.networks
+                if network.name == name and network.energy_pj
+            ),
+        ]
+        if self.compute_energy_pj is not None:
+            parts.append(EnergyPart("compute", None, self.compute_energy_pj))
+        yield from parts
+        rest = (self.energy_pj or 0.0) - sum(part.energy_pj for part in parts)
+        if abs(rest) > 1e-6 * (self.energy_pj or 0.0):
+            yield EnergyPart("elsewhere", None, rest)

@@ -1,0 +1,184 @@
+"""A report for people: where the energy goes, what limits the speed, what the memories hold; in short or at length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from tilewright.schema.report.content import EnergyPart, ReportContent
+from tilewright.schema.report.parts import Limit
+from tilewright.tables import Column, Table, numbers, quantity
+
+SHOWN = 3
+"""Limits in a summary."""
+ACTIONS = {
+    "compute": "", "read": "reads", "write": "writes", "access": "bandwidth", "send": "to the inside",
+    "collect": "to the outside", "load": "in", "unload": "out",
+}  # fmt: skip
+"""What a limit does -> how it is named."""
+
+
+def summary(report: ReportContent, *title: str) -> list[Table | str]:
+    """What costs most and what limits the speed. `title`: lines to begin with, where the report's own would say less."""
+    if not report.valid:
+        return _head(report, *title)
+    limits = report.slowest[:SHOWN]
+    computing = [limit for limit in report.slowest[SHOWN:] if limit.action == "compute"]
+    return [*_head(report, *title), *_limits(report, [*limits, *computing]), *_shares(report)]
+
+
+def explanation(report: ReportContent) -> list[Table | str]:
+    """Everything: all limits, energies, counts and memories."""
+    if not report.valid:
+        return _head(report)
+    return [*_head(report), *_limits(report, report.slowest), *_shares(report), _energies(report), _counts(report)]
+
+
+def rows(report: ReportContent) -> list[dict[str, Any]]:
+    """One per part of the energy; memories with their counts."""
+    return [
+        {"level": part.place, "tensor": part.tensor}
+        | ({} if part.counts is None else part.counts.model_dump())
+        | {
+            "energy_pj": part.energy_pj,
+            "share": _of(part.energy_pj, report),
+            "pj_per_mac": part.energy_pj / report.macs,
+        }
+        for part in report.energy_parts()
+    ]
+
+
+def limited_by(limit: Limit) -> str:
+    """A limit in words: `DRAM reads`, `compute`."""
+    return f"{limit.name} {ACTIONS[limit.action]}".rstrip()
+
+
+def _head(report: ReportContent, *title: str) -> list[Table | str]:
+    where = f" on {report.architecture}" if report.architecture else ""
+    lines: list[Table | str] = [*title] or [f"{report.problem}{where} by {report.model}: {report.macs:,} MACs"]
+    lines += [f"  warning: {warning}" for warning in report.warnings]
+    if not report.valid:
+        return [*lines, "  not valid:", *(f"  - {reason}" for reason in report.reasons)]
+    energies = _by_place(report)
+    most = max(energies, key=lambda place: sum(part.energy_pj for part in energies[place]), default=None)
+    share = f", {100 * _sum(energies[most], report):.1f} % of it in {most}" if most else ""
+    lines.append(f"  energy  {quantity(report.energy_pj, 'pJ')}, {report.pj_per_mac:.4g} pJ per MAC{share}")
+    lines.append(f"  cycles  {report.cycles:,}{_bound(report)}, utilization {100 * (report.utilization or 0):.3g} %")
+    if report.seconds and report.giga_macs_per_second:
+        speed = report.giga_macs_per_second
+        lines.append(
+            f"  time    {quantity(1e12 * report.seconds, 'ps')} at {report.clock_ghz:g} GHz, {speed:.4g} GMAC/s ({2 * speed:.4g} GOPS)"
+        )
+    return [*lines, f"  EDP     {quantity(report.edp, 'pJ x cycles')}"]
+
+
+def _bound(report: ReportContent) -> str:
+    """What binds most cycles, and how many if not all."""
+    if not report.limits or not report.cycles:
+        return ""
+    limit = report.slowest[0]
+    share = 100 * limit.binding_cycles / report.cycles
+    return f", limited by {limited_by(limit)}" + (f" for {share:.1f} % of them" if share < 100 else "")
+
+
+def _limits(report: ReportContent, limits: Iterable[Limit]) -> Iterator[Table | str]:
+    """What each would take alone, and why."""
+    if not report.limits:
+        return
+    shared = sum(limit.binding_cycles > 0 for limit in report.limits) > 1
+    columns = [numbers("binds", "% of cycles", decimals=1)] if shared else []
+    table = Table("limit", numbers("cycles"), numbers("of the run", "%", decimals=1), *columns, "because")
+    yield ""
+    for limit in limits:
+        share = [100 * each / (report.cycles or 1) for each in (limit.cycles, limit.binding_cycles)]
+        table.add_row(limited_by(limit), limit.cycles, *share[: 1 + shared], _because(report, limit))
+    yield table
+
+
+def _because(report: ReportContent, limit: Limit) -> str:
+    if limit.action == "compute" and report.busy_units is not None and report.compute_units is not None:
+        return f"{report.busy_units:,.10g} of {report.compute_units:,} units work"
+    if limit.words_per_cycle is None:
+        return ""
+    words = "" if limit.words is None else f"{limit.words:,} words "
+    return f"{words}at {limit.words_per_cycle:,.10g} per cycle"
+
+
+def _shares(report: ReportContent) -> Iterator[Table | str]:
+    """A row per place, a column per tensor: shares of the energy."""
+    places = _by_place(report)
+    tensors = list(dict.fromkeys(part.tensor for parts in places.values() for part in parts if part.tensor))
+    full = {level.name: level for level in report.levels}
+    table = Table(
+        Column("energy"), *(numbers(name, "%", rank=1, decimals=1) for name in tensors), numbers("all", "%", decimals=1),
+        numbers("all", "pJ/MAC", decimals=3), numbers("filled", "%", rank=2, decimals=1), more="--explain",
+    )  # fmt: skip
+    for place, parts in places.items():
+        level = full.get(place)
+        used = (
+            None if level is None or not level.capacity_words else 100 * (level.used_words or 0) / level.capacity_words
+        )
+        table.add_row(place, *_row(report, parts, tensors), "" if used is None else used)
+    everything = [part for parts in places.values() for part in parts]
+    table.add_row("all", *_row(report, everything, tensors), "")
+    yield from ("", table)
+
+
+def _row(report: ReportContent, parts: list[EnergyPart], tensors: list[str]) -> list[float | str]:
+    """Shares in % by tensor, of all, and pJ per MAC."""
+    mine = {name: [part for part in parts if part.tensor == name] for name in tensors}
+    shares: list[float | str] = [100 * _sum(each, report) if each else "" for each in mine.values()]
+    return [*shares, 100 * _sum(parts, report), sum(part.energy_pj for part in parts) / report.macs]
+
+
+def _energies(report: ReportContent) -> Table:
+    """Every part, with a line for each place that has several."""
+    table = Table(
+        "place", "tensor", numbers("energy", "pJ"), numbers("share", "%", decimals=2),
+        numbers("energy", "pJ/MAC", decimals=4), title="energy, over all instances",
+    )  # fmt: skip
+    for place, parts in _by_place(report).items():
+        for index, part in enumerate(parts):
+            figures = (part.energy_pj, 100 * _of(part.energy_pj, report), part.energy_pj / report.macs)
+            table.add_row("" if index else place, part.tensor or "", *figures)
+        if len(parts) > 1:
+            total = sum(part.energy_pj for part in parts)
+            table.add_row("", "all", total, 100 * _of(total, report), total / report.macs)
+    table.add_row("all", "", report.energy_pj, 100.0, report.pj_per_mac)
+    return table
+
+
+def _counts(report: ReportContent) -> Table:
+    """Words of one instance, moved and held."""
+    table = Table(
+        "memory", "tensor", numbers("instances", rank=1), numbers("reads"), numbers("fills"), numbers("updates"),
+        numbers("holds"), numbers("of"), numbers("filled", "%", rank=2, decimals=1), title="words per instance",
+    )  # fmt: skip
+    for level in report.levels:
+        room: tuple[float | str, float | str] = ("unlimited", "")
+        if level.capacity_words:
+            room = (level.capacity_words, 100 * (level.used_words or 0) / level.capacity_words)
+        alone = len(level.tensors) == 1
+        for index, (name, each) in enumerate(level.tensors.items()):
+            counts = (each.instances, each.reads, each.fills, each.updates, each.tile_words)
+            table.add_row("" if index else level.name, name, *counts, *(room if alone else ("", "")))
+        if not alone:
+            used = level.used_words if level.tensors else 0
+            table.add_row("" if level.tensors else level.name, "all", level.instances, "", "", "", used, *room)
+    return table
+
+
+def _by_place(report: ReportContent) -> dict[str, list[EnergyPart]]:
+    places: dict[str, list[EnergyPart]] = {}
+    for part in report.energy_parts():
+        places.setdefault(part.place, []).append(part)
+    return places
+
+
+def _of(energy_pj: float, report: ReportContent) -> float:
+    """The share of all energy, 0 to 1."""
+    return energy_pj / report.energy_pj if report.energy_pj else 0.0
+
+
+def _sum(parts: list[EnergyPart], report: ReportContent) -> float:
+    return _of(sum(part.energy_pj for part in parts), report)
