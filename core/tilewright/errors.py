@@ -198,10 +198,14 @@ class NoValidMappingError(TilewrightError, LookupError):
 
 
 class PluginError(TilewrightError, RuntimeError):
-    """A plugin broke its promise or crashed; the message names it and its distribution."""
+    """A plugin broke its promise or crashed; the message names it and its distribution. `plugin`: what the message names."""
 
     code = "plugin"
     exit_code = 3
+
+    def __init__(self, message: str, *, hint: str | None = None, plugin: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.plugin = plugin
 
 
 class OutputError(TilewrightError, OSError):

@@ -14,6 +14,14 @@ MAX_BYTES = 2 * 2**20
 """Of a document: more would take seconds to read."""
 
 
+def cache_folder() -> Path:
+    """`TILEWRIGHT_CACHE`, or `tilewright` in the platform's folder for caches."""
+    import platformdirs  # most commands need no cache
+
+    told = os.environ.get("TILEWRIGHT_CACHE")
+    return Path(told) if told else platformdirs.user_cache_path("tilewright", appauthor=False)
+
+
 def is_file(path: str | os.PathLike[str]) -> bool:
     """Is it the name of a regular file? No text is too long or too odd to be asked."""
     return os.path.isfile(path)

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support import interrupts
 from support.profiles import scaled
 from tilewright.errors import NotConformableError, NoValidMappingError, SpaceTooLargeError
 from tilewright.mapspace.batch import MappingBatch
@@ -74,7 +75,7 @@ class Watched:
         if not len(batch):  # to warm up
             return self.evaluator.evaluate_batch(batch)
         if self.batches == self.interrupted_at:
-            raise KeyboardInterrupt
+            interrupts.press()
         self.batches += 1
         costs = self.evaluator.evaluate_batch(batch)
         self.best = min(self.best, float(costs.edp.min(initial=np.inf)))
@@ -95,7 +96,8 @@ def test_whatever_stops_it_the_best_so_far_is_returned(
 ) -> None:
     space = MapSpace.of(*pair, rules=None)
     interrupted = Watched(evaluator_of(space), batches)
-    result = search(mapper(name), Task(space), interrupted, Budget(1500))
+    with interrupts.heard():
+        result = search(mapper(name), Task(space), interrupted, Budget(1500))
     assert result.stop in ("cancelled", "finished", "evaluations") or isinstance(result.error, REFUSALS)
     assert result.value == interrupted.best
 

@@ -10,8 +10,9 @@ from typing import Any, Literal, TypeVar, cast, overload
 
 from tilewright import library
 from tilewright.api.words import one_of
-from tilewright.errors import InputError, UnknownNameError
+from tilewright.errors import InputError, PluginError, UnknownNameError
 from tilewright.files import is_file
+from tilewright.plugin.guard.patience import tell_once
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import FrontendSpec
 from tilewright.schema.architecture import Architecture
@@ -169,7 +170,7 @@ def workload_names() -> dict[str, str]:
     found = library.workloads()
     for registration in installed().of_kind(FrontendSpec):
         assert isinstance(registration.spec, FrontendSpec)
-        found |= dict(registration.spec.library)
+        found = dict(registration.spec.library) | found
     return found
 
 
@@ -283,14 +284,17 @@ def _is_formula(source: str) -> bool:
 
 
 def _from_formula(source: str, options: MappingOf[str, Any]) -> Workload | None:
+    """What the first frontend that recognises it makes of it; one that fails to answer is told of, and passed over."""
     for registration in installed().of_kind(FrontendSpec):
         if registration.spec.missing():
             continue
-        frontend = installed().make(FrontendSpec, registration.long_name)
-        if frontend.recognises(source):
-            if options:
-                frontend = installed().make(FrontendSpec, registration.long_name, options)
-            return frontend.load(source)
+        try:
+            mine = installed().make(FrontendSpec, registration.long_name).recognises(source)
+        except PluginError as error:
+            tell_once(f"warning: {error.message}; it is not asked")
+            continue
+        if mine:
+            return installed().make(FrontendSpec, registration.long_name, options).load(source)
     return None
 
 

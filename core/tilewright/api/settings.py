@@ -13,11 +13,13 @@ from tilewright.api.mapping_report import made
 from tilewright.api.progress import is_shown
 from tilewright.api.words import at_least, budget_of, objective_of, options_by_name
 from tilewright.errors import InputError
+from tilewright.files import cache_folder
 from tilewright.plugin.capabilities import Capabilities
+from tilewright.plugin.guard.mappers import guarded_mapper
 from tilewright.plugin.mapper import Budget, Mapper
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import MapperSpec
-from tilewright.run.cache import ResultCache, default_folder
+from tilewright.run.cache import ResultCache
 from tilewright.run.configuration import RunConfiguration, with_default
 from tilewright.run.evaluation import BuiltModel, build_model, record_of
 from tilewright.schema.architecture import Architecture
@@ -100,6 +102,7 @@ class Plan:
             mapper = installed().make(MapperSpec, mapper, options)
         elif callable(getattr(mapper, "search", None)) and not options:
             record, spec = PluginRecord(name=name_of(mapper)), None
+            mapper = guarded_mapper(mapper)
         else:
             raise InputError(
                 f"{mapper!r} is no mapper", hint="give a name, or an object with search() and no mapper_options"
@@ -121,7 +124,7 @@ class Plan:
         """Where results are found again and kept."""
         if self.cache is False:
             return None
-        return ResultCache(default_folder() if self.cache is True else Path(self.cache))
+        return ResultCache(cache_folder() if self.cache is True else Path(self.cache))
 
 
 def folder_of(settings: Settings) -> Path | None:

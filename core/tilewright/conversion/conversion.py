@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tilewright.conversion.dropped import DroppedField, simplified
-from tilewright.errors import InputError, NotConformableError, PluginError, TilewrightError
+from tilewright.errors import InputError, NotConformableError
 from tilewright.notations.directives.tiles import tiled
 from tilewright.plugin.adapter import Adapter, InputSet
 from tilewright.plugin.registry import Registry
@@ -69,12 +68,10 @@ def convert(files: Sequence[Path], source: str, target: str, registry: Registry,
     first, last = (registry.find(AdapterSpec, name) for name in (source, target))
     if first.long_name == last.long_name:
         raise InputError(f"--from and --to are both {source}", hint="name two notations")
-    with _blaming(first.long_name):
-        read = registry.make(AdapterSpec, first.long_name).parse(files)
-    with _blaming(last.long_name):
-        adapter = registry.make(AdapterSpec, last.long_name)
-        known = _known(adapter, read)
-        found, dropped = _render(adapter, last.long_name, known, lossy)
+    read = registry.make(AdapterSpec, first.long_name).parse(files)
+    adapter = registry.make(AdapterSpec, last.long_name)
+    known = _known(adapter, read)
+    found, dropped = _render(adapter, last.long_name, known, lossy)
     return Conversion(
         files=found,
         route=(first.spec.name, CORE, last.spec.name),
@@ -118,15 +115,4 @@ def _render(
     if not verdict:
         hint = "nor can enough of it be left out" if lossy else "--lossy writes what it can hold and lists the rest"
         raise NotConformableError(f"adapter {name}", verdict.reasons, hint=hint)
-    return dict(adapter.render(inputs)), dropped
-
-
-@contextmanager
-def _blaming(name: str) -> Iterator[None]:
-    """A third party's adapter may raise anything; what is not meant for the user becomes a PluginError."""
-    try:
-        yield
-    except TilewrightError:
-        raise
-    except Exception as error:
-        raise PluginError(f"adapter '{name}' failed: {type(error).__name__}: {error}") from error
+    return adapter.render(inputs), dropped

@@ -218,11 +218,9 @@ class Limits:
         Codes: those of `legality` but `capacity`, and `skeleton` (other entries), `perfect` (a tile that does not
         divide), `factors` (trips out of bounds or where there are none), `loop_order`, `keeps`, `unicast`.
         """
-        found = [(entry.target, entry.keep is not None) for entry in mapping.entries]
-        wanted = [(entry.target, entry.holds) for entry in self.skeleton.entries]
-        if found != wanted:
-            text = f"entries are on {_targets(found)}, the space has {_targets(wanted)}"
-            return Verdict(reasons=(Reason(code="skeleton", where="mapping", message=text),))
+        other = self._other_skeleton(mapping)
+        if not other:
+            return other
         broken = legality(self.problem, self.architecture, mapping).reasons
         broken = tuple(reason for reason in broken if reason.code != "capacity")
         if broken:
@@ -230,7 +228,37 @@ class Limits:
         if not mapping.is_perfect:
             text = "a tile does not divide the one it is cut from"
             return Verdict(reasons=(Reason(code="perfect", where="mapping", message=text),))
-        return Verdict(reasons=(*self._factor_faults(mapping), *self._keep_faults(mapping)))
+        return Verdict(
+            reasons=(
+                *self._rule_faults(mapping),
+                *self._order_faults(mapping, spatial=True),
+                *_unicast_faults(mapping),
+            )
+        )
+
+    def obeyed(self, mapping: Mapping) -> Verdict:
+        """Whether a legal mapping keeps to the rules: to the space's skeleton, bounds, orders and keeps, whatever else of it
+        the space has not. Tiles that do not divide count as rounded up. Without rules nothing is asked. Codes as in
+        `contains`."""
+        if self.rules == Variant():
+            return Verdict()
+        other = self._other_skeleton(mapping)
+        if not other:
+            return other
+        return Verdict(reasons=tuple(self._rule_faults(mapping)))
+
+    def _rule_faults(self, mapping: Mapping) -> Iterator[Reason]:
+        yield from self._factor_faults(mapping)
+        yield from self._order_faults(mapping, spatial=False)
+        yield from self._keep_faults(mapping)
+
+    def _other_skeleton(self, mapping: Mapping) -> Verdict:
+        found = [(entry.target, entry.keep is not None) for entry in mapping.entries]
+        wanted = [(entry.target, entry.holds) for entry in self.skeleton.entries]
+        if found == wanted:
+            return Verdict()
+        text = f"entries are on {_targets(found)}, the space has {_targets(wanted)}"
+        return Verdict(reasons=(Reason(code="skeleton", where="mapping", message=text),))
 
     def _factor_faults(self, mapping: Mapping) -> Iterator[Reason]:
         names, factors = self.problem.dimension_names, mapping.factors()
@@ -250,9 +278,17 @@ class Limits:
             if slot.spatial and not slot.least <= math.prod(trips) <= (slot.most or 1):
                 text = f"uses {math.prod(trips)} sub-clusters, {slot.least} to {slot.most} allowed"
                 yield Reason(code="factors", where=self.describe(slot), message=text)
+
+    def _order_faults(self, mapping: Mapping, spatial: bool) -> Iterator[Reason]:
+        """Loops in another order than the space has them; in space that is the problem's."""
+        names, factors = self.problem.dimension_names, mapping.factors()
+        for slot in self.slots:
+            if slot.spatial != spatial:
+                continue
+            trips = [factors[slot.entry][spatial][name] for name in names]
             entry = mapping.entries[slot.entry]
-            order = (entry.spatial_order or names) if slot.spatial else entry.temporal_order
-            rule = range(len(names)) if slot.spatial else slot.order
+            order = (entry.spatial_order or names) if spatial else entry.temporal_order
+            rule = range(len(names)) if spatial else slot.order
             non_unit = [name for name in order if trips[names.index(name)] > 1 and names.index(name) in rule]
             if non_unit != [names[dim] for dim in rule if trips[dim] > 1]:
                 text = f"{', '.join(non_unit)} stand in another order than the space has them"
@@ -266,10 +302,14 @@ class Limits:
                 if kept != always[index, number] and not free[index, number]:
                     text = f"{'keeps' if kept else 'bypasses'} {name}, which the space does not"
                     yield Reason(code="keeps", where=f"entry {index} on {entry.target}", message=text)
-            if entry.unicast:
-                text = f"sends {', '.join(entry.unicast)} one by one, which the space leaves to the hardware"
-                yield Reason(code="unicast", where=f"entry {index} on {entry.target}", message=text)
 
 
 def _targets(entries: Sequence[tuple[str, bool]]) -> str:
     return ", ".join(f"{target}{' (holds)' if holds else ''}" for target, holds in entries)
+
+
+def _unicast_faults(mapping: Mapping) -> Iterator[Reason]:
+    for index, entry in enumerate(mapping.entries):
+        if entry.unicast:
+            text = f"sends {', '.join(entry.unicast)} one by one, which the space leaves to the hardware"
+            yield Reason(code="unicast", where=f"entry {index} on {entry.target}", message=text)

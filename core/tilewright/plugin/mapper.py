@@ -92,7 +92,9 @@ class Run:
         return self.remaining_seconds <= 0 or (left is not None and left <= 0)
 
     def prove(self, lower_bound: float) -> None:
-        """Record that no mapping of the space costs less than this (in the task's objective)."""
+        """Record that no mapping of the space costs less than this (in the task's objective). Raises ValueError: NaN."""
+        if math.isnan(lower_bound):
+            raise ValueError("nan is no lower bound")
         self.lower_bound = max(lower_bound, self.lower_bound or 0.0)
 
 

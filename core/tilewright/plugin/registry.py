@@ -6,30 +6,28 @@ Built-in plugins come through the same entry-point group as a third party's.
 from __future__ import annotations
 
 import importlib.metadata
+import logging
 import os
-import re
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import EntryPoint
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 import pluggy
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from tilewright.errors import AmbiguousPluginError, OptionError, PluginError, TilewrightError, UnknownPluginError
 from tilewright.plugin import hooks as hookspecs
-from tilewright.plugin.specs import (
-    INTERFACE,
-    KINDS,
-    AdapterSpec,
-    Approximation,
-    CostModelSpec,
-    FrontendSpec,
-    MapperSpec,
-    PluginSpec,
-)
+from tilewright.plugin.guard.calls import BUILTIN, Owner, calling, described, fault, said
+from tilewright.plugin.guard.marker import left_behind, unfinished
+from tilewright.plugin.guard.patience import limited
+from tilewright.plugin.guard.specs import NAME, whole_spec
+from tilewright.plugin.specs import AdapterSpec, CostModelSpec, FrontendSpec, MapperSpec, PluginSpec
 from tilewright.schema.document import suggestion
 
 if TYPE_CHECKING:
@@ -40,12 +38,13 @@ if TYPE_CHECKING:
     from tilewright.plugin.result import Result
 
 GROUP = "tilewright"
-BUILTIN = "tilewright"
-"""The distribution whose plugin names nobody can take over."""
 DISABLE = "TILEWRIGHT_DISABLE"
-NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.\-]*")
+"""The environment variable that names plugins to leave out."""
+SLOW_SECONDS = 1.0
+"""An import that takes longer is told of."""
 
 S = TypeVar("S", bound=PluginSpec[Any])
+_log = logging.getLogger("tilewright")
 
 
 @dataclass(frozen=True)
@@ -65,20 +64,32 @@ class Registration:
         """What finds it: a built-in's bare name, the long name of another."""
         return self.spec.name if self.distribution == BUILTIN else self.long_name
 
+    @property
+    def owner(self) -> Owner:
+        """What messages name."""
+        return Owner(self.spec.kind, self.spec.name, self.distribution, self.version)
+
 
 @dataclass(frozen=True)
 class Broken:
-    """A plugin that could not be used, and why; `stage` is import, hooks or specs."""
+    """A plugin that could not be used, and why; `stage` is import, hooks or specs. `names`: what it is asked for by."""
 
     entry_point: str
     distribution: str
     stage: str
     error: str
+    version: str | None = None
+    plugin: str | None = None
+
+    @property
+    def names(self) -> frozenset[str]:
+        own = {self.entry_point, self.plugin or self.entry_point}
+        return frozenset(own | {f"{self.distribution}/{name}" for name in own})
 
     def __str__(self) -> str:
-        name = f"{self.distribution}/{self.entry_point}"
+        name = f"{self.distribution}/{self.plugin or self.entry_point}"
         return (
-            f"{name} failed at {self.stage}: {self.error} -- "
+            f"{name} {self.version or '(no version)'} failed at {self.stage}: {self.error} -- "
             f"fix or uninstall {self.distribution}, or set {DISABLE}={name}"
         )
 
@@ -93,6 +104,7 @@ class Registry:
         self.registrations: list[Registration] = []
         self.broken: list[Broken] = []
         self.disabled = frozenset(disabled)
+        self.owners: dict[str, Owner] = {}
         self.manager = pluggy.PluginManager(hookspecs.PROJECT)
         self.manager.add_hookspecs(hookspecs)
 
@@ -102,19 +114,20 @@ class Registry:
         Raises:
             ValueError: it is no spec of ours, badly filled in, or its name is taken in its distribution.
         """
-        _check_spec(spec)
-        new = Registration(spec, distribution, version)
-        if self.disabled & {spec.name, new.long_name}:
+        new = Registration(whole_spec(spec), distribution, version)
+        if self.disabled & {new.spec.name, new.long_name}:
             return
         for old in self.registrations:
-            if old.spec.kind == spec.kind and old.long_name == new.long_name:
-                raise ValueError(f"{distribution} registers two {spec.kind}s called '{spec.name}'")
+            if old.spec.kind == new.spec.kind and old.long_name == new.long_name:
+                raise ValueError(f"{distribution} registers two {new.spec.kind}s called '{new.spec.name}'")
         self.registrations.append(new)
 
     def of_kind(self, kind: type[S]) -> tuple[Registration, ...]:
-        """Registrations of one kind, by name."""
+        """Registrations of one kind: built-in ones, which are asked first, then others; each by name."""
         found = [entry for entry in self.registrations if isinstance(entry.spec, kind)]
-        return tuple(sorted(found, key=lambda entry: (entry.spec.name, entry.distribution)))
+        return tuple(
+            sorted(found, key=lambda entry: (entry.distribution != BUILTIN, entry.spec.name, entry.distribution))
+        )
 
     def find(self, kind: type[S], name: str) -> Registration:
         """The plugin called `name`, or `distribution/name`; a built-in's bare name is always the built-in.
@@ -122,6 +135,7 @@ class Registry:
         Raises:
             UnknownPluginError: with what is installed and what failed to load.
             AmbiguousPluginError: several third parties share the name.
+            PluginError: the plugin of this name failed to load.
         """
         known = self.of_kind(kind)
         found = [entry for entry in known if name in (entry.spec.name, entry.long_name)]
@@ -132,6 +146,9 @@ class Registry:
                 hint="use the long form, distribution/name",
             )
         if not found:
+            meant = [broken for broken in self.broken if name in broken.names]
+            if meant:
+                raise PluginError("; ".join(str(broken) for broken in meant), plugin=name)
             names = [entry.spec.name for entry in known]
             message = f"no {kind.kind} is called '{name}'{suggestion(name, names)}"
             message += f"; installed: {', '.join(names) or 'none'}"
@@ -151,59 +168,96 @@ class Registry:
     @overload
     def make(self, kind: type[AdapterSpec], name: str, options: Mapping[str, Any] = ...) -> Adapter: ...
     def make(self, kind: type[PluginSpec[Any]], name: str, options: Mapping[str, Any] | None = None) -> Any:
-        """Build a plugin.
+        """Build a plugin, under guard: whatever it does later is a PluginError that names it.
 
         Raises:
             UnknownPluginError, AmbiguousPluginError: see `find`.
             InputError: an option is unknown or wrong.
-            PluginError: a module it needs is missing, or its factory crashed.
+            PluginError: it failed to load, a module it needs is missing, or its factory crashed.
         """
+        from tilewright.plugin.guard.mappers import GuardedMapper
+        from tilewright.plugin.guard.models import guarded_model
+        from tilewright.plugin.guard.notations import GuardedAdapter, GuardedFrontend
+
+        guards: dict[type[PluginSpec[Any]], Any] = {
+            MapperSpec: GuardedMapper,
+            CostModelSpec: guarded_model,
+            FrontendSpec: GuardedFrontend,
+            AdapterSpec: GuardedAdapter,
+        }
         registration = self.find(kind, name)
-        spec = registration.spec
-        missing = spec.missing(options or ())
+        return guards[kind](self.build(registration, options or {}), registration.owner)
+
+    def build(self, registration: Registration, options: Mapping[str, Any]) -> Any:
+        """The plugin itself, without a guard. Raises as `make`."""
+        spec, owner = registration.spec, registration.owner
+        missing = spec.missing(options)
         if missing:
             raise PluginError(
-                f"{spec.kind} '{spec.name}' needs {', '.join(missing)}, which is not installed", hint=spec.hint
+                f"{owner} needs {', '.join(missing)}, which is not installed", hint=spec.hint, plugin=str(owner)
             )
-        checked = check_options(spec, options or {})
-        try:
+        checked = check_options(registration, options)
+        with limited(owner, "its factory"):
             built = spec.factory(checked)
-        except TilewrightError:
-            raise
-        except Exception as error:  # a third party's factory may raise anything
-            raise PluginError(
-                f"{spec.kind} '{spec.name}' of {registration.distribution} could not be built: "
-                f"{type(error).__name__}: {error}"
-            ) from error
-        lacking = [name for name in spec.methods if not callable(getattr(built, name, None))]
+            lacking = [name for name in spec.methods if not callable(getattr(built, name, None))]
         if lacking:
-            raise PluginError(
-                f"{spec.kind} '{spec.name}' of {registration.distribution} is a {type(built).__name__} "
-                f"without {', '.join(lacking)}; it keeps no promise of a {spec.kind}"
-            )
+            raise fault(owner, f"its factory returned {described(built)} without {', '.join(lacking)}")
         return built
 
     def load(self, entry_point: EntryPoint) -> None:
         """Load one entry point; whatever goes wrong is recorded in `broken` and leaves nothing behind."""
-        if self.disabled & {entry_point.name, f"{_origin(entry_point)[0]}/{entry_point.name}"}:
-            return
         distribution, version = _origin(entry_point)
         name = f"{distribution}/{entry_point.name}"
-        stage = "import"
-        before = list(self.registrations)
+        if self.disabled & {entry_point.name, name}:
+            return
+        owner = Owner("plugin", entry_point.name, distribution, version)
+        stage, broken = "import", partial(Broken, entry_point.name, distribution, version=version)
         try:
-            module = entry_point.load()
+            module = _imported(entry_point, owner)
             stage = "hooks"
-            self.manager.register(module, name)
-            self.manager.check_pending()
+            with limited(owner, "its hooks"):
+                self.manager.register(module, name)
+                self.manager.check_pending()
             stage = "specs"
-            for spec in self._specs(module, name):
-                self.add(spec, distribution, version)
-        except (Exception, SystemExit) as error:  # a third party's module may raise anything
+            with limited(owner, "tilewright_plugins"):
+                specs = self._specs(module, name)
+        except TilewrightError as error:
+            self._forget(name, owner)
+            self.broken.append(broken(stage, _cause(error)))
+            return
+        self.owners[name] = owner
+        faults = list(self._add_all(specs, owner))
+        self.broken += [broken(stage, _cause(error), plugin=called) for called, error in faults]
+        if faults and len(faults) == len(specs):
+            self._forget(name, owner)
+
+    def _forget(self, name: str, owner: Owner) -> None:
+        """It is not told of searches either."""
+        with suppress(TilewrightError), calling(owner, "its hooks"):
             if self.manager.has_plugin(name):
                 self.manager.unregister(name=name)
-            self.registrations = before
-            self.broken.append(Broken(entry_point.name, distribution, stage, f"{type(error).__name__}: {error}"))
+
+    def _add_all(self, specs: Iterable[object], owner: Owner) -> Iterator[tuple[str | None, Exception]]:
+        """Register what an entry point offers; (name, error) of each that cannot be."""
+        assert owner.distribution is not None
+        whole = []
+        for spec in specs:
+            called = _name_of(spec, owner)
+            if self.disabled & {called, f"{owner.distribution}/{called}"}:
+                continue
+            try:
+                with calling(owner, "its spec"):
+                    whole.append(whole_spec(spec))
+            except TilewrightError as error:
+                yield called, error
+        count = Counter((spec.kind, spec.name) for spec in whole)
+        for spec in whole:
+            try:
+                if count[spec.kind, spec.name] > 1:
+                    raise ValueError(f"{owner.distribution} registers two {spec.kind}s called '{spec.name}'")
+                self.add(spec, owner.distribution, owner.version)
+            except ValueError as error:
+                yield spec.name, error
 
     def _specs(self, module: ModuleType, name: str) -> list[PluginSpec[Any]]:
         """What one plugin's own hook returns: a hook that raises cannot take the others with it."""
@@ -222,34 +276,50 @@ class Registry:
         others = [other for other in self.manager.get_plugins() if other is not plugin]
         return self.manager.subset_hook_caller(hook, others)
 
-    def tell_search_done(self, layer: str, result: Result) -> list[str]:
-        """Call `tilewright_search_done` of every plugin that has it; one line for each that raised."""
+    def tell_search_done(self, layer: str, result: Result, silenced: set[str]) -> list[str]:
+        """Call `tilewright_search_done` of every plugin that has it; one line for each that failed.
+
+        Args:
+            silenced: plugins that are not told; those that fail are added.
+        """
         complaints = []
         for watcher in self.manager.hook.tilewright_search_done.get_hookimpls():
+            name = watcher.plugin_name
+            if name in silenced:
+                continue
             try:
-                self._alone("tilewright_search_done", watcher.plugin)(layer=layer, result=result)
-            except (Exception, SystemExit) as error:  # a third party's watcher may raise anything
-                text = f"{type(error).__name__}: {error}"
-                complaints.append(f"plugin {watcher.plugin_name} failed after the search of {layer}: {text}")
+                with limited(self.owners.get(name, Owner("plugin", name)), "tilewright_search_done"):
+                    self._alone("tilewright_search_done", watcher.plugin)(layer=layer, result=result)
+            except TilewrightError as error:
+                silenced.add(name)
+                complaints.append(f"{error.message} (after the search of {layer}; it is told of no further one)")
         return complaints
 
 
-def _check_spec(spec: Any) -> None:  # from a third party: anything
-    """Raises ValueError with what is wrong with a spec."""
-    if not isinstance(spec, KINDS):
-        raise ValueError(f"expected a MapperSpec, CostModelSpec, FrontendSpec or AdapterSpec, got {spec!r}")
-    if spec.interface != INTERFACE:
-        raise ValueError(f"'{spec.name}' was written for interface {spec.interface}, this is {INTERFACE}")
-    name, options = cast(Any, spec.name), cast(Any, spec.options)
-    if not isinstance(name, str) or not NAME.fullmatch(name):
-        raise ValueError(f"{name!r} is no name for a plugin: a letter, then letters, digits, '_', '-' or '.'")
-    if not callable(spec.factory):
-        raise ValueError(f"the factory of '{spec.name}' is {spec.factory!r}, which cannot be called")
-    if not (isinstance(options, type) and issubclass(options, BaseModel)):
-        raise ValueError(f"the options of '{name}' are {options!r}, expected a pydantic model class")
-    odd = [each for each in getattr(spec, "approximations", ()) if not isinstance(each, Approximation)]
-    if odd:
-        raise ValueError(f"the approximations of '{name}' have {odd[0]!r}, expected an Approximation")
+def _imported(entry_point: EntryPoint, owner: Owner) -> ModuleType:
+    """The module; one that takes long is told of, and one that ends the program by the next start."""
+    if owner.distribution == BUILTIN:
+        return cast(ModuleType, entry_point.load())
+    started = time.monotonic()
+    with unfinished(f"importing {owner}"), limited(owner, "its import"):
+        module = entry_point.load()
+    seconds = time.monotonic() - started
+    if seconds > SLOW_SECONDS:
+        name = f"{owner.distribution}/{owner.name}"
+        _log.warning(f"{owner} took {seconds:.1f} s to import, whatever the command; {DISABLE}={name} leaves it out")
+    return cast(ModuleType, module)
+
+
+def _name_of(spec: Any, owner: Owner) -> str | None:
+    """What a spec that is badly filled in is called, where it says so."""
+    with suppress(TilewrightError), calling(owner, "its spec"):
+        return spec.name if isinstance(spec.name, str) and NAME.fullmatch(spec.name) else None
+    return None
+
+
+def _cause(error: Exception) -> str:
+    """What is behind an error, where it is a plugin's own."""
+    return said(error.__cause__ or error)
 
 
 def _origin(entry_point: EntryPoint) -> tuple[str, str | None]:
@@ -259,20 +329,26 @@ def _origin(entry_point: EntryPoint) -> tuple[str, str | None]:
     return entry_point.dist.name, entry_point.dist.version
 
 
-def check_options(spec: PluginSpec[Any], options: Mapping[str, Any]) -> Any:
-    """Options checked against the plugin's own model. Raises OptionError that names plugin and option."""
-    try:
-        return spec.options.model_validate(dict(options))
-    except ValidationError as error:
-        known = list(spec.options.model_fields)
-        faults = []
-        for fault in error.errors():
-            where = ".".join(str(step) for step in fault["loc"])
-            text = fault["msg"]
-            if fault["type"] == "extra_forbidden":
-                text = f"unknown option{suggestion(where, known)}; it takes {', '.join(known) or 'none'}"
-            faults.append(f"{where}: {text}")
-        raise OptionError(f"options of {spec.kind} '{spec.name}': {'; '.join(faults)}") from None
+def check_options(registration: Registration, options: Mapping[str, Any]) -> Any:
+    """Options checked against the plugin's own model.
+
+    Raises:
+        OptionError: one is unknown or wrong; the message names plugin and option.
+        PluginError: the model itself crashed.
+    """
+    spec, known = registration.spec, list(registration.spec.options.model_fields)
+    with calling(registration.owner, "its options"):
+        try:
+            return spec.options.model_validate(dict(options))
+        except ValidationError as error:
+            faults = error.errors(include_url=False)
+    texts = []
+    for each in faults:
+        where, text = ".".join(str(step) for step in each["loc"]), each["msg"]
+        if each["type"] == "extra_forbidden":
+            text = f"unknown option{suggestion(where, known)}; it takes {', '.join(known) or 'none'}"
+        texts.append(f"{where}: {text}")
+    raise OptionError(f"options of {spec.kind} '{spec.name}': {'; '.join(texts)}")
 
 
 def discover(entry_points: Iterable[EntryPoint] | None = None) -> Registry:
@@ -284,6 +360,10 @@ def discover(entry_points: Iterable[EntryPoint] | None = None) -> Registry:
     disabled = {name.strip() for name in os.environ.get(DISABLE, "").split(",") if name.strip()}
     found = importlib.metadata.entry_points(group=GROUP) if entry_points is None else entry_points
     registry = Registry(disabled)
+    for what in left_behind():
+        _log.warning(
+            f"an earlier start ended without a word while {what}; {DISABLE} leaves plugins out (see plugins.md)"
+        )
     for entry_point in sorted(found, key=lambda point: (_origin(point)[0] != BUILTIN, _origin(point)[0], point.name)):
         registry.load(entry_point)
     return registry

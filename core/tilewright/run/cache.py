@@ -29,14 +29,6 @@ KEPT: tuple[Stop, ...] = ("finished", "deadline", "evaluations", "patience")
 """How a search ended whose result is worth keeping."""
 
 
-def default_folder() -> Path:
-    """`TILEWRIGHT_CACHE`, or `tilewright` in the platform's folder for caches."""
-    import platformdirs  # most commands need no cache
-
-    told = os.environ.get("TILEWRIGHT_CACHE")
-    return Path(told) if told else platformdirs.user_cache_path("tilewright", appauthor=False)
-
-
 class Entry(Model):
     """What is written. `value` is None where nothing was found (JSON knows no infinity)."""
 

@@ -24,6 +24,8 @@ from tilewright.notations.directives import DirectiveHardware, DirectiveLayer, D
 from tilewright.notations.directives.tiles import tiled_layer
 from tilewright.plugin.capabilities import Capabilities
 from tilewright.plugin.costmodel import CostModel, DirectiveModel, Evaluator
+from tilewright.plugin.guard.calls import Owner, calling
+from tilewright.plugin.guard.models import guarded_model
 from tilewright.plugin.registry import Registration, check_options, installed
 from tilewright.plugin.specs import CostModelSpec
 from tilewright.run.firstuse import told
@@ -58,11 +60,13 @@ def build_model(name: str | CostModel, options: MappingOf[str, Any] | None = Non
     if not isinstance(name, str):
         if not callable(getattr(name, "bind", None)) or options:
             raise InputError(f"{name!r} is no cost model", hint="give a name, or an object with bind() and no options")
-        return BuiltModel(type(name).__name__, PluginRecord(name=type(name).__name__), name)
-    registration = installed().find(CostModelSpec, name)
-    record = record_of(registration, options or {})
-    capabilities = registration.spec.capabilities
+        own = type(name).__name__
+        return BuiltModel(own, PluginRecord(name=own), guarded_model(name, Owner(CostModelSpec.kind, own)))
+    record, capabilities = PluginRecord(name=name), Capabilities()
     try:
+        registration = installed().find(CostModelSpec, name)
+        capabilities = registration.spec.capabilities
+        record = record_of(registration, options or {})
         return BuiltModel(name, record, installed().make(CostModelSpec, name, options or {}), capabilities)
     except PluginError as error:
         return BuiltModel(name, record, None, capabilities, error)
@@ -94,13 +98,15 @@ def executing_model(name: str | None = None) -> str:
 
 def record_of(registration: Registration, options: MappingOf[str, Any]) -> PluginRecord:
     """Which plugin, which version, which options. Raises InputError for options it does not take."""
-    checked = check_options(registration.spec, options)
+    checked = check_options(registration, options)
+    with calling(registration.owner, "its options"):
+        said = checked.model_dump(mode="json")
     return PluginRecord.model_validate(
         {
             "name": registration.spec.name,
             "distribution": registration.distribution,
             "version": registration.version,
-            "options": checked.model_dump(mode="json"),
+            "options": said,
         }
     )
 
@@ -117,12 +123,7 @@ def bind(model: BuiltModel, problem: Problem, architecture: Architecture) -> Eva
     verdict = model.capabilities.judge(problem, architecture)
     if not verdict:
         raise NotConformableError(f"cost model {model.name}", verdict.reasons)
-    try:
-        return model.model.bind(problem, architecture)
-    except TilewrightError:
-        raise
-    except Exception as error:  # a third party's model may raise anything
-        raise _crashed(model, error) from error
+    return model.model.bind(problem, architecture)
 
 
 def evaluate(model: BuiltModel, problem: Problem, architecture: Architecture, mapping: Mapping) -> Report:
@@ -145,7 +146,7 @@ def explain(
     try:
         with told():
             return evaluator.explain(mapping).on(architecture)
-    except Exception as error:  # a third party's model may raise anything
+    except TilewrightError as error:
         return refusal(model, problem.name, problem.macs, error)
 
 
@@ -158,7 +159,7 @@ def evaluate_directives(model: BuiltModel, program: DirectiveProgram) -> tuple[R
             raise model.error or PluginError(f"cost model '{model.name}' was not built")
         with told():
             return model.model.explain_directives(program)
-    except Exception as error:  # a third party's model may raise anything
+    except TilewrightError as error:
         return tuple(refusal(model, layer.name, layer.macs, error) for layer in program.layers)
 
 
@@ -171,10 +172,8 @@ def _evaluate_tiles(model: BuiltModel, layer: DirectiveLayer, hardware: Directiv
     return report.model_copy(update={"warnings": (*tiles.warnings, *report.warnings)})
 
 
-def refusal(model: BuiltModel, problem: str, macs: int, error: Exception) -> Report:
+def refusal(model: BuiltModel, problem: str, macs: int, error: TilewrightError) -> Report:
     """The report of a model that does not say what a mapping costs."""
-    if not isinstance(error, TilewrightError):
-        error = _crashed(model, error)
     return Report(model=model.record.name, problem=problem, valid=False, reasons=reasons_of(error), macs=macs)
 
 
@@ -184,7 +183,3 @@ def reasons_of(error: TilewrightError) -> tuple[Reason, ...]:
         return error.reasons
     message = f"{error.message}; {error.hint}" if error.hint else error.message
     return (Reason(code=FAILED if isinstance(error, PluginError) else error.code, where="", message=message),)
-
-
-def _crashed(model: BuiltModel, error: Exception) -> PluginError:
-    return PluginError(f"cost model {model.record} failed: {type(error).__name__}: {error}")

@@ -9,8 +9,11 @@ from contextlib import contextmanager, suppress
 
 import numpy as np
 
+from tilewright.errors import TilewrightError
 from tilewright.mapspace.candidates import Candidates
 from tilewright.plugin.costmodel import CandidateEvaluator, Evaluator
+from tilewright.plugin.guard.models import guarded_evaluator
+from tilewright.plugin.guard.patience import limited
 from tilewright.plugin.mapper import Task
 
 SECONDS = 1.5
@@ -23,7 +26,11 @@ def warm_up(evaluator: Evaluator, task: Task) -> None:
     nothing = Candidates(space, np.zeros((0, len(space.slots), len(task.problem.sizes)), dtype=np.int64))
     with told():
         nothing.fits()
-        with suppress(Exception):  # a model that breaks will break again where it is reported
+        evaluator = guarded_evaluator(evaluator, task.problem, task.architecture)
+        with (
+            suppress(TilewrightError),
+            limited(evaluator.owner, "evaluating nothing"),
+        ):  # it will break again where that is told
             evaluator.evaluate_batch(nothing.batch())
             if isinstance(evaluator, CandidateEvaluator):
                 evaluator.evaluate_candidates(nothing)

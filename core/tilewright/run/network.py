@@ -121,20 +121,22 @@ def map_workload(
     missing = [index for index in range(len(todo)) if index not in done]
     searched = _searched([todo[index] for index in missing], configuration, watch, jobs)
     following = 0
+    silenced: set[str] = set()
     for number, layer in itertools.chain([(-1, None)], searched):
         if layer is not None:
-            done[missing[number]] = _told(memories[missing[number]].kept(layer))
+            done[missing[number]] = _told(memories[missing[number]].kept(layer), silenced)
         while following in done:
             yield done.pop(following)
             following += 1
     yield from (done[index] for index in sorted(done))
 
 
-def _told(layer: MappedLayer) -> MappedLayer:
-    """The layer of a new search, after all watchers were told; with a warning for each that failed."""
+def _told(layer: MappedLayer, silenced: set[str]) -> MappedLayer:
+    """The layer of a new search, after all watchers were told; with a warning for each that failed, which is then told
+    no more."""
     if layer.result is None:
         return layer
-    complaints = installed().tell_search_done(layer.name, layer.result)
+    complaints = installed().tell_search_done(layer.name, layer.result, silenced)
     return dataclasses.replace(layer, warnings=(*layer.warnings, *complaints))
 
 
@@ -180,10 +182,20 @@ def map_problem(distinct: DistinctProblem, configuration: RunConfiguration, watc
     report, failure = None, result.error
     if result.best is not None:
         report = explain(configuration.model, evaluator, space.problem, space.architecture, result.best)
-    if report is not None and not report.valid:
-        said = "; ".join(str(reason) for reason in report.reasons)
-        report, failure = None, PluginError(f"the cost model does not explain the best mapping found: {said}")
-    return MappedLayer(distinct, space.architecture, result, report, _named(failure, configuration), constrained)
+        wrong = _unexplained(report, result, configuration)
+        if wrong is not None:
+            report, failure = None, failure or PluginError(f"cost model {configuration.model.record} failed: {wrong}")
+    return MappedLayer(distinct, space.architecture, result, report, failure, constrained)
+
+
+def _unexplained(report: Report, result: Result, configuration: RunConfiguration) -> str | None:
+    """What is wrong with the account of the best mapping; None: nothing."""
+    if not report.valid:
+        return f"it does not explain the best mapping found: {'; '.join(str(reason) for reason in report.reasons)}"
+    value = report.of(configuration.objective)
+    if value is None or not math.isclose(value, result.value, rel_tol=1e-6):
+        return f"it explains {configuration.objective} {value:g} of a mapping that it evaluated at {result.value:g}"
+    return None
 
 
 def _bound(distinct: DistinctProblem, configuration: RunConfiguration) -> tuple[MapSpace, bool, Evaluator]:
@@ -260,18 +272,14 @@ def _key(distinct: DistinctProblem, configuration: RunConfiguration) -> str | No
             "budget": dataclasses.asdict(configuration.budget),
             "seed": configuration.seed,
         },
-        (configuration.mapper, configuration.model.model),
+        tuple(getattr(each, "plugin", each) for each in (configuration.mapper, configuration.model.model)),
     )
 
 
-def _named(error: TilewrightError | None, configuration: RunConfiguration) -> TilewrightError | None:
-    """A plugin's failure with the names of those that took part."""
-    if not isinstance(error, PluginError):
-        return error
+def _named(error: PluginError, configuration: RunConfiguration) -> PluginError:
+    """A process that died, with the names of those that took part."""
     plugins = f"mapper {configuration.mapper_record}, cost model {configuration.model.record}"
-    named = PluginError(f"{error.message} ({plugins})", hint=error.hint)
-    named.__cause__ = error.__cause__
-    return named
+    return PluginError(f"{error.message} ({plugins})", hint=error.hint, plugin=plugins)
 
 
 def mapping_file(layer: MappedLayer, configuration: RunConfiguration) -> MappedProblem:

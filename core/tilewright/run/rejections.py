@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from tilewright.errors import Reason
+from tilewright.errors import Reason, TilewrightError
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.legality import legality
@@ -66,5 +66,5 @@ class RejectionSample:
 def _said(evaluator: Evaluator, mapping: Mapping) -> tuple[Reason, ...]:
     try:
         return evaluator.explain(mapping).reasons
-    except Exception as error:  # a third party's model may raise anything
-        return (Reason(code=FAILED, where="the cost model", message=f"{type(error).__name__}: {error}"),)
+    except TilewrightError as error:
+        return (Reason(code=FAILED, where="the cost model", message=error.message),)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
-from tilewright.errors import PluginError, TilewrightError
+from tilewright.errors import TilewrightError
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.legality import legality
 from tilewright.plugin.costmodel import Bounder, CandidateEvaluator, Costs, Evaluator
-from tilewright.plugin.mapper import Budget, Mapper, Proposals, Run, Task
+from tilewright.plugin.guard.calls import calling, fault, listening
+from tilewright.plugin.guard.mappers import GuardedMapper, GuardedProposals, guarded_mapper
+from tilewright.plugin.guard.models import GuardedEvaluator, guarded_evaluator
+from tilewright.plugin.guard.patience import ENDED, TOLD, patient
+from tilewright.plugin.mapper import Budget, Mapper, Run, Task
 from tilewright.plugin.result import Progress, Result, Stop, Watcher
 from tilewright.run.firstuse import warm_up
 from tilewright.run.rejections import RejectionSample
@@ -37,40 +42,57 @@ def search(
     """Run a mapper until it is done or the budget is spent. Whatever ends it, the best mapping so far is returned.
 
     The loop acts between batches, and between the pieces in which large ones are evaluated. Ctrl-C ends the search, not
-    the program (`cancelled`); a mapper or a model that crashes ends it with `failed` and a PluginError in `error`.
+    the program (`cancelled`); a mapper or a model that breaks a promise ends it with `failed` and a PluginError in `error`.
+    So does one that runs on long after the deadline.
     """
-    bounder = evaluator if isinstance(evaluator, Bounder) else None
-    loop = _Loop(task, evaluator, Run(np.random.default_rng(seed), budget, clock, bounder), watch)
+    guarded = guarded_evaluator(evaluator, task.problem, task.architecture)
+    loop = _Loop(guarded_mapper(mapper), task, guarded, budget, seed, watch, clock)
     cpu = time.process_time()
-    stop, error = loop.run_through(mapper)
-    cpu_seconds, wall_seconds = time.process_time() - cpu, loop.run.elapsed_seconds
-    rejections = None
-    if loop.best is None and error is None and stop != "cancelled":
-        try:
-            rejections = loop.sample.explained(task, evaluator)
-        except KeyboardInterrupt:
-            stop = "cancelled"
+    with listening():
+        stop, error = loop.run_through()
+        cpu_seconds, wall_seconds = time.process_time() - cpu, loop.own.elapsed_seconds
+        rejections = None
+        if loop.best is None and error is None and stop != "cancelled":
+            try:
+                rejections = loop.sample.explained(task, guarded)
+            except KeyboardInterrupt:
+                stop = "cancelled"
     return Result(
         best=loop.best,
         value=loop.value,
-        evaluated=loop.run.evaluated,
+        evaluated=loop.own.evaluated,
         valid=loop.valid,
         rejected=loop.rejected,
         stop=stop,
         cpu_seconds=cpu_seconds,
         wall_seconds=wall_seconds,
         seed=seed,
-        lower_bound=loop.run.lower_bound,
-        figures=loop.run.figures,
+        lower_bound=loop.lower_bound,
+        figures=loop.figures,
         rejections=rejections,
         error=error,
     )
 
 
 class _Loop:
-    def __init__(self, task: Task, evaluator: Evaluator, run: Run, watch: Watcher | None) -> None:
-        self.task, self.evaluator, self.run, self.watch = task, evaluator, run, watch
+    """`own` is what the driver counts by; the mapper has `run`, which says the same until the mapper writes to it."""
+
+    def __init__(
+        self,
+        mapper: GuardedMapper,
+        task: Task,
+        evaluator: GuardedEvaluator,
+        budget: Budget,
+        seed: int,
+        watch: Watcher | None,
+        clock: Callable[[], float],
+    ) -> None:
+        self.mapper, self.task, self.evaluator, self.watch = mapper, task, evaluator, watch
         self.takes_candidates = evaluator if isinstance(evaluator, CandidateEvaluator) else None
+        bounder = evaluator if isinstance(evaluator, Bounder) else None
+        self.own, self.run = (Run(np.random.default_rng(seed), budget, clock, bounder) for _ in range(2))
+        self.lower_bound: float | None = None
+        self.figures: dict[str, float] = {}
         self.best: Mapping | None = None
         self.value = np.inf
         self.valid = self.rejected = 0
@@ -78,81 +100,82 @@ class _Loop:
         self.piece = FIRST_PIECE
         self.sample = RejectionSample()
 
-    def run_through(self, mapper: Mapper) -> tuple[Stop, TilewrightError | None]:
-        proposals: Proposals | None = None
-        ended: tuple[Stop, TilewrightError | None]
+    def run_through(self) -> tuple[Stop, TilewrightError | None]:
         try:
             warm_up(self.evaluator, self.task)
-            proposals = mapper.search(self.task, self.run)
-            self.run.started = self.run.clock()
-            ended = self._drive(proposals), None
+            proposals = self.mapper.search(self.task, self.run)
         except KeyboardInterrupt:
-            ended = "cancelled", None
+            return "cancelled", None
         except TilewrightError as error:
-            ended = "failed", error
-        except Exception as error:  # a third party's mapper or model may raise anything
-            ended = "failed", _broken("the mapper broke", error)
-        try:
-            if proposals is not None:
+            return "failed", error
+        self.own.started = self.run.started = self.own.clock()
+        ended: tuple[Stop, TilewrightError | None]
+        with _deadline(self.own):
+            try:
+                ended = self._drive(proposals), None
+            except KeyboardInterrupt:
+                ended = "cancelled", None
+            except TilewrightError as error:
+                ended = "failed", error
+            try:
                 proposals.close()
-        except Exception as error:  # a mapper that goes on after being closed loses no result
-            ended = "failed", ended[1] or _broken("the mapper did not stop when it was closed", error)
+                self._note_what_is_told()
+            except TilewrightError as error:  # a mapper that goes on after being closed loses no result
+                ended = "failed", ended[1] or error
         return ended
 
-    def _drive(self, proposals: Proposals) -> Stop:
+    def _drive(self, proposals: GuardedProposals) -> Stop:
         try:
             batch = next(proposals)
             while True:
                 costs = self._evaluate(batch)
                 reason = self._over()
+                self.run.evaluated = self.own.evaluated
                 if reason == "evaluations" and len(costs) == len(batch):
                     proposals.send(costs)  # a mapper that was just done may have proved something
                 if reason:
                     return reason
                 batch = proposals.send(costs)
         except StopIteration:  # done, or so polite as to stop when the time is over
-            late = self.run.short_of_time or self.run.remaining_seconds <= 0
-            return "deadline" if late and self.run.lower_bound is None else "finished"
+            self._note_what_is_told()
+            late = self.run.short_of_time or self.own.remaining_seconds <= 0
+            return "deadline" if late and self.lower_bound is None else "finished"
 
-    def _evaluate(self, proposed: Candidates | MappingBatch | Sequence[Mapping]) -> Costs:
+    def _note_what_is_told(self) -> None:
+        """Raises PluginError: the mapper tells what cannot be."""
+        self.lower_bound, self.figures = self.mapper.told(self.run, self.value)
+
+    def _evaluate(self, batch: Candidates | MappingBatch) -> Costs:
         """Evaluate a batch, a piece at a time, so that a slow model cannot pass the deadline by much."""
-        batch = proposed
-        if not isinstance(batch, Candidates | MappingBatch):
-            batch = MappingBatch.pack(self.task.problem, batch)
-        left = self.run.remaining_evaluations
+        left = self.own.remaining_evaluations
         if left is not None and left < len(batch):
             batch = batch.take(slice(0, left))
-        self.batch_began = self.run.evaluated
+        self.batch_began = self.own.evaluated
         pieces = [self._price(batch.take(slice(0, self.piece)))]
         done = len(pieces[0])
-        while done < len(batch) and self.run.remaining_seconds > 0:
+        while done < len(batch) and self.own.remaining_seconds > 0:
             pieces.append(self._price(batch.take(slice(done, done + self.piece))))
             done += len(pieces[-1])
         return Costs.join(pieces)
 
     def _price(self, batch: Candidates | MappingBatch) -> Costs:
         started = time.perf_counter()
-        try:
-            if isinstance(batch, MappingBatch):
-                costs = self.evaluator.evaluate_batch(batch)
-            elif self.takes_candidates is not None:
-                costs = self.takes_candidates.evaluate_candidates(batch)
-            else:
-                costs = self.evaluator.evaluate_batch(batch.batch())
-        except TilewrightError:
-            raise
-        except Exception as error:  # a third party's model may raise anything
-            raise _broken("the cost model broke", error) from error
+        if isinstance(batch, MappingBatch):
+            costs = self.evaluator.evaluate_batch(batch)
+        elif self.takes_candidates is not None:
+            costs = self.takes_candidates.evaluate_candidates(batch)
+        else:
+            costs = self.evaluator.evaluate_batch(batch.batch())
         if len(batch):
             per_second = len(batch) / max(1e-9, time.perf_counter() - started)
             self.piece = max(1, min(8 * self.piece, int(PIECE_SECONDS * per_second)))
         self._keep_best(batch, costs)
         if self.best is None:
             self.sample.add(batch)
-        self.run.evaluated += len(batch)
+        self.own.evaluated += len(batch)
         self.valid += int(costs.valid.sum())
         if self.watch:
-            self.watch(Progress(self.run.evaluated, self.valid, self.value, self.run.elapsed_seconds, self.run.budget))
+            self.watch(Progress(self.own.evaluated, self.valid, self.value, self.own.elapsed_seconds, self.own.budget))
         return costs
 
     def _keep_best(self, batch: Candidates | MappingBatch, costs: Costs) -> None:
@@ -161,24 +184,40 @@ class _Loop:
             index = int(values.argmin())
             mapping = batch[index]
             if legality(self.task.problem, self.task.architecture, mapping):
+                self._check_constraints(mapping)
                 self.best, self.value = mapping, float(values[index])
                 self.improved_at = self.batch_began
                 return
             self.rejected += 1  # a model may be laxer than the rules
             values[index] = np.inf
 
+    def _check_constraints(self, mapping: Mapping) -> None:
+        """Raises PluginError: the mapper proposed what the constraints forbid."""
+        broken = self.task.space.obeyed(mapping).reasons
+        if broken:
+            raise fault(self.mapper.owner, f"it proposed a mapping that breaks the constraints: {broken[0]}")
+
     def _over(self) -> Stop | None:
-        budget = self.run.budget
-        if self.run.remaining_seconds <= 0:
+        budget = self.own.budget
+        if self.own.remaining_seconds <= 0:
             return "deadline"
-        if budget.evaluations is not None and self.run.evaluated >= budget.evaluations:
+        if budget.evaluations is not None and self.own.evaluated >= budget.evaluations:
             return "evaluations"
-        if budget.patience is not None and self.run.evaluated - self.improved_at >= budget.patience:
+        if budget.patience is not None and self.own.evaluated - self.improved_at >= budget.patience:
             return "patience"
         return None
 
 
-def _broken(what: str, error: Exception) -> PluginError:
-    wrapped = PluginError(f"{what}: {type(error).__name__}: {error}")
-    wrapped.__cause__ = error
-    return wrapped
+@contextmanager
+def _deadline(run: Run) -> Iterator[None]:
+    """Whoever runs on after the deadline is told of, and then ended."""
+    seconds = run.budget.seconds
+    if seconds is None or run.clock is not time.monotonic:
+        yield
+        return
+
+    def say(call: calling, passed: float) -> str:
+        return f"{call.owner} runs on {passed - seconds:.0f} s after the deadline ({call.what})"
+
+    with patient(seconds + TOLD, seconds + ENDED, say):
+        yield

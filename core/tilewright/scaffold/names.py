@@ -8,7 +8,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from tilewright.errors import InputError
-from tilewright.plugin.registry import BUILTIN, Registry
+from tilewright.plugin.guard.calls import BUILTIN
+from tilewright.plugin.registry import Registry
 from tilewright.plugin.specs import KINDS
 from tilewright.scaffold import Kind
 

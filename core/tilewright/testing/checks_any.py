@@ -53,7 +53,7 @@ def check_options_refuse_the_unknown(subject: Subject) -> None:
 @check()
 def check_options_round_trip(subject: Subject) -> None:
     """Options survive JSON: provenance records them so that a run can be repeated."""
-    options = check_options(subject.spec, subject.options)
+    options = check_options(subject.registration, subject.options)
     again = type(options).model_validate_json(options.model_dump_json())
     require(again == options, f"{options!r} comes back from JSON as {again!r}")
 

@@ -75,18 +75,23 @@ class Broken:
     def explain(self, mapping: object) -> tw.Report:
         raise RuntimeError("splash")
 
+    evaluate_batch = explain
+
 
 class Unwilling(Broken):
     def bind(self, problem: object, architecture: object) -> "Broken":
         raise RuntimeError("no wish")
 
 
-@pytest.mark.parametrize(("model", "said"), [(Broken(), "splash"), (Unwilling(), "no wish")])
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [(Broken(), "explain raised RuntimeError: splash"), (Unwilling(), "bind raised RuntimeError: no wish")],
+)
 def test_a_crash_is_a_report_that_names_the_model(layer: tw.MappedLayer, model: Any, said: str) -> None:
     found = tw.evaluate(layer, models=[model, "timeloop"])
     (reason,) = found.reports[0].reasons
     assert not found.reports[0].valid and found.reports[1].valid and found.failures == ()
-    assert reason.code == "plugin_failed" and f"'{type(model).__name__}' failed: RuntimeError: {said}" in str(reason)
+    assert reason.code == "plugin_failed" and f"'{type(model).__name__}' failed: {said}" in str(reason)
     assert len(tw.evaluate(layer, models=model).failures) == 1
 
 

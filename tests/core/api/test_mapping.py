@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import tilewright as tw
+from support import interrupts
 from support.command import Command, command
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin import Costs, ScalarEvaluator
@@ -103,7 +104,7 @@ class Greedy:
 
 
 class Counting(ScalarEvaluator):
-    """A cost model of one's own: every mapping costs its number of loops."""
+    """A cost model of one's own: every mapping costs its work, and its number of loops."""
 
     def bind(self, problem: tw.Problem, architecture: tw.Architecture) -> "Counting":
         self.problem = problem
@@ -111,8 +112,9 @@ class Counting(ScalarEvaluator):
 
     def explain(self, mapping: tw.Mapping) -> tw.Report:
         loops = len(list(mapping.loops()))
+        work, cycles = self.problem.macs, self.problem.macs + loops
         return tw.Report(
-            model="counting", problem="p", valid=True, macs=1, cycles=loops, energy_pj=1.0, edp=float(loops)
+            model="counting", problem="p", valid=True, macs=work, cycles=cycles, energy_pj=1.0, edp=float(cycles)
         )
 
 
@@ -128,9 +130,10 @@ def test_an_interruption_returns_what_is_done(monkeypatch: pytest.MonkeyPatch, t
     class Interrupted(Greedy):
         def search(self, task: Task, run: Run) -> Proposals:
             yield task.space.sample(run.rng, 50)
-            raise KeyboardInterrupt
+            interrupts.press()
 
-    report = tw.map(TWO, arch="eyeriss", mapper=Interrupted(), folder=tmp_path)
+    with interrupts.heard():
+        report = tw.map(TWO, arch="eyeriss", mapper=Interrupted(), folder=tmp_path)
 
     assert len(report.layers) == 1 and not report.complete and "interrupted: " in str(report)
     assert len(list(tmp_path.glob("0*.yaml"))) == 1 and (tmp_path / "summary.csv").is_file()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from support import EXAMPLE_FILES
+from support import EXAMPLE_FILES, interrupts
 from support.command import Command
 from tilewright.plugin.costmodel import ScalarEvaluator
 from tilewright.plugin.mapper import Proposals, Run, Task
@@ -52,7 +52,7 @@ class Interrupting:
 
     def search(self, task: Task, run: Run) -> Proposals:
         yield task.space.sample(run.rng, 50)
-        raise KeyboardInterrupt
+        interrupts.press()
 
 
 class Crashing:
@@ -77,7 +77,8 @@ class Slow(Unwilling):
     """Somebody presses Ctrl-C while it evaluates."""
 
     def explain(self, mapping: Mapping) -> Report:
-        raise KeyboardInterrupt
+        interrupts.press()
+        raise AssertionError("nobody hears")
 
 
 @pytest.fixture
@@ -93,7 +94,8 @@ def third_parties() -> Iterator[Registry]:
         CostModelSpec(name="absent", summary="", factory=lambda options: Unwilling(), needs=("no_such_module",)),
     ):
         registry.add(spec, "third-party")
-    yield registry
+    with interrupts.heard():
+        yield registry
     registry.registrations = before
 
 

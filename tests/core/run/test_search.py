@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from support import interrupts
 from tilewright.errors import InputError, PluginError
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.plugin.costmodel import Costs
@@ -43,14 +44,16 @@ def run(body: Body = drawing, budget: Budget = Budget(), evaluator: Any = EVALUA
     return search(Scripted(body), TASK, evaluator, budget, **rest)
 
 
-def thrice(ending: BaseException | None) -> Body:
-    """Three batches, then an end or an error."""
+def thrice(ending: BaseException | Callable[[], object] | None) -> Body:
+    """Three batches, then an end, an error, or what a function does."""
 
     def body(task: Task, run: Run) -> Proposals:
         for _ in range(3):
             yield task.space.sample(run.rng, 10)
-        if ending is not None:
+        if isinstance(ending, BaseException):
             raise ending
+        if ending is not None:
+            ending()
 
     return body
 
@@ -71,14 +74,19 @@ def best_of_thirty() -> float:
     ("ending", "stop", "message"),
     [
         (None, "finished", None),
-        (KeyboardInterrupt(), "cancelled", None),
+        (interrupts.press, "cancelled", None),
         (InputError("my word"), "failed", "my word"),
-        (ZeroDivisionError("oh"), "failed", "the mapper broke: ZeroDivisionError: oh"),
+        (ZeroDivisionError("oh"), "failed", "mapper 'Scripted' failed: search raised ZeroDivisionError: oh"),
+        (KeyboardInterrupt(), "failed", "mapper 'Scripted' failed: search raised KeyboardInterrupt"),
+        (SystemExit(0), "failed", "mapper 'Scripted' failed: search ended the program, SystemExit: 0"),
     ],
-    ids=["end", "Ctrl-C", "refusal", "crash"],
+    ids=["end", "Ctrl-C", "refusal", "crash", "no Ctrl-C", "exit"],
 )
-def test_an_ending_loses_nothing(ending: BaseException | None, stop: str, message: str | None) -> None:
-    result = run(thrice(ending))
+def test_an_ending_loses_nothing(
+    ending: BaseException | Callable[[], object] | None, stop: str, message: str | None
+) -> None:
+    with interrupts.heard():
+        result = run(thrice(ending))
 
     assert (result.stop, result.evaluated) == (stop, 30)
     assert result.best is not None and result.value == best_of_thirty()
@@ -86,19 +94,24 @@ def test_an_ending_loses_nothing(ending: BaseException | None, stop: str, messag
 
 
 def test_the_model_may_crash_or_be_interrupted_too() -> None:
-    for error, stop in ((ZeroDivisionError("oh"), "failed"), (KeyboardInterrupt(), "cancelled")):
+    happenings: tuple[tuple[Callable[[], object], str], ...] = (
+        (lambda: 1 // 0, "failed"),
+        (interrupts.press, "cancelled"),
+    )
+    for what, stop in happenings:
 
         class Failing(PlainEvaluator):
             calls = 0
-            fault = error
+            happens = staticmethod(what)
 
             def evaluate_batch(self, batch: MappingBatch) -> Costs:
                 self.calls += len(batch) > 0  # nothing is evaluated first, to warm up
                 if self.calls > 2:
-                    raise self.fault
+                    self.happens()
                 return super().evaluate_batch(batch)
 
-        result = run(evaluator=Failing(SAMPLE.problem, SAMPLE.architecture))
+        with interrupts.heard():
+            result = run(evaluator=Failing(SAMPLE.problem, SAMPLE.architecture))
         assert (result.stop, result.evaluated) == (stop, 20)
         assert result.best is not None
 
@@ -113,7 +126,7 @@ def test_a_mapper_that_goes_on_after_being_closed_loses_no_result() -> None:
     result = run(stubborn, Budget(evaluations=20))
 
     assert result.stop == "failed" and isinstance(result.error, PluginError)
-    assert "did not stop when it was closed" in str(result.error)
+    assert "closing the search raised RuntimeError: generator ignored GeneratorExit" in str(result.error)
     assert result.best is not None and result.evaluated == 20
 
 
@@ -206,10 +219,11 @@ def test_what_a_lax_model_accepts_but_no_hardware_does_is_not_the_best() -> None
     class Lax(PlainEvaluator):
         def evaluate_batch(self, batch: MappingBatch) -> Costs:
             honest = super().evaluate_batch(batch)
-            free = np.where(honest.valid, honest.energy_pj, 0.0), np.where(honest.valid, honest.cycles, 0.0)
+            free = np.where(honest.valid, honest.energy_pj, 0.0), np.where(honest.valid, honest.cycles, least)
             return Costs(np.ones(len(batch), dtype=np.bool_), *free)
 
     tight = SAMPLES[3]
+    least = tight.problem.macs / tight.architecture.compute_instances
     honest = PlainEvaluator(tight.problem, tight.architecture)
     lax = Lax(tight.problem, tight.architecture)
     results = [search(Scripted(drawing), Task(tight.space), each, Budget(300)) for each in (honest, lax)]

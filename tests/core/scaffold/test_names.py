@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tilewright.errors import InputError
 from tilewright.plugin import Registry, installed
-from tilewright.plugin.registry import BUILTIN
-from tilewright.plugin.registry import NAME as PLUGIN_NAME
+from tilewright.plugin.guard.calls import BUILTIN
+from tilewright.plugin.guard.specs import NAME as PLUGIN_NAME
 from tilewright.scaffold import Kind
 from tilewright.scaffold.names import SPECS, check_name, class_of, distribution_of, module_of
 

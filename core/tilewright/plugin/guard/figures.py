@@ -1,0 +1,121 @@
+"""What is wrong with the figures that a cost model returns. The conformance kit asks the same."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from tilewright.plugin.costmodel import Costs
+from tilewright.plugin.guard.calls import described
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.problem import Problem
+from tilewright.schema.report import Report
+
+COLUMNS = (("valid", np.bool_), ("energy_pj", np.float64), ("cycles", np.float64))
+CLOSE = 1e-6
+"""Relative difference of figures that are sums and products of others."""
+
+
+def least_cycles(problem: Problem, architecture: Architecture) -> float:
+    """What a mapping takes at least: every compute unit does one operation per cycle."""
+    return problem.macs / architecture.compute_instances * (1 - CLOSE)
+
+
+def fault_of_costs(costs: object, count: int, least: float) -> str | None:
+    """What is wrong with the costs of `count` mappings, in a few words; None: nothing.
+
+    Finite and not negative where valid, `inf` where not, never NaN; at least `least` cycles.
+    """
+    if not isinstance(costs, Costs):
+        return f"returned {described(costs)}, Costs are expected"
+    for name, kind in COLUMNS:
+        column: object = getattr(costs, name)
+        if not isinstance(column, np.ndarray):
+            return f"returned {described(column)} as {name}, an array is expected"
+        if column.shape != (count,) or column.dtype != kind:
+            shape = f"{column.dtype} of shape {column.shape}"
+            return f"returned {name} as {shape}, {np.dtype(kind)} of shape ({count},) is expected"
+    good = (costs.energy_pj >= 0) & (costs.energy_pj < np.inf) & (costs.cycles >= least) & (costs.cycles < np.inf)
+    empty = (costs.energy_pj == np.inf) & (costs.cycles == np.inf)
+    right = np.where(costs.valid, good, empty)
+    if right.all():
+        return None
+    row = int(right.argmin())
+    energy, cycles = float(costs.energy_pj[row]), float(costs.cycles[row])
+    if not costs.valid[row]:
+        return f"returned energy {energy:g} pJ and {cycles:g} cycles for a mapping that is not valid; inf is expected"
+    return f"returned {_wrong(energy, cycles, least)} for a valid mapping"
+
+
+def _wrong(energy: float, cycles: float, least: float) -> str:
+    if not 0 <= energy < math.inf:
+        return f"an energy of {energy:g} pJ"
+    if not 0 <= cycles < math.inf:
+        return f"{cycles:g} cycles"
+    return f"{cycles:g} cycles, where all compute units together need {least:g}"
+
+
+def fault_of_report(
+    report: object, problem: Problem | None = None, architecture: Architecture | None = None
+) -> str | None:
+    """What is wrong with a report, in a few words; None: nothing.
+
+    Args:
+        problem, architecture: what it is about; None for programs of directives, whose layers and hardware are others.
+    """
+    return next(faults_of_report(report, problem, architecture), None)
+
+
+def faults_of_report(report: object, problem: Problem | None, architecture: Architecture | None) -> Iterator[str]:
+    """All of it; nothing more where the report is none."""
+    if not isinstance(report, Report):
+        yield f"returned {described(report)}, a Report is expected"
+        return
+    try:
+        Report.model_validate(report.model_dump(include=set(Report.model_fields), warnings=False))
+    except ValueError as error:
+        yield f"returned a Report that is none: {' '.join(str(error).split())[:200]}"
+        return
+    if problem is not None and report.macs != problem.macs:
+        yield f"reports {report.macs} operations, the problem has {problem.macs}"
+    if not report.valid:
+        return
+    if report.energy_pj is None or report.cycles is None or report.edp is None:
+        yield "reports a valid mapping without energy, cycles or EDP"
+        return
+    yield from _figures(report, problem, architecture)
+    yield from _parts(report)
+
+
+def _figures(report: Report, problem: Problem | None, architecture: Architecture | None) -> Iterator[str]:
+    assert report.energy_pj is not None and report.cycles is not None and report.edp is not None
+    if not 0 <= report.energy_pj < math.inf:
+        yield f"reports an energy of {report.energy_pj:g} pJ"
+    if report.cycles < 0:
+        yield f"reports {report.cycles} cycles"
+    if not math.isclose(report.edp, report.energy_pj * report.cycles, rel_tol=CLOSE):
+        yield f"reports an EDP of {report.edp:g}, energy times cycles is {report.energy_pj * report.cycles:g}"
+    if problem is not None and architecture is not None:
+        least = least_cycles(problem, architecture)
+        if 0 <= report.cycles < least:
+            yield f"reports {report.cycles} cycles, where all compute units together need {least:g}"
+    used = report.utilization
+    if used is not None and not 0 <= used <= 1 + CLOSE:
+        yield f"reports a utilization of {used:g}, above 1" if used > 1 else f"reports a utilization of {used:g}"
+
+
+def _parts(report: Report) -> Iterator[str]:
+    """Where parts are told, they make the whole."""
+    assert report.energy_pj is not None
+    for level in report.levels:
+        held = math.fsum(counts.energy_pj for counts in level.tensors.values())
+        if level.tensors and not math.isclose(level.energy_pj, held, rel_tol=CLOSE, abs_tol=CLOSE):
+            yield f"reports {level.energy_pj:g} pJ in {level.name}, its tensors add up to {held:g} pJ"
+    parts = [level.energy_pj for level in report.levels] + [network.energy_pj for network in report.networks]
+    if not parts and report.compute_energy_pj is None:
+        return
+    total = math.fsum([report.compute_energy_pj or 0.0, *parts])
+    if not math.isclose(report.energy_pj, total, rel_tol=CLOSE, abs_tol=CLOSE):
+        yield f"reports an energy of {report.energy_pj:g} pJ, its parts add up to {total:g} pJ"

@@ -1,0 +1,121 @@
+"""Mappers under guard."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Sequence
+from types import TracebackType
+from typing import Any
+
+from tilewright.mapspace.batch import MappingBatch
+from tilewright.mapspace.candidates import Candidates
+from tilewright.plugin.costmodel import Costs
+from tilewright.plugin.guard.calls import Owner, calling, described, fault
+from tilewright.plugin.guard.figures import CLOSE
+from tilewright.plugin.guard.patience import limited
+from tilewright.plugin.mapper import Mapper, Run, Task
+from tilewright.schema.mapping import Mapping
+
+EMPTY = 1000
+"""Empty batches in a row after which a mapper is told to have nothing to say."""
+
+
+class GuardedMapper:
+    """A mapper whose every proposal is checked."""
+
+    def __init__(self, plugin: Mapper, owner: Owner) -> None:
+        self.plugin, self.owner = plugin, owner
+
+    def search(self, task: Task, run: Run) -> GuardedProposals:
+        with limited(self.owner, "search"):
+            proposals: Any = self.plugin.search(task, run)
+        if not isinstance(proposals, Generator):
+            raise fault(self.owner, f"search returned {described(proposals)}, a generator is expected")
+        return GuardedProposals(proposals, self.owner, task)
+
+    def told(self, run: Run, best: float) -> tuple[float | None, dict[str, float]]:
+        """(lower bound, figures) that it left in its run. Raises PluginError: they are no numbers, or the bound is above
+        what the best mapping costs."""
+        bound: Any = run.lower_bound
+        if bound is not None and not _is_number(bound):
+            raise fault(self.owner, f"it proved {described(bound)} as a lower bound, a number is expected")
+        if bound is not None and bound > best * (1 + CLOSE):
+            raise fault(self.owner, f"it proved that nothing costs less than {bound:g}, and found what costs {best:g}")
+        figures: object = run.figures
+        if not isinstance(figures, dict):
+            raise fault(self.owner, f"it tells {described(figures)} as figures, names with numbers are expected")
+        for name, value in figures.items():
+            if not isinstance(name, str) or not _is_number(value) or not math.isfinite(value):
+                raise fault(self.owner, f"the figure {str(name)[:40]!r} that it tells is no finite number")
+        return None if bound is None else float(bound), {name: float(value) for name, value in figures.items()}
+
+
+class GuardedProposals(Generator[Candidates | MappingBatch, Costs, None]):
+    """What a mapper proposes, as arrays."""
+
+    def __init__(self, plugin: Generator[Any, Any, Any], owner: Owner, task: Task) -> None:
+        self.plugin, self.owner, self.task = plugin, owner, task
+        self.empty = 0
+
+    def send(self, costs: Costs | None) -> Candidates | MappingBatch:
+        with calling(self.owner, "search"):
+            try:
+                proposed = self.plugin.send(costs)
+            except StopIteration:
+                proposed = None
+                ended = True
+            else:
+                ended = False
+        if ended:
+            raise StopIteration
+        return self._checked(proposed)
+
+    def throw(
+        self,
+        kind: type[BaseException] | BaseException,
+        value: BaseException | object = None,
+        trace: TracebackType | None = None,
+    ) -> Candidates | MappingBatch:
+        raise NotImplementedError("nothing is thrown into a mapper")
+
+    def close(self) -> None:
+        with calling(self.owner, "closing the search"):
+            self.plugin.close()
+
+    def _checked(self, proposed: object) -> Candidates | MappingBatch:
+        with calling(self.owner, "what it proposed"):
+            batch = self._arrays(proposed)
+            problem = batch.problem if isinstance(batch, MappingBatch) else batch.space.problem
+            if problem is not self.task.problem and problem != self.task.problem:
+                raise fault(self.owner, f"it proposed mappings of {problem.name}, not of {self.task.problem.name}")
+            self.empty = 0 if len(batch) else self.empty + 1
+        if self.empty >= EMPTY:
+            raise fault(self.owner, f"it proposed nothing {EMPTY:,} times in a row")
+        return batch
+
+    def _arrays(self, proposed: object) -> Candidates | MappingBatch:
+        if isinstance(proposed, Candidates | MappingBatch):
+            return proposed
+        if isinstance(proposed, Sequence) and all(isinstance(each, Mapping) for each in proposed):
+            return MappingBatch.pack(self.task.problem, proposed)
+        raise fault(
+            self.owner,
+            f"it proposed {described(proposed)}; Candidates, a MappingBatch or a list of Mapping are expected",
+        )
+
+
+def _is_number(value: object) -> bool:
+    """A real number that JSON can say, NaN aside."""
+    if isinstance(value, bool):
+        return False
+    try:
+        return not isinstance(value, complex | str | bytes) and not math.isnan(float(value))  # type: ignore[arg-type]
+    except Exception:  # whatever a third party's number does
+        return False
+
+
+def guarded_mapper(mapper: Mapper) -> GuardedMapper:
+    """A mapper under guard; as it is, if it is that already."""
+    return (
+        mapper if isinstance(mapper, GuardedMapper) else GuardedMapper(mapper, Owner("mapper", type(mapper).__name__))
+    )

@@ -1,0 +1,129 @@
+"""Frontends and adapters under guard."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as MappingOf
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+from tilewright.errors import Verdict
+from tilewright.notations.directives import DirectiveProgram
+from tilewright.plugin.adapter import Adapter, InputSet
+from tilewright.plugin.frontend import Frontend
+from tilewright.plugin.guard.calls import Owner, calling, described, fault
+from tilewright.plugin.guard.patience import limited
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.constraints import Constraints
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
+from tilewright.schema.workload import Layer, Workload
+
+PARTS: dict[str, type] = {
+    "problem": Problem,
+    "architecture": Architecture,
+    "mapping": Mapping,
+    "constraints": Constraints,
+    "directives": DirectiveProgram,
+}
+"""Field of an input set -> what it is, where it is given."""
+
+
+class GuardedFrontend:
+    """A frontend whose every answer is checked."""
+
+    def __init__(self, plugin: Frontend, owner: Owner) -> None:
+        self.plugin, self.owner = plugin, owner
+
+    def recognises(self, source: str) -> bool:
+        with limited(self.owner, "recognises"):
+            answer: object = self.plugin.recognises(source)
+        if not isinstance(answer, bool):
+            raise fault(self.owner, f"recognises returned {described(answer)}, True or False is expected")
+        return answer
+
+    def load(self, source: str) -> Workload:
+        with calling(self.owner, "load"):
+            workload = self.plugin.load(source)
+        wrong = fault_of_workload(workload)
+        if wrong:
+            raise fault(self.owner, f"load {wrong}")
+        return workload
+
+
+def fault_of_workload(workload: object) -> str | None:
+    """What is wrong with what a frontend loaded, in a few words; None: nothing."""
+    if not isinstance(workload, Workload):
+        return f"returned {described(workload)}, a Workload is expected"
+    layers: object = workload.layers
+    whole = isinstance(layers, tuple) and all(
+        isinstance(layer, Layer) and isinstance(layer.problem, Problem) for layer in layers
+    )
+    if not whole:
+        return "returned a Workload whose layers are none"
+    try:
+        Workload.model_validate({name: getattr(workload, name) for name in Workload.model_fields})
+    except (ValueError, AttributeError) as error:
+        return f"returned a Workload that is none: {' '.join(str(error).split())[:200]}"
+    return None
+
+
+class GuardedAdapter:
+    """An adapter whose every answer is checked."""
+
+    def __init__(self, plugin: Adapter, owner: Owner) -> None:
+        self.plugin, self.owner = plugin, owner
+
+    def expressible(self, inputs: InputSet) -> Verdict:
+        with calling(self.owner, "expressible"):
+            verdict: object = self.plugin.expressible(inputs)
+        if not isinstance(verdict, Verdict):
+            raise fault(self.owner, f"expressible returned {described(verdict)}, a Verdict is expected")
+        return verdict
+
+    def render(self, inputs: InputSet) -> dict[str, str]:
+        with calling(self.owner, "render"):
+            files: object = self.plugin.render(inputs)
+            wrong = fault_of_files(files)
+        if wrong:
+            raise fault(self.owner, f"render {wrong}")
+        assert isinstance(files, MappingOf)
+        return dict(files)
+
+    def parse(self, files: Sequence[Path]) -> InputSet:
+        with calling(self.owner, "parse"):
+            inputs: object = self.plugin.parse(files)
+        wrong = fault_of_inputs(inputs)
+        if wrong:
+            raise fault(self.owner, f"parse {wrong}")
+        assert isinstance(inputs, InputSet)
+        return inputs
+
+
+def fault_of_files(files: object) -> str | None:
+    """What is wrong with what an adapter wrote, in a few words; None: nothing. Names stay below the folder for them."""
+    if not isinstance(files, MappingOf) or not files:
+        return f"returned {described(files)}{' without files' if files == {} else ''}, names with texts are expected"
+    for name, text in files.items():
+        if not isinstance(name, str) or not isinstance(text, str):
+            return f"returned {described(name)} with {described(text)}, names with texts are expected"
+        for path in (PurePosixPath(name), PureWindowsPath(name)):
+            if not path.parts or path.anchor or ".." in path.parts or "\0" in name:
+                return f"wants to write {name[:80]!r}, which is no name below the folder that it is given"
+    return None
+
+
+def fault_of_inputs(inputs: object) -> str | None:
+    """What is wrong with what an adapter read, in a few words; None: nothing."""
+    if not isinstance(inputs, InputSet):
+        return f"returned {described(inputs)}, an InputSet is expected"
+    for name, kind in PARTS.items():
+        value = getattr(inputs, name)
+        if value is not None and not isinstance(value, kind):
+            return f"returned {described(value)} as {name}, {kind.__name__} or None is expected"
+    warnings: object = inputs.warnings
+    if not isinstance(warnings, tuple) or not all(isinstance(each, str) for each in warnings):
+        return f"returned {described(warnings)} as warnings, a tuple of texts is expected"
+    options: object = inputs.model_options
+    if not isinstance(options, MappingOf) or not all(isinstance(key, str) for key in options):
+        return f"returned {described(options)} as model_options, names with values are expected"
+    return None

@@ -1,0 +1,99 @@
+"""What is wrong with a spec, told when it is registered and not when it is used."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from pydantic import BaseModel
+
+from tilewright.plugin.capabilities import Capabilities
+from tilewright.plugin.guard.calls import described
+from tilewright.plugin.specs import INTERFACE, KINDS, Approximation, PluginSpec
+
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.\-]*")
+MODULE = re.compile(r"[A-Za-z_]\w*(\.\w+)*")
+
+
+def whole_spec(spec: object) -> PluginSpec[Any]:
+    """A spec of the host's own with the same values, each of which is what it should be.
+
+    Raises:
+        ValueError: it is no spec of ours, or badly filled in.
+    """
+    kind = next((kind for kind in KINDS if isinstance(spec, kind)), None)
+    if kind is None:
+        names = [each.__name__ for each in KINDS]
+        raise ValueError(f"expected a {', '.join(names[:-1])} or {names[-1]}, got {described(spec)}")
+    values: dict[str, Any] = {each.name: getattr(spec, each.name) for each in fields(kind)}
+    name = values["name"]
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is no name for a plugin: a letter, then letters, digits, '_', '-' or '.'")
+    if values["interface"] != INTERFACE:
+        raise ValueError(f"'{name}' was written for interface {values['interface']}, this is {INTERFACE}")
+    for field, value in values.items():
+        good, expected = EXPECTED[field]
+        if not good(value):
+            raise ValueError(f"the {field} of '{name}' is {_shown(value)}, expected {expected}")
+        if isinstance(value, Mapping):
+            values[field] = dict(value)
+        elif isinstance(value, Sequence) and not isinstance(value, str):
+            values[field] = tuple(value)
+    return kind(**values)
+
+
+def _shown(value: object) -> str:
+    return repr(value) if isinstance(value, str | int | float | bool | None) else described(value)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and "\0" not in value
+
+
+def _names(good: Callable[[str], object]) -> Callable[[object], bool]:
+    def check(value: object) -> bool:
+        listed = isinstance(value, Sequence) and not isinstance(value, str | bytes)
+        return listed and all(_is_text(each) and good(each) for each in value)  # type: ignore[attr-defined]
+
+    return check
+
+
+def _is_table(value: object) -> bool:
+    return isinstance(value, Mapping) and all(
+        _is_text(key) and key and _is_text(text) and text for key, text in value.items()
+    )
+
+
+def _are_approximations(value: object) -> bool:
+    return isinstance(value, Sequence) and all(
+        isinstance(each, Approximation) and _is_text(each.code) and _is_text(each.meaning) and callable(each.detect)
+        for each in value
+    )
+
+
+def _is_flag(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "name": (_is_text, "a text"),
+    "summary": (_is_text, "one line of text"),
+    "factory": (callable, "something that can be called"),
+    "options": (lambda each: isinstance(each, type) and issubclass(each, BaseModel), "a pydantic model class"),
+    "capabilities": (lambda each: isinstance(each, Capabilities), "Capabilities"),
+    "needs": (_names(MODULE.fullmatch), "a tuple of names of modules"),
+    "hint": (lambda each: each is None or _is_text(each), "a text or None"),
+    "interface": (lambda each: each == INTERFACE, str(INTERFACE)),
+    "programs": (_is_table, "options with names of programs"),
+    "exhausts": (_is_flag, "True or False"),
+    "executes": (_is_flag, "True or False"),
+    "approximations": (_are_approximations, "a tuple of Approximation"),
+    "suffixes": (
+        _names(lambda each: re.fullmatch(r"\.[^./\\]+(\.[^./\\]+)*", each)),
+        "a tuple of suffixes such as '.onnx'",
+    ),
+    "library": (_is_table, "names with one line each"),
+}
+"""Field of a spec -> (whether a value is good, what is expected)."""
