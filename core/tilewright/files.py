@@ -12,6 +12,8 @@ from tilewright.errors import InputError, OutputError
 
 MAX_BYTES = 2 * 2**20
 """Of a document: more would take seconds to read."""
+MAX_TEXT = 10_000
+"""Characters of one value, one line or one formula."""
 
 
 def cache_folder() -> Path:

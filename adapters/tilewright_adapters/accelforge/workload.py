@@ -13,9 +13,9 @@ from tilewright_adapters.expressions import CannotSay
 
 ROLES = ("input", "weight", "output")
 DEFAULT_BITS = 8
-_ACCESS = re.compile(r"([A-Za-z_]\w*)\s*\[([^\]]*)\]")
-_BOUND = re.compile(r"\s*0\s*<=\s*([a-z_]\w*)\s*(<=?)\s*(.+?)\s*")
-_FACTOR = re.compile(r"([a-z_]\w*)\s*\*\s*(\d+)")
+_ACCESS = re.compile(r"(?<!\w)([A-Za-z_]\w*+)\s*+\[([^\[\]]*+)\]")
+_BOUND = re.compile(r"0\s*+<=\s*+([a-z_]\w*+)\s*+(<=?)\s*+(.++)")
+_FACTOR = re.compile(r"(?<!\w)([a-z_]\w*+)\s*+\*\s*+(\d++)")
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ def _sizes(
     sizes: dict[str, int] = {}
     texts = [*data.iteration_space_shape.values(), *chosen.iteration_space_shape]
     for text in (part for each in texts for part in re.split(r"\band\b", each)):
-        match = _BOUND.fullmatch(text)
+        match = _BOUND.fullmatch(text.strip())
         if not match:
             raise ValueError(f"'{text}' is no range like 0 <= m < 128")
         if match[1] in used:

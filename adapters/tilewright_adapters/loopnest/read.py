@@ -21,8 +21,8 @@ KEYWORDS = (
     "nest", "order", "for", "at", "spatial",
 )  # fmt: skip
 _CLAUSES = ("hold", "unicast", "order", "spatial_order")
-_TENSOR = re.compile(r"(\S+)\s+(\S+)\s*\[(.*)\]\s*")
-_LOOP = re.compile(r"(\w+)\s+in\s+(\d+)\s*x\s*(\d+)\s*")
+_TENSOR = re.compile(r"(\S++)\s++([^\s\[]++)\s*+\[(.*)\]\s*+")
+_LOOP = re.compile(r"(\w++)\s++in\s++(\d{1,15})\s*+x\s*+(\d{1,15})\s*+")
 _AT = re.compile(r"([^\s:]+)\s*(?::\s*(.*))?")
 
 Found = dict[str, tuple[Any, Location]]

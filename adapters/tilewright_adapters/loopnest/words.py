@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from pydantic import BaseModel
 
 from tilewright.errors import InputError, Location
-from tilewright.files import read_text
+from tilewright.files import MAX_TEXT, read_text
 
 _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*")
 _KEY = re.compile(r"([A-Za-z_][A-Za-z0-9_.]*)=")
@@ -90,6 +90,9 @@ class Arguments:
 def read_lines(path: Path) -> Iterator[Line]:
     """The lines of a file that say something. Raises InputError."""
     for number, text in enumerate(read_text(path).splitlines(), start=1):
+        if len(text) > MAX_TEXT:
+            message = f"a line of {len(text):,} characters; at most {MAX_TEXT:,} are read"
+            raise InputError(message, location=Location(str(path), number))
         words = _without_comment(text).split(maxsplit=1)
         if words:
             yield Line(words[0], words[1] if len(words) > 1 else "", Location(str(path), number))

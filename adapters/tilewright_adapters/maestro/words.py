@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tilewright.errors import InputError, Location
-from tilewright.files import read_text
+from tilewright.files import MAX_TEXT, read_text
 from tilewright.schema.document import suggestion
 
 _WORD = re.compile(r"[^\s,:;()\->]+")
@@ -25,7 +25,12 @@ class Words:
         self.words: list[tuple[str, Location]] = []
         for number, line in enumerate(text.splitlines(), start=1):
             for match in _WORD.finditer(line.partition("//")[0]):
-                self.words.append((match[0], Location(source, number, match.start() + 1)))
+                place = Location(source, number, match.start() + 1)
+                if len(match[0]) > MAX_TEXT:
+                    raise InputError(
+                        f"a word of {len(match[0]):,} characters; at most {MAX_TEXT:,} are read", location=place
+                    )
+                self.words.append((match[0], place))
 
     @property
     def next(self) -> str:

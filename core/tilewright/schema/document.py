@@ -20,7 +20,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from tilewright.errors import InputError, Location
-from tilewright.files import read_text
+from tilewright.files import MAX_TEXT, read_text
 from tilewright.values import Model
 
 MAX_NODES = 100_000
@@ -184,7 +184,7 @@ class _Builder:
         elif isinstance(event, yaml.SequenceStartEvent):
             value = self._sequence(path)
         else:
-            text, value = event.value, self._scalar(event, place)
+            text, value = self._text(event, place), self._scalar(event, place)
         if event.anchor is not None:
             self.anchored[event.anchor] = _Anchored(value, path, text)
         return value
@@ -215,11 +215,17 @@ class _Builder:
         if isinstance(event, yaml.AliasEvent):
             text = self._meant(event, place).text
         elif isinstance(event, yaml.ScalarEvent):
-            text = event.value
+            text = self._text(event, place)
             if event.anchor is not None:
                 self.anchored[event.anchor] = _Anchored(self._scalar(event, place), None, text)
         if text is None:
             raise InputError("a key must be a plain word", location=place)
+        return text
+
+    def _text(self, event: Any, place: Location) -> str:
+        text = str(event.value)
+        if len(text) > MAX_TEXT:
+            raise InputError(f"a text of {len(text):,} characters; at most {MAX_TEXT:,} are read", location=place)
         return text
 
     def _meant(self, event: Any, place: Location) -> _Anchored:

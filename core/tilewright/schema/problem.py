@@ -26,7 +26,7 @@ DimensionName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Size = Annotated[int, Field(ge=1, le=2**40, strict=True)]
 Role = Literal["input", "weight", "output"]
 
-_TERM = re.compile(r"\s*(?:(\d+)\s*\*?\s*)?([A-Za-z_]\w*)\s*")
+_TERM = re.compile(r"\s*+(?:(\d++)\s*+\*?\s*+)?([A-Za-z_]\w*+)\s*+")
 
 
 class Rank(Model):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, Self
@@ -63,13 +64,13 @@ class Workload(FileModel):
 
     @model_validator(mode="after")
     def _names_known(self) -> Self:
-        names = [layer.name for layer in self.layers]
-        repeated = {name for name in names if names.count(name) > 1} if len(set(names)) != len(names) else set()
+        counts = Counter(layer.name for layer in self.layers)
+        repeated = [name for name, count in counts.items() if count > 1]
         if repeated:
-            raise ValueError(f"layer names repeat: {', '.join(sorted(repeated))}")
+            raise ValueError(f"layer names repeat: {', '.join(repeated)}")
         for layer in self.layers:
             for name in layer.after:
-                if name not in set(names):
+                if name not in counts:
                     raise ValueError(f"layer {layer.name} comes after {name}, which is not a layer")
         return self
 

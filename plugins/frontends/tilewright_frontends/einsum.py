@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from tilewright.errors import InputError, Location
+from tilewright.files import MAX_TEXT
 from tilewright.schema.document import suggestion
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import Problem, Rank, Role, Tensor
@@ -46,6 +47,8 @@ def parse_einsum(text: str) -> Problem:
     >>> parse_einsum("nk,km->nm; n=4 k=5 m=6").macs
     120
     """
+    if len(text) > MAX_TEXT:
+        raise InputError(f"a formula of {len(text):,} characters; at most {MAX_TEXT:,} are read")
     line = _Line(re.sub(r"\s", " ", text))
     formula = text.partition(";")[0]
     tensors = _short(line) if re.search("->|,", formula) and "[" not in formula else _long(line)

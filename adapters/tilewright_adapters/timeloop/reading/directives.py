@@ -11,7 +11,7 @@ from tilewright.schema.problem import Problem
 from tilewright_adapters.timeloop.cursor import Cursor, refuse_unknown
 from tilewright_adapters.timeloop.reading.hierarchy import Hierarchy
 
-_FACTOR = re.compile(r"(?:([A-Za-z_]\w*?)\s*=\s*|([A-Za-z_]+)\s*)(\d{1,15})(?:\s*,\s*(\d{1,15}))?[\s,]*")
+_FACTOR = re.compile(r"(?:([A-Za-z_]\w*?)\s*+=\s*+|([A-Za-z_]++)\s*+)(\d{1,15})(?:\s*+,\s*+(\d{1,15}))?[\s,]*+")
 _UNREAD = {
     "no_link_transfer": "links switched off for single tensors",
     "no_temporal_reuse": "reuse switched off in time",
@@ -258,7 +258,7 @@ def _factors_of(directive: Said, problem: Problem) -> dict[str, Factor]:
     for word in ("factors", "factors_only"):
         if word in fields:
             text = factor_text(fields[word])
-            text = re.sub(r"\w+\s*[<>]=\s*\d+[\s,]*", "", text) if directive.is_rule else text
+            text = re.sub(r"(?<!\w)\w++\s*+[<>]=\s*+\d++[\s,]*+", "", text) if directive.is_rule else text
             result |= _factors(text, fields[word], problem)
     for name in ones(fields, problem, result):
         if result.setdefault(name, Factor(1, 1, directive.where)).end != 1:

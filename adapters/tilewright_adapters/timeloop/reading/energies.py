@@ -26,7 +26,7 @@ def read_energies(section: Cursor) -> Energies:
         raise section.error("the energy table has no 'tables'")
     result: Energies = {}
     for name, cursor, actions in _tables(fields["tables"]):
-        component = re.sub(r"\[[^\]]*\]", "", name).rpartition(".")[2]
+        component = re.sub(r"\[[^\[\]]*+\]", "", name).rpartition(".")[2]
         energies: dict[str, float] = {}
         for action, energy in actions:
             energies[action] = max(energies.get(action, 0.0), energy)

@@ -7,12 +7,13 @@ import re
 from typing import Any
 
 from tilewright.errors import InputError, Location
-from tilewright.schema.document import MAX_DEPTH, Document, Path_
+from tilewright.files import MAX_TEXT
+from tilewright.schema.document import MAX_DEPTH, MAX_NODES, Document, Path_
 
 _TOKEN = re.compile(
-    r"""(?P<space>(?:\s|\#[^\n]*|//[^\n]*|/\*.*?\*/)+)
+    r"""(?P<space>(?:\s++|\#[^\n]*+|//[^\n]*+|/\*.*?\*/)++)
       |(?P<include>@include\b)
-      |(?P<text>"(?:[^"\\]|\\.)*")
+      |(?P<text>"(?:[^"\\]++|\\.)*+")
       |(?P<number>[-+]?(?:0[xX][0-9a-fA-F]+L{0,2}|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?L{0,2}))
       |(?P<name>[A-Za-z*][-A-Za-z0-9_*]*)
       |(?P<sign>[{}()\[\]=:;,])""",
@@ -48,6 +49,8 @@ class _Reader:
             if match is None:
                 raise self.error(f"cannot read {self.text[self.position]!r}")
             self.position = match.end()
+            if match.lastgroup != "space" and len(match[0]) > MAX_TEXT:
+                raise self.error(f"{len(match[0]):,} characters; at most {MAX_TEXT:,} of one value are read")
             if match.lastgroup == "include":
                 raise self.error("@include is not followed", hint="give the included files themselves")
             if match.lastgroup != "space":
@@ -88,7 +91,9 @@ class _Reader:
     def value(self, path: Path_) -> Any:
         self.marks[path] = self.place()
         if len(path) > MAX_DEPTH:
-            raise self.error("nested too deeply")
+            raise self.error(f"more than {MAX_DEPTH} levels")
+        if len(self.marks) > MAX_NODES:
+            raise self.error(f"more than {MAX_NODES:,} values")
         if self.kind == "sign" and self.token in _CLOSING:
             opening = self.token
             self.step()

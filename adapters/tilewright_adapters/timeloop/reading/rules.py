@@ -23,7 +23,7 @@ from tilewright_adapters.timeloop.reading.directives import (
 from tilewright_adapters.timeloop.reading.nodes import Nodes
 from tilewright_adapters.timeloop.reading.sections import CONSTRAINTS, Sections
 
-_BOUND = re.compile(r"([A-Za-z_]\w*?)\s*(<=|>=|=)?\s*(\d{1,15})[\s,]*")
+_BOUND = re.compile(r"([A-Za-z_]\w*?)\s*+(?:(<=|>=|=)\s*+)?(\d{1,15})[\s,]*+")
 _UNREAD = {
     "utilization": "a least use of all units together",
     "parallelism": "a least use of all units together",

@@ -111,7 +111,7 @@ def _check(graph: GraphProto, name: str) -> None:
                 _check(inner, name)
 
 
-_SUBSCRIPTS = r"[A-Za-z]*(?:\.\.\.)?[A-Za-z]*"
+_SUBSCRIPTS = r"[A-Za-z]*+(?:\.\.\.[A-Za-z]*+)?"
 _EQUATION = re.compile(rf"{_SUBSCRIPTS}(?:,{_SUBSCRIPTS})*(?:->{_SUBSCRIPTS})?")
 
 

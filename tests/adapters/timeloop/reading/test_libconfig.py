@@ -110,7 +110,7 @@ def test_places_are_remembered() -> None:
         ('a = "open', "cannot read"),
         (") a = 1;", "expected a setting"),
         ("a 1", "expected '=' or ':'"),
-        ("a = " + "(" * 500, "nested too deeply"),
+        ("a = " + "(" * 500, "more than 100 levels"),
         ("a = " + "9" * 5000, "too long"),
         ("a = /* for ever", "cannot read '/'"),
     ],
