@@ -140,6 +140,10 @@ class MappingReport(Tabular):
                 "utilization": layer.utilization,
                 "mapping_file": layer_file(number, layer) if written else None,
             },
+            "mapping": None if layer.mapping is None else layer.mapping.to_data(),
+            "nest": None if layer.mapping is None else str(layer.mapping).splitlines(),
+            "energy": [] if layer.report is None else layer.report.rows(),
+            "limits": [] if layer.report is None else [limit.model_dump() for limit in layer.report.slowest],
             "search": {
                 "evaluated": result.evaluated if result else 0,
                 "valid": result.valid if result else 0,

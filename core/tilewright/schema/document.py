@@ -295,7 +295,7 @@ class FileModel(Model):
 
     def to_yaml(self) -> str:
         """The YAML form; `from_yaml` reads it back to an equal object."""
-        return dump_yaml(self.to_data())
+        return dump_yaml(self.to_data(), flat=True)
 
     def to_json(self) -> str:
         """The JSON form; `from_yaml` reads it back too, JSON being YAML."""
@@ -318,9 +318,36 @@ _Dumper.yaml_implicit_resolvers = {
 }
 
 
-def dump_yaml(data: Any) -> str:
-    """Readable YAML: short collections on one line, order kept."""
-    return yaml.dump(data, Dumper=_Dumper, sort_keys=False, default_flow_style=None, width=120, allow_unicode=True)
+class _FlatDumper(_Dumper):
+    """Puts a memory, a tensor or an entry on one line: keys whose values are plain, or short collections of plain ones."""
+
+    def represent_mapping(self, tag: str, mapping: Any, flow_style: bool | None = None) -> yaml.MappingNode:
+        node = super().represent_mapping(tag, mapping, flow_style)
+        node.flow_style = all(
+            isinstance(value, yaml.ScalarNode) or all(isinstance(part, yaml.ScalarNode) for part in _parts(value))
+            for _, value in node.value
+        )
+        return node
+
+    def serialize(self, node: yaml.Node) -> None:
+        if isinstance(node, yaml.MappingNode):
+            node.flow_style = False
+        super().serialize(node)
+
+
+def _parts(node: yaml.Node) -> list[yaml.Node]:
+    return [value for _, value in node.value] if isinstance(node, yaml.MappingNode) else list(node.value)
+
+
+def dump_yaml(data: Any, flat: bool = False) -> str:
+    """Readable YAML: short collections on one line, order kept; `flat`: those with short collections in them, too."""
+    dumper = _FlatDumper if flat else _Dumper
+    return yaml.dump(data, Dumper=dumper, sort_keys=False, default_flow_style=None, width=120, allow_unicode=True)
+
+
+def commented(text: str) -> str:
+    """Lines of text as a comment."""
+    return "".join(f"# {line}".rstrip() + "\n" for line in text.splitlines())
 
 
 def validate(model: type[M], document: Document) -> M:

@@ -9,7 +9,7 @@ from pydantic import Field, PrivateAttr
 
 from tilewright.errors import InputError
 from tilewright.schema.architecture import Architecture
-from tilewright.schema.document import Document, FileModel, read_document, validate
+from tilewright.schema.document import Document, FileModel, commented, read_document, validate
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
@@ -93,6 +93,16 @@ class MappedProblem(Printed, FileModel):
     mapping: Mapping
     problem: Problem
     architecture: Architecture
+
+    def to_data(self) -> dict[str, Any]:
+        """Plain data that `model_validate` reads back to an equal object, without what entries inherit."""
+        entries = self.mapping.to_data()["entries"]
+        return super().to_data() | {"mapping": {"entries": entries}}
+
+    def to_yaml(self) -> str:
+        """The YAML form, with the loop nest as a comment; `from_yaml` reads it back to an equal object."""
+        nest = commented(self.mapping.nest(self.problem, self.architecture))
+        return super().to_yaml().replace("\nmapping:\n", f"\n{nest}mapping:\n", 1)
 
     def __str__(self) -> str:
         nest = self.mapping.nest(self.problem, self.architecture)

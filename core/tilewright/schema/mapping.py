@@ -15,7 +15,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from tilewright.schema.architecture import Architecture
-from tilewright.schema.document import FileModel
+from tilewright.schema.document import FileModel, commented
+from tilewright.schema.entries import completed, shortened
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import DimensionName, Name, Problem, Tensor
 from tilewright.tables import Printed
@@ -74,7 +75,8 @@ class Mapping(Printed, FileModel):
 
     In a file, tile sizes that an entry leaves out are those it gets: the spatial tile of the entry before for
     `temporal_tile_sizes`, the entry's own temporal tile for `spatial_tile_sizes`. The first entry names them all.
-    `temporal_order` may be left out where at most one dimension steps.
+    `temporal_order` names the dimensions that step, the others are outside of them; it may be left out where at most one
+    steps. `spatial_order` likewise, where it is given.
     """
 
     schema_version: Literal[1] = 1
@@ -86,28 +88,8 @@ class Mapping(Printed, FileModel):
     def _inherit_tiles(cls, value: Any) -> Any:
         if not isinstance(value, dict) or not isinstance(value.get("entries"), list):
             return value
-        incoming: dict[str, int] = {}
-        entries: list[Any] = []
-        for raw in value["entries"]:
-            if not isinstance(raw, dict):
-                return value
-            temporal, spatial = raw.get("temporal_tile_sizes") or {}, raw.get("spatial_tile_sizes") or {}
-            if not isinstance(temporal, dict) or not isinstance(spatial, dict):
-                return value
-            temporal = incoming | temporal
-            spatial = temporal | spatial
-            entry = raw | {"temporal_tile_sizes": temporal, "spatial_tile_sizes": spatial}
-            if "temporal_order" not in raw:
-                stepping = [name for name in temporal if temporal[name] != incoming.get(name, temporal[name])]
-                if len(stepping) > 1:
-                    raise ValueError(
-                        f"entry {len(entries)} on {raw.get('target')} steps {', '.join(stepping)}: "
-                        "temporal_order must say which is outermost"
-                    )
-                entry["temporal_order"] = list(temporal)
-            entries.append(entry)
-            incoming = spatial
-        return value | {"entries": entries}
+        entries = completed(value["entries"])
+        return value if entries is None else value | {"entries": entries}
 
     @model_validator(mode="after")
     def _one_set_of_dimensions(self) -> Self:
@@ -117,6 +99,15 @@ class Mapping(Printed, FileModel):
             if odd:
                 raise ValueError(f"entry {index} on {entry.target} and entry 0 differ in dimensions {sorted(odd)}")
         return self
+
+    def to_data(self) -> dict[str, Any]:
+        """Plain data that `model_validate` reads back to an equal object, without what entries inherit."""
+        data = super().to_data()
+        return data | {"entries": list(shortened(self.model_dump(mode="json")["entries"]))}
+
+    def to_yaml(self) -> str:
+        """The YAML form, below the loop nest as a comment; `from_yaml` reads it back to an equal object."""
+        return commented(str(self)) + super().to_yaml()
 
     @cached_property
     def dimension_names(self) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """Mapping reports: frozen data with totals, tables, rows and files."""
 
 import csv
+import json
 from dataclasses import FrozenInstanceError
 from pathlib import Path
 
@@ -54,3 +55,11 @@ def test_saved_files_and_rows_agree(report: tw.MappingReport, tmp_path: Path) ->
         (row,) = csv.DictReader(file)
     assert row["mapping_file"] == "001_einsum.yaml" and float(row["edp"]) == report.edp
     assert tw.load(folder / "001_einsum.yaml").mapping == report.layers[0].mapping
+
+
+def test_data_carry_the_mapping_and_where_energy_and_cycles_go(report: tw.MappingReport) -> None:
+    (row,), (layer,) = json.loads(json.dumps(report.data()))["layers"], report.layers
+
+    assert tw.load(row["mapping"], "mapping") == layer.mapping and row["nest"] == str(layer.mapping).splitlines()
+    assert sum(part["energy_pj"] for part in row["energy"]) == pytest.approx(layer.energy_pj)
+    assert row["limits"][0]["binding_cycles"] == layer.cycles

@@ -106,7 +106,7 @@ def test_every_broken_rule_has_its_code(
         ("arch", ARCH.replace("read_energy_pj: 10, ", ""), "'read_energy_pj' is missing"),
         ("arch", ARCH.replace("capacity_words", "capacity_word"), "did you mean 'capacity_words'"),
         ("arch", "kind: problem\nname: x", "expected a file of kind 'architecture'"),
-        ("mapping", MAPPING.replace("[K, N, M]", "[K, N]"), "temporal_order must name every dimension once"),
+        ("mapping", MAPPING.replace("[K, N, M]", "[K, N, N]"), "temporal_order must name every dimension once"),
         ("mapping", MAPPING.replace(", temporal_order: [N, K, M]", ""), "temporal_order must say"),
     ],
 )

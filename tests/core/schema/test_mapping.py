@@ -1,9 +1,14 @@
 """Mappings: loops multiply to the problem, and entries inherit."""
 
+import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from support.problems import triples
+from tilewright.errors import InputError
 from tilewright.schema.architecture import Architecture
+from tilewright.schema.document import dump_yaml
+from tilewright.schema.mapped import BoundMapping, MappedProblem
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 
@@ -35,3 +40,46 @@ def test_a_mapping_may_leave_out_what_it_inherits() -> None:
         ("M", 3, False), ("K", 2, True), ("K", 4, False), ("M", 3, False),
     ]  # fmt: skip
     assert not mapping.is_perfect
+
+
+@st.composite
+def odd_mappings(draw: st.DrawFn) -> tuple[Problem, Architecture, Mapping]:
+    """Entries with any tile sizes and any orders: files hold mappings that are wrong, too."""
+    problem, architecture, mapping = draw(triples())
+    names, size = list(problem.dimensions), st.integers(1, 4)
+    data = mapping.model_dump(mode="json")
+    for entry in data["entries"] if draw(st.booleans()) else ():
+        entry["temporal_tile_sizes"] = {name: draw(size) for name in draw(st.permutations(names))}
+        entry["spatial_tile_sizes"] = {name: draw(size) for name in draw(st.permutations(names))}
+        entry["temporal_order"] = draw(st.permutations(names))
+        entry["spatial_order"] = draw(st.none() | st.permutations(names))
+    return problem, architecture, Mapping.model_validate(data)
+
+
+@given(odd_mappings())
+def test_short_forms_and_long_ones_are_read_back_equal(triple: tuple[Problem, Architecture, Mapping]) -> None:
+    problem, architecture, mapping = triple
+    long = dump_yaml({"kind": "mapping", **mapping.model_dump(mode="json")})
+    assert Mapping.from_yaml(mapping.to_yaml()) == Mapping.from_yaml(mapping.to_json()) == mapping
+    assert Mapping.from_yaml(long) == mapping and len(mapping.to_json()) <= len(mapping.model_dump_json(indent=2))
+    assert Mapping.from_yaml(BoundMapping.of(mapping, problem, architecture).to_yaml()) == mapping
+
+    whole = MappedProblem(mapping=mapping, problem=problem, architecture=architecture)
+    text = whole.to_yaml()
+    assert MappedProblem.from_yaml(text) == MappedProblem.from_yaml(whole.to_json()) == whole
+    assert MappedProblem.from_yaml(dump_yaml(whole.model_dump(mode="json", exclude_none=True))) == whole
+    assert "".join(f"# {line}\n" for line in str(whole).splitlines()[1:]) in text
+
+
+@pytest.mark.parametrize(
+    ("order", "message"), [("[M]", "steps M, K: temporal_order must say"), ("[K, M, M]", "every dimension once")]
+)
+def test_an_order_that_says_too_little_or_too_much_is_refused(order: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Mapping.from_yaml(
+            f"""
+            entries:
+              - {{target: D, temporal_tile_sizes: {{M: 8, K: 6, N: 2}}}}
+              - {{target: B, temporal_tile_sizes: {{M: 1, K: 1}}, temporal_order: {order}}}
+            """
+        )
