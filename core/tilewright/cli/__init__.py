@@ -22,7 +22,7 @@ app.command("compare")(compare.compare_command)
 app.command("convert")(convert.convert_command)
 app.command("verify")(verify.verify_command)
 app.add_typer(plugins.app, name="plugins")
-app.command("library")(library.library_command)
+app.add_typer(library.app, name="library")
 app.command("schema")(schema.schema_command)
 
 

@@ -1,85 +1,124 @@
-"""`tilewright library`: what comes with the installation."""
+"""`tilewright library`: what comes with the installation, as files to start from."""
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tilewright.cli import options
+
 if TYPE_CHECKING:
     from tilewright.schema.workload import Workload
 
 
-class Shelf(StrEnum):
-    """What to list."""
-
-    all = "all"
-    archs = "archs"
-    workloads = "workloads"
-    show = "show"
+app = typer.Typer(
+    help="List what comes with the installation, print a file of it to start from, or tell what feeds what in a workload."
+)
 
 
-def library_command(
-    shelf: Annotated[Shelf, typer.Argument(help="archs, workloads, all, or show WORKLOAD")] = Shelf.all,
-    workload: Annotated[str | None, typer.Argument(help="show: a workload, as for `map`")] = None,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="show: write its graph to FILE.graphml or FILE.json")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
+@app.callback(invoke_without_command=True)
+def library_command(context: typer.Context, json: options.Json = False) -> None:
+    """List what comes with the installation, print a file of it to start from, or tell what feeds what in a workload."""
+    if context.invoked_subcommand is None:
+        _list(json)
+
+
+@app.command("archs")
+def archs_command(json: options.Json = False) -> None:
+    """Architectures, with their constraints."""
+    _list(json, workloads=False)
+
+
+@app.command("workloads")
+def workloads_command(json: options.Json = False) -> None:
+    """Workloads, those that frontends bring included."""
+    _list(json, archs=False)
+
+
+@app.command("show")
+def show_command(
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="an architecture, constraints (eyeriss.row_stationary), a workload or one of its layers; or a formula",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="write it there")] = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
-    """List the library's architectures (with their constraints) and workloads, or show what feeds what in a workload."""
-    from tilewright.api.load import load_workload, workload_names
+    """Print the file of something in the library, to start one of your own from."""
+    import tilewright as tw
+    from tilewright.cli.common import note, print_json
+    from tilewright.files import write_text
+
+    found = tw.load(name)
+    shipped = tw.library.text(name)
+    if json:
+        print_json(found.to_data())
+        return
+    text = found.to_yaml() if shipped is None else shipped
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    write_text(output, text)
+    if not quiet:
+        note(f"written to {output}")
+
+
+@app.command("layers")
+def layers_command(
+    workload: options.Workload,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="write its graph there: FILE.graphml or FILE.json"),
+    ] = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """The layers of a workload, each with those whose results it reads."""
+    from tilewright.api.load import load_workload
+    from tilewright.cli.common import note
+
+    found = load_workload(workload)
+    if output is not None:
+        _write_graph(found, output)
+        if not quiet:
+            note(f"written to {output}: {len(found.layers)} layers, {found.graph.number_of_edges()} edges")
+    _print_layers(found, json)
+
+
+def _list(json: bool, archs: bool = True, workloads: bool = True) -> None:
+    from tilewright.api.load import workload_names
     from tilewright.cli.common import print_json, print_tables
-    from tilewright.errors import InputError
     from tilewright.tables import Column, Table, numbers
 
-    if shelf == Shelf.show:
-        if workload is None:
-            raise InputError("library show needs a workload", hint="tilewright library show resnet50")
-        _show(load_workload(workload), output, json)
-        return
-    if workload is not None or output is not None:
-        raise InputError(f"library {shelf} takes no workload", hint=f"tilewright library show {workload or 'WORKLOAD'}")
-    archs = _architectures() if shelf != Shelf.workloads else []
-    workloads = workload_names() if shelf != Shelf.archs else {}
+    rows, names = _architectures() if archs else [], workload_names() if workloads else {}
     if json:
-        found = {
-            "schema_version": 1,
-            "archs": archs,
-            "workloads": [{"name": n, "source": s} for n, s in workloads.items()],
-        }
-        print_json(found)
+        sources = [{"name": name, "source": source} for name, source in names.items()]
+        print_json({"schema_version": 1, "archs": rows, "workloads": sources})
         return
     tables = []
-    if archs:
-        tables.append(
-            Table(
-                "architecture",
-                numbers("compute units"),
-                Column("memories, outermost first", wrapped=True),
-                Column("constraints (* by default)", wrapped=True),
-            )
-        )
-        for arch in archs:
-            names = [f"*{name}" if name == arch["dataflow"] else name for name in arch["constraints"]]
-            tables[-1].add_row(arch["name"], arch["compute_units"], ", ".join(arch["memories"]), ", ".join(names))
-    if workloads:
+    if rows:
+        units, memories = numbers("compute units"), Column("memories, outermost first", wrapped=True)
+        tables.append(Table("architecture", units, memories, Column("constraints (* by default)", wrapped=True)))
+        for row in rows:
+            rules = [f"*{name}" if name == row["dataflow"] else name for name in row["constraints"]]
+            tables[-1].add_row(row["name"], row["compute_units"], ", ".join(row["memories"]), ", ".join(rules))
+    if names:
         tables.append(Table("workload", Column("source", wrapped=True)))
-        for name, source in workloads.items():
+        for name, source in names.items():
             tables[-1].add_row(name, source)
     print_tables(*tables)
 
 
-def _show(workload: Workload, output: Path | None, json: bool) -> None:
-    """The layers, each with those whose results it reads."""
-    from tilewright.cli.common import note, print_json, print_tables
+def _print_layers(workload: Workload, json: bool) -> None:
+    from tilewright.cli.common import print_json, print_tables
     from tilewright.tables import Column, Table, numbers
 
-    if output is not None:
-        _write_graph(workload, output)
-        note(f"written to {output}: {len(workload.layers)} layers, {workload.graph.number_of_edges()} edges")
     if json:
         layers = [
             {

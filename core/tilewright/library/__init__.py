@@ -98,6 +98,15 @@ def _constraints(name: str) -> Constraints:
     return _load(Constraints, "constraints", name)
 
 
+def text(name: str) -> str | None:
+    """The file of an architecture, of constraints (`eyeriss.row_stationary`) or of a workload, as it is shipped; None where
+    there is none of that name."""
+    for folder in ("architectures", "constraints", "workloads"):
+        if name in names(folder):
+            return (files(__name__) / folder / f"{name}.yaml").read_text(encoding="utf-8")
+    return None
+
+
 def _load(model: type[M], folder: str, name: str) -> M:
     with as_file(files(__name__) / folder / f"{name}.yaml") as path:
         return validate(model, read_document(path))

@@ -6,6 +6,7 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
+import tilewright as tw
 from support.command import Command
 from tilewright import library
 
@@ -19,12 +20,12 @@ def test_architectures_and_workloads_are_listed(tilewright: Command) -> None:
 
 def test_a_workload_is_shown_with_what_feeds_what(tilewright: Command, tmp_path: Path) -> None:
     """In words, in JSON, and as a graph in two formats: always the same edges."""
-    shown = tilewright("library", "show", "resnet50", "--json").data["layers"]
+    shown = tilewright("library", "layers", "resnet50", "--json").data["layers"]
     edges = {(before, layer["name"]) for layer in shown for before in layer["after"]}
     assert len(edges) > len(shown) > 50
     files = [tmp_path / name for name in ("net.graphml", "net.json")]
     for file in files:
-        ran = tilewright("library", "show", "resnet50", "-o", file)
+        ran = tilewright("library", "layers", "resnet50", "-o", file)
         assert ran.code == 0 and f"{len(edges)} edges" in ran.err
     assert all(", ".join(layer["after"]) in ran.out for layer in shown)
     graphs = nx.read_graphml(files[0]), nx.node_link_graph(json.loads(files[1].read_text()), edges="edges")
@@ -34,13 +35,37 @@ def test_a_workload_is_shown_with_what_feeds_what(tilewright: Command, tmp_path:
 
 
 @pytest.mark.parametrize(
+    "name",
+    [
+        "eyeriss",
+        "eyeriss.row_stationary",
+        "quickflow_convs",
+        "quickflow_convs/III",
+        "resnet50",
+        "nk,km->nm; n=4 k=5 m=6",
+    ],
+)
+def test_a_file_to_start_from_is_printed_as_it_is_shipped(tilewright: Command, name: str, tmp_path: Path) -> None:
+    shown, file = tilewright("library", "show", name), tmp_path / "mine.yaml"
+    assert shown.code == 0 and tilewright("library", "show", name, "-o", file).code == 0
+    assert file.read_text() == shown.out and tw.load(file) == tw.load(name)
+    assert tw.load(tilewright("library", "show", name, "--json").data) == tw.load(name)
+    folder = {"eyeriss": "architectures", "quickflow_convs": "workloads", "eyeriss.row_stationary": "constraints"}
+    if name in folder:
+        shipped = Path(library.__file__).parent / folder[name] / f"{name}.yaml"
+        assert shown.out == shipped.read_text()
+        assert name != "eyeriss" or shown.out.startswith("# ")
+
+
+@pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("show",), "needs a workload"),
-        (("show", "resnet51"), "did you mean 'resnet50'"),
-        (("archs", "resnet50"), "tilewright library show resnet50"),
-        (("show", "resnet50", "-o", "net.png"), "cannot be written as net.png"),
-        (("show", "resnet50", "-o", "absent/net.json"), "cannot write to absent/net.json"),
+        (("show",), "missing argument"),
+        (("show", "eyeris"), "did you mean 'eyeriss'"),
+        (("layers", "resnet51"), "did you mean 'resnet50'"),
+        (("layers", "resnet50", "-o", "net.png"), "cannot be written as net.png"),
+        (("layers", "resnet50", "-o", "absent/net.json"), "cannot write"),
+        (("show", "eyeriss", "-o", "absent/mine.yaml"), "cannot write"),
     ],
 )
 def test_wrong_calls_say_what_to_type(tilewright: Command, words: tuple[str, ...], said: str) -> None:
