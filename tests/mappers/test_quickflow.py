@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tilewright as tw
 from support.problems import products
 from support.profiles import scaled
 from support.recorded.searches import factorflow, sunstone
@@ -138,3 +139,12 @@ def test_it_is_as_good_as_the_recorded_and_needs_no_seed() -> None:
         result = run(each.space)
         assert theirs.valid[0] and result.value <= theirs.edp[0] * (1 + 1e-9)
         assert run(each.space).best == result.best
+
+
+def test_it_draws_where_nothing_may_stand_outside() -> None:
+    """MAESTRO takes no filter cut outside of L1, so nothing with all factors outside."""
+    layer = "O[k,p,q] += I[c,p+r,q+s] * W[k,c,r,s]; k=16 c=8 p=14 q=14 r=3 s=3"
+    found, drawn = (
+        tw.map(layer, "union_edge", mapper=name, model="maestro", cache=False) for name in ("quickflow", "random")
+    )
+    assert found.edp is not None and drawn.edp is not None and found.edp <= 1.1 * drawn.edp

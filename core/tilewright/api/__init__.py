@@ -1,6 +1,6 @@
 """What `import tilewright` offers, and the names and files that it takes; here, the plugins taken where none is named."""
 
-MAPPER = "random"
+MAPPER = "quickflow"
 MODEL = "timeloop"
 DIRECTIVE_MODEL = "maestro"
 """For programs of directives, which are MAESTRO's own."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from tilewright.api.mapping_report import made
 from tilewright.errors import Reason
+from tilewright.run.configuration import told
 from tilewright.run.evaluation import BuiltModel
 from tilewright.run.network import mapping_file
 from tilewright.run.sweep import SweepPoint, SweepRow
@@ -120,6 +121,7 @@ class ComparisonReport(Tabular):
                 "valid": result.valid if result else 0,
                 "wall_seconds": result.wall_seconds if result else 0.0,
                 "stop": result.stop if result else "failed",
+                "stopped_by": row.limit,
                 "lower_bound": result.lower_bound if result else None,
                 "gap": result.gap if result else None,
                 "rejections": result.rejections.model_dump() if result and result.rejections else None,
@@ -197,11 +199,11 @@ class ComparisonReport(Tabular):
         return math.inf if value is None else float(value)
 
     def _remarks(self, row: SweepRow) -> list[str]:
-        """Why there is no mapping, and who refuses to evaluate it."""
+        """Why there is no mapping, who refuses to evaluate it, and which limit ended the search."""
         found = [f"{reason.message} [{reason.code}]" for reason in row.reasons]
         for model, report in zip(self.models, row.reports, strict=False):
             found += [f"{model.name}: {reason}" for reason in report.reasons]
-        return found
+        return found if row.limit is None else [*found, told(row.limit, "")]
 
 
 def row_file(number: int, row: SweepRow) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.errors import InputError
-from tilewright.run.configuration import RunConfiguration
+from tilewright.run.configuration import RunConfiguration, limit_of, told
 from tilewright.run.network import MappedLayer, mapping_file
 from tilewright.schema.report.printed import limited_by, summary
 from tilewright.schema.workload import Workload
@@ -151,6 +151,7 @@ class MappingReport(Tabular):
                 "cpu_seconds": result.cpu_seconds if result else 0.0,
                 "wall_seconds": result.wall_seconds if result else 0.0,
                 "stop": result.stop if result else "failed",
+                "stopped_by": self._limit(layer),
                 "lower_bound": result.lower_bound if result else None,
                 "gap": result.gap if result else None,
                 "figures": result.figures if result else {},
@@ -172,9 +173,12 @@ class MappingReport(Tabular):
                 found.append(f"error: {layer.name}: {layer.error}")
             elif layer.report is None and layer.result is not None:
                 found.append(f"no valid mapping found for {layer.name}: {layer.result.told}")
-                found.append(
-                    "  hint: try more --evaluations, other --constraints, another mapper or another cost model"
+                first = (
+                    "--mapper random"
+                    if layer.result.stop == "finished"
+                    else "more --evaluations or --seconds, another mapper"
                 )
+                found.append(f"  hint: try {first}, other --constraints or another cost model")
             found.extend(f"warning: {warning}" for warning in layer.warnings)
         if self.missing:
             found.append(
@@ -254,7 +258,20 @@ class MappingReport(Tabular):
         seconds = sum(result.wall_seconds for result in searched)
         if seconds:
             found.append(f"{evaluated:,} mappings evaluated in {seconds:.1f} s ({evaluated / seconds:,.0f} per second)")
-        return found
+        return [*found, *self._limited()]
+
+    def _limited(self) -> list[str]:
+        """Which limits ended searches that would have gone on."""
+        limits: dict[str, list[str]] = {}
+        for layer in self.layers:
+            limit = self._limit(layer)
+            if limit is not None:
+                limits.setdefault(limit, []).append(layer.name)
+        all_of_them = {limit: len(names) == len(self.layers) for limit, names in limits.items()}
+        return [told(limit, "" if all_of_them[limit] else ", ".join(names)) for limit, names in limits.items()]
+
+    def _limit(self, layer: MappedLayer) -> str | None:
+        return None if layer.result is None else limit_of(layer.result.stop, self.configuration.budget)
 
 
 def made(folder: str | Path) -> Path:

@@ -65,6 +65,8 @@ class Run:
     lower_bound: float | None = None
     short_of_time: bool = False
     """Set by a mapper that would have done more with more time, but stops before the deadline."""
+    curtailed: bool = False
+    """A mapper that asked was told that its evaluations have run out."""
     figures: dict[str, float] = field(default_factory=dict)
     """What a mapper has to tell of its search besides, such as a solver's bound; the names are its own."""
 
@@ -89,7 +91,8 @@ class Run:
     def exhausted(self) -> bool:
         """Time or evaluations have run out."""
         left = self.remaining_evaluations
-        return self.remaining_seconds <= 0 or (left is not None and left <= 0)
+        self.curtailed = self.curtailed or (left is not None and left <= 0)
+        return self.curtailed or self.remaining_seconds <= 0
 
     def prove(self, lower_bound: float) -> None:
         """Record that no mapping of the space costs less than this (in the task's objective). Raises ValueError: NaN."""

@@ -12,6 +12,15 @@ from tilewright.schema.mapping import Mapping
 from tilewright.values import Model
 
 Stop = Literal["finished", "deadline", "evaluations", "patience", "cancelled", "failed"]
+ENDINGS: dict[Stop, str] = {
+    "finished": "then the mapper had ended",
+    "deadline": "stopped by the deadline",
+    "evaluations": "stopped by evaluations",
+    "patience": "stopped by patience",
+    "cancelled": "interrupted",
+    "failed": "then something failed",
+}
+"""Each in words."""
 
 
 class CommonReason(Model):
@@ -66,7 +75,7 @@ class Result:
     def told(self) -> str:
         """How long it searched, and why it found nothing if so."""
         why = "" if self.rejections is None else f"; {self.rejections}"
-        return f"{self.evaluated:,} tried, stopped by {self.stop}{why}"
+        return f"{self.evaluated:,} tried, {ENDINGS[self.stop]}{why}"
 
     @property
     def gap(self) -> float | None:

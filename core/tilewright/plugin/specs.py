@@ -97,13 +97,12 @@ class PluginSpec(Generic[T_co]):
 
 @dataclass(frozen=True)
 class MapperSpec(PluginSpec["Mapper"]):
-    """A search for mappings. `exhausts`: it ends by itself when it has seen its whole space, so it gets no limit on
-    evaluations that the user did not set."""
+    """A search for mappings. `ends`: it ends by itself, so it gets no limit on evaluations that the user did not set."""
 
     kind: ClassVar[str] = "mapper"
     methods: ClassVar[tuple[str, ...]] = ("search",)
 
-    exhausts: bool = False
+    ends: bool = False
 
 
 @dataclass(frozen=True)

@@ -136,10 +136,12 @@ class _Loop:
                 if reason:
                     return reason
                 batch = proposals.send(costs)
-        except StopIteration:  # done, or so polite as to stop when the time is over
+        except StopIteration:  # done, or so polite as to stop when time or evaluations have run out
             self._note_what_is_told()
+            if self.lower_bound is not None:
+                return "finished"
             late = self.run.short_of_time or self.own.remaining_seconds <= 0
-            return "deadline" if late and self.lower_bound is None else "finished"
+            return "deadline" if late else "evaluations" if self.own.exhausted and self.run.curtailed else "finished"
 
     def _note_what_is_told(self) -> None:
         """Raises PluginError: the mapper tells what cannot be."""

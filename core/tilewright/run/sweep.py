@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tilewright.errors import Reason, TilewrightError
 from tilewright.run.cache import ResultCache
-from tilewright.run.configuration import RunConfiguration
+from tilewright.run.configuration import RunConfiguration, limit_of
 from tilewright.run.evaluation import BuiltModel, evaluate, reasons_of, refusal
 from tilewright.run.network import MappedLayer, Watch, map_workload
 from tilewright.schema.report import Report
@@ -35,6 +35,13 @@ class SweepRow:
     point: SweepPoint
     layer: MappedLayer
     reports: tuple[Report, ...] = ()
+
+    @property
+    def limit(self) -> str | None:
+        """The limit that ended the search, as it is typed; None: it ended otherwise."""
+        if self.layer.result is None or self.point.configuration is None:
+            return None
+        return limit_of(self.layer.result.stop, self.point.configuration.budget)
 
     @property
     def reasons(self) -> tuple[Reason, ...]:

@@ -24,7 +24,7 @@ NEVER = "absent.yaml"
         ({"mapper": 3}, errors.InputError, "3 is no mapper"),
         ({"model": "timelop"}, errors.UnknownPluginError, "did you mean 'timeloop'"),
         ({"model": 3}, errors.InputError, "3 is no cost model"),
-        ({"mapper_options": {"bach": 1}}, errors.InputError, "did you mean 'batch'"),
+        ({"mapper": "random", "mapper_options": {"bach": 1}}, errors.InputError, "did you mean 'batch'"),
         ({"model_options": {"link_transfer": 1}}, errors.InputError, "did you mean 'link_transfers'"),
         ({"constraints": "row_stationry"}, errors.UnknownNameError, "did you mean 'row_stationary'"),
         ({"objectiv": "edp"}, errors.CallError, "did you mean 'objective'"),

@@ -41,7 +41,7 @@ def test_the_folder_holds_mappings_and_summaries(tilewright: Command, tmp_path: 
     for layer in summary["layers"]:
         found = MappedProblem.from_file(tmp_path / "out" / layer["best"]["mapping_file"])
         assert found.problem.name == layer["name"]
-        assert found.provenance is not None and found.provenance.mapper.name == "random"
+        assert found.provenance is not None and found.provenance.mapper.name == "quickflow"
     totals = summary["totals"]
     assert totals["energy_pj"] == pytest.approx(
         sum(each["best"]["energy_pj"] * each["count"] for each in summary["layers"])
@@ -90,7 +90,7 @@ MISTAKES = [
     ((GEMM, "--arch", "eyeriss", "--mapper", "randon"), "did you mean 'random'"),
     ((GEMM, "--arch", "eyeriss", "--model", "timelop"), "did you mean 'timeloop'"),
     ((GEMM, "--arch", "eyeriss", "--constraints", "row_stationry"), "did you mean 'row_stationary'"),
-    ((GEMM, "--arch", "eyeriss", "--mapper-option", "bach=3"), "did you mean 'batch'"),
+    ((GEMM, "--arch", "eyeriss", "--mapper", "random", "--mapper-option", "bach=3"), "did you mean 'batch'"),
     ((GEMM, "--arch", "eyeriss", "--mapper-option", "batch"), "KEY=VALUE"),
     ((GEMM, "--arch", "eyeriss", "--objective", "edpp"), "edpp"),
     ((GEMM, "--arch", "eyeriss", "--batch", "2"), "batch"),
@@ -135,7 +135,9 @@ compute: {energy_per_operation_pj: 1}
     constraints = tmp_path / "constraints.yaml"
     constraints.write_text("name: keep_all\nvariants: [{keep: [{memory: B, keep: [input, weight, output]}]}]\n")
     limits = ("--arch", path, "--constraints", constraints, "--evaluations", 500, "--json")
-    ran = tilewright("map", GEMM, *limits)
+    usual = tilewright("map", GEMM, *limits)
+    assert usual.code == 1 and "no mapping to start from" in usual.err and "try --mapper random" in usual.err
+    ran = tilewright("map", GEMM, *limits, "--mapper", "random")
     assert ran.code == 1
     assert "no valid mapping found" in ran.err and "--constraints" in ran.err
     assert "of 200 sampled, 200 because of B [capacity], such as: the tiles need " in ran.err

@@ -155,7 +155,7 @@ OTHERWISE: list[tuple[object, ...]] = [
     ("--objective", "energy"),
     ("--constraints", "none"),
     ("--mapper", "timeloop_random"),
-    ("--mapper-option", "batch=100"),
+    ("--mapper-option", "width=100"),
     ("--model-option", "link_transfers=false"),
     ("--patience", 700),
     ("--no-cache",),

@@ -3,11 +3,12 @@
 import pytest
 
 from tilewright.plugin.mapper import Budget
+from tilewright.plugin.result import Stop
 from tilewright.plugin.specs import MapperSpec, lazy
-from tilewright.run.configuration import DEFAULT_EVALUATIONS, with_default
+from tilewright.run.configuration import DEFAULT_EVALUATIONS, limit_of, told, with_default
 
 ENDLESS = MapperSpec(name="endless", summary="", factory=lazy(__name__, "Absent"))
-ENDING = MapperSpec(name="ending", summary="", factory=lazy(__name__, "Absent"), exhausts=True)
+ENDING = MapperSpec(name="ending", summary="", factory=lazy(__name__, "Absent"), ends=True)
 
 
 @pytest.mark.parametrize(
@@ -26,3 +27,24 @@ def test_a_default_limit_is_for_searches_without_end(
 ) -> None:
     found = with_default(given, mapper)
     assert (found.evaluations, found.seconds, found.patience) == (evaluations, given.seconds, given.patience)
+
+
+@pytest.mark.parametrize(
+    ("stop", "said"),
+    [
+        ("deadline", "stopped by --seconds 0.5: n0; --seconds 5 lets it go on"),
+        ("evaluations", "stopped by --evaluations 30: n0; --evaluations 300 lets it go on"),
+        ("patience", "stopped by --patience 7: n0; --patience 70 lets it go on"),
+        ("finished", None),
+        ("cancelled", None),
+    ],
+)
+def test_a_limit_is_told_as_it_is_typed(stop: Stop, said: str | None) -> None:
+    limit = limit_of(stop, Budget(evaluations=30, seconds=0.5, patience=7))
+    assert (None if limit is None else told(limit, "n0")) == said
+
+
+def test_the_default_is_called_so() -> None:
+    limit = limit_of("evaluations", with_default(Budget(), ENDLESS))
+    assert limit is not None
+    assert told(limit, "") == "stopped by --evaluations 100000 (the default); --evaluations 1000000 lets it go on"

@@ -270,3 +270,14 @@ def test_a_mapper_may_stop_early_for_want_of_time_and_tell_figures() -> None:
 
     result = run(hasty, Budget(seconds=1000))
     assert (result.stop, result.figures) == ("deadline", {"program_bound": 2.5})
+
+
+def test_a_mapper_that_asks_and_stops_was_stopped_by_the_limit() -> None:
+    """Whether it looks before each batch or is ended; one that is done by then has finished."""
+
+    def asking(task: Task, run: Run) -> Proposals:
+        while not run.exhausted:
+            yield task.space.sample(run.rng, 10)
+
+    assert run(asking, Budget(evaluations=30)).stop == run(drawing, Budget(evaluations=30)).stop == "evaluations"
+    assert run(thrice(None), Budget(evaluations=30)).stop == "finished"

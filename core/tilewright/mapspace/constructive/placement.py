@@ -108,7 +108,7 @@ class Placement:
             raise NoValidMappingError(
                 f"{space.problem.name} on {space.architecture.name}: no mapping to start from; the tiles do not fit even "
                 "with all factors as far outside as the rules let them",
-                hint="loosen the constraints, let memories bypass tensors, or try a mapper that draws its mappings (--mapper)",
+                hint="loosen the constraints, let memories bypass tensors, or try --mapper random",
             )
         return found
 

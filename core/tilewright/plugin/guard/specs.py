@@ -87,7 +87,7 @@ EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "hint": (lambda each: each is None or _is_text(each), "a text or None"),
     "interface": (lambda each: each == INTERFACE, str(INTERFACE)),
     "programs": (_is_table, "options with names of programs"),
-    "exhausts": (_is_flag, "True or False"),
+    "ends": (_is_flag, "True or False"),
     "executes": (_is_flag, "True or False"),
     "approximations": (_are_approximations, "a tuple of Approximation"),
     "suffixes": (

@@ -16,6 +16,8 @@ from tilewright_mappers.quickflow.orders import OneShot
 
 UNROLLINGS = 1024
 """Ways to unroll that are looked at; of more, so many are drawn."""
+DRAWN, DRAWS = 1024, 64
+"""Mappings drawn at once, and how often, where none with all factors outside is valid."""
 COMBINATIONS = 20_000
 """Combinations of orders tried at the end."""
 
@@ -39,6 +41,8 @@ class QuickFlow:
         for objective in self._objectives():
             beam = Beam(task, run, orders, objective)
             start = yield from beam.evaluated(Candidates.join([each.start for each in placements]))
+            if not len(start):  # some cost models take no mapping with everything outside
+                start = yield from self._drawn(task, run, beam)
             if not len(start):
                 return
             unrolled = yield from beam.optimise(start, first)
@@ -57,6 +61,15 @@ class QuickFlow:
                 same = ended.rows.take(np.zeros(len(every), dtype=np.int64))
                 yield from objectives(replace(same, order=every), task, run)
                 best = ended if best is None or ended.least < best.least else best
+
+    def _drawn(self, task: Task, run: Run, beam: Beam) -> Search:
+        """The best of some valid mappings that are drawn."""
+        for _ in range(DRAWS):
+            rows = task.space.sample(run.rng, DRAWN)
+            found = yield from beam.evaluated(rows.take(rows.fits()))
+            if len(found) or run.exhausted:
+                break
+        return found.best(self.options.starts)
 
     def _objectives(self) -> tuple[SearchObjective, ...]:
         """What the rounds lower, one after the other."""
