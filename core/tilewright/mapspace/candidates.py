@@ -141,7 +141,7 @@ class Candidates:
         need = np.empty((len(self), len(rules.usable_words)), dtype=np.float64)
         keep = self.keeps if self.keep is None or self.keep.strides[0] else self.keep[:1]
         arrays = for_kernel(self.trips), for_kernel(keep)
-        count_words_of_trips(rules, self.space.slots_of_entries, *arrays, need, scratch_of(rules))
+        count_words_of_trips(rules, self.space.slots_of_entries, *arrays, need, scratch_of(rules, self.trips.shape[1]))
         return need
 
     def batch(self) -> MappingBatch:

@@ -26,6 +26,7 @@ from tilewright.mapspace.rules import (
     WHOLE,
     Codes,
     Rules,
+    Scratch,
     count_words,
     judge_tiles,
     judge_trips,
@@ -52,28 +53,23 @@ def legality(problem: Problem, architecture: Architecture, mapping: Mapping) -> 
         return Verdict(reasons=names)
     skeleton = Skeleton.of(mapping)
     rules = rules_of(problem, architecture, skeleton)
-    faults = np.empty((4 * len(skeleton) * (len(problem.sizes) + len(problem.tensors)) ** 2, 5), dtype=np.float64)
-    count, _ = _judged(rules, MappingBatch.pack(problem, [mapping]), False, faults)
+    scratch = scratch_of(rules, faults=4 * len(skeleton) * (len(problem.sizes) + len(problem.tensors)) ** 2)
+    count, _ = _judged(rules, MappingBatch.pack(problem, [mapping]), scratch)
     return Verdict(
         reasons=(
             *(
                 Reason(code=code, where=place(mapping, index), message=text)
                 for code, index, text in _misplaced(architecture, skeleton)
             ),
-            *(_reason(problem, architecture, mapping, *map(int, fault)) for fault in faults[:count].tolist()),
+            *(_reason(problem, architecture, mapping, *map(int, fault)) for fault in scratch.faults[:count].tolist()),
         )
     )
 
 
-def broken_rules(
-    problem: Problem, architecture: Architecture, batch: MappingBatch, *, lax_fanout: bool = False
-) -> Codes:
+def broken_rules(problem: Problem, architecture: Architecture, batch: MappingBatch) -> Codes:
     """The code of the first rule that each mapping of a batch breaks, int8 [n]; `rules.LEGAL` where it breaks none.
 
     Arrays no mapping object could stand for (a tile below 1, an order that leaves a dimension out) break one, too.
-
-    Args:
-        lax_fanout: let more sub-clusters be in use than there are, for models with a rule of their own.
     """
     known = (
         batch.problem.dimension_names == problem.dimension_names and batch.problem.tensor_names == problem.tensor_names
@@ -81,7 +77,8 @@ def broken_rules(
     targets = all(entry.target in architecture.cluster_index for entry in batch.skeleton.entries)
     if not known or not targets or any(_misplaced(architecture, batch.skeleton)):
         return np.full(len(batch), WHOLE, dtype=np.int8)
-    return _judged(rules_of(problem, architecture, batch.skeleton), batch, lax_fanout, np.empty((1, 5), np.float64))[1]
+    rules = rules_of(problem, architecture, batch.skeleton)
+    return _judged(rules, batch, scratch_of(rules))[1]
 
 
 def broken_rules_of_trips(rules: Rules, slots: Ints, trips: Ints, order: Positions | None, keep: Bools) -> Codes:
@@ -99,9 +96,8 @@ def broken_rules_of_trips(rules: Rules, slots: Ints, trips: Ints, order: Positio
         trips=for_kernel(trips),
         order=for_kernel(np.zeros((0, 0, trips.shape[2]), dtype=np.int8) if order is None else order),
         keep=for_kernel(keep),
-        faults=np.empty((1, 5), dtype=np.float64),
         codes=codes,
-        scratch=scratch_of(rules),
+        scratch=scratch_of(rules, trips.shape[1]),
     )
     return codes
 
@@ -111,21 +107,19 @@ def legal(problem: Problem, architecture: Architecture, batch: MappingBatch) -> 
     return np.asarray(broken_rules(problem, architecture, batch) == LEGAL)
 
 
-def _judged(rules: Rules, batch: MappingBatch, lax_fanout: bool, faults: Floats) -> tuple[int, Codes]:
+def _judged(rules: Rules, batch: MappingBatch, scratch: Scratch) -> tuple[int, Codes]:
     """(number of faults of the last mapping, code of the first fault of each)."""
     codes = np.empty(len(batch), dtype=np.int8)
     absent = np.zeros((0, *batch.order.shape[1:]), dtype=np.int8)
     count = judge_tiles(
         rules=rules,
-        lax_fanout=lax_fanout,
         temporal=for_kernel(batch.temporal),
         spatial=for_kernel(batch.spatial),
         order=for_kernel(batch.order),
         spatial_order=for_kernel(absent if batch.spatial_order is None else batch.spatial_order),
         keep=for_kernel(batch.keep),
-        faults=faults,
         codes=codes,
-        scratch=scratch_of(rules),
+        scratch=scratch,
     )
     return count, codes
 

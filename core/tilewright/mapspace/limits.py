@@ -11,11 +11,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.compiled import for_kernel
 from tilewright.errors import InputError, Reason, Verdict
 from tilewright.mapspace.batch import Bools, Ints, Positions
 from tilewright.mapspace.legality import legality
-from tilewright.mapspace.rules import Rules, rules_of
+from tilewright.mapspace.rules import Rules, rules_of, slots_of_entries
 from tilewright.mapspace.skeleton import Skeleton, Slot
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.constraints import Factors, Variant
@@ -56,10 +55,7 @@ class Limits:
     @cached_property
     def slots_of_entries(self) -> Ints:
         """Numbers of the temporal and the spatial slot of every entry, [entry, 2]; -1: it has none."""
-        numbers = np.full((len(self.skeleton), 2), -1, dtype=np.int64)
-        for index, slot in enumerate(self.slots):
-            numbers[slot.entry, int(slot.spatial)] = index
-        return for_kernel(numbers)
+        return slots_of_entries(self.slots, len(self.skeleton))
 
     @cached_property
     def tile_rules(self) -> Rules:

@@ -1,19 +1,20 @@
 """The rules of legality (Union, section IV-D, generalised), stated once: for one mapping at a time, compiled.
 
-A rule goes over the tiles of one mapping and notes every fault in a table, as (code, where, which, value, limit). With
-a table of no rows only the number of faults counts, and the first rule that is broken ends the judgement.
+A rule goes over the tiles of one mapping and notes every fault in a table, as (code, where, which, value, limit). In a
+table of one row, the first rule that is broken ends the judgement.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.compiled import compiled, for_kernel, inlined, integer
+from tilewright.compiled import compiled, for_kernel, inlined, integer, kernel_part
 from tilewright.mapspace.batch import Bools, Floats, Ints, Positions
-from tilewright.mapspace.skeleton import Skeleton
+from tilewright.mapspace.skeleton import Skeleton, Slot
 from tilewright.schema.architecture import Architecture, Cluster
 from tilewright.schema.problem import Problem, Tensor
 
@@ -23,6 +24,11 @@ LEGAL, WHOLE, REST, TEMPORAL, SPATIAL, FANOUT, UNROLL, HOME, TWICE, BACKING, CAP
 """Codes of faults. WHOLE, REST: coverage outside and inside; TEMPORAL, SPATIAL: nesting; HOME: a tensor kept where no
 single memory may hold it; ORDER: not every dimension once."""
 NONE = integer(0)
+DIMENSION, COEFFICIENT, LAST = range(3)
+"""Columns of `Terms.term`; LAST: whether it is the last term of its coordinate."""
+SUB_CLUSTERS, UNROLLS, FIRST_ALIKE = range(3)
+"""Columns of `Rules.entry`: of the entry's cluster; whether it is the last entry there, the only one that may unroll; the first
+entry there."""
 
 
 class Terms(NamedTuple):
@@ -30,11 +36,8 @@ class Terms(NamedTuple):
 
     start: Ints
     """[T + 1]: the terms of tensor t are those from start[t] to start[t + 1] - 1."""
-    dimension: Ints
-    """[P]."""
-    coefficient: Ints
-    last: Bools
-    """The last term of its coordinate."""
+    term: Ints
+    """[P, 3]."""
 
 
 class Rules(NamedTuple):
@@ -42,12 +45,8 @@ class Rules(NamedTuple):
 
     sizes: Ints
     """[D]."""
-    fanout: Ints
-    """[E]: sub-clusters of the entry's cluster."""
-    unrolls: Bools
-    """[E]: the last entry on its cluster, the only one that may use the fanout."""
-    first_alike: Ints
-    """[E]: the first entry on the same cluster."""
+    entry: Ints
+    """[E, 3]."""
     memory: Ints
     """[E, T]: number of the only memory of the entry's cluster that may hold the tensor, if the entry holds; else -1."""
     usable_words: Floats
@@ -56,16 +55,32 @@ class Rules(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room for what is worked out of one mapping."""
+    """Room for what is worked out of one mapping of S slots; what `judge` leaves there is of use to cost models."""
 
-    tile: Ints
-    """[1, D]."""
+    inside: Floats
+    """[S + 2, D]: iterations inside a slot and all those further in; ones inside the last slot; a spare row."""
+    used: Floats
+    """[E]: sub-clusters."""
+    words: Floats
+    """[E, T]: of the tile of every tensor that an entry keeps, but the first."""
     need: Floats
     """[M]: words held."""
+    faults: Floats
+    """[F, 5]."""
+    unkept: Ints
+    """[1]: faults of what is kept; of all mappings, if all keep the same."""
 
 
-def scratch_of(rules: Rules) -> Scratch:
-    return Scratch(tile=np.ones((1, len(rules.sizes)), dtype=np.int64), need=np.zeros_like(rules.usable_words))
+def scratch_of(rules: Rules, slots: int = 0, faults: int = 1) -> Scratch:
+    """Room for mappings with so many slots, and for so many faults."""
+    return Scratch(
+        inside=np.ones((slots + 2, len(rules.sizes))),
+        used=np.ones(len(rules.memory)),
+        words=np.ones(rules.memory.shape),
+        need=np.zeros_like(rules.usable_words),
+        faults=np.zeros((faults, 5)),
+        unkept=np.zeros(1, np.int64),
+    )
 
 
 def rules_of(problem: Problem, architecture: Architecture, skeleton: Skeleton) -> Rules:
@@ -78,24 +93,22 @@ def rules_of(problem: Problem, architecture: Architecture, skeleton: Skeleton) -
         able = [numbers[memory.name] for memory in cluster.memories if memory.may_hold(tensor)]
         return able[0] if len(able) == 1 else -1
 
+    usable = [np.inf if memory.usable_words is None else memory.usable_words for memory in architecture.memories]
     return Rules(
-        sizes=for_kernel(np.array(problem.sizes, dtype=np.int64)),
-        fanout=_ints([cluster.fanout.size for cluster in clusters]),
-        unrolls=for_kernel(
-            np.array([target not in targets[e + 1 :] for e, target in enumerate(targets)], dtype=np.bool_)
+        sizes=_ints(problem.sizes),
+        entry=_ints(
+            [
+                [cluster.fanout.size, target not in targets[e + 1 :], targets.index(target)]
+                for e, (target, cluster) in enumerate(zip(targets, clusters, strict=True))
+            ]
         ),
-        first_alike=_ints([targets.index(target) for target in targets]),
         memory=_ints(
             [
                 [home(cluster, tensor) if entry.holds else -1 for tensor in problem.tensors]
                 for entry, cluster in zip(skeleton.entries, clusters, strict=True)
             ]
         ),
-        usable_words=for_kernel(
-            np.array(
-                [np.inf if m.usable_words is None else m.usable_words for m in architecture.memories], dtype=np.float64
-            )
-        ),
+        usable_words=for_kernel(np.array(usable, dtype=np.float64)),
         terms=terms_of(problem),
     )
 
@@ -103,14 +116,20 @@ def rules_of(problem: Problem, architecture: Architecture, skeleton: Skeleton) -
 def terms_of(problem: Problem) -> Terms:
     """The coordinates of a problem's tensors."""
     ranks = [[list(rank.terms.items()) for rank in tensor.projection] for tensor in problem.tensors]
-    terms = [term for tensor in ranks for rank in tensor for term in rank]
-    last = [n == len(rank) - 1 for tensor in ranks for rank in tensor for n in range(len(rank))]
-    return Terms(
-        start=_ints(np.cumsum([0, *(sum(map(len, tensor)) for tensor in ranks)])),
-        dimension=_ints([problem.dimension_names.index(name) for name, _ in terms]),
-        coefficient=_ints([coefficient for _, coefficient in terms]),
-        last=for_kernel(np.array(last, dtype=np.bool_)),
-    )
+    terms = [
+        (problem.dimension_names.index(name), coefficient, number == len(rank) - 1)
+        for tensor in ranks
+        for rank in tensor
+        for number, (name, coefficient) in enumerate(rank)
+    ]
+    start = np.cumsum([0, *(sum(map(len, tensor)) for tensor in ranks)])
+    return Terms(start=_ints(start), term=_ints(terms).reshape(-1, 3))
+
+
+def slots_of_entries(slots: Sequence[Slot], entries: int) -> Ints:
+    """Numbers of the temporal and the spatial slot of every entry, [E, 2]; -1: it has none."""
+    numbers = {(slot.entry, slot.spatial): number for number, slot in enumerate(slots)}
+    return _ints([[numbers.get((entry, spatial), -1) for spatial in (False, True)] for entry in range(entries)])
 
 
 def _ints(values: object) -> Ints:
@@ -120,27 +139,23 @@ def _ints(values: object) -> Ints:
 @compiled
 def judge_tiles(
     rules: Rules,
-    lax_fanout: bool,
     temporal: Ints,
     spatial: Ints,
     order: Positions,
     spatial_order: Positions,
     keep: Bools,
-    faults: Floats,
     codes: Codes,
     scratch: Scratch,
 ) -> int:
-    """Write the code of the first broken rule of every mapping [n]; the faults of the last one stand in `faults`.
+    """Write the code of the first broken rule of every mapping [n]; the faults of the last one stand in `scratch`.
 
     Args:
-        lax_fanout: let more sub-clusters be in use than there are, for models with a rule of their own.
         spatial_order: of no mappings where the problem's order stands.
-        faults: rows (code, entry, which dimension, tensor or memory, value, limit). Of one row: the first fault is enough.
 
     Returns:
         How many faults the last mapping has.
     """
-    entries, dims = temporal.shape[1], temporal.shape[2]
+    entries, dims, faults = temporal.shape[1], temporal.shape[2], scratch.faults
     found = NONE
     for n in range(len(temporal)):
         found = NONE
@@ -162,16 +177,14 @@ def judge_tiles(
                 for d in range(dims):
                     if spatial[n, e, d] != temporal[n, e, d] and spatial[n, e, d] >= 1:
                         used *= -(-temporal[n, e, d] // spatial[n, e, d])
-                if used > 1:
-                    found = _unrolled(rules, lax_fanout, e, used, faults, found)
+                found = _unrolled(rules, False, e, used, faults, found)
         if found < len(faults):
             found = _kept(rules, keep, n, faults, found)
         if found < len(faults):
             _empty(scratch)
             for e in range(entries):
-                for d in range(dims):
-                    scratch.tile[0, d] = temporal[n, e, d]
-                _hold(rules, e, keep, n, scratch)
+                _take(temporal, n, e, scratch)
+                _hold(rules, e, keep, n, NONE, scratch)
             found = _fit(rules, faults, found, scratch)
         codes[n] = faults[0, 0] if found else LEGAL
         if not found and not (_are_orders(order, n) and (len(spatial_order) == 0 or _are_orders(spatial_order, n))):
@@ -181,50 +194,58 @@ def judge_tiles(
 
 @compiled
 def judge_trips(
+    rules: Rules, slots: Ints, trips: Ints, order: Positions, keep: Bools, codes: Codes, scratch: Scratch
+) -> None:
+    """The same for trip counts [n, slot, dimension]; see `judge`."""
+    for n in range(len(trips)):
+        codes[n] = judge(rules, slots, trips, order, keep, False, n, scratch)
+
+
+@kernel_part
+def judge(
     rules: Rules,
     slots: Ints,
     trips: Ints,
     order: Positions,
     keep: Bools,
-    faults: Floats,
-    codes: Codes,
+    lax_fanout: bool,
+    n: int,
     scratch: Scratch,
-) -> None:
-    """The same for trip counts [n, slot, dimension] with an order per temporal slot.
+) -> int:
+    """The code of the first broken rule of mapping n, given by trip counts with an order per temporal slot.
 
     Args:
-        slots: numbers of the temporal and the spatial slot of every entry, [E, 2]; -1: it has none.
+        slots: as `slots_of_entries` gives them.
         order: of no mappings where the problem's order stands.
         keep: of one mapping where all keep the same.
+        lax_fanout: let more sub-clusters be in use than there are, for models with a rule of their own.
     """
-    tile, dims = scratch.tile, trips.shape[2]
-    shared = _kept(rules, keep, NONE, faults, NONE) if len(keep) == 1 else NONE
-    for n in range(len(trips)):
-        row = n if len(keep) > 1 else NONE
-        found = shared if len(keep) == 1 else _kept(rules, keep, row, faults, NONE)
-        least = 1
-        _empty(scratch)
-        for e in range(len(slots) - 1, -1, -1):
-            inner, outer = slots[e, 1], slots[e, 0]
-            if inner >= 0:
-                used = 1.0
-                for d in range(dims):
-                    used *= trips[n, inner, d]
-                    tile[0, d] *= trips[n, inner, d]
-                    least = min(least, trips[n, inner, d])
-                found = _unrolled(rules, False, e, used, faults, found)
-            _hold(rules, e, keep, row, scratch)
-            if outer >= 0:
-                for d in range(dims):
-                    tile[0, d] *= trips[n, outer, d]
-                    least = min(least, trips[n, outer, d])
+    inside, faults, dims = scratch.inside, scratch.faults, trips.shape[2]
+    kept = n if len(keep) > 1 else 0
+    if len(keep) > 1 or n == 0:
+        scratch.unkept[0] = _kept(rules, keep, kept, faults, NONE)
+    found = scratch.unkept[0]
+    for e in range(len(slots) - 1, -1, -1):
+        used, slot = 1.0, slots[e, 1]
+        if slot >= 0:
+            for d in range(dims):
+                used *= trips[n, slot, d]
+            found = _unrolled(rules, lax_fanout, e, used, faults, found)
+        scratch.used[e] = used
+    if found:
+        return int(faults[0, 0])
+    signs = NONE
+    for s in range(trips.shape[1] - 1, -1, -1):
         for d in range(dims):
-            if tile[0, d] != rules.sizes[d] or least < 1:
-                found = _note(faults, found, WHOLE, NONE, d, float(tile[0, d]), float(rules.sizes[d]))
-        found = _fit(rules, faults, found, scratch)
-        codes[n] = faults[0, 0] if found else LEGAL
-        if found == 0 and len(order) and not _are_orders(order, n):
-            codes[n] = ORDER
+            signs |= trips[n, s, d]
+            inside[s, d] = inside[s + 1, d] * trips[n, s, d]
+    for d in range(dims):
+        if inside[0, d] != rules.sizes[d] or signs < 0:
+            return WHOLE
+    _hold_all(rules, slots, keep, kept, scratch)
+    if _fit(rules, faults, NONE, scratch):
+        return CAPACITY
+    return LEGAL if len(order) == 0 or _are_orders(order, n) else ORDER
 
 
 @compiled
@@ -238,9 +259,9 @@ def _note(faults: Floats, found: int, code: int, where: int, which: int, value: 
 @inlined
 def _unrolled(rules: Rules, lax_fanout: bool, e: int, used: float, faults: Floats, found: int) -> int:
     """No more sub-clusters are in use than there are, and only below the last entry on a cluster."""
-    if used > rules.fanout[e] and not lax_fanout:
-        found = _note(faults, found, FANOUT, e, NONE, used, float(rules.fanout[e]))
-    if used > 1 and not rules.unrolls[e]:
+    if used > rules.entry[e, SUB_CLUSTERS] and not lax_fanout:
+        found = _note(faults, found, FANOUT, e, NONE, used, float(rules.entry[e, SUB_CLUSTERS]))
+    if used > 1 and not rules.entry[e, UNROLLS]:
         found = _note(faults, found, UNROLL, e, NONE, used, 1.0)
     return found
 
@@ -254,7 +275,7 @@ def _kept(rules: Rules, keep: Bools, n: int, faults: Floats, found: int) -> int:
     for e in range(keep.shape[1]):
         for t in range(keep.shape[2]):
             if keep[n, e, t]:
-                for other in range(rules.first_alike[e], e):
+                for other in range(rules.entry[e, FIRST_ALIKE], e):
                     if keep[n, other, t]:
                         found = _note(faults, found, TWICE, e, t, float(other), 0.0)
                 if rules.memory[e, t] < 0:
@@ -264,20 +285,37 @@ def _kept(rules: Rules, keep: Bools, n: int, faults: Floats, found: int) -> int:
 
 @inlined
 def _empty(scratch: Scratch) -> None:
-    """Nothing is held; the tile is one iteration."""
+    """Nothing is held."""
     for memory in range(len(scratch.need)):
         scratch.need[memory] = 0.0
-    for d in range(scratch.tile.shape[1]):
-        scratch.tile[0, d] = 1
 
 
 @inlined
-def _hold(rules: Rules, e: int, keep: Bools, n: int, scratch: Scratch) -> None:
-    """Add the words that an entry keeps of the tile to what its memories need."""
+def _take(temporal: Ints, n: int, e: int, scratch: Scratch) -> None:
+    """The tile of an entry."""
+    for d in range(temporal.shape[2]):
+        scratch.inside[0, d] = temporal[n, e, d]
+
+
+@inlined
+def _hold_all(rules: Rules, slots: Ints, keep: Bools, n: int, scratch: Scratch) -> None:
+    """Add up what all entries keep of the tiles in `scratch`."""
+    _empty(scratch)
+    row = len(scratch.inside) - 2
+    for e in range(len(slots) - 1, -1, -1):
+        row = slots[e, 1] if slots[e, 1] >= 0 else row
+        _hold(rules, e, keep, n, row, scratch)
+        row = slots[e, 0] if slots[e, 0] >= 0 else row
+
+
+@inlined
+def _hold(rules: Rules, e: int, keep: Bools, n: int, row: int, scratch: Scratch) -> None:
+    """Add the words that an entry keeps of the tile in a row to what its memories need."""
     for t in range(keep.shape[2]):
         memory = rules.memory[e, t]
-        if keep[n, e, t] and memory >= 0 and rules.usable_words[memory] < np.inf:
-            scratch.need[memory] += tile_words(rules.terms, t, scratch.tile, NONE)
+        if keep[n, e, t] and memory >= 0 and (e > 0 or rules.usable_words[memory] < np.inf):
+            scratch.words[e, t] = tile_words(rules.terms, t, scratch.inside, row)
+            scratch.need[memory] += scratch.words[e, t]
 
 
 @inlined
@@ -290,15 +328,15 @@ def _fit(rules: Rules, faults: Floats, found: int, scratch: Scratch) -> int:
 
 
 @inlined
-def tile_words(terms: Terms, tensor: int, tiles: Ints, row: int) -> float:
+def tile_words(terms: Terms, tensor: int, tiles: Floats | Ints, row: int) -> float:
     """Words of the bounding box that the tile in a row of `tiles` [row, D] spans (as `Problem.tile_words`).
 
     Exact below 2**53; a larger product is at least that large, and so larger than any memory.
     """
     volume = side = 1.0
-    for term in range(terms.start[tensor], terms.start[tensor + 1]):
-        side += terms.coefficient[term] * (tiles[row, terms.dimension[term]] - 1.0)
-        if terms.last[term]:
+    for p in range(terms.start[tensor], terms.start[tensor + 1]):
+        side += terms.term[p, COEFFICIENT] * (tiles[row, terms.term[p, DIMENSION]] - 1.0)
+        if terms.term[p, LAST]:
             volume *= side
             side = 1.0
     return volume
@@ -323,26 +361,19 @@ def count_words(rules: Rules, temporal: Ints, keep: Bools, need: Floats, scratch
     for n in range(len(temporal)):
         _empty(scratch)
         for e in range(temporal.shape[1]):
-            for d in range(temporal.shape[2]):
-                scratch.tile[0, d] = temporal[n, e, d]
-            _hold(rules, e, keep, n, scratch)
+            _take(temporal, n, e, scratch)
+            _hold(rules, e, keep, n, NONE, scratch)
         for memory in range(need.shape[1]):
             need[n, memory] = scratch.need[memory]
 
 
 @compiled
 def count_words_of_trips(rules: Rules, slots: Ints, trips: Ints, keep: Bools, need: Floats, scratch: Scratch) -> None:
-    """The same for trip counts [n, slot, dimension]; `slots` and `keep` as in `judge_trips`."""
+    """The same for trip counts [n, slot, dimension]; `slots` and `keep` as in `judge`."""
     for n in range(len(trips)):
-        row = n if len(keep) > 1 else 0
-        _empty(scratch)
-        for e in range(len(slots) - 1, -1, -1):
-            if slots[e, 1] >= 0:
-                for d in range(trips.shape[2]):
-                    scratch.tile[0, d] *= trips[n, slots[e, 1], d]
-            _hold(rules, e, keep, row, scratch)
-            if slots[e, 0] >= 0:
-                for d in range(trips.shape[2]):
-                    scratch.tile[0, d] *= trips[n, slots[e, 0], d]
+        for s in range(trips.shape[1] - 1, -1, -1):
+            for d in range(trips.shape[2]):
+                scratch.inside[s, d] = scratch.inside[s + 1, d] * trips[n, s, d]
+        _hold_all(rules, slots, keep, n if len(keep) > 1 else 0, scratch)
         for memory in range(need.shape[1]):
             need[n, memory] = scratch.need[memory]

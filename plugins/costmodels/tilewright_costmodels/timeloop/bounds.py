@@ -82,12 +82,9 @@ class _Known:
         self.batch, self.entries = batch, entries
         n = len(batch)
         levels, tensors, _ = tables.shape
-        rows = {
-            name: count[: n * levels * tensors if name == "actions" else n].copy()
-            for name, count in counts._asdict().items()
-        }
+        rows = {name: count[:n].copy() for name, count in counts._asdict().items()}
         self.counts = Counts(**rows)
-        self.actions = self.counts.actions.reshape(n, levels, tensors, -1)
+        self.actions = self.counts.actions
         holds = tables.hardware.level[:, HOLDS]
         self.levels = int((holds < entries).sum())
         """Storage levels that are known; all traffic between them is."""
@@ -141,7 +138,7 @@ class _Known:
         instances = self.counts.instances[:, level]
         in_use = np.minimum(instances, self.architecture.instances[cluster] // memory.instances_per_macro)
         again = np.zeros(len(self.batch))
-        if not self.tables.tensors.whole[number, SLIDING] and self.tables.tensors.coefficient[number].max() <= 1:
+        if not self.tables.tensors.whole[number, SLIDING] and _is_dense(tensor):
             # else smaller tiles may save on overlaps and on holes
             words = self.actions[:, level, number, FILLS]
             if tensor.is_output:  # the first partial sums are not filled
@@ -166,6 +163,11 @@ class _Known:
         rounding = architecture.instances[cluster] / 2  # every instance may round down
         accesses = np.maximum(0.0, self.problem.macs / lanes - rounding) / memory.block_words
         return np.asarray(accesses * _least_energy(tensor, memory) / memory.instances_per_macro)
+
+
+def _is_dense(tensor: Tensor) -> bool:
+    """Tiles have no holes."""
+    return all(coefficient <= 1 for rank in tensor.projection for coefficient in rank.terms.values())
 
 
 def _accesses(words: Floats, memory: Memory) -> Floats:

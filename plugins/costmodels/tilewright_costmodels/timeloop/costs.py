@@ -35,7 +35,7 @@ class Counts(NamedTuple):
     """What was counted of `n` mappings, and its cost. Shapes: L levels, T tensors, M memories."""
 
     actions: Floats
-    """[n x L x T, 11]."""
+    """[n, L, T, 11]."""
     instances: Floats
     """[n, L]: in use."""
     memory: Floats
@@ -48,7 +48,7 @@ def counts_of(mappings: int, tables: Tables) -> Counts:
     """Room for so many mappings."""
     levels, tensors, _ = tables.shape
     return Counts(
-        actions=np.zeros((mappings * levels * tensors, 11)),
+        actions=np.zeros((mappings, levels, tensors, 11)),
         instances=np.ones((mappings, levels)),
         memory=np.zeros((mappings, len(tables.hardware.memory), 3)),
         compute_cycles=np.ones(mappings),
@@ -60,12 +60,12 @@ def cost_rows(hardware: Hardware, counts: Counts, valid: Bools, energy_pj: Float
     """Write energy and cycles of the valid ones."""
     for row in range(len(valid)):
         if valid[row]:
-            energy_pj[row], cycles[row] = cost(hardware, counts, row)
+            energy_pj[row], cycles[row] = cost(hardware, counts, False, row)
 
 
 @kernel_part
-def cost(hardware: Hardware, counts: Counts, row: int) -> tuple[float, float]:
-    """(energy in pJ, cycles) of the counts in a row, written there by level and tensor, too.
+def cost(hardware: Hardware, counts: Counts, detailed: bool, row: int) -> tuple[float, float]:
+    """(energy in pJ, cycles) of the counts in a row, written there by level and tensor, too. `detailed`: that of the networks, too.
 
     Timeloop: one access per block, per macro; the slowest memory sets the cycles.
     """
@@ -76,9 +76,13 @@ def cost(hardware: Hardware, counts: Counts, row: int) -> tuple[float, float]:
         rates[row, m, READ_RATE] = rates[row, m, WRITE_RATE] = 0.0
     for tensor in range(tensors):
         for level in range(levels):
-            m, at = hardware.level[level, HOME + tensor], (row * levels + level) * tensors + tensor
+            m = hardware.level[level, HOME + tensor]
             if m >= 0:
-                reads, fills, updates = actions[at, READS], actions[at, FILLS], actions[at, UPDATES]
+                reads, fills, updates = (
+                    actions[row, level, tensor, READS],
+                    actions[row, level, tensor, FILLS],
+                    actions[row, level, tensor, UPDATES],
+                )
                 if memories[m, READ_BANDWIDTH] < np.inf or memories[m, WRITE_BANDWIDTH] < np.inf:
                     rates[row, m, READ_RATE] += reads / compute_cycles
                     rates[row, m, WRITE_RATE] += (fills + updates) / compute_cycles
@@ -87,14 +91,15 @@ def cost(hardware: Hardware, counts: Counts, row: int) -> tuple[float, float]:
                     reads, fills, updates = np.ceil(reads / block), np.ceil(fills / block), np.ceil(updates / block)
                 access = reads * memories[m, READ_ENERGY] + fills * memories[m, WRITE_ENERGY]
                 access = access + updates * memories[m, UPDATE_ENERGY]
-                actions[at, ENERGY] = access * min(counts.instances[row, level], memories[m, BUILT])
-                energy += actions[at, ENERGY]
-            hop, router = hardware.noc[level, HOP_ENERGY], hardware.noc[level, ROUTER_ENERGY]
-            network = actions[at, HOPS] * hop + actions[at, ROUTERS] * router
-            network += actions[at, INGRESSES] * hardware.noc[level, INGRESS_ENERGY]
-            network += actions[at, LINKS] * (hop + 2.0 * router)
-            actions[at, NETWORK_ENERGY] = network * counts.instances[row, level]
-            energy += actions[at, NETWORK_ENERGY]
+                actions[row, level, tensor, ENERGY] = access * min(counts.instances[row, level], memories[m, BUILT])
+                energy += actions[row, level, tensor, ENERGY]
+            if detailed:
+                hop, router = hardware.noc[level, HOP_ENERGY], hardware.noc[level, ROUTER_ENERGY]
+                network = actions[row, level, tensor, HOPS] * hop + actions[row, level, tensor, ROUTERS] * router
+                network += actions[row, level, tensor, INGRESSES] * hardware.noc[level, INGRESS_ENERGY]
+                network += actions[row, level, tensor, LINKS] * (hop + 2.0 * router)
+                actions[row, level, tensor, NETWORK_ENERGY] = network * counts.instances[row, level]
+                energy += actions[row, level, tensor, NETWORK_ENERGY]
     cycles = compute_cycles
     for m in range(len(memories)):
         slowdown = 1.0

@@ -11,60 +11,45 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.compiled import compiled, kernel_part
-from tilewright.mapspace.rules import tile_words
+from tilewright.compiled import kernel_part
+from tilewright.mapspace.rules import COEFFICIENT, LAST, tile_words
+from tilewright.mapspace.rules import DIMENSION as TERM_DIMENSION
 from tilewright_costmodels.timeloop.costs import PARTITION_WORDS, TILE_WORDS
-from tilewright_costmodels.timeloop.nest import CONTENT, LINKED, OUTSIDE, SERVED, SHIFT, TRIPS, Job
-from tilewright_costmodels.timeloop.sharing import (
-    ACCESSES,
+from tilewright_costmodels.timeloop.nest import (
     DIMENSION,
-    FAR,
-    MULTICAST,
-    SCATTER,
+    OUTSIDE,
+    SHIFT,
     SLOT,
     STEP,
-    UNROLLED,
-    Accounts,
-    Unrolled,
-    describe,
-    is_unicast,
-    near,
-    sharing,
+    TRIPS,
+    Job,
 )
-from tilewright_costmodels.timeloop.tables import (
-    ALONE,
-    COORDINATE,
-    DISPLACEMENT,
-    OUTPUT,
-    RELEVANT,
-    START,
-    STOP,
-    WORDS,
-)
+from tilewright_costmodels.timeloop.sharing import ACCESSES, FAR, MULTICAST, SCATTER, sharing
+from tilewright_costmodels.timeloop.tables import DISPLACEMENT, ENTRY, OUTPUT, SHARED, START, STOP, TOGETHER, WORDS
 
 
 @kernel_part
-def measure(job: Job, row: int, tensor: int) -> None:
+def divide_tensor(job: Job, row: int, tensor: int) -> None:
     """The part of the tensor, in words, that one instance of each level answers for; asked for of outputs only."""
-    tensors, nest, unrolled = job.tensors, job.nest, job.unrolled
-    levels, count = job.counts.instances.shape[1], len(tensors.whole)
-    part, spare = tensors.whole[tensor, WORDS], len(nest.inside) - 1
-    job.counts.actions[row * levels * count + tensor, TILE_WORDS] = part
+    tensors, nest, inside = job.tensors, job.nest, job.scratch.inside
+    spare = len(inside) - 1
+    part = tensors.whole[tensor, WORDS]
+    job.counts.actions[row, 0, tensor, TILE_WORDS] = part
     if tensors.whole[tensor, OUTPUT] > 0.0 or job.detailed:
-        for level in range(levels):
+        for level in range(len(nest.children)):
             first = job.hardware.level[level, START]
-            before, end = unrolled.end[level - 1] if level else 0, unrolled.end[level]
+            before, end = nest.end[max(0, level - 1), 1], nest.end[level, 1]
             touched = 0
             for u in range(before, end):
-                touched |= tensors.by_dimension[tensor, unrolled.loop[u, DIMENSION], RELEVANT]
+                touched |= tensors.moving[tensor] >> nest.loop[u, DIMENSION] & 1
             if touched:  # the next part is to this one as a tile is to what all children of a parent hold together
-                for d in range(nest.inside.shape[1]):
-                    nest.inside[spare, d] = nest.inside[first, d]
+                for d in range(inside.shape[1]):
+                    inside[spare, d] = inside[first, d]
                 for u in range(before, end):
-                    nest.inside[spare, unrolled.loop[u, DIMENSION]] *= unrolled.loop[u, UNROLLED]
-                tile = tile_words(tensors.terms, tensor, nest.inside, first)
-                part = _share_of(part, tile, tile_words(tensors.terms, tensor, nest.inside, spare))
-            job.counts.actions[(row * levels + level) * count + tensor, PARTITION_WORDS] = part
+                    inside[spare, nest.loop[u, DIMENSION]] *= nest.trips[u, TRIPS]
+                tile = tile_words(job.rules.terms, tensor, inside, first)
+                part = _share_of(part, tile, tile_words(job.rules.terms, tensor, inside, spare))
+            job.counts.actions[row, level, tensor, PARTITION_WORDS] = part
 
 
 @kernel_part
@@ -89,124 +74,139 @@ def _share_of(part: float, words: float, whole: float) -> float:
 
 
 @kernel_part
-def deliveries_of(job: Job, n: int, tensor: int, level: int) -> tuple[float, bool]:
+def is_unicast(job: Job, n: int, tensor: int, slot: int) -> bool:
+    """Whether children that differ in a loop of the slot are each served separately."""
+    unicast, hardware = job.mappings.unicast, job.hardware.slot
+    return bool(
+        hardware[slot, SHARED + tensor] == 0 or (len(unicast) > 0 and unicast[n, hardware[slot, ENTRY], tensor])
+    )
+
+
+@kernel_part
+def different_tiles(job: Job, n: int, tensor: int, level: int) -> tuple[float, bool]:
     """Different tiles among the children of one parent: deliveries per word and visit; and whether two unrolled loops move
     one coordinate, so that only `sharing` can tell."""
-    by_dimension, loop = job.tensors.by_dimension, job.unrolled.loop
-    first, end = job.unrolled.end[level], job.unrolled.end[level + 1]
-    different, tangled = 1.0, False
-    for u in range(first, end):
-        d = loop[u, DIMENSION]
-        if by_dimension[tensor, d, RELEVANT] or is_unicast(job.hardware, job.mappings, n, tensor, loop[u, SLOT]):
-            different *= loop[u, UNROLLED]
-        if by_dimension[tensor, d, RELEVANT] and by_dimension[tensor, d, ALONE] == 0:
-            coordinate = by_dimension[tensor, d, COORDINATE]
-            tangled |= coordinate < 0
-            for other in range(first, end):
-                tangled |= other != u and by_dimension[tensor, loop[other, DIMENSION], COORDINATE] == coordinate
-    return different, tangled
+    nest, moving = job.nest, job.tensors.moving[tensor]
+    different, seen, again = 1.0, 1, 0
+    for u in range(nest.end[level, 1], nest.end[level + 1, 1]):
+        d = nest.loop[u, DIMENSION]
+        if moving >> d & 1 or is_unicast(job, n, tensor, nest.loop[u, SLOT]):
+            different *= nest.trips[u, TRIPS]
+        together = job.tensors.by_dimension[tensor, d, TOGETHER]
+        again |= seen & together
+        seen |= together
+    return different, again != 0
 
 
 @kernel_part
 def revisits(job: Job, c: int) -> tuple[float, float]:
     """How often, `c` being the innermost loop that moves the tensor, its tile stays where it is, and how often its overlap
     with the tile before is credited: at every step of c, and when an outer loop shifts it by the same."""
-    loop, trips = job.nest.loop, job.nest.trips
+    move, trips = job.nest.move, job.nest.trips
     still, credited = 0.0, (trips[c, TRIPS] - 1.0) * trips[c, OUTSIDE]
-    step = inner = loop[c, SHIFT]  # inner: the steps of all loops inside p, undone when p advances
+    step = inner = move[c, SHIFT]  # inner: the steps of all loops inside p, undone when p advances
     for p in range(c - 1, -1, -1):
-        times, shift = (trips[p, TRIPS] - 1.0) * trips[p, OUTSIDE], loop[p, SHIFT] - inner
+        times, shift = (trips[p, TRIPS] - 1.0) * trips[p, OUTSIDE], move[p, SHIFT] - inner
         if shift == 0:
             still += times
         elif shift == step:
             credited += times
-        inner += loop[p, SHIFT]
+        inner += move[p, SHIFT]
     return still, credited
 
 
 @kernel_part
-def overlap_of(job: Job, tensor: int, level: int, c: int, tile: float) -> float:
+def overlap_of(job: Job, tensor: int, level: int, c: int) -> float:
     """Words that the next level's tile shares with itself one step of loop `c` further."""
-    coefficient, inside, inner = job.tensors.coefficient, job.nest.inside, job.hardware.level[level, STOP]
-    overlap = tile
-    for r in range(coefficient.shape[1]):
-        move = coefficient[tensor, r, job.nest.loop[c, DIMENSION]] * job.nest.loop[c, STEP]
-        if move:
-            side = 1
-            for d in range(inside.shape[1]):
-                side += coefficient[tensor, r, d] * (inside[inner, d] - 1)
-            overlap = overlap / side * max(0, side - move)
-    return overlap
+    start, term, inside = job.rules.terms.start, job.rules.terms.term, job.scratch.inside
+    row, moving, step = job.hardware.level[level, STOP], job.nest.loop[c, DIMENSION], job.nest.move[c, STEP]
+    volume, side = 1.0, 1.0
+    for p in range(start[tensor], start[tensor + 1]):
+        d = term[p, TERM_DIMENSION]
+        side += term[p, COEFFICIENT] * (inside[row, d] - 1.0 - (step if d == moving else 0))
+        if term[p, LAST]:
+            volume *= max(0.0, side)
+            side = 1.0
+    return volume
 
 
 @kernel_part
 def pass_on(
-    job: Job, n: int, tensor: int, level: int, c: int, tile: float, overlap: float, deliveries: float, rest: float
-) -> float:
-    """Take off the flow what neighbours pass on, `c` being the innermost loop of all; the words that no one passes on.
+    job: Job, n: int, tensor: int, level: int, c: int, tile: float, overlap: float, deliveries: float
+) -> tuple[float, float, float]:
+    """What neighbours pass on, `c` being the innermost loop of all: words; deliveries of the parent that they save; receipts.
 
     The words that a neighbour holds are a shifted copy only where the step before moved as many of them.
     """
-    nest, unrolled = job.nest, job.unrolled
+    nest = job.nest
     reach = 0  # the farthest that two children's tiles lie apart
-    for u in range(unrolled.end[level], unrolled.end[level + 1]):
-        step = job.tensors.by_dimension[tensor, unrolled.loop[u, DIMENSION], DISPLACEMENT] * unrolled.loop[u, STEP]
-        reach += step * (unrolled.loop[u, UNROLLED] - 1)
+    for u in range(nest.end[level, 1], nest.end[level + 1, 1]):
+        step = job.tensors.by_dimension[tensor, nest.loop[u, DIMENSION], DISPLACEMENT] * nest.move[u, STEP]
+        reach += step * (int(nest.trips[u, TRIPS]) - 1)
     fresh, again = tile - overlap, nest.trips[c, TRIPS] - 1.0
-    passed = again * fresh if overlap == 0.0 else 0.0  # words that arrive by a step of c
-    inner = nest.loop[c, SHIFT]  # the steps of all loops inside p, undone when p advances
+    brought = again * fresh if overlap == 0.0 else 0.0  # words that arrive by a step of c
+    inner = nest.move[c, SHIFT]  # the steps of all loops inside p, undone when p advances
+    passed = saved = received = 0.0
     for p in range(c - 1, -2, -1):
-        shift, words = nest.loop[c, SHIFT], passed  # at last, what all steps of c bring
+        shift, words = nest.move[c, SHIFT], brought  # at last, what all steps of c bring
         if p >= 0:
-            shift = nest.loop[p, SHIFT] - inner
-            inner += nest.loop[p, SHIFT]
-            same = shift == nest.loop[c, SHIFT]
+            shift = nest.move[p, SHIFT] - inner
+            inner += nest.move[p, SHIFT]
+            same = shift == nest.move[c, SHIFT]
             words = 0.0
             if shift != 0 and (same or overlap == 0.0):
                 times = (nest.trips[p, TRIPS] - 1.0) * nest.trips[p, OUTSIDE]
-                passed += times * again * fresh
+                brought += times * again * fresh
                 words = times * (fresh if same else tile)
         if words > 0.0 and abs(shift) <= reach:
-            length = describe_children(job, n, tensor, level, shift, False)
-            if not near(job.hardware, length, job.accounts.key):
-                continue
-            account = sharing(job.hardware, length, job.accounts)
+            account = sharing(job.hardware, describe(job, n, tensor, level, shift, False), job.accounts)
             left, linked = float(job.accounts.pool[account]), float(job.accounts.pool[account + 1])
             if linked > 0.0 and left < deliveries:
-                nest.level[level, CONTENT] -= words * (deliveries - left)
-                nest.level[level, SERVED] -= words * linked
-                nest.level[level, LINKED] += words * linked
-                rest -= words
+                passed, saved, received = passed + words, saved + words * (deliveries - left), received + words * linked
                 if job.detailed:
-                    deliver(tensor, level, words, account, unrolled, job.accounts)
-    return rest
+                    deliver(job, tensor, level, words, account)
+    return passed, saved, received
 
 
 @kernel_part
-def describe_children(job: Job, n: int, tensor: int, level: int, shift: int, plain: bool) -> int:
-    """See `describe`."""
-    unrolled, key = job.unrolled, job.accounts.key
-    return describe(job.tensors, job.hardware, job.mappings, n, tensor, level, shift, plain, unrolled, key)
+def describe(job: Job, n: int, tensor: int, level: int, shift: int, plain: bool) -> int:
+    """Write the key of how the children of a level are unrolled; its length.
+
+    Args:
+        shift: displacement of all tiles by which neighbours may pass on what they held before; NO_SHIFT: they do not.
+        plain: no two unrolled loops move one coordinate, so that it does not matter how far they move it.
+    """
+    nest, key = job.nest, job.accounts.key
+    key[0], key[1], key[2] = level, tensor, shift
+    length, different = 3, 1
+    for u in range(nest.end[level, 1], nest.end[level + 1, 1]):
+        slot, trips = nest.loop[u, SLOT], int(nest.trips[u, TRIPS])
+        move = job.tensors.by_dimension[tensor, nest.loop[u, DIMENSION], DISPLACEMENT] * nest.move[u, STEP]
+        if plain and move:
+            move = different
+            different *= trips
+        key[length], key[length + 1], key[length + 2] = 2 * slot + is_unicast(job, n, tensor, slot), trips, move
+        length += 3
+    return length
 
 
-@compiled
-def deliver(tensor: int, level: int, words: float, account: int, unrolled: Unrolled, accounts: Accounts) -> None:
+@kernel_part
+def deliver(job: Job, tensor: int, level: int, words: float, account: int) -> None:
     """Add words, each delivered as an account says, to what is delivered below a level."""
+    sizes, delivered, accounts = job.deliveries.sizes, job.deliveries.delivered, job.accounts
     if words == 0.0:
         return
     for number in range(accounts.pool[account + 2]):
         at = account + 3 + 2 * number
         multicast, scatter = accounts.pool[at], accounts.pool[at + 1]
         row = 0
-        while row < unrolled.sizes[tensor, level] and (
-            unrolled.delivered[tensor, level, row, MULTICAST] != multicast
-            or unrolled.delivered[tensor, level, row, SCATTER] != scatter
+        while row < sizes[tensor, level] and (
+            delivered[tensor, level, row, MULTICAST] != multicast or delivered[tensor, level, row, SCATTER] != scatter
         ):
             row += 1
-        if row == unrolled.sizes[tensor, level]:
-            unrolled.sizes[tensor, level] += 1
-            unrolled.delivered[tensor, level, row, MULTICAST] = multicast
-            unrolled.delivered[tensor, level, row, SCATTER] = scatter
-            unrolled.words[tensor, level, row, ACCESSES] = unrolled.words[tensor, level, row, FAR] = 0.0
-        unrolled.words[tensor, level, row, ACCESSES] += words * scatter
-        unrolled.words[tensor, level, row, FAR] += words * accounts.pool_hops[at]
+        if row == sizes[tensor, level]:
+            sizes[tensor, level] += 1
+            delivered[tensor, level, row, MULTICAST], delivered[tensor, level, row, SCATTER] = multicast, scatter
+            delivered[tensor, level, row, ACCESSES] = delivered[tensor, level, row, FAR] = 0.0
+        delivered[tensor, level, row, ACCESSES] += words * scatter
+        delivered[tensor, level, row, FAR] += words * accounts.pool_hops[at]

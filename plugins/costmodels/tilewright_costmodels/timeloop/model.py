@@ -8,14 +8,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tilewright.compiled import for_kernel
 from tilewright.errors import NotConformableError, Reason
 from tilewright.mapspace.batch import Bools, Ints, MappingBatch, Positions
 from tilewright.mapspace.candidates import Candidates
-from tilewright.mapspace.legality import broken_rules, broken_rules_of_trips, legality
-from tilewright.mapspace.rules import LEGAL
+from tilewright.mapspace.legality import legality
+from tilewright.mapspace.rules import scratch_of
 from tilewright.mapspace.skeleton import Skeleton, Slot
 from tilewright.plugin.costmodel import BatchEvaluator, Costs
 from tilewright.schema.architecture import Architecture
@@ -28,8 +27,8 @@ from tilewright_costmodels.timeloop.costs import Counts, counts_of
 from tilewright_costmodels.timeloop.kernel import evaluate
 from tilewright_costmodels.timeloop.nest import Job, divide, nest_of
 from tilewright_costmodels.timeloop.report import figures
-from tilewright_costmodels.timeloop.sharing import accounts_of, unrolled_of
-from tilewright_costmodels.timeloop.tables import KEPT, UNICAST, Mappings, Tables, capacity, tables_of
+from tilewright_costmodels.timeloop.sharing import accounts_of, deliveries_of
+from tilewright_costmodels.timeloop.tables import Mappings, Tables, capacity, tables_of
 
 EXACT = 2**53
 """Largest product that double precision, which Timeloop and the kernel count in, holds exactly."""
@@ -56,21 +55,39 @@ class Room:
         self.tables = tables
         self.detailed = detailed or tables.noc_costs
         self.nest = nest_of(tables)
-        self.unrolled = unrolled_of(tables, self.detailed)
+        self.scratch = scratch_of(tables.rules, len(tables.hardware.slot))
+        self.deliveries = deliveries_of(tables, self.detailed)
         self.accounts = accounts_of(tables, self.detailed)
         self.one = counts_of(1, tables)
 
-    def evaluate(self, legal: Bools, mappings: Mappings, link_transfers: bool, counts: Counts | None = None) -> Costs:
-        """What the legal mappings cost. `counts`: what is counted of each, if it is asked for."""
-        costs = Costs(legal.copy(), np.full(len(legal), np.inf), np.full(len(legal), np.inf))
+    def evaluate(
+        self,
+        mappings: Mappings,
+        link_transfers: bool,
+        perfect: Bools | None = None,
+        counts: Counts | None = None,
+    ) -> Costs:
+        """What mappings cost.
+
+        Args:
+            perfect: which of the tiles that mappings were given as are; the mesh is then the only rule for fanouts.
+            counts: what is counted of each, if it is asked for.
+        """
+        n = len(mappings.trips)
+        valid = np.ones(n, dtype=np.bool_) if perfect is None else perfect
+        costs = Costs(valid, np.full(n, np.inf), np.full(n, np.inf))
         job = Job(
+            rules=self.tables.rules,
+            slots=self.tables.slots,
             tensors=self.tables.tensors,
             hardware=self.tables.hardware,
             mappings=mappings,
+            scratch=self.scratch,
             nest=self.nest,
-            unrolled=self.unrolled,
+            deliveries=self.deliveries,
             accounts=self.accounts,
             counts=counts or self.one,
+            lax_fanout=perfect is not None,
             link_transfers=link_transfers,
             detailed=self.detailed,
         )
@@ -108,20 +125,17 @@ class TimeloopEvaluator(BatchEvaluator):
         if room is None:
             return _nothing(len(candidates))
         keep = space.keeps[0][None] if candidates.keep is None else candidates.keep
-        codes = broken_rules_of_trips(
-            space.tile_rules, space.slots_of_entries, candidates.trips, candidates.orders, keep
-        )
-        mappings = _mappings(candidates.trips, candidates.orders, keep.astype(np.int8))
+        mappings = _mappings(candidates.trips, candidates.orders, keep, None)
         with self._lock:
-            return room.evaluate(codes == LEGAL, mappings, self.link_transfers)
+            return room.evaluate(mappings, self.link_transfers)
 
     def evaluate_batch(self, batch: MappingBatch) -> Costs:
         room = self.room_for(batch)
         if room is None:
             return _nothing(len(batch))
-        legal, mappings = self.mappings(batch)
+        perfect, mappings = self.mappings(batch)
         with self._lock:
-            return room.evaluate(legal, mappings, self.link_transfers)
+            return room.evaluate(mappings, self.link_transfers, perfect)
 
     def room_for(self, batch: MappingBatch, detailed: bool = False) -> Room | None:
         """Every entry in time and in space, but the first, which holds whole tensors, in space only."""
@@ -130,15 +144,13 @@ class TimeloopEvaluator(BatchEvaluator):
         return self.room(batch.skeleton, slots, batch.spatial_order is not None, detailed)
 
     def mappings(self, batch: MappingBatch) -> tuple[Bools, Mappings]:
-        """Which mappings are legal, and their trip counts. The mesh is the kernel's own rule."""
-        legal = np.asarray(broken_rules(self.problem, self.architecture, batch, lax_fanout=True) == LEGAL)
+        """Which mappings are perfect, and their trip counts."""
+        perfect = np.full(len(batch), _names(batch.problem) == _names(self.problem))
         trips = np.ones((len(batch), 2 * len(batch.skeleton) - 1, len(self.problem.sizes)), dtype=np.int64)
-        divide(for_kernel(batch.temporal), for_kernel(batch.spatial), trips, legal)
+        sizes = for_kernel(np.array(self.problem.sizes, dtype=np.int64))
+        divide(sizes, for_kernel(batch.temporal), for_kernel(batch.spatial), trips, perfect)
         orders = [batch.order[:, 1:], *([] if batch.spatial_order is None else [batch.spatial_order])]
-        keep = batch.keep * np.int8(KEPT)
-        if batch.unicast is not None:
-            keep = keep + batch.unicast * np.int8(UNICAST)
-        return legal, _mappings(trips, np.concatenate(orders, axis=1), keep)
+        return perfect, _mappings(trips, np.concatenate(orders, axis=1), batch.keep, batch.unicast)
 
     def bound(self, batch: MappingBatch, entries: int) -> Costs:
         """Lower bounds over all completions of the outermost `entries` entries (see `Bounder`)."""
@@ -151,9 +163,9 @@ class TimeloopEvaluator(BatchEvaluator):
         if room is None:
             return _nothing(len(batch))
         counts = counts_of(max(2, len(batch)), room.tables)
-        legal, mappings = self.mappings(known)
+        perfect, mappings = self.mappings(known)
         with self._lock:
-            valid = room.evaluate(legal, mappings, self.link_transfers, counts).valid
+            valid = room.evaluate(mappings, self.link_transfers, perfect, counts).valid
         return bounds.bound(self.problem, self.architecture, room.tables, known, entries, counts, valid)
 
     def explain(self, mapping: Mapping) -> Report:
@@ -187,16 +199,21 @@ class TimeloopEvaluator(BatchEvaluator):
         batch = MappingBatch.pack(problem, [mapping])
         room = self.room_for(batch, detailed=True)
         assert room is not None, "legality has been checked"
-        legal, mappings = self.mappings(batch)
+        perfect, mappings = self.mappings(batch)
         with self._lock:
-            costs = room.evaluate(legal, mappings, self.link_transfers)
+            costs = room.evaluate(mappings, self.link_transfers, perfect)
             assert costs.valid[0], "the mesh has been checked"
-            found = figures(problem, architecture, mapping, room.tables, room.one, room.unrolled, costs)
+            found = figures(problem, architecture, mapping, room.tables, room.one, room.deliveries, costs)
         return report.model_copy(update=found)
 
 
-def _mappings(trips: Ints, order: Positions, keep: NDArray[np.int8]) -> Mappings:
-    return Mappings(trips=for_kernel(trips), order=for_kernel(order), keep=for_kernel(keep))
+def _names(problem: Problem) -> tuple[tuple[str, ...], ...]:
+    return problem.dimension_names, problem.tensor_names
+
+
+def _mappings(trips: Ints, order: Positions, keep: Bools, unicast: Bools | None) -> Mappings:
+    separate = np.zeros((0, *keep.shape[1:]), np.bool_) if unicast is None else unicast
+    return Mappings(for_kernel(trips), for_kernel(order), for_kernel(keep), for_kernel(separate))
 
 
 def _nothing(count: int) -> Costs:

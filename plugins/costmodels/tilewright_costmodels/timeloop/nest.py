@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tilewright.compiled import compiled, kernel_part
 from tilewright.mapspace.batch import Bools, Floats, Ints
+from tilewright.mapspace.rules import Rules, Scratch
 from tilewright_costmodels.timeloop.costs import Counts
-from tilewright_costmodels.timeloop.sharing import DIMENSION, SLOT, STEP, UNROLLED, Accounts, Unrolled
+from tilewright_costmodels.timeloop.sharing import Accounts, Deliveries
 from tilewright_costmodels.timeloop.tables import (
     ACROSS,
     DOWN,
+    ENTRY,
     ORDER,
     START,
     STOP,
@@ -23,41 +26,48 @@ from tilewright_costmodels.timeloop.tables import (
     Tensors,
 )
 
-CHILDREN, PASSES, CONTENT, SERVED, SHARE, PEER, LINKED = range(7)
-"""Columns of `Nest.level`: sub-clusters in use below one instance; iterations of all temporal loops down to those of the
-level; of the tensor at hand, words that leave one instance towards the next level, counted as deliveries and as receipts,
-words that the average instance receives from outside and from neighbours, and words passed on between neighbours below."""
+Indices = NDArray[np.uint32]
+"""Unsigned, so that nobody asks whether they count from the end."""
+
 TRIPS, OUTSIDE = range(2)
-"""Columns of `Nest.trips`: of the loop; the product of those of all loops outside."""
-SHIFT = 2
-"""Columns of `Nest.loop` are DIMENSION, STEP and this: by how much an iteration displaces the tile of the tensor at hand."""
+"""Columns of `Nest.trips`: of the loop; the product of those of all loops of its kind outside."""
+DIMENSION, SLOT = range(2)
+"""Columns of `Nest.loop`."""
+STEP, SHIFT = range(2)
+"""Columns of `Nest.move`: iterations of the dimension from one trip to the next; by how much that displaces the tile of the
+tensor at hand."""
 
 
 class Nest(NamedTuple):
-    """The temporal loops of one mapping. Shapes: S slots, D dimensions, L levels, K loops at most."""
+    """The non-unit loops of one mapping, outermost first: K temporal ones at most from row 0, as many spatial ones from
+    row K + 1. Shapes: L levels."""
 
-    inside: Ints
-    """[S + 2, D]: iterations inside a slot and all those further in; the last row is for tiles in between."""
-    loop: Ints
-    """[K + 1, 3]: non-unit loops, outermost first."""
+    loop: Indices
+    """[2 K + 2, 2]."""
+    move: Ints
+    """[2 K + 2, 2]."""
     trips: Floats
-    """[K + 2, 2]."""
+    """[2 K + 2, 2]."""
     end: Ints
-    """[L]: loops up to and including those of a level."""
-    level: Floats
-    """[L, 7]."""
+    """[L + 1, 2]: the rows after the last temporal and the last spatial loop of the levels outside."""
+    children: Floats
+    """[L]: sub-clusters in use below one instance."""
 
 
 class Job(NamedTuple):
     """What the kernel works with."""
 
+    rules: Rules
+    slots: Ints
     tensors: Tensors
     hardware: Hardware
     mappings: Mappings
+    scratch: Scratch
     nest: Nest
-    unrolled: Unrolled
+    deliveries: Deliveries
     accounts: Accounts
     counts: Counts
+    lax_fanout: bool
     link_transfers: bool
     detailed: bool
     """Count the traffic of the NoCs too; of use where they take energy."""
@@ -66,78 +76,78 @@ class Job(NamedTuple):
 def nest_of(tables: Tables) -> Nest:
     """Room for mappings of these tables."""
     levels, _, dims = tables.shape
-    slots = len(tables.slots)
+    loops = len(tables.hardware.slot) * dims + 1
     return Nest(
-        inside=np.ones((slots + 2, dims), np.int64),
-        loop=np.zeros((slots * dims + 1, 3), np.int64),
-        trips=np.ones((slots * dims + 2, 2)),
-        end=np.zeros(levels, np.int64),
-        level=np.ones((levels, 7)),
+        loop=np.zeros((2 * loops, 2), np.uint32),
+        move=np.zeros((2 * loops, 2), np.int64),
+        trips=np.ones((2 * loops, 2)),
+        end=np.array([[0, loops]] * (levels + 1), np.int64),
+        children=np.ones(levels),
     )
 
 
 @compiled
-def divide(temporal: Ints, spatial: Ints, trips: Ints, good: Bools) -> None:
+def divide(sizes: Ints, temporal: Ints, spatial: Ints, trips: Ints, good: Bools) -> None:
     """Trip counts of tiles [n, E, D]: of the first entry in space, then of each entry in time and in space. `good`
-    becomes False where a tile does not divide the one it is cut from."""
+    becomes False where the tiles are not of whole tensors, down to one iteration, each dividing the one it is cut from."""
+    last = temporal.shape[1] - 1
     for n in range(len(temporal)):
-        for e in range(temporal.shape[1]):
-            for d in range(temporal.shape[2]):
+        for d in range(temporal.shape[2]):
+            good[n] &= temporal[n, 0, d] == sizes[d] and spatial[n, last, d] == 1
+            outer = temporal[n, 0, d]
+            for e in range(last + 1):
                 if good[n] and e > 0:
-                    good[n] = spatial[n, e - 1, d] % temporal[n, e, d] == 0
-                    trips[n, 2 * e - 1, d] = spatial[n, e - 1, d] // temporal[n, e, d]
+                    good[n] = temporal[n, e, d] > 0 and outer % temporal[n, e, d] == 0
+                    if good[n]:
+                        trips[n, 2 * e - 1, d] = outer // temporal[n, e, d]
+                    outer = temporal[n, e, d]
                 if good[n]:
-                    good[n] = temporal[n, e, d] % spatial[n, e, d] == 0
-                    trips[n, 2 * e, d] = temporal[n, e, d] // spatial[n, e, d]
+                    good[n] = spatial[n, e, d] > 0 and outer % spatial[n, e, d] == 0
+                    if good[n]:
+                        trips[n, 2 * e, d] = outer // spatial[n, e, d]
+                    outer = spatial[n, e, d]
 
 
 @kernel_part
 def unfold(job: Job, n: int, row: int) -> bool:
     """Lay out the loops, by level. False: more instances are in use along an axis than exist (Timeloop's check)."""
-    trips, nest, unrolled = job.mappings.trips, job.nest, job.unrolled
-    slots, dims = trips.shape[1], trips.shape[2]
-    for s in range(slots - 1, -1, -1):
-        for d in range(dims):
-            nest.inside[s, d] = nest.inside[s + 1, d] * trips[n, s, d]
-    x = y = instances = passes = 1.0
-    loop = unroll = 0
-    for level in range(len(job.hardware.level)):
-        job.counts.instances[row, level] = instances
-        children = 1.0
-        for s in range(job.hardware.level[level, START], job.hardware.level[level, STOP]):
-            temporal, order = job.hardware.slot[s, VERTICAL] < 0, job.hardware.slot[s, ORDER]
-            used = 1.0
-            for position in range(dims):
+    trips, order, slot = job.mappings.trips, job.mappings.order, job.hardware.slot
+    loop, ends, children = job.nest.loop, job.nest.end, job.nest.children
+    dims = trips.shape[2]
+    x = y = instances = 1.0
+    end, last = ends[0, 0], ends[0, 1]
+    for here in range(len(children)):
+        job.counts.instances[row, here] = instances
+        children[here] = 1.0
+        for s in range(job.hardware.level[here, START], job.hardware.level[here, STOP]):
+            temporal, block = slot[s, VERTICAL] < 0, slot[s, ORDER]
+            at = end if temporal else last
+            for position in range(dims):  # a unit loop is overwritten by the next: no branch that nobody can foresee
                 d = position
-                if order >= 0:
-                    d = job.mappings.order[n, order, position]
-                count = trips[n, s, d]
-                if count > 1:
-                    if temporal:
-                        nest.loop[loop, DIMENSION] = d
-                        nest.loop[loop, STEP] = nest.inside[s + 1, d]
-                        nest.trips[loop, TRIPS] = count
-                        nest.trips[loop, OUTSIDE] = passes
-                        passes *= count
-                        loop += 1
-                    else:
-                        unrolled.loop[unroll, DIMENSION] = d
-                        unrolled.loop[unroll, STEP] = nest.inside[s + 1, d]
-                        unrolled.loop[unroll, SLOT] = s
-                        unrolled.loop[unroll, UNROLLED] = count
-                        used *= count
-                        unroll += 1
-            children *= used
-            if job.hardware.slot[s, VERTICAL] > 0:
-                y *= used
+                if block >= 0:
+                    d = order[n, block, position]
+                loop[at, DIMENSION], loop[at, SLOT] = d, s
+                at += trips[n, s, d] > 1
+            if temporal:
+                end = at
             else:
-                x *= used
-        if x > job.hardware.level[level, ACROSS] or y > job.hardware.level[level, DOWN]:
+                last = at
+                used = job.scratch.used[slot[s, ENTRY]]
+                children[here] *= used
+                if slot[s, VERTICAL] > 0:
+                    y *= used
+                else:
+                    x *= used
+        if x > job.hardware.level[here, ACROSS] or y > job.hardware.level[here, DOWN]:
             return False
-        instances *= children
-        nest.level[level, CHILDREN] = children
-        nest.level[level, PASSES] = passes
-        nest.end[level] = loop
-        unrolled.end[level + 1] = unroll
-    nest.trips[loop, OUTSIDE] = passes
+        instances *= children[here]
+        ends[here + 1, 0], ends[here + 1, 1] = end, last
+    for kind in range(2):
+        passes = 1.0
+        for at in range(ends[0, kind], ends[len(children), kind]):
+            d, s = loop[at, DIMENSION], loop[at, SLOT]
+            job.nest.move[at, STEP] = job.scratch.inside[s + 1, d]
+            job.nest.trips[at, TRIPS], job.nest.trips[at, OUTSIDE] = trips[n, s, d], passes
+            passes *= trips[n, s, d]
+        job.nest.trips[ends[len(children), kind], OUTSIDE] = passes
     return True

@@ -28,7 +28,7 @@ from tilewright_costmodels.timeloop.costs import (
     WRITE_RATE,
     Counts,
 )
-from tilewright_costmodels.timeloop.sharing import FAR, MULTICAST, SCATTER, SENT, Unrolled
+from tilewright_costmodels.timeloop.sharing import FAR, MULTICAST, SCATTER, SENT, Deliveries
 from tilewright_costmodels.timeloop.tables import HOLDS, OUTPUT, Tables
 
 
@@ -38,7 +38,7 @@ def figures(
     mapping: Mapping,
     tables: Tables,
     counts: Counts,
-    unrolled: Unrolled,
+    deliveries: Deliveries,
     costs: Costs,
 ) -> dict[str, Any]:
     """The fields of a report on the only mapping that was counted."""
@@ -69,7 +69,7 @@ def figures(
         "compute_energy_pj": tables.hardware.compute_energy_pj,
         "levels": tuple(levels),
         "networks": tuple(
-            _network(entry.target, level, name, tensor, tables, counts, unrolled)
+            _network(entry.target, level, name, tensor, tables, counts, deliveries)
             for tensor, name in enumerate(problem.tensor_names)
             for level, entry in enumerate(entries)
         ),
@@ -111,7 +111,7 @@ def _kept(
         for level in levels:
             keep = mapping.entries[tables.hardware.level[level, HOLDS]].keep or ()
             if tensor.name in keep and cluster.memory_for(tensor) == memory:
-                counted = counts.actions[level * tables.shape[1] + number]
+                counted = counts.actions[0, level, number]
                 yield (
                     tensor.name,
                     TensorCounts(
@@ -127,29 +127,27 @@ def _kept(
 
 
 def _network(
-    name: str, level: int, tensor: str, number: int, tables: Tables, counts: Counts, unrolled: Unrolled
+    name: str, level: int, tensor: str, number: int, tables: Tables, counts: Counts, deliveries: Deliveries
 ) -> NetworkReport:
-    counted = counts.actions[level * tables.shape[1] + number]
-    deliveries = []
-    for row in range(unrolled.sizes[number, level]):
-        delivered, words = unrolled.delivered[number, level, row], unrolled.words[number, level, row]
-        if words[SENT]:
-            deliveries.append(
-                Delivery(
-                    multicast=int(delivered[MULTICAST]),
-                    scatter=int(delivered[SCATTER]),
-                    accesses=int(words[SENT]),
-                    hops=float(words[FAR] / words[SENT]),
-                )
-            )
+    counted = counts.actions[0, level, number]
+    delivered = [
+        Delivery(
+            multicast=int(each[MULTICAST]),
+            scatter=int(each[SCATTER]),
+            accesses=int(each[SENT]),
+            hops=float(each[FAR] / each[SENT]),
+        )
+        for each in deliveries.delivered[number, level, : deliveries.sizes[number, level]]
+        if each[SENT]
+    ]
     ingresses, output = int(counted[INGRESSES]), bool(tables.tensors.whole[number, OUTPUT])
     return NetworkReport(
         name=name,
         tensor=tensor,
         ingresses=ingresses,
-        deliveries=tuple(deliveries),
+        deliveries=tuple(delivered),
         link_transfers=math.floor(counted[LINKS] + 0.5),
-        spatial_reductions=sum((each.multicast - 1) * each.accesses for each in deliveries) if output else 0,
+        spatial_reductions=sum((each.multicast - 1) * each.accesses for each in delivered) if output else 0,
         hops=float(counted[HOPS]) / ingresses if ingresses else 0.0,
         energy_pj=float(counted[NETWORK_ENERGY]),
     )

@@ -13,26 +13,11 @@ import numpy as np
 
 from tilewright.compiled import compiled, integer, kernel_part
 from tilewright.mapspace.batch import Floats, Ints
-from tilewright_costmodels.timeloop.tables import (
-    DISPLACEMENT,
-    ENTRY,
-    HEIGHT,
-    SHARED,
-    UNICAST,
-    VERTICAL,
-    WIDTH,
-    Hardware,
-    Mappings,
-    Tables,
-    Tensors,
-)
+from tilewright_costmodels.timeloop.tables import HEIGHT, VERTICAL, WIDTH, Hardware, Tables
 
-DIMENSION, STEP, UNROLLED, SLOT = range(4)
-"""Columns of `Unrolled.loop`; STEP: iterations of the dimension from one child to the next; UNROLLED: trips."""
-MULTICAST, SCATTER = range(2)
-"""Columns of `Unrolled.delivered`: children per delivery; deliveries of that size side by side."""
-ACCESSES, FAR, SENT = range(3)
-"""Columns of `Unrolled.words`: words that the parent handles, their hops, and as many as the network counts."""
+MULTICAST, SCATTER, ACCESSES, FAR, SENT = range(5)
+"""Columns of `Deliveries.delivered`: children per delivery; deliveries of that size side by side; words that the parent
+handles, their hops, and as many as the network counts."""
 USED, MOST, STAMP, DETAILED = range(4)
 """Places in `Accounts.fill`: numbers of the pool in use; numbers that one mapping may add; the current stamp; whether hops
 are counted."""
@@ -50,20 +35,13 @@ ALONE = (1, 0, 1, 1, 1)
 """The account of an only child, at the beginning of the pool."""
 
 
-class Unrolled(NamedTuple):
-    """How one mapping unrolls, and what is delivered. Shapes: U unrolled loops at most, L levels, T tensors, G sizes of
-    deliveries at most."""
+class Deliveries(NamedTuple):
+    """What is delivered below every level. Shapes: T tensors, L levels, G sizes of deliveries at most."""
 
-    loop: Ints
-    """[U, 4]: non-unit spatial loops, outermost first."""
-    end: Ints
-    """[L + 1]: unrolled loops of the levels outside."""
     sizes: Ints
-    """[T, L]: rows in use of the tables that follow, of what is delivered below a level."""
-    delivered: Ints
-    """[T, L, G, 2]."""
-    words: Floats
-    """[T, L, G, 3]."""
+    """[T, L]: rows in use."""
+    delivered: Floats
+    """[T, L, G, 5]."""
 
 
 class Accounts(NamedTuple):
@@ -89,24 +67,21 @@ class Accounts(NamedTuple):
     """[places, 2]: hash table of deliveries: number and stamp; a place is taken if its stamp is the current one."""
 
 
-def unrolled_of(tables: Tables, detailed: bool) -> Unrolled:
+def deliveries_of(tables: Tables, detailed: bool) -> Deliveries:
     """Room for mappings of these tables; `detailed`: for all sizes of deliveries."""
     levels, tensors, dims = tables.shape
-    loops = dims * len(tables.slots) + 2
-    rows = (tensors, levels, loops * _sizes(tables) if detailed else 1)
-    return Unrolled(
-        loop=np.zeros((_most_unrolled(tables), 4), np.int64),
-        end=np.zeros(levels + 1, np.int64),
+    loops = dims * len(tables.hardware.slot) + 2
+    return Deliveries(
         sizes=np.zeros((tensors, levels), np.int64),
-        delivered=np.zeros((*rows, 2), np.int64),
-        words=np.zeros((*rows, 3)),
+        delivered=np.zeros((tensors, levels, loops * _sizes(tables) if detailed else 1, 5)),
     )
 
 
 def accounts_of(tables: Tables, detailed: bool) -> Accounts:
     """Nothing known yet. `detailed`: hops are counted."""
     levels, tensors, dims = tables.shape
-    loops, unrolled = dims * len(tables.slots) + 2, _most_unrolled(tables)
+    loops = dims * len(tables.hardware.slot) + 2
+    unrolled = max(1, dims * int((tables.hardware.slot[:, VERTICAL] >= 0).sum()))
     most = tensors * levels * loops * (3 * unrolled + 2 * _sizes(tables) + 8)
     pool = np.zeros(2 * most + POOL, np.int64)
     pool[: len(ALONE)] = ALONE
@@ -123,21 +98,9 @@ def accounts_of(tables: Tables, detailed: bool) -> Accounts:
     )
 
 
-def _most_unrolled(tables: Tables) -> int:
-    return max(1, len(tables.rules.sizes) * sum(slot.spatial for slot in tables.slots))
-
-
 def _sizes(tables: Tables) -> int:
     """Different sizes that deliveries to all children of a parent can have, at most."""
     return math.isqrt(2 * tables.children) + 1
-
-
-@kernel_part
-def is_unicast(hardware: Hardware, mappings: Mappings, n: int, tensor: int, slot: int) -> bool:
-    """Whether children that differ in a loop of the slot are each served separately."""
-    kept = n if len(mappings.keep) > 1 else 0
-    shared, sent = hardware.slot[slot, SHARED + tensor], mappings.keep[kept, hardware.slot[slot, ENTRY], tensor]
-    return bool(shared == 0 or sent & UNICAST)
 
 
 @kernel_part
@@ -150,42 +113,7 @@ def make_room(accounts: Accounts) -> None:
 
 
 @kernel_part
-def describe(
-    tensors: Tensors,
-    hardware: Hardware,
-    mappings: Mappings,
-    n: int,
-    tensor: int,
-    level: int,
-    shift: int,
-    plain: bool,
-    unrolled: Unrolled,
-    key: Ints,
-) -> int:
-    """Write the key of how the children of a level are unrolled; its length.
-
-    Args:
-        shift: displacement of all tiles by which neighbours may pass on what they held before; NO_SHIFT: they do not.
-        plain: no two unrolled loops move one coordinate, so that it does not matter how far they move it.
-    """
-    key[0], key[1], key[2] = level, tensor, shift
-    length, different = 3, 1
-    for u in range(unrolled.end[level], unrolled.end[level + 1]):
-        slot = unrolled.loop[u, SLOT]
-        key[length] = 2 * slot + is_unicast(hardware, mappings, n, tensor, slot)
-        key[length + 1] = unrolled.loop[u, UNROLLED]
-        key[length + 2] = (
-            tensors.by_dimension[tensor, unrolled.loop[u, DIMENSION], DISPLACEMENT] * unrolled.loop[u, STEP]
-        )
-        if plain and key[length + 2]:
-            key[length + 2] = different
-            different *= unrolled.loop[u, UNROLLED]
-        length += 3
-    return length
-
-
-@kernel_part
-def near(hardware: Hardware, length: int, key: Ints) -> bool:
+def _near(hardware: Hardware, length: int, key: Ints) -> bool:
     """Whether two 4-neighbours may lie one shift of the key apart; if not, no neighbour has words to pass on.
 
     Of two children side by side, one loop counts on by one and all faster ones start over; so it is in the next row,
@@ -264,6 +192,11 @@ def _count(hardware: Hardware, length: int, accounts: Accounts) -> None:
     for k in range(length):
         accounts.pool[at + 1 + k] = accounts.key[k]
     accounts.fill[USED] = at + 1 + length
+    if accounts.key[2] != NO_SHIFT and not _near(hardware, length, accounts.key):
+        at = accounts.fill[USED]
+        accounts.pool[at] = accounts.pool[at + 1] = accounts.pool[at + 2] = 0
+        accounts.fill[USED] = at + 3
+        return
     children = across = separate = 1
     level = accounts.key[0]
     accounts.child[0, OFFSET] = accounts.child[0, SEPARATE] = 0
@@ -288,10 +221,6 @@ def _count(hardware: Hardware, length: int, accounts: Accounts) -> None:
     middle = (max(hardware.level[level, HEIGHT], children // across) - 1) / 2
     linked = _link(children, width, accounts.key[2], accounts)
     at = accounts.fill[USED]
-    if linked == 0 and accounts.key[2] != NO_SHIFT:  # then nobody asks further
-        accounts.pool[at + 1] = accounts.pool[at + 2] = 0
-        accounts.fill[USED] = at + 3
-        return
     groups = _group(children, accounts)
     if accounts.fill[DETAILED]:
         _measure(children, groups, width, middle, accounts)

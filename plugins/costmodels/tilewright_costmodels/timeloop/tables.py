@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tilewright.compiled import for_kernel
-from tilewright.mapspace.batch import Floats, Ints, Positions
-from tilewright.mapspace.rules import Rules, Terms, rules_of, terms_of
+from tilewright.mapspace.batch import Bools, Floats, Ints, Positions
+from tilewright.mapspace.rules import Rules, rules_of, slots_of_entries
 from tilewright.mapspace.skeleton import Skeleton, Slot
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.problem import Problem
@@ -31,24 +31,18 @@ BUILT, READ_ENERGY, WRITE_ENERGY, UPDATE_ENERGY, BLOCK_WORDS, READ_BANDWIDTH, WR
 """Columns of `Hardware.memory`: macros that exist; pJ per access; words per access; words per cycle."""
 HOP_ENERGY, ROUTER_ENERGY, INGRESS_ENERGY, IN_DRAM = range(4)
 """Columns of `Hardware.noc`: pJ; whether the level is DRAM, which cannot add."""
-DISPLACEMENT, COORDINATE, RELEVANT, ALONE = range(4)
+DISPLACEMENT, TOGETHER = range(2)
 """Columns of `Tensors.by_dimension`: what one iteration shifts a tile by, as one number (all shifts that can be compared
-have different ones); the only coordinate that the dimension moves (-1: none, or several); whether it moves any; whether
-no other dimension moves that coordinate."""
+have different ones); as bits, the coordinates that the dimension moves together with others; bit 0: it moves several."""
 WORDS, SLIDING, OUTPUT = range(3)
 """Columns of `Tensors.whole`: words of the whole tensor; whether tiles may overlap, or children receive overlapping ones."""
-KEPT, UNICAST = 1, 2
-"""Bits of `Mappings.keep`."""
 
 
 class Tensors(NamedTuple):
-    """The problem. Shapes: T tensors, R coordinates of the tensor with most, D dimensions."""
+    """The problem. Shapes: T tensors, D dimensions."""
 
-    terms: Terms
-    coefficient: Ints
-    """[T, R, D]: of the projections."""
     by_dimension: Ints
-    """[T, D, 4]."""
+    """[T, D, 2]."""
     moving: Ints
     """[T]: the dimensions that move it, as bits."""
     whole: Floats
@@ -78,8 +72,10 @@ class Mappings(NamedTuple):
     """[n, S, D]."""
     order: Positions
     """[n, row, position]: dimensions, outermost first."""
-    keep: Positions
-    """[n, E, T]: whether the entry keeps the tensor, and whether it sends it to each sub-cluster separately."""
+    keep: Bools
+    """[n, E, T]: whether the entry keeps the tensor."""
+    unicast: Bools
+    """[n, E, T]: whether it sends it to each sub-cluster separately; of no mappings where none is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +84,10 @@ class Tables:
     takes energy."""
 
     rules: Rules
+    slots: Ints
+    """As `slots_of_entries` gives them."""
     tensors: Tensors
     hardware: Hardware
-    slots: tuple[Slot, ...]
     children: int
     noc_costs: bool
 
@@ -116,29 +113,19 @@ def _spans(problem: Problem, tensor: int) -> list[int]:
 def tensors_of(problem: Problem) -> Tensors:
     """The problem's table."""
     count, dims = len(problem.tensors), len(problem.sizes)
-    ranks = max(1, *(len(tensor.projection) for tensor in problem.tensors))
-    coefficient = np.zeros((count, ranks, dims), dtype=np.int64)
-    displacement = np.zeros((count, dims), dtype=np.int64)
+    by_dimension = np.zeros((count, dims, 2), dtype=np.int64)
+    moving, whole = [], []
     for number, tensor in enumerate(problem.tensors):
         matrix = problem.projection_matrix(tensor)
-        coefficient[number, : len(matrix)] = matrix
         place = 1
-        for row, span in zip(matrix, _spans(problem, number), strict=True):
-            displacement[number] += place * row
+        for rank, (row, span) in enumerate(zip(matrix, _spans(problem, number), strict=True)):
+            by_dimension[number, :, DISPLACEMENT] += place * row
+            by_dimension[number, :, TOGETHER] |= ((row > 0) & ((row > 0).sum() > 1)) << rank + 1
             place *= 1 + 3 * span  # a sum of shifts, and its difference from a shift, stay within
-    used = coefficient != 0
-    moves, together = used.sum(axis=1), used.sum(axis=2)
-    coordinate = np.where(moves == 1, used.argmax(axis=1), -1)
-    alone = (coordinate >= 0) & (np.take_along_axis(together, np.maximum(coordinate, 0), axis=1) == 1)
-    sliding = (together > 1).any(axis=1) | (moves > 1).any(axis=1)
-    words = [problem.tensor_words(tensor) for tensor in problem.tensors]
-    return Tensors(
-        terms=terms_of(problem),
-        coefficient=for_kernel(coefficient),
-        moving=_ints([sum(1 << int(dim) for dim in np.flatnonzero(row)) for row in moves]),
-        by_dimension=_ints(np.stack([displacement, coordinate, moves > 0, alone], axis=2)),
-        whole=_floats(np.stack([words, sliding, [tensor.is_output for tensor in problem.tensors]], axis=1)),
-    )
+        by_dimension[number, :, TOGETHER] |= (matrix > 0).sum(axis=0) > 1
+        moving.append(sum(1 << int(dim) for dim in np.flatnonzero(matrix.any(axis=0))))
+        whole.append([problem.tensor_words(tensor), by_dimension[number, :, TOGETHER].any(), tensor.is_output])
+    return Tensors(by_dimension=_ints(by_dimension), moving=_ints(moving), whole=_floats(whole))
 
 
 def tables_of(
@@ -217,9 +204,9 @@ def tables_of(
     )
     return Tables(
         rules=rules,
+        slots=slots_of_entries(slots, len(skeleton)),
         tensors=tensors_of(problem),
         hardware=hardware,
-        slots=tuple(slots),
         children=max(math.prod(mesh.values()) for mesh in places),
         noc_costs=bool(hardware.noc[:, :IN_DRAM].any()),
     )
