@@ -1,9 +1,12 @@
 """The built-in plugins keep the promises that third parties' plugins have to keep."""
 
 import importlib.util
+from pathlib import Path
 
 from support import fake_timeloop
 from tilewright.testing import Case, parametrize_conformance
+
+MODULES = Path(__file__).parents[1] / "data" / "mlir"
 
 
 @parametrize_conformance(
@@ -12,7 +15,8 @@ from tilewright.testing import Case, parametrize_conformance
         "einsum": [
             "nk,km->nm; n=4 k=5 m=6",
             "O[n,k,p,q] += I[n,c,2p+r,2q+s] * W[k,c,r,s]; n=1 k=4 c=3 p=5 q=5 r=3 s=3",
-        ]
+        ],
+        "mlir": [str(MODULES / "ops_tosa.generic.mlir"), str(MODULES / "calls.stablehlo.generic.mlir")],
     },
     options={"timeloop_binary": {"path": fake_timeloop.program("cheap")}},
     # needs a package that has an environment of its own in tox.ini

@@ -236,16 +236,26 @@ def _kind_of_name(name: str) -> Kind:
         raise InputError(f"'{name}' names {' and '.join(kinds)}", hint=f"add kind='{kinds[0]}' or kind='{kinds[1]}'")
     if kinds:
         return "problem" if kinds == ["workload"] and "/" in name else _plain(kinds[0])
+    if name.endswith(_frontend_suffixes()):
+        return "workload"
     if not _is_formula(name):
         near = suggestion(name, set().union(*names.values()))
         known = sorted(names["architecture"] | names["workload"])
         raise UnknownNameError(
             f"nothing is called '{name}'{near}; known: {', '.join(known)}",
-            hint="or give a file (.yaml, .onnx), or a formula such as 'nk,km->nm; n=4 k=5 m=6'",
+            hint=f"or give a file ({_file_suffixes()}), or a formula such as 'nk,km->nm; n=4 k=5 m=6'",
         )
+    return "problem"
+
+
+def _frontend_suffixes() -> tuple[str, ...]:
+    """Of files that frontends read."""
     specs = [registration.spec for registration in installed().of_kind(FrontendSpec)]
-    files = tuple(suffix for spec in specs if isinstance(spec, FrontendSpec) for suffix in spec.suffixes)
-    return "workload" if name.endswith(files) else "problem"
+    return tuple(suffix for spec in specs if isinstance(spec, FrontendSpec) for suffix in spec.suffixes)
+
+
+def _file_suffixes() -> str:
+    return ", ".join((".yaml", *_frontend_suffixes()))
 
 
 def _plain(kind: str) -> Kind:
@@ -309,7 +319,7 @@ def _from_library(source: str, options: MappingOf[str, Any]) -> Workload:
             known = sorted(_workload_names())
             raise UnknownNameError(
                 f"no workload is called '{source}'{suggestion(name, known)}; known: {', '.join(known)}",
-                hint="or give a file (.yaml, .onnx), or a formula such as 'nk,km->nm; n=4 k=5 m=6'",
+                hint=f"or give a file ({_file_suffixes()}), or a formula such as 'nk,km->nm; n=4 k=5 m=6'",
             )
         found = installed().make(FrontendSpec, owner, options).load(name)
     if not layer:

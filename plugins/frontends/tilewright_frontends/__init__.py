@@ -33,6 +33,15 @@ class OnnxOptions(Options):
     )
 
 
+class MlirOptions(Options):
+    """Options of `mlir`: sizes for what the module leaves open."""
+
+    batch: int | None = Field(default=None, ge=1, description="size of the first dimension of the arguments")
+    sizes: dict[str, Annotated[int, Field(ge=1)]] = Field(
+        default_factory=dict, description="sizes of dynamic dimensions, such as arg0_1: axis 1 of the first argument"
+    )
+
+
 @hookimpl
 def tilewright_plugins() -> list[FrontendSpec]:
     """The built-in frontends."""
@@ -51,5 +60,14 @@ def tilewright_plugins() -> list[FrontendSpec]:
             hint="pip install onnx",
             suffixes=(".onnx",),
             library={name: f"{text}; graph from the onnx package's backend tests" for name, text in NETWORKS.items()},
+        ),
+        FrontendSpec(
+            name="mlir",
+            summary="MLIR modules: products of tensors in StableHLO, TOSA, linalg, affine and TensorFlow mapped, all else listed.",
+            factory=lazy("tilewright_frontends.mlir", "MlirFrontend"),
+            options=MlirOptions,
+            needs=("xdsl",),
+            hint="pip install xdsl",
+            suffixes=(".mlir",),
         ),
     ]

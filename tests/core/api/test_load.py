@@ -14,6 +14,8 @@ from tilewright.schema.document import FileModel
 CONV = tw.load("quickflow_convs/V", kind="problem")
 EYERISS = tw.load("eyeriss", kind="architecture")
 
+DATA = Path(__file__).parents[2] / "data"
+
 KNOWN: list[tuple[Any, type[FileModel]]] = [
     ("quickflow_convs", tw.Workload),
     ("quickflow_convs/V", tw.Problem),
@@ -59,6 +61,13 @@ def test_a_mapping_file_is_a_mapping_and_all_its_parts(tmp_path: Path) -> None:
     assert isinstance(found, tw.MappedProblem) and found.mapping == report.layers[0].mapping
     assert tw.load(file, kind="architecture") == EYERISS
     assert tw.load(file, kind="problem") == report.layers[0].problem
+
+
+def test_a_file_of_a_frontend_is_a_workload(tmp_path: Path) -> None:
+    path = tmp_path / "net.mlir"
+    path.write_text((DATA / "mlir" / "intensli2.tf.mlir").read_text("utf-8"), "utf-8")
+    for source in (path, str(path)):
+        assert isinstance(tw.load(source), tw.Workload)
 
 
 def test_options_go_to_the_frontend() -> None:

@@ -1,0 +1,329 @@
+"""Loop nests that are written out: `affine.for`, and linalg's operators that carry affine maps.
+
+A nest becomes a problem if its body adds a product of two or more elements to one element of the result, and every
+subscript is a sum of loops with whole coefficients.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tilewright.schema.problem import Problem
+from tilewright_frontends import nests
+from tilewright_frontends.mlir.tree import AffineMap, Block, Linear, NotLinear, Operation, Value
+from tilewright_frontends.nests import Shape, Unsupported
+
+ADDITIONS = frozenset({"arith.addf", "arith.addi", "complex.add"})
+PRODUCTS = frozenset({"arith.mulf", "arith.muli", "complex.mul"})
+CASTS = frozenset(
+    f"arith.{kind}" for kind in "extf truncf extsi extui trunci sitofp uitofp fptosi fptoui index_cast bitcast".split()
+)
+MOST_FACTORS = 16
+ENDS = frozenset({"affine.yield", "linalg.yield"})
+
+Leaf = tuple[Value, tuple[Linear, ...]]
+"""A buffer and the subscripts of one element."""
+
+
+# -- the body ------------------------------------------------------------------------------------------------------
+
+
+def factors_of(
+    root: Value, made: Mapping[Value, Operation], is_result: Callable[[Value], bool], name: str
+) -> list[Value]:
+    """What is multiplied and added to the element that is stored. `name`: of the result, for messages.
+
+    Raises Unsupported: it is assigned, the last operation is no addition, nothing is multiplied.
+    """
+    root = _without_casts(root, made)
+    last = made.get(root)
+    if last is None or last.kind == "constant":
+        raise Unsupported(f"{name} is assigned, not summed into")
+    if last.name == "math.fma":
+        first, second, added = last.operands
+        if not is_result(_without_casts(added, made)):
+            raise Unsupported(f"the sum does not add to the element of {name} that is stored")
+        return _factors([first, second], made)
+    if last.name in PRODUCTS or last.name.endswith("load"):
+        raise Unsupported(f"{name} is assigned, not summed into")
+    if last.name not in ADDITIONS:
+        raise Unsupported(f"it ends with {last.name}, not with + into {name}")
+    parts = [_without_casts(each, made) for each in last.operands]
+    rest = [each for each in parts if not is_result(each)]
+    if len(rest) == 2:
+        raise Unsupported(f"the sum does not add to the element of {name} that is stored")
+    if not rest:
+        raise Unsupported("nothing is multiplied: a sum")
+    found = _factors(rest, made)
+    if len(found) < 2:
+        raise Unsupported("nothing is multiplied: a sum")
+    return found
+
+
+def _without_casts(value: Value, made: Mapping[Value, Operation]) -> Value:
+    while value in made and made[value].name in CASTS:
+        value = made[value].operands[0]
+    return value
+
+
+def _factors(waiting: list[Value], made: Mapping[Value, Operation]) -> list[Value]:
+    """The factors of a product, constants left out."""
+    found: list[Value] = []
+    waiting = waiting[::-1]
+    while waiting:
+        value = _without_casts(waiting.pop(), made)
+        maker = made.get(value)
+        if maker is not None and maker.name in PRODUCTS:
+            waiting += reversed(maker.operands)
+        elif maker is None or not maker.name.startswith("arith."):
+            found.append(value)
+        elif maker.kind != "constant":
+            raise Unsupported(f"{maker.name} in the product")
+        if len(found) + len(waiting) > MOST_FACTORS:
+            raise Unsupported(f"a product of more than {MOST_FACTORS} factors")
+    return found
+
+
+def _makers(block: Block) -> dict[Value, Operation]:
+    return {result: each for each in block.operations for result in each.results}
+
+
+def operations_in(block: Block) -> int:
+    """Arithmetic operations of one iteration, for a nest's share of the work."""
+    return sum(each.name.startswith(("arith.", "math.")) and each.kind != "constant" for each in block.operations)
+
+
+# -- the nest ------------------------------------------------------------------------------------------------------
+
+
+def problem_of(
+    name: str, sizes: Sequence[int], operands: Sequence[Sequence[Linear]], result: Sequence[Linear]
+) -> Problem:
+    """Result += product of operands, each given by its subscripts over loops of these sizes. Raises Unsupported."""
+    tensors = _upright([[rank.terms for rank in ranks if rank.terms] for ranks in (*operands, result)])
+    *read, written = [{loop for rank in ranks for loop in rank} for ranks in tensors]
+    used = set().union(*read)
+    for loop in sorted(written - used):
+        raise Unsupported(f"loop {loop + 1} indexes the result only")
+    for loop, size in enumerate(sizes):
+        if loop not in used and size > 1:
+            raise Unsupported(f"loop {loop + 1} indexes no tensor: it repeats the work")
+    names = _names(tensors)
+    order = sorted(used, key=lambda loop: (loop not in written, loop))
+    ranks = [[{names[loop]: factor for loop, factor in rank.items()} for rank in each] for each in tensors]
+    return nests.contraction(name, {names[loop]: sizes[loop] for loop in order}, ranks[:-1], ranks[-1])
+
+
+def _upright(tensors: Sequence[Sequence[Mapping[int, int]]]) -> list[list[dict[int, int]]]:
+    """The same with positive coefficients: a loop alone in a rank may run either way, and one that runs backwards in every
+    sum is turned round."""
+    sums = [rank for ranks in tensors for rank in ranks if len(rank) > 1]
+    for loop in {loop for rank in sums for loop in rank}:
+        if len({rank[loop] > 0 for rank in sums if loop in rank}) > 1:
+            raise Unsupported(f"loop {loop + 1} runs forwards in one subscript and backwards in another")
+    return [[{loop: abs(factor) for loop, factor in rank.items()} for rank in ranks] for ranks in tensors]
+
+
+def _names(tensors: Sequence[Sequence[Mapping[int, int]]]) -> dict[int, str]:
+    """B0, M, N, K of a contraction of two operands; else letters."""
+    loops = sorted({loop for ranks in tensors for rank in ranks for loop in rank})
+    is_plain = all(list(rank.values()) == [1] for ranks in tensors for rank in ranks)
+    if len(tensors) != 3 or not is_plain:
+        return {loop: chr(ord("a") + place) if place < 26 else f"d{place}" for place, loop in enumerate(loops)}
+    letters = {(1, 1, 1): "B", (1, 0, 1): "M", (0, 1, 1): "N", (1, 1, 0): "K"}
+    groups: dict[str, list[int]] = {}
+    for loop in loops:
+        first, second, result = (int(any(loop in rank for rank in ranks)) for ranks in tensors)
+        groups.setdefault(letters.get((first, second, result), "L"), []).append(loop)
+    return {
+        loop: letter if len(group) == 1 and letter in "MNK" else f"{letter}{place}"
+        for letter, group in groups.items()
+        for place, loop in enumerate(group)
+    }
+
+
+# -- linalg --------------------------------------------------------------------------------------------------------
+
+
+def has_maps(operation: Operation) -> bool:
+    """It is linalg's, and its maps say all."""
+    return operation.name in ("linalg.generic", "linalg.contract") and len(operation.maps("indexing_maps")) > 0
+
+
+def linalg_nest(operation: Operation, shapes: Sequence[Shape], name: str) -> Problem:
+    """`linalg.generic` and the like. Raises Unsupported, and ValueError where maps and shapes contradict one another."""
+    maps = operation.maps("indexing_maps")
+    sizes = loop_sizes(maps, shapes)
+    if operation.regions:
+        body = operation.body
+        ends = [each for each in body.operations if each.name in ENDS]
+        if len(ends) != 1 or len(ends[0].operands) != 1:
+            raise Unsupported("it has several results")
+        result = body.arguments[-1]
+        factors = factors_of(ends[0].operands[0], _makers(body), lambda value: value is result, "the result")
+        if any(each not in body.arguments or each is result for each in factors):
+            raise Unsupported("a factor is no element of an operand")
+        places = [body.arguments.index(each) for each in factors]
+    else:
+        places = list(range(len(maps) - 1))
+    subscripts = [_linear(each) for each in maps]
+    return problem_of(name, sizes, [subscripts[place] for place in places], subscripts[-1])
+
+
+def loop_sizes(maps: Sequence[AffineMap], shapes: Sequence[Shape]) -> list[int]:
+    """Of every loop, from a rank in which it stands alone. Raises ValueError, Unsupported."""
+    sizes: dict[int, int] = {}
+    for each, shape in zip(maps, shapes, strict=False):
+        nests.equal(len(each.results), len(shape), "a map and the shape of its operand differ in rank")
+        for rank, size in zip(each.results, shape, strict=True):
+            if isinstance(rank, Linear) and list(rank.terms.values()) == [1] and not rank.constant:
+                (loop,) = rank.terms
+                if sizes.setdefault(loop, size) != size:
+                    raise ValueError(f"loop {loop + 1} has sizes {sizes[loop]} and {size}")
+    count = maps[0].operands
+    if missing := [loop for loop in range(count) if loop not in sizes]:
+        raise Unsupported(f"loop {missing[0] + 1} stands alone in no subscript, so that its size is not known")
+    for each, shape in zip(maps, shapes, strict=False):
+        for rank, size in zip(each.results, shape, strict=True):
+            if isinstance(rank, Linear):
+                last = rank.constant + sum(
+                    factor * (sizes[loop] - 1) for loop, factor in rank.terms.items() if factor > 0
+                )
+                if last >= size:
+                    raise ValueError(f"a subscript reaches {last} where there are {size} elements")
+    return [sizes[loop] for loop in range(count)]
+
+
+def _linear(found: AffineMap) -> list[Linear]:
+    return [_sum_of(each) for each in found.results]
+
+
+def _sum_of(found: Linear | NotLinear) -> Linear:
+    if isinstance(found, NotLinear):
+        raise Unsupported(f"'{found.text}' in a subscript is no sum of loop variables")
+    return found
+
+
+# -- affine.for ----------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Loops:
+    """The loops of a nest, outermost first, and what index values are in terms of them."""
+
+    sizes: list[int] = field(default_factory=list)
+    known: dict[Value, Linear] = field(default_factory=dict)
+
+    def enter(self, loop: Operation) -> None:
+        """Raises Unsupported: bounds that are not constant, values carried from one iteration to the next."""
+        number = len(self.sizes)
+        if loop.results:
+            raise Unsupported(f"loop {number + 1} carries values (iter_args); print the nest before scalar replacement")
+        low, high = _bound(loop, "lowerBoundMap", number), _bound(loop, "upperBoundMap", number)
+        (step,) = loop.integers("step", 1)
+        if step < 1 or high <= low:
+            raise Unsupported(f"loop {number + 1} runs from {low} to {high} by {step}: not once")
+        self.sizes.append(-(-(high - low) // step))
+        self.known[loop.body.arguments[0]] = Linear({number: step}, low)
+
+    def value(self, found: Value, made: Mapping[Value, Operation]) -> Linear:
+        """Raises Unsupported."""
+        if found in self.known:
+            return self.known[found]
+        maker = made.get(found)
+        if maker is not None and maker.kind == "constant":
+            constant = maker.attributes.get("value")
+            if isinstance(constant, int):
+                return Linear({}, constant)
+        if maker is not None and maker.name == "affine.apply":
+            self.known[found] = self.applied(maker, "map", maker.operands, made)[0]
+            return self.known[found]
+        if maker is not None and maker.name in CASTS:
+            return self.value(maker.operands[0], made)
+        if maker is not None and maker.name.endswith("load"):
+            raise Unsupported("a subscript is read from memory")
+        raise Unsupported("a subscript is not made of loop variables")
+
+    def applied(
+        self, operation: Operation, key: str, operands: Sequence[Value], made: Mapping[Value, Operation]
+    ) -> list[Linear]:
+        """The results of an operation's map."""
+        found = operation.attributes.get(key)
+        if not isinstance(found, AffineMap):
+            return [self.value(each, made) for each in operands]
+        nests.equal(found.operands, len(operands), f"a map and its operands at {operation.at} differ in number")
+        return [self._substituted(_sum_of(rank), operands, made) for rank in found.results]
+
+    def _substituted(self, rank: Linear, operands: Sequence[Value], made: Mapping[Value, Operation]) -> Linear:
+        terms: dict[int, int] = {}
+        constant = rank.constant
+        for place, factor in rank.terms.items():
+            each = self.value(operands[place], made)
+            constant += factor * each.constant
+            for loop, times in each.terms.items():
+                terms[loop] = terms.get(loop, 0) + factor * times
+        return Linear({loop: factor for loop, factor in terms.items() if factor}, constant)
+
+
+def _bound(loop: Operation, key: str, number: int) -> int:
+    found = loop.attributes.get(key)
+    which = "lower" if key.startswith("lower") else "upper"
+    if not isinstance(found, AffineMap) or len(found.results) != 1:
+        raise Unsupported(f"loop {number + 1} has no constant {which} bound (min or max); do not tile")
+    (bound,) = found.results
+    if not isinstance(bound, Linear) or bound.terms:
+        raise Unsupported(f"loop {number + 1} has no constant {which} bound; fix the shape, do not tile")
+    return bound.constant
+
+
+def affine_nest(operation: Operation, name: str) -> Problem:
+    """A perfect nest of `affine.for`. Raises Unsupported, and ValueError where it contradicts itself."""
+    loops = _Loops()
+    body = operation.body
+    loops.enter(operation)
+    while (
+        len(inner := [each for each in body.operations if each.name not in ENDS]) == 1 and inner[0].name == "affine.for"
+    ):
+        loops.enter(inner[0])
+        body = inner[0].body
+    for each in inner:
+        if each.name == "affine.for":
+            beside = ", ".join(sorted({other.name for other in inner if other is not each})) or "another loop"
+            raise Unsupported(f"an imperfect nest: {beside} beside a loop; initialise in a nest of its own")
+        if each.regions:
+            raise Unsupported(f"{each.name} in the body")
+    made = _makers(body)
+    stores = [each for each in inner if each.name.endswith(".store")]
+    if len(stores) != 1:
+        raise Unsupported(f"{len(stores)} stores in the body, one was expected")
+    target = stores[0].operands[1]
+    written = loops.applied(stores[0], "map", stores[0].operands[2:], made)
+    read = {each.results[0]: _element(each, loops, made) for each in inner if each.name.endswith(".load")}
+    factors = factors_of(
+        stores[0].operands[0],
+        made,
+        lambda value: value in read and read[value] == (target, tuple(written)),
+        "the result",
+    )
+    if any(each not in read for each in factors):
+        raise Unsupported("a factor is no element of a tensor")
+    if any(read[each][0] is target for each in factors):
+        raise Unsupported("the result is also a factor")
+    return problem_of(name, loops.sizes, [read[each][1] for each in factors], written)
+
+
+def _element(load: Operation, loops: _Loops, made: Mapping[Value, Operation]) -> Leaf:
+    return load.operands[0], tuple(loops.applied(load, "map", load.operands[1:], made))
+
+
+def affine_operations(operation: Operation) -> int | None:
+    """Arithmetic operations of a nest of loops with constant bounds; None where nobody can tell."""
+    loops = _Loops()
+    try:
+        loops.enter(operation)
+        inside = [affine_operations(each) if each.name == "affine.for" else 0 for each in operation.body.operations]
+    except (Unsupported, ValueError, LookupError):
+        return None
+    return math.prod(loops.sizes) * (sum(each or 0 for each in inside) + operations_in(operation.body))

@@ -1,0 +1,252 @@
+"""A module's functions, followed from the first call to the last: the layers in order, and what is not mapped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tilewright.errors import InputError
+from tilewright.schema.document import suggestion
+from tilewright.schema.problem import Problem
+from tilewright.schema.workload import Layer, Unmapped, Workload
+from tilewright_frontends.mlir import affine
+from tilewright_frontends.mlir.operators import builder_of
+from tilewright_frontends.mlir.tree import Block, OpenShape, Operation, Value, within
+from tilewright_frontends.mlir.unmapped import explain, is_listed
+from tilewright_frontends.nests import Shape, Unsupported, refusing, unique_name
+
+MOST_OPERATIONS = 1_000_000
+"""Of all calls together."""
+SHOWN = 20
+"""Reasons in a message."""
+ELEMENTWISE = frozenset(
+    "add addv2 biasadd subtract sub multiply mul divide div maximum max minimum min power pow negate neg abs sign exponential "
+    "exp log log_plus_one sqrt rsqrt tanh logistic sigmoid relu relu6 gelu erf floor ceil round clamp clip convert cast identity "
+    "select selectv2 compare and or xor not softmax optimization_barrier".split()
+)
+"""Operators whose result has the shape of their operands of the same rank."""
+
+
+def read_workload(module: Operation, name: str, source: str, batch: int | None, sizes: Mapping[str, int]) -> Workload:
+    """The layers of the public functions that no other function calls, and of what they call, each time.
+
+    Args:
+        name: of the workload.
+        source: the file, as messages call it.
+        batch: size of the first dimension of every argument that leaves it open.
+        sizes: of dimensions that arguments leave open, named `argument_axis`, such as `arg0_2`.
+
+    Raises:
+        InputError: an operation contradicts itself, a size is missing or does not exist, functions call themselves,
+            nothing is a product of tensors.
+    """
+    top = module.regions[0] if module.regions else Block((), ())
+    functions = {
+        function.text("sym_name"): function
+        for function in top.operations
+        if function.kind == "func" and isinstance(function.attributes.get("sym_name"), str)
+    }
+    called = {_callee(each) for function in functions.values() for each in within(function)}
+    entries = [
+        function
+        for symbol, function in functions.items()
+        if symbol not in called and function.attributes.get("sym_visibility") != "private" and function.regions
+    ]
+    reader = _Reader(source, functions)
+    shapes = _argument_shapes(source, entries, batch, sizes)
+    for entry in entries:
+        reader.run(entry.regions[0], _Call(shapes=dict(shapes)), (entry.text("sym_name"),))
+    if not entries:
+        reader.run(top, _Call(), ())
+    if not reader.layers:
+        raise InputError(_nothing(source, reader.unmapped))
+    return Workload(
+        name=name,
+        source=f"{Path(source).name}: MLIR module",
+        layers=tuple(reader.layers),
+        unmapped=tuple(reader.unmapped),
+    )
+
+
+def _callee(operation: Operation) -> str | None:
+    for key in ("callee", "f"):
+        found = operation.attributes.get(key)
+        if operation.kind.lower().endswith("call") and isinstance(found, str):
+            return found
+    return None
+
+
+def _nothing(source: str, unmapped: Sequence[Unmapped]) -> str:
+    reasons = [f"  {source}:{each.reason.replace(': ', f': {each.operator}: ', 1)}" for each in unmapped[:SHOWN]]
+    rest = [f"  and {len(unmapped) - SHOWN} more"] if len(unmapped) > SHOWN else []
+    return "\n".join([f"{source}: nothing in it is a product of tensors over affine loops", *reasons, *rest])
+
+
+def _argument_shapes(
+    source: str, entries: Sequence[Operation], batch: int | None, sizes: Mapping[str, int]
+) -> dict[Value, OpenShape]:
+    """Of the arguments of the entries, with sizes for what they leave open.
+
+    Raises InputError: sizes of dimensions that do not exist.
+    """
+    arguments = [
+        (f"arg{number}", argument, argument.shape)
+        for entry in entries
+        for number, argument in enumerate(entry.regions[0].arguments)
+        if argument.shape is not None
+    ]
+    known = dict.fromkeys(
+        f"{name}_{axis}" for name, _, shape in arguments for axis, size in enumerate(shape) if size is None
+    )
+    for each in sizes:
+        if each not in known:
+            listed = f"it has: {', '.join(known)}" if known else "all its sizes are fixed"
+            raise InputError(f"{source} has no dynamic dimension called '{each}'; {listed}{suggestion(each, known)}")
+    if batch is not None and not any(each.endswith("_0") for each in known):
+        raise InputError(f"{source}: every argument fixes its first dimension: --batch says nothing")
+    return {
+        argument: tuple(
+            size if size is not None else sizes.get(f"{name}_{axis}", None if axis else batch)
+            for axis, size in enumerate(shape)
+        )
+        for name, argument, shape in arguments
+    }
+
+
+@dataclass
+class _Call:
+    """What is known of values within one call of a function: the layers they were made from, seen through what is not
+    mapped, and shapes that their types leave open."""
+
+    origins: dict[Value, tuple[str, ...]] = field(default_factory=dict)
+    shapes: dict[Value, OpenShape] = field(default_factory=dict)
+
+    def shape(self, value: Value) -> OpenShape | None:
+        return self.shapes.get(value, value.shape)
+
+    def before(self, values: Sequence[Value]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(layer for value in values for layer in self.origins.get(value, ())))
+
+    def learn(self, operation: Operation) -> None:
+        """Shapes that a result has from its operands."""
+        if operation.kind.lower() not in ELEMENTWISE:
+            return
+        for result in operation.results:
+            shape = self.shape(result)
+            for operand in operation.operands:
+                other = self.shape(operand)
+                if shape is not None and other is not None and len(other) == len(shape):
+                    shape = tuple(a if a is not None else b for a, b in zip(shape, other, strict=True))
+                    self.shapes[result] = shape
+
+
+class _Reader:
+    """Layers and unmapped operations as they are met."""
+
+    def __init__(self, source: str, functions: Mapping[str, Operation]) -> None:
+        self.source, self.functions = source, functions
+        self.layers: list[Layer] = []
+        self.unmapped: list[Unmapped] = []
+        self.taken: set[str] = set()
+        self.met = 0
+
+    def run(self, block: Block, call: _Call, stack: tuple[str, ...]) -> None:
+        """One call. `stack`: the functions that are being called."""
+        for operation in block.operations:
+            self.met += 1
+            if self.met > MOST_OPERATIONS:
+                raise InputError(f"{self.source}: its calls unfold into more than {MOST_OPERATIONS:,} operations")
+            callee = _callee(operation)
+            if callee is not None and callee in self.functions:
+                self._call(operation, callee, call, stack)
+            else:
+                self._read(operation, call)
+
+    def _call(self, operation: Operation, callee: str, call: _Call, stack: tuple[str, ...]) -> None:
+        if callee in stack:
+            raise InputError(f"{self.source}:{operation.at}: function {callee} calls itself")
+        regions = self.functions[callee].regions
+        if not regions:
+            return
+        inner = _Call()
+        for argument, operand in zip(regions[0].arguments, operation.operands, strict=False):
+            inner.origins[argument] = call.origins.get(operand, ())
+            shape = call.shape(operand)
+            if shape is not None and argument.shape is not None and len(shape) == len(argument.shape):
+                inner.shapes[argument] = tuple(
+                    a if a is not None else b for a, b in zip(argument.shape, shape, strict=True)
+                )
+        self.run(regions[0], inner, (*stack, callee))
+        for argument, operand in zip(regions[0].arguments, operation.operands, strict=False):
+            call.origins[operand] = inner.origins.get(argument, ())  # a buffer may have been written
+        ends = regions[0].operations[-1:]
+        for result, returned in zip(operation.results, ends[0].operands if ends else (), strict=False):
+            call.origins[result] = inner.origins.get(returned, ())
+            shape = inner.shape(returned)
+            if shape is not None:
+                call.shapes[result] = shape
+
+    def _read(self, operation: Operation, call: _Call) -> None:
+        inside = [operand for each in within(operation) for operand in each.operands]
+        before = call.before([*operation.operands, *inside])
+        call.learn(operation)
+        problem, reason = None, None
+        with refusing(f"{self.source}:{operation.at}: {operation.name} is malformed"):
+            try:
+                problem = self._problem(operation, call)
+            except Unsupported as error:
+                reason = str(error)
+        if problem is not None:
+            name = unique_name(problem.name, self.taken)
+            self.layers.append(Layer(problem=problem.model_copy(update={"name": name}), after=before))
+            before = (name,)
+        elif is_listed(operation):
+            shapes = [call.shape(value) for value in (*operation.operands, *operation.results)]
+            said, operations = explain(operation, shapes)
+            name = unique_name(operation.label or f"{operation.kind}_{operation.line}", self.taken)
+            self.unmapped.append(
+                Unmapped(
+                    name=name,
+                    operator=operation.name,
+                    reason=f"{operation.at}: {reason or said}",
+                    operations=operations,
+                )
+            )
+        for value in (*operation.results, *_written(operation)):
+            call.origins[value] = before
+
+    def _problem(self, operation: Operation, call: _Call) -> Problem | None:
+        """None for what is no product of tensors. Raises Unsupported, and what Python raises for contradictions."""
+        name = operation.label or f"{operation.kind}_{operation.line}"
+        if operation.name == "affine.for":
+            return affine.affine_nest(operation, name)
+        builder = affine.linalg_nest if affine.has_maps(operation) else builder_of(operation.name)
+        if builder is None:
+            return None
+        return builder(operation, self._shapes(operation, call), name)
+
+    def _shapes(self, operation: Operation, call: _Call) -> list[Shape]:
+        """Of operands and results; a scalar has none. Raises InputError where a size is open."""
+        found: list[Shape] = []
+        for place, value in enumerate((*operation.operands, *operation.results)):
+            shape = call.shape(value) or ()
+            if any(size is None for size in shape):
+                known = " x ".join("?" if size is None else str(size) for size in shape)
+                which = f"operand {place}" if place < len(operation.operands) else "the result"
+                raise InputError(
+                    f"{self.source}:{operation.at}: {which} of {operation.name} has an open shape, {known}",
+                    hint="give --batch N, or --size arg0_0=N for axis 0 of the first argument; or print fixed shapes",
+                )
+            found.append(tuple(size for size in shape if size is not None))
+        return found
+
+
+def _written(operation: Operation) -> list[Value]:
+    """Buffers that an operation changes."""
+    if operation.name == "affine.for":
+        stores = [each for each in within(operation) if each.name.endswith(".store") and len(each.operands) > 1]
+        return [each.operands[1] for each in stores]
+    if operation.name.startswith("linalg.") and not operation.results:
+        return list(operation.operands[-1:])
+    return []

@@ -1,0 +1,338 @@
+"""The operators of StableHLO, TOSA, TensorFlow and linalg that are mapped: their shapes and attributes, as `nests` wants
+them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+
+from tilewright.schema.problem import Problem
+from tilewright_frontends import nests
+from tilewright_frontends.mlir.tree import Operation
+from tilewright_frontends.nests import Shape, Unsupported, equal
+
+Shapes = Sequence[Shape]
+"""Of the operands, then of the results."""
+Builder = Callable[[Operation, Shapes, str], Problem]
+"""Operation, shapes, name of the layer -> loop nest. Raises Unsupported, and whatever Python raises where the operation
+contradicts itself."""
+
+
+# -- StableHLO -----------------------------------------------------------------------------------------------------
+
+_LAYOUT = re.compile(r"\[([\w, ]*)\]x\[([\w, ]*)\]->\[([\w, ]*)\]")
+_LIST = re.compile(r"(\w+) = \[([\d, ]*)\]")
+
+
+def _stablehlo_convolution(operation: Operation, shapes: Shapes, name: str) -> Problem:
+    data, weight, result = shapes[0], shapes[1], shapes[-1]
+    layout = _LAYOUT.search(operation.text("dimension_numbers"))
+    if layout is None:
+        raise ValueError("dimension_numbers cannot be read")
+    of_data, of_weight, of_result = (
+        _places(part, shape) for part, shape in zip(layout.groups(), (data, weight, result), strict=True)
+    )
+    axes = [str(axis) for axis in range(len(data) - 2)]
+    nests.check_axes(len(axes))
+    batch, channels = data[of_data["b"]], data[of_data["f"]]
+    inward, outward = weight[of_weight["i"]], weight[of_weight["o"]]
+    groups, batches = (operation.integers(key, 1)[0] for key in ("feature_group_count", "batch_group_count"))
+    if groups > 1 and batches > 1:
+        raise Unsupported("groups of channels and of the batch at once")
+    equal(channels, groups * inward, "channels of the input and of the weights differ")
+    for count, what in ((outward, "channels"), (batch if batches > 1 else 0, "pictures")):
+        equal(count % (groups * batches), 0, f"{count} {what} do not divide into {groups * batches} groups")
+    strides, stretched, dilations = (
+        operation.integers(key, len(axes)) for key in ("window_strides", "lhs_dilation", "rhs_dilation")
+    )
+    transposed = max(stretched) > 1
+    if transposed and max(strides) > 1:
+        raise Unsupported("strides and a dilated input at once")
+    padding = operation.integers("padding", 2 * len(axes), 0)
+    inputs = tuple(data[of_data[axis]] for axis in axes)
+    window = tuple(weight[of_weight[axis]] for axis in axes)
+    outputs = tuple(result[of_result[axis]] for axis in axes)
+    padded = [
+        (size - 1) * factor + 1 + padding[2 * axis] + padding[2 * axis + 1]
+        for axis, (size, factor) in enumerate(zip(inputs, stretched, strict=True))
+    ]
+    _check_positions(outputs, padded, window, strides, dilations)
+    return nests.convolution(
+        name,
+        batch // batches,
+        groups * batches,
+        (outward // (groups * batches), inward),
+        inputs if transposed else outputs,
+        window,
+        stretched if transposed else strides,
+        dilations,
+        transposed,
+    )
+
+
+def _places(text: str, shape: Shape) -> dict[str, int]:
+    letters = [each.strip() for each in text.split(",")]
+    equal(len(letters), len(shape), "dimension_numbers and shape differ in rank")
+    return {letter: place for place, letter in enumerate(letters)}
+
+
+def _check_positions(
+    positions: Shape, padded: Sequence[int], window: Shape, strides: Sequence[int], dilations: Sequence[int]
+) -> None:
+    """Raises ValueError where the result has another size than the window leaves of the padded input."""
+    for position, size, offsets, stride, dilation in zip(positions, padded, window, strides, dilations, strict=True):
+        if min(stride, dilation) < 1:
+            raise ValueError(f"stride {stride} and dilation {dilation}; each must be at least 1")
+        left = size - (offsets - 1) * dilation - 1
+        equal(position, left // stride + 1 if left >= 0 else 0, "the result's size and what the window leaves differ")
+
+
+def _dot_general(operation: Operation, shapes: Shapes, name: str) -> Problem:
+    found = {
+        key: [int(each) for each in places.split(",") if each.strip()]
+        for key, places in _LIST.findall(operation.text("dot_dimension_numbers"))
+    }
+    batches, contracted = (
+        [found.get(f"{side}_{kind}_dimensions", []) for side in ("lhs", "rhs")] for kind in ("batching", "contracting")
+    )
+    if not contracted[0]:
+        raise Unsupported("nothing is contracted: an outer product")
+    names: list[list[str]] = []
+    for side, free in enumerate("MN"):
+        shape = shapes[side]
+        left = [place for place in range(len(shape)) if place not in (*batches[side], *contracted[side])]
+        letters = _numbered("B", batches[side], always=True) | _numbered("K", contracted[side]) | _numbered(free, left)
+        if len(letters) != len(shape):
+            raise ValueError(f"dot_dimension_numbers name {len(letters)} of {len(shape)} dimensions")
+        names.append([letters[place] for place in range(len(shape))])
+    output = [
+        *(each for each in names[0] if each.startswith("B")),
+        *(each for each in names[0] if each.startswith("M")),
+        *(each for each in names[1] if each.startswith("N")),
+    ]
+    return _contracted(name, names, shapes[:2], output)
+
+
+def _numbered(letter: str, places: Sequence[int], always: bool = False) -> dict[int, str]:
+    """Place -> name: M alone, M0, M1, ... of several."""
+    alone = len(places) == 1 and not always
+    return {place: letter if alone else f"{letter}{index}" for index, place in enumerate(places)}
+
+
+def _contracted(name: str, operands: Sequence[Sequence[str]], shapes: Shapes, output: Sequence[str]) -> Problem:
+    """Plain ranks; batches of size 1 are left out, as in ONNX."""
+    sizes: dict[str, int] = {}
+    for names, shape in zip(operands, shapes, strict=True):
+        for each, size in zip(names, shape, strict=True):
+            if sizes.setdefault(each, size) != size:
+                raise ValueError(f"dimension {each} has sizes {sizes[each]} and {size}")
+    kept = {each: size for each, size in sizes.items() if size != 1 or not each.startswith("B")}
+    order = [*output, *(each for each in sizes if each not in output)]
+    ranks = [nests.plain([each for each in names if each in kept]) for names in (*operands, output)]
+    return nests.contraction(name, {each: kept[each] for each in order if each in kept}, ranks[:-1], ranks[-1])
+
+
+def _dot(operation: Operation, shapes: Shapes, name: str) -> Problem:
+    left = ["M", "K"] if len(shapes[0]) == 2 else ["K"]
+    right = ["K", "N"] if len(shapes[1]) == 2 else ["K"]
+    return _contracted(name, [left, right], shapes[:2], [each for each in "MN" if each in (*left, *right)])
+
+
+# -- TOSA ------------------------------------------------------------------------------------------------------------
+
+
+def _tosa_convolution(operation: Operation, shapes: Shapes, name: str) -> Problem:
+    """NHWC x OHWI."""
+    data, weight, result = shapes[0], shapes[1], shapes[-1]
+    axes = len(data) - 2
+    nests.check_axes(axes)
+    equal(data[-1], weight[-1], "channels of the input and of the weights differ")
+    equal(result[-1], weight[0], "channels of the result and of the weights differ")
+    strides, dilations, padding = (
+        operation.integers("stride", axes),
+        operation.integers("dilation", axes),
+        operation.integers("pad", 2 * axes, 0),
+    )
+    padded = [data[1 + axis] + padding[2 * axis] + padding[2 * axis + 1] for axis in range(axes)]
+    _check_positions(result[1:-1], padded, weight[1:-1], strides, dilations)
+    return nests.convolution(name, data[0], 1, (weight[0], weight[-1]), result[1:-1], weight[1:-1], strides, dilations)
+
+
+def _tosa_depthwise(operation: Operation, shapes: Shapes, name: str) -> Problem:
+    """NHWC x HWCM."""
+    data, weight, result = shapes[0], shapes[1], shapes[-1]
+    equal(data[3], weight[2], "channels of the input and of the weights differ")
+    equal(result[3], weight[2] * weight[3], "channels of the result and of the weights differ")
+    strides, dilations = operation.integers("stride", 2), operation.integers("dilation", 2)
+    padding = operation.integers("pad", 4, 0)
+    padded = [data[1 + axis] + padding[2 * axis] + padding[2 * axis + 1] for axis in range(2)]
+    _check_positions(result[1:3], padded, weight[:2], strides, dilations)
+    return nests.convolution(name, data[0], data[3], (weight[3], 1), result[1:3], weight[:2], strides, dilations)
+
+
+def _tosa_transposed(operation: Operation, shapes: Shapes, name: str) -> Problem:
+    """NHWC x OHWI."""
+    data, weight, result = shapes[0], shapes[1], shapes[-1]
+    equal(data[3], weight[3], "channels of the input and of the weights differ")
+    equal(result[3], weight[0], "channels of the result and of the weights differ")
+    strides = operation.integers("stride", 2)
+    return nests.convolution(
+        name, data[0], 1, (weight[0], weight[3]), data[1:3], weight[1:3], strides, (1, 1), transposed=True
+    )
+
+
+def _matmul(operation: Operation, shapes: Shapes, name: str) -> Problem:
+    return nests.matmul(name, shapes[0], shapes[1])
+
+
+# -- TensorFlow ------------------------------------------------------------------------------------------------------
+
+
+def _tf_spatial(operation: Operation, key: str) -> tuple[int, int]:
+    """Strides or dilations of the two spatial axes, of a list over all four."""
+    numbers = operation.integers(key, 4)
+    first = 2 if _channels_first(operation) else 1
+    if math.prod(numbers) != numbers[first] * numbers[first + 1]:
+        raise Unsupported(f"{key} {list(numbers)} over batch or channels")
+    return numbers[first], numbers[first + 1]
+
+
+def _channels_first(operation: Operation) -> bool:
+    return operation.attributes.get("data_format") == "NCHW"
+
+
+def _channels_last(operation: Operation, shape: Shape) -> Shape:
+    """N, H, W, C, whichever way it lies in memory. Raises ValueError."""
+    n, *rest = shape
+    equal(len(rest), 3, "a picture has a batch, two axes and channels; dimensions")
+    return (n, *rest[1:], rest[0]) if _channels_first(operation) else shape
+
+
+def _tf_conv(operation: Operation, shapes: Shapes, name: str) -> Problem:
+    """HWIO."""
+    data, weight, result = _channels_last(operation, shapes[0]), shapes[1], _channels_last(operation, shapes[-1])
+    groups = data[3] // weight[2]
+    equal(data[3], groups * weight[2], "channels of the input and of the weights differ")
+    equal(weight[3] % groups, 0, f"{weight[3]} channels do not divide into {groups} groups")
+    strides, dilations = _tf_spatial(operation, "strides"), _tf_spatial(operation, "dilations")
+    channels = weight[3] // groups, weight[2]
+    return nests.convolution(name, data[0], groups, channels, result[1:3], weight[:2], strides, dilations)
+
+
+def _tf_depthwise(operation: Operation, shapes: Shapes, name: str) -> Problem:
+    """HWCM."""
+    data, weight, result = _channels_last(operation, shapes[0]), shapes[1], _channels_last(operation, shapes[-1])
+    equal(data[3], weight[2], "channels of the input and of the weights differ")
+    strides, dilations = _tf_spatial(operation, "strides"), _tf_spatial(operation, "dilations")
+    return nests.convolution(name, data[0], data[3], (weight[3], 1), result[1:3], weight[:2], strides, dilations)
+
+
+def _tf_transposed(operation: Operation, shapes: Shapes, name: str) -> Problem:
+    """Weights HWOI; the picture is the third operand."""
+    weight, data = shapes[1], _channels_last(operation, shapes[2])
+    equal(data[3], weight[3], "channels of the input and of the weights differ")
+    strides, dilations = _tf_spatial(operation, "strides"), _tf_spatial(operation, "dilations")
+    channels = weight[2], weight[3]
+    return nests.convolution(name, data[0], 1, channels, data[1:3], weight[:2], strides, dilations, transposed=True)
+
+
+def _tf_matmul(operation: Operation, shapes: Shapes, name: str) -> Problem:
+    def turned(shape: Shape, *keys: str) -> Shape:
+        turn = any(operation.attributes.get(key) for key in keys)
+        return (*shape[:-2], shape[-1], shape[-2]) if turn else shape
+
+    return nests.matmul(name, turned(shapes[0], "transpose_a", "adj_x"), turned(shapes[1], "transpose_b", "adj_y"))
+
+
+def _tf_einsum(operation: Operation, shapes: Shapes, name: str) -> Problem:
+    return nests.einsum(name, operation.text("equation"), shapes[:-1])
+
+
+# -- linalg ----------------------------------------------------------------------------------------------------------
+
+_LINALG_CONV = re.compile(r"(depthwise_)?conv_([123])d(?:_([a-z]+)_([a-z]+?))?(?:_q)?")
+PRODUCTS = {
+    "matmul": "mk,kn->mn",
+    "matmul_transpose_a": "km,kn->mn",
+    "matmul_transpose_b": "mk,nk->mn",
+    "quantized_matmul": "mk,kn->mn",
+    "batch_matmul": "bmk,bkn->bmn",
+    "batch_matmul_transpose_a": "bkm,bkn->bmn",
+    "batch_matmul_transpose_b": "bmk,bnk->bmn",
+    "quantized_batch_matmul": "bmk,bkn->bmn",
+    "batch_reduce_matmul": "bmk,bkn->mn",
+    "matvec": "mk,k->m",
+    "vecmat": "k,kn->n",
+    "batch_matvec": "bmk,bk->bm",
+    "batch_vecmat": "bk,bkn->bn",
+    "dot": "k,k->",
+}
+"""Operators of linalg that are named contractions."""
+_BATCH = {"B": "B0"}
+
+
+def _linalg_convolution(operation: Operation, shapes: Shapes, name: str) -> Problem:
+    """The name's letters are the ranks: n, g, c, f (m: per channel), and d, h, w."""
+    match = _LINALG_CONV.fullmatch(operation.kind)
+    if match is None:
+        raise Unsupported("a convolution of another name than linalg's layouts have")
+    axes = "dhw"[3 - int(match[2]) :]
+    of_data, of_weight = match[3] or axes, match[4] or axes
+    data, weight = _letters(of_data, shapes[0]), _letters(of_weight, shapes[1])
+    depthwise = match[1] is not None
+    of_result = of_data.replace("c", "c" if depthwise else "f") + ("m" if "m" in of_weight else "")
+    if "g" in of_data and "f" in of_result:
+        of_result = of_data.replace("c", "f")
+    result = _letters(of_result, shapes[-1])
+    positions, window = tuple(result[each] for each in axes), tuple(weight[each] for each in axes)
+    strides, dilations = operation.integers("strides", len(axes)), operation.integers("dilations", len(axes))
+    for each, position, offsets, stride, dilation in zip(axes, positions, window, strides, dilations, strict=True):
+        if (position - 1) * stride + (offsets - 1) * dilation >= data[each]:
+            raise ValueError(f"the window leaves the input along {each}")
+    for letter in set(data) & set(weight) - set(axes):
+        equal(data[letter], weight[letter], f"'{letter}' of the input and of the weights differ")
+    groups = data.get("c", 1) if depthwise else data.get("g", 1)
+    outward = weight.get("m" if depthwise else "f", 1)
+    inward = 1 if depthwise else data.get("c", 1)
+    return nests.convolution(name, data.get("n", 1), groups, (outward, inward), positions, window, strides, dilations)
+
+
+def _letters(letters: str, shape: Shape) -> dict[str, int]:
+    equal(len(letters), len(shape), f"the shape of '{letters}' has another rank")
+    return dict(zip(letters, shape, strict=True))
+
+
+def _linalg_product(operation: Operation, shapes: Shapes, name: str) -> Problem:
+    left, _, right = PRODUCTS[operation.kind].upper().partition("->")
+    operands = [[_BATCH.get(each, each) for each in text] for text in left.split(",")]
+    return _contracted(name, operands, shapes[:2], [_BATCH.get(each, each) for each in right])
+
+
+BUILDERS: dict[str, Builder] = {
+    "stablehlo.convolution": _stablehlo_convolution,
+    "stablehlo.dot_general": _dot_general,
+    "stablehlo.dot": _dot,
+    "tosa.conv2d": _tosa_convolution,
+    "tosa.conv3d": _tosa_convolution,
+    "tosa.depthwise_conv2d": _tosa_depthwise,
+    "tosa.transpose_conv2d": _tosa_transposed,
+    "tosa.matmul": _matmul,
+    "tf.Conv2D": _tf_conv,
+    "tf.DepthwiseConv2dNative": _tf_depthwise,
+    "tf.Conv2DBackpropInput": _tf_transposed,
+    "tf.MatMul": _tf_matmul,
+    "tf.BatchMatMul": _tf_matmul,
+    "tf.BatchMatMulV2": _tf_matmul,
+    "tf.Einsum": _tf_einsum,
+}
+
+
+def builder_of(name: str) -> Builder | None:
+    """For operators that have a name of their own; None for the others."""
+    if name.startswith("linalg."):
+        kind = name.removeprefix("linalg.")
+        if kind in PRODUCTS:
+            return _linalg_product
+        return _linalg_convolution if "conv_" in kind else None
+    return BUILDERS.get(name.replace("mhlo.", "stablehlo.", 1))

@@ -1,0 +1,294 @@
+"""MLIR's text, read by xdsl. The only module that knows xdsl.
+
+Generic form is read with nothing but the builtin dialect, whoever printed it; pretty form with all dialects that xdsl has.
+"""
+
+from __future__ import annotations
+
+import bisect
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from xdsl.context import Context
+from xdsl.dialects import builtin, get_all_dialects
+from xdsl.ir import Attribute as XdslAttribute
+from xdsl.ir import Block as XdslBlock
+from xdsl.ir import Operation as XdslOperation
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+    AffineSymExpr,
+)
+from xdsl.parser import Parser
+from xdsl.utils.exceptions import ParseError
+
+from tilewright.errors import InputError
+from tilewright_frontends.mlir.tree import AffineMap, Attribute, Block, Linear, NotLinear, Operation, Value
+
+MAGIC = b"ML\xefR"
+"""Bytecode begins so."""
+MOST_CHARACTERS = 64_000_000
+MOST_NUMBERS = 64
+"""Lists of more numbers are data, not attributes of an operator."""
+GENERIC = "mlir-opt {} --mlir-print-op-generic --mlir-elide-elementsattrs-if-larger=16"
+"""What prints a file in generic form; other tools that end in -opt take the same options."""
+
+
+def read(path: Path) -> Operation:
+    """The module in a file. Raises InputError: unreadable files, bytecode, text that xdsl cannot read."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}", hint="check the path") from None
+    if data.startswith(MAGIC):
+        raise InputError(f"{path} is MLIR bytecode; text is read", hint=f"print it as text: {GENERIC.format(path)}")
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is not text in UTF-8", hint=f"print it as text: {GENERIC.format(path)}") from None
+    return parse(text, str(path))
+
+
+def parse(text: str, name: str) -> Operation:
+    """The module in a text; `name` is what messages call it. Raises InputError."""
+    if len(text) > MOST_CHARACTERS:
+        raise InputError(
+            f"{name} has {len(text):,} characters, {MOST_CHARACTERS:,} are read at most",
+            hint=f"leave weights out: {GENERIC.format(name)}",
+        )
+    blanked, labels = without_locations(text)
+    generic = '"builtin.module"(' in blanked or '"func.func"(' in blanked
+    context = Context(allow_unregistered=True)
+    context.load_dialect(builtin.Builtin)
+    if not generic:
+        for dialect, factory in get_all_dialects().items():
+            if dialect != "builtin":
+                context.register_dialect(dialect, factory)
+    parser = _Parser(context, blanked, name)
+    try:
+        module = parser.parse_module()
+    except RecursionError:
+        raise InputError(f"{name}: regions or types are nested too deeply") from None
+    except ParseError as error:
+        at = _Places(blanked).of(error.span.start)
+        message = error.msg.strip().partition("\n")[0] or "unexpected text"
+        if "custom format" in message:  # xdsl's word for an operation whose pretty form it does not know
+            message = "the pretty form of this operation is not read"
+        hint = None if generic else f"print generic form: {GENERIC.format(name)}"
+        raise InputError(f"{name}:{at[0]}:{at[1]}: {message}", hint=hint) from None
+    except Exception as error:  # xdsl raises many kinds for text that is not MLIR
+        raise InputError(
+            f"{name} is not readable MLIR: {type(error).__name__}: {error}",
+            hint=f"print generic form: {GENERIC.format(name)}",
+        ) from None
+    return _Translation(blanked, labels, parser.spans).operation(module)
+
+
+# -- locations -----------------------------------------------------------------------------------------------------
+
+_PIECES = re.compile(r'//[^\n]*|"(?:[^"\\\n]|\\.)*"|^(?P<alias>#loc\d*) = loc\(|(?<![\w.$#])loc\(', re.MULTILINE)
+_INSIDE = re.compile(r'"(?:[^"\\\n]|\\.)*"|[()]')
+_NAMED = re.compile(r'\s*"((?:[^"\\\n]|\\.)*)"\s*(?:\(|$)')
+_ALIAS = re.compile(r"\s*(#loc\d*)\s*$")
+_NESTED = re.compile(r"\s*(?:callsite\(|fused(?:<[^<>]*>)?\[)(#loc\d*)")
+
+
+def without_locations(text: str) -> tuple[str, list[tuple[int, int, str]]]:
+    """The text with blanks in place of locations, which xdsl reads only in part, so that all places stay right; and
+    (start, end, name) of those that carry a name, such as JAX's."""
+    pieces: list[tuple[int, int, str]] = []
+    aliases: dict[str, str] = {}
+    place = 0
+    while match := _PIECES.search(text, place):
+        place = match.end()
+        if not match[0].endswith("loc("):
+            continue
+        end = _closing(text, place)
+        if end is None:
+            break
+        content = text[place : end - 1]
+        if match["alias"]:
+            aliases[match["alias"]] = content
+        pieces.append((match.start(), end, content))
+        place = end
+    kept, last = [], 0
+    for start, end, _ in pieces:
+        kept += [text[last:start], re.sub(r"[^\n]", " ", text[start:end])]
+        last = end
+    named = [(start, end, _name(content, aliases)) for start, end, content in pieces]
+    return "".join([*kept, text[last:]]), [(start, end, label) for start, end, label in named if label]
+
+
+def _closing(text: str, place: int) -> int | None:
+    """Where the parenthesis that is open at a place has been closed."""
+    depth = 1
+    while match := _INSIDE.search(text, place):
+        place = match.end()
+        depth += {"(": 1, ")": -1}.get(match[0], 0)
+        if depth == 0:
+            return place
+    return None
+
+
+def _name(content: str, aliases: dict[str, str]) -> str | None:
+    """The outermost name in a location; None where it holds files and lines only."""
+    for _ in range(16):
+        if named := _NAMED.match(content):
+            return named[1]
+        link = _ALIAS.match(content) or _NESTED.match(content)
+        if link is None or link[1] not in aliases:
+            return None
+        content = aliases[link[1]]
+    return None
+
+
+class _Places:
+    """Lines and columns of a text, from 1."""
+
+    def __init__(self, text: str) -> None:
+        self._breaks = [match.start() for match in re.finditer("\n", text)]
+
+    def of(self, place: int) -> tuple[int, int]:
+        line = bisect.bisect_left(self._breaks, place)
+        return line + 1, place - (self._breaks[line - 1] if line else -1)
+
+
+# -- from xdsl -----------------------------------------------------------------------------------------------------
+
+
+class _Parser(Parser):
+    """Notes where operations begin, and where what follows them does."""
+
+    def __init__(self, context: Context, text: str, name: str) -> None:
+        super().__init__(context, text, name)
+        self.spans: dict[XdslOperation, tuple[int, int]] = {}
+
+    def parse_operation(self) -> XdslOperation:
+        start = self.pos
+        operation = super().parse_operation()
+        self.spans[operation] = start, self.pos
+        return operation
+
+
+@dataclass
+class _Translation:
+    text: str
+    labels: list[tuple[int, int, str]]
+    spans: dict[XdslOperation, tuple[int, int]]
+    values: dict[SSAValue, Value] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.places = _Places(self.text)
+        self.starts = [start for start, _, _ in self.labels]
+
+    def operation(self, found: XdslOperation) -> Operation:
+        start, end = self.spans.get(found, (0, 0))
+        line, column = self.places.of(start)
+        return Operation(
+            name=found.op_name.data if isinstance(found, builtin.UnregisteredOp) else found.name,
+            operands=tuple(self.value(each) for each in found.operands),
+            results=tuple(self.value(each) for each in found.results),
+            attributes={
+                name: attribute_of(attribute) for name, attribute in {**found.attributes, **found.properties}.items()
+            },
+            regions=tuple(self.block(region.blocks[0]) for region in found.regions if len(region.blocks)),
+            line=line,
+            column=column,
+            label=self.label(end),
+        )
+
+    def block(self, found: XdslBlock) -> Block:
+        arguments = tuple(self.value(each) for each in found.args)
+        return Block(arguments, tuple(self.operation(each) for each in found.ops))
+
+    def value(self, found: SSAValue) -> Value:
+        if found not in self.values:
+            shape = None
+            if isinstance(found.type, builtin.ShapedType):
+                shape = tuple(size if size >= 0 else None for size in found.type.get_shape())
+            self.values[found] = Value(shape)
+        return self.values[found]
+
+    def label(self, end: int) -> str | None:
+        """The name of the location that stands right before a place."""
+        index = bisect.bisect_left(self.starts, end) - 1
+        if index < 0 or self.text[self.labels[index][1] : end].strip():
+            return None
+        return self.labels[index][2]
+
+
+def attribute_of(found: XdslAttribute) -> Attribute:
+    """What the frontend reads of an attribute."""
+    for kind, reader in _READERS:
+        if isinstance(found, kind):
+            return reader(found)
+    return None
+
+
+def _numbers(values: list[object], count: int) -> Attribute:
+    """Whole numbers; a splat gives one for all."""
+    numbers = values * count if len(values) == 1 else values
+    return tuple(int(each) if isinstance(each, int) else None for each in numbers)
+
+
+def _dense(found: builtin.DenseIntOrFPElementsAttr) -> Attribute:
+    count = 1
+    for size in found.get_shape() or ():
+        count *= size
+    return _numbers(list(found.get_values()), count) if 0 < count <= MOST_NUMBERS else None
+
+
+def _array(found: builtin.DenseArrayBase[Any]) -> Attribute:
+    return _numbers(list(found.get_values()), 1) if len(found) <= MOST_NUMBERS else None
+
+
+def _map(found: builtin.AffineMapAttr) -> AffineMap:
+    data = found.data
+    return AffineMap(data.num_dims + data.num_symbols, tuple(_linear(each, data.num_dims) for each in data.results))
+
+
+def _linear(found: AffineExpr, dimensions: int) -> Linear | NotLinear:
+    try:
+        terms, constant = _sum(found, dimensions)
+    except ValueError:
+        return NotLinear(str(found))
+    return Linear({place: factor for place, factor in terms.items() if factor}, constant)
+
+
+def _sum(found: AffineExpr, dimensions: int) -> tuple[dict[int, int], int]:
+    """Raises ValueError where it is no sum."""
+    if isinstance(found, AffineConstantExpr):
+        return {}, found.value
+    if isinstance(found, AffineDimExpr):
+        return {found.position: 1}, 0
+    if isinstance(found, AffineSymExpr):
+        return {dimensions + found.position: 1}, 0
+    if not isinstance(found, AffineBinaryOpExpr):
+        raise ValueError
+    (left, first), (right, second) = _sum(found.lhs, dimensions), _sum(found.rhs, dimensions)
+    if found.kind == AffineBinaryOpKind.Add:
+        return {place: left.get(place, 0) + right.get(place, 0) for place in {**left, **right}}, first + second
+    if found.kind == AffineBinaryOpKind.Mul and not (left and right):
+        terms, factor = (left, second) if left else (right, first)
+        return {place: factor * each for place, each in terms.items()}, first * second
+    raise ValueError
+
+
+_READERS: list[tuple[type[XdslAttribute], Callable[..., Attribute]]] = [
+    (builtin.IntegerAttr, lambda found: int(found.value.data)),
+    (builtin.IntAttr, lambda found: int(found.data)),
+    (builtin.StringAttr, lambda found: str(found.data)),
+    (builtin.SymbolRefAttr, lambda found: str(found.string_value())),
+    (builtin.AffineMapAttr, _map),
+    (builtin.DenseArrayBase, _array),
+    (builtin.DenseIntOrFPElementsAttr, _dense),
+    (builtin.ArrayAttr, lambda found: tuple(attribute_of(each) for each in found.data)),
+    (builtin.UnregisteredAttr, str),
+]

@@ -1,0 +1,56 @@
+"""Why an operation is not mapped, and roughly how many scalar operations it takes: for its share of the work only."""
+
+from __future__ import annotations
+
+import math
+
+from tilewright_frontends.mlir import affine
+from tilewright_frontends.mlir.tree import OpenShape, Operation
+
+STRUCTURE = frozenset(
+    "constant const const_shape return yield func call module empty alloc alloca dealloc dealloc_tensor apply "
+    "get_global global assume_alignment to_tensor to_buffer to_memref materialize_in_destination".split()
+)
+"""Says or names something, and does no work: not listed."""
+MOVES = frozenset(
+    "reshape transpose broadcast broadcast_in_dim dynamic_broadcast_in_dim slice dynamic_slice extract_slice insert_slice "
+    "pad concatenate concat fill copy collapse_shape expand_shape gather scatter reverse tile identity convert cast "
+    "iota real_dynamic_slice dynamic_update_slice squeeze expanddims expand_dims pack unpack split splitv concatv2 "
+    "stridedslice shape".split()
+)
+CONTROL = frozenset("while if case scan for parallel".split())
+REDUCTIONS = frozenset(
+    "reduce reduce_window reduce_sum reduce_max reduce_min reduce_mean mean sum max_pool2d avg_pool2d maxpool avgpool argmax "
+    "argmin".split()
+)
+
+
+def is_listed(operation: Operation) -> bool:
+    """Whether an operation that is not mapped is worth a word."""
+    return operation.kind.lower() not in STRUCTURE
+
+
+def explain(operation: Operation, shapes: list[OpenShape | None]) -> tuple[str, int | None]:
+    """The reason, and an estimate of the scalar operations; None when unknown. `shapes`: of operands, then of results."""
+    kind = operation.kind.lower()
+    if operation.name == "affine.for":
+        return "not a product of tensors", affine.affine_operations(operation)
+    if kind in MOVES:
+        return "moves or names data, computes nothing", 0
+    if kind in CONTROL:
+        return "control flow: what is in it is not looked into", None
+    elements = [_elements(shape) for shape in shapes]
+    read, made = elements[: len(operation.operands)], elements[len(operation.operands) :]
+    if kind in REDUCTIONS:
+        return "a reduction without weights", read[0] if read else None
+    if operation.regions and not operation.name.startswith(("stablehlo.", "linalg.")):
+        return "what is in it is not looked into", None
+    found = [each for each in made or read if each is not None]
+    return "not a product of tensors over affine loops", max(found, default=None)
+
+
+def _elements(shape: OpenShape | None) -> int | None:
+    if shape is None:
+        return None
+    sizes = [size for size in shape if size is not None]
+    return math.prod(sizes) if len(sizes) == len(shape) else None

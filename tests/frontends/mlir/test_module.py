@@ -1,0 +1,226 @@
+"""Modules of MLIR as JAX, torch-mlir, IREE and TensorFlow print them, and written by hand: the layers that come out."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import tilewright as tw
+from tilewright.errors import InputError
+from tilewright.schema.problem import Problem
+from tilewright.schema.workload import Workload
+from tilewright_frontends import MlirOptions, OnnxOptions
+from tilewright_frontends.einsum import EinsumFrontend
+from tilewright_frontends.mlir import MlirFrontend
+from tilewright_frontends.mlir.module import read_workload
+from tilewright_frontends.mlir.parse import parse
+from tilewright_frontends.onnx import OnnxFrontend
+
+DATA = Path(__file__).parents[2] / "data" / "mlir"
+EXPECTED: dict[str, list[str]] = json.loads((DATA / "expected.json").read_text("utf-8"))
+"""File -> nests, as an independent reader saw them; names of dimensions are its own."""
+REFUSED = [
+    "'(d1 mod 2)' in a subscript is no sum of loop variables",
+    "'(d1 floordiv 2)' in a subscript is no sum of loop variables",
+    "loop 2 has no constant upper bound; fix the shape, do not tile",
+    "loop 2 has no constant upper bound; fix the shape, do not tile",
+    "loop 2 has no constant lower bound; fix the shape, do not tile",
+    "affine.if in the body",
+    "it ends with arith.maximumf, not with + into the result",
+    "it ends with arith.subf, not with + into the result",
+    "nothing is multiplied: a sum",
+    "arith.divf in the product",
+    "an imperfect nest: affine.store, arith.constant beside a loop; initialise in a nest of its own",
+    "2 stores in the body, one was expected",
+    "the result is assigned, not summed into",
+    "the sum does not add to the element of the result that is stored",
+    "the result is also a factor",
+    "a subscript is read from memory",
+    "loop 2 indexes no tensor: it repeats the work",
+    "runs forwards in one subscript and backwards in another",
+    "an imperfect nest: affine.load, affine.store beside a loop; initialise in a nest of its own",
+    "what is in it is not looked into",
+]
+"""What is said of the functions of affine_refused, in their order."""
+
+
+def load(name: str, options: MlirOptions | None = None) -> Workload:
+    return MlirFrontend(options or MlirOptions()).load(str(DATA / name))
+
+
+def read(text: str, batch: int | None = None, sizes: dict[str, int] | None = None) -> Workload:
+    return read_workload(parse(text, "net.mlir"), "net", "net.mlir", batch, sizes or {})
+
+
+def shape_of(problem: Problem) -> tuple[int, Counter[tuple[int, tuple[tuple[int, ...], ...]]]]:
+    """What stays the same under other names and orders: MACs, and of each dimension longer than 1 its size and the
+    coefficients with which it indexes each tensor."""
+    dimensions = Counter(
+        (
+            size,
+            tuple(
+                tuple(sorted(rank.terms.get(name, 0) for rank in tensor.projection)[::-1][:1])
+                for tensor in problem.tensors
+            ),
+        )
+        for name, size in problem.dimensions.items()
+        if size > 1
+    )
+    return problem.macs, dimensions
+
+
+@pytest.mark.parametrize("name", [name for name in EXPECTED if EXPECTED[name]])
+def test_layers_are_those_of_an_independent_reader(name: str) -> None:
+    found = [shape_of(layer.problem) for layer in load(name).layers]
+    assert found == [shape_of(EinsumFrontend().load(nest).layers[0].problem) for nest in EXPECTED[name]]
+
+
+@pytest.mark.parametrize("dialect", ["stablehlo", "tosa"])
+def test_resnet50_is_that_of_onnx(dialect: str) -> None:
+    found, onnx = load(f"torch_resnet50.{dialect}.generic.mlir"), OnnxFrontend(OnnxOptions()).load("resnet50")
+    assert (len(found.layers), found.macs) == (54, 4_089_184_256)
+    assert sorted(map(str, (shape_of(layer.problem) for layer in found.layers))) == sorted(
+        map(str, (shape_of(layer.problem) for layer in onnx.layers))
+    )
+    convolutions = [
+        [layer.problem for layer in net.layers if layer.problem.operation == "conv2d"] for net in (found, onnx)
+    ]
+    assert {each.content_key for each in convolutions[0]} == {each.content_key for each in convolutions[1]}
+
+
+def test_every_refusal_says_where_and_why() -> None:
+    with pytest.raises(InputError) as caught:
+        load("affine_refused.generic.mlir")
+    first, *lines = str(caught.value).splitlines()
+    assert "nothing in it is a product of tensors over affine loops" in first
+    assert len(lines) == len(REFUSED)
+    for line, reason in zip(lines, REFUSED, strict=True):
+        assert reason in line
+        assert "affine_refused.generic.mlir:" in line
+
+
+def test_functions_are_followed_each_time_they_are_called() -> None:
+    found = load("calls.stablehlo.generic.mlir")
+    assert [layer.name for layer in found.layers] == ["dot_general_11", "dot_general_11_2", "dot_general_11_3"]
+    assert [layer.after for layer in found.layers] == [(), ("dot_general_11",), ("dot_general_11_2",)]
+
+
+def test_layers_are_named_after_their_locations() -> None:
+    found = load("conv_nhwc.debuginfo.generic.mlir")
+    assert [layer.name for layer in found.layers] == [
+        "jit_convnhwc_conv_general_dilated",
+        "jit_convnhwc_conv_general_dilated_2",
+    ]
+
+
+def test_what_is_not_mapped_is_listed_with_its_share() -> None:
+    found = {each.name: each for each in load("attention_scores.tf.mlir").unmapped}
+    assert found["Softmax_4"].operations == 2 * 4 * 16 * 16
+    assert found["Softmax_4"].reason.startswith("4:5: ")
+
+
+def test_the_front_door_loads_it() -> None:
+    assert tw.load(str(DATA / "intensli2.tf.mlir")).macs == 16**5
+
+
+# -- sizes -----------------------------------------------------------------------------------------------------------
+
+OPEN = """
+"builtin.module"() ({
+  "func.func"() <{function_type = (tensor<?x64xf32>, tensor<64x32xf32>) -> tensor<?x32xf32>, sym_name = "main"}> ({
+  ^bb0(%x: tensor<?x64xf32>, %w: tensor<64x32xf32>):
+    %0 = "stablehlo.tanh"(%x) : (tensor<?x64xf32>) -> tensor<?x64xf32>
+    %1 = "stablehlo.slice"(%0) : (tensor<?x64xf32>) -> tensor<?x64xf32>
+    %2 = "stablehlo.dot"(%USED, %w) : (tensor<?x64xf32>, tensor<64x32xf32>) -> tensor<8x32xf32>
+    "func.return"(%2) : (tensor<8x32xf32>) -> ()
+  }) : () -> ()
+}) : () -> ()
+"""
+
+
+def test_open_sizes_are_asked_for_by_name() -> None:
+    text = OPEN.replace("%USED", "%0")
+    with pytest.raises(InputError, match="open shape, \\? x 64"):
+        read(text)
+    assert read(text, batch=8).macs == read(text, sizes={"arg0_0": 8}).macs == 8 * 64 * 32
+    with pytest.raises(InputError, match="no dynamic dimension called 'arg0_1'; it has: arg0_0"):
+        read(text, sizes={"arg0_1": 8})
+
+
+def test_a_size_that_nobody_knows_is_not_guessed() -> None:
+    with pytest.raises(InputError, match="open shape"):
+        read(OPEN.replace("%USED", "%1"), batch=8)
+
+
+def test_batch_says_nothing_where_all_is_fixed() -> None:
+    with pytest.raises(InputError, match="--batch says nothing"):
+        load("mlp.stablehlo.generic.mlir", MlirOptions(batch=2))
+
+
+# -- contradictions ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "said"),
+    [
+        (
+            "convnet_nchw.stablehlo.generic.mlir",
+            "tensor<16x3x3x3xf32>) -> tensor<1x16x16x16xf32>",
+            "tensor<16x4x3x3xf32>) -> tensor<1x16x16x16xf32>",
+            "channels",
+        ),
+        (
+            "convnet_nchw.stablehlo.generic.mlir",
+            "window_strides = array<i64: 2, 2>",
+            "window_strides = array<i64: 3, 3>",
+            "what the window leaves",
+        ),
+        (
+            "mlp.stablehlo.generic.mlir",
+            "rhs_contracting_dimensions = [0]",
+            "rhs_contracting_dimensions = [1]",
+            "has sizes",
+        ),
+        (
+            "contractions_linalg.generic.mlir",
+            "tensor<16x16xf32>, tensor<16x16x16x16xf32>) -> tensor<16x16x16x16xf32>\n",
+            "tensor<16x8xf32>, tensor<16x16x16x16xf32>) -> tensor<16x16x16x16xf32>\n",
+            "sizes",
+        ),
+    ],
+)
+def test_an_operation_that_contradicts_itself_is_refused(name: str, old: str, new: str, said: str) -> None:
+    text = (DATA / name).read_text("utf-8")
+    assert old in text
+    with pytest.raises(InputError, match=said):
+        read(_typed(text, old, new))
+
+
+def _typed(text: str, old: str, new: str) -> str:
+    """With the first `old` replaced, and all types of the values concerned where shapes change."""
+    return text.replace(old, new) if "tensor<" not in old else _retyped(text, old, new)
+
+
+def _retyped(text: str, old: str, new: str) -> str:
+    before, after = old.split(",")[0].split(")")[0], new.split(",")[0].split(")")[0]
+    return text.replace(before, after)
+
+
+def test_a_function_that_calls_itself_is_refused() -> None:
+    text = (DATA / "calls.stablehlo.generic.mlir").read_text("utf-8").replace("callee = @relu", "callee = @block")
+    with pytest.raises(InputError, match="function block calls itself"):
+        read(text)
+
+
+def test_calls_that_unfold_without_end_are_refused() -> None:
+    functions = "\n".join(
+        f'"func.func"() <{{function_type = () -> (), sym_name = "f{number}"}}> ({{\n'
+        + f'  "func.call"() <{{callee = @f{number + 1}}}> : () -> ()\n' * 10
+        + '  "func.return"() : () -> ()\n}) : () -> ()'
+        for number in range(12)
+    )
+    with pytest.raises(InputError, match="unfold into more than"):
+        read(f'"builtin.module"() ({{\n{functions}\n}}) : () -> ()')
