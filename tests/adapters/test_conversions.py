@@ -13,6 +13,7 @@ from support.notations import PARTS, evaluated, same
 from support.profiles import scaled
 from support.zigzag_files import files
 from tilewright.conversion.conversion import write_files
+from tilewright.conversion.recognition import recognised
 from tilewright.errors import InputError, NotConformableError
 from tilewright.plugin.adapter import Adapter, InputSet
 from tilewright.plugin.registry import installed
@@ -84,6 +85,19 @@ def test_two_notations_agree(first: str, second: str, folder: Path, data: st.Dat
         return
     assert same(there, original)
     assert evaluated(there) == evaluated(original)
+
+
+@pytest.mark.parametrize("notation", NOTATIONS)
+@settings(scaled(0.2), suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@given(data=st.data())
+def test_what_is_written_is_recognised(notation: str, folder: Path, data: st.DataObject) -> None:
+    kinds = {"zigzag": inputs_of_zigzag(folder / "read"), "accelforge": accelforge_inputs.inputs(max_macs=400)}
+    adapter, original = installed().make(AdapterSpec, notation), data.draw(kinds.get(notation, inputs()))
+    if not adapter.expressible(original):
+        return
+    paths = write_files(folder / notation, adapter.render(original))
+    found, said = recognised(paths, installed())
+    assert found.spec.name.partition("_")[0] == notation.partition("_")[0] and same(said, original)
 
 
 @pytest.mark.parametrize("notation", NOTATIONS)

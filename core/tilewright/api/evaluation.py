@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from tilewright import api
-from tilewright.api.load import Source, load_architecture, load_mapping, load_problem
+from tilewright.api.load import Source, is_file_name, load_architecture, load_mapping, load_problem
 from tilewright.api.words import checked, names_of, options_by_name
+from tilewright.conversion.recognition import recognised
 from tilewright.errors import InputError
+from tilewright.files import is_file
 from tilewright.plugin.adapter import InputSet
 from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.registry import installed
@@ -21,6 +23,7 @@ from tilewright.run.evaluation import FAILED, build_model, evaluate_directives
 from tilewright.run.evaluation import evaluate as evaluate_mapping
 from tilewright.run.network import MappedLayer
 from tilewright.schema.mapped import BoundMapping, MappedProblem
+from tilewright.schema.mapping import Mapping
 from tilewright.schema.report import Report
 from tilewright.schema.report.printed import limited_by
 from tilewright.tables import Column, Table, Tabular, numbers
@@ -153,12 +156,11 @@ def evaluate(
     """Evaluate a mapping; what `tilewright evaluate` does.
 
     Args:
-        mapping: a layer of a mapping report, a mapping, a mapping file or dict; with `notation`, all files of another tool's
-            input set.
+        mapping: a layer of a mapping report, a mapping, a mapping file or dict; or all files of another tool's input set.
         problem, arch: where the mapping does not bring them, or others than it brings.
         models: names of installed cost models, or objects; `timeloop` by default, `maestro` for its own files.
         model_options: options for all models; `{"timeloop": {...}}` for one.
-        notation: that of the files, such as timeloop, maestro or zigzag.
+        notation: that of the files, such as timeloop, maestro or zigzag, where it cannot be told by reading them.
 
     Returns:
         A report per model. A model that refuses the mapping, crashes or is not installed has `valid` false and the reasons.
@@ -166,7 +168,7 @@ def evaluate(
     Raises:
         CallError, InputError, UnknownNameError: a word or a file is wrong; the message says what would be right.
     """
-    inputs = _read(notation, mapping) if notation is not None else inputs_of(mapping, problem, arch)
+    inputs = inputs_of(mapping, problem, arch) if notation is None else _set_of(mapping, problem, arch, notation)
     if models is None:
         models = api.MODEL if inputs.directives is None else api.DIRECTIVE_MODEL
     wanted = names_of("models", models if isinstance(models, str | Sequence) else [models])
@@ -189,8 +191,14 @@ def inputs_of(mapping: Mapped | Files, problem: Source | None, arch: Source | No
             raise InputError(f"{mapping.name} has no mapping", hint="its .error and .result say why")
         mapping = mapping.mapping
     if not isinstance(mapping, str | os.PathLike) and isinstance(mapping, Sequence):
-        raise InputError("several files need their notation", hint="add notation='timeloop', or another tool's name")
-    found = mapping if isinstance(mapping, BoundMapping) else load_mapping(mapping)
+        return _set_of(mapping, problem, arch)
+    if isinstance(mapping, BoundMapping):
+        found: Mapping | MappedProblem = mapping
+    else:
+        try:
+            found = load_mapping(mapping)
+        except InputError as error:
+            return _foreign(mapping, problem, arch, error)
     whole = found if isinstance(found, MappedProblem | BoundMapping) else None
     for what, given in (("problem", problem), ("arch", arch)):
         if given is None and whole is None:
@@ -210,16 +218,40 @@ def paths_of(files: object) -> list[Path]:
     return [Path(each) for each in given]
 
 
-def _read(notation: str, files: object) -> InputSet:
-    """All files of another tool's input set. Raises InputError."""
-    adapter = installed().make(AdapterSpec, notation)
+def _set_of(
+    files: object, problem: Source | None = None, arch: Source | None = None, notation: str | None = None
+) -> InputSet:
+    """What all files of an input set say; other parts than theirs where they are given. Raises InputError."""
     paths = paths_of(files)
-    inputs = adapter.parse(paths)
-    for what in ("problem", "architecture", "mapping") if inputs.directives is None else ():
+    inputs = (
+        recognised(paths, installed())[1] if notation is None else installed().make(AdapterSpec, notation).parse(paths)
+    )
+    names = ", ".join(str(path) for path in paths)
+    if inputs.directives is not None:
+        if problem is not None or arch is not None:
+            raise InputError(f"{names}: directives bring their problem and hardware", hint="give the files alone")
+        return inputs
+    inputs = replace(
+        inputs,
+        problem=inputs.problem if problem is None else load_problem(problem),
+        architecture=inputs.architecture if arch is None else load_architecture(arch),
+    )
+    for what in ("problem", "architecture", "mapping"):
         if getattr(inputs, what) is None:
-            names = ", ".join(str(path) for path in paths)
             raise InputError(f"{names}: no {what} in these files", hint="give all files of the set")
     return inputs
+
+
+def _foreign(mapping: Source, problem: Source | None, arch: Source | None, error: InputError) -> InputSet:
+    """What a file says that is no mapping of ours, together with the files beside it, in another tool's notation. Raises
+    the error where nobody can read them and the file could have been ours."""
+    if not isinstance(mapping, str | os.PathLike) or not is_file(mapping):
+        raise error
+    files = [each for each in (mapping, problem, arch) if isinstance(each, str | os.PathLike) and is_file(each)]
+    try:
+        return _set_of(files, None if problem in files else problem, None if arch in files else arch)
+    except InputError as unread:
+        raise (error if is_file_name(os.fspath(mapping)) else unread) from None
 
 
 def _name(mapping: object) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from tilewright.api.evaluation import Mapped, inputs_of
 from tilewright.api.load import Source
 from tilewright.api.words import checked
-from tilewright.errors import PluginError, Reason
+from tilewright.errors import InputError, PluginError, Reason
 from tilewright.mapspace.legality import legality
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
@@ -162,6 +162,10 @@ def verify(
         PluginError: the cost model that executes crashed.
     """
     inputs = inputs_of(mapping, problem, arch)
+    if inputs.directives is not None:
+        raise InputError(
+            "these are programs of directives, not mappings", hint="tilewright convert FILES --to tilewright"
+        )
     assert inputs.problem is not None and inputs.architecture is not None and inputs.mapping is not None
     one, architecture, found = inputs.problem, inputs.architecture, inputs.mapping
     executing = executing_model(by)

@@ -17,13 +17,11 @@ def convert_command(
     files: Annotated[
         list[Path], typer.Argument(metavar="FILE...", help="all files of one input set", show_default=False)
     ],
-    source: Annotated[
-        str,
-        typer.Option(
-            "--from", metavar="NOTATION", help="their notation; `tilewright` for our own YAML files", show_default=False
-        ),
-    ],
     target: Annotated[str, typer.Option("--to", metavar="NOTATION", help="the notation to write", show_default=False)],
+    source: Annotated[
+        str | None,
+        typer.Option("--from", metavar="NOTATION", help="their notation, where it cannot be told by reading them"),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="DIR", help="folder for the files; else printed")
     ] = None,
@@ -49,12 +47,14 @@ def convert_command(
     for each in () if quiet else notes:
         note(each)
     if json:
-        print_json(_data(source, target, made, output))
+        print_json(_data(made.route[0], target, made, output))
     elif output is None:
         typer.echo(str(made), nl=len(made.files) > 1)
 
 
-def _data(source: str, target: str, made: Conversion | None = None, output: Path | None = None) -> dict[str, Any]:
+def _data(
+    source: str | None, target: str, made: Conversion | None = None, output: Path | None = None
+) -> dict[str, Any]:
     found: dict[str, Any] = {"schema_version": 1, "from": source, "to": target, "refused": False, "reasons": []}
     if made is None:
         return found

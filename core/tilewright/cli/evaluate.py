@@ -12,13 +12,17 @@ from tilewright.cli import options
 
 def evaluate_command(
     files: Annotated[
-        list[Path] | None, typer.Argument(metavar="[FILE...]", help="a tool's own input files, with --from")
+        list[Path] | None,
+        typer.Argument(metavar="[FILE...]", help="a mapping file, or all files of a tool's input set"),
     ] = None,
     mapping: Annotated[Path | None, typer.Option(metavar="FILE", help="mapping file")] = None,
     problem: options.Problem = None,
     arch: options.OtherArch = None,
     notation: Annotated[
-        str | None, typer.Option("--from", metavar="NOTATION", help="notation of the files, e.g. timeloop")
+        str | None,
+        typer.Option(
+            "--from", metavar="NOTATION", help="notation of the files, where it cannot be told by reading them"
+        ),
     ] = None,
     model: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="cost model; may be given several times")
@@ -38,12 +42,11 @@ def evaluate_command(
     from tilewright.cli.common import key_values, show
     from tilewright.errors import InputError, PluginError
 
-    if notation is None and files:
-        raise InputError("files without an option need --from NOTATION", hint="or give the mapping as --mapping FILE")
-    if notation is None and mapping is None:
-        raise InputError("nothing to evaluate", hint="give --mapping FILE, or --from NOTATION FILE...")
+    given = [*(files or []), *([] if mapping is None else [mapping])]
+    if not given:
+        raise InputError("nothing to evaluate", hint="give --mapping FILE, or all FILES of another tool's input set")
     report = tw.evaluate(
-        mapping if notation is None and mapping is not None else files or [],
+        given[0] if notation is None and len(given) == 1 else given,
         problem,
         arch,
         models=model,

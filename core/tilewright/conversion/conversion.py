@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tilewright.conversion.dropped import DroppedField, simplified
+from tilewright.conversion.recognition import recognised
 from tilewright.errors import InputError, NotConformableError
 from tilewright.notations.directives.tiles import tiled
 from tilewright.plugin.adapter import Adapter, InputSet
@@ -52,11 +53,13 @@ class Conversion:
         return write_files(Path(folder), self.files)
 
 
-def convert(files: Sequence[Path], source: str, target: str, registry: Registry, *, lossy: bool = False) -> Conversion:
+def convert(
+    files: Sequence[Path], source: str | None, target: str, registry: Registry, *, lossy: bool = False
+) -> Conversion:
     """Read files of one notation and write them in another.
 
     Args:
-        source, target: names of adapters.
+        source, target: names of adapters; without a source the one that reads the files.
         lossy: leave out what the target cannot hold, as far as that can be left out, and list it.
 
     Raises:
@@ -65,10 +68,16 @@ def convert(files: Sequence[Path], source: str, target: str, registry: Registry,
         NotConformableError: the target cannot hold what they say; every reason is listed.
         PluginError: an adapter crashed or cannot be built.
     """
-    first, last = (registry.find(AdapterSpec, name) for name in (source, target))
+    last = registry.find(AdapterSpec, target)
+    if source is None:
+        first, read = recognised(files, registry, unlike=last.long_name)
+    else:
+        first = registry.find(AdapterSpec, source)
     if first.long_name == last.long_name:
-        raise InputError(f"--from and --to are both {source}", hint="name two notations")
-    read = registry.make(AdapterSpec, first.long_name).parse(files)
+        which = f"--from and --to are both {source}" if source else f"the files are in {target} already"
+        raise InputError(which, hint="name another notation to write")
+    if source is not None:
+        read = registry.make(AdapterSpec, first.long_name).parse(files)
     adapter = registry.make(AdapterSpec, last.long_name)
     known = _known(adapter, read)
     found, dropped = _render(adapter, last.long_name, known, lossy)

@@ -9,6 +9,7 @@ from support import EXAMPLE_FILES
 from support.command import Command
 from tilewright.conversion.conversion import CORE, convert
 from tilewright.conversion.dropped import SIMPLIFICATIONS, simplified
+from tilewright.conversion.recognition import recognised
 from tilewright.errors import InputError, NotConformableError, PluginError, Reason, Verdict
 from tilewright.files import read_text
 from tilewright.plugin.adapter import InputSet
@@ -180,3 +181,52 @@ def test_our_files_say_twice_or_nothing(tmp_path: Path) -> None:
     (tmp_path / "odd.yaml").write_text("{kind: dog}")
     with pytest.raises(InputError, match="of kind 'dog'"):
         NativeAdapter().parse([tmp_path / "odd.yaml"])
+
+
+@pytest.mark.parametrize("example", ["union_figure_5", "union_figure_9b"])
+def test_the_notation_of_files_is_told_by_reading_them(tilewright: Command, example: str, tmp_path: Path) -> None:
+    path = EXAMPLE_FILES / f"{example}.yaml"
+    ran = tilewright("convert", path, "--to", "loopnest", "-o", tmp_path, "--json")
+    assert ran.data["from"] == "union" and "union" in ran.err
+    told = tilewright("evaluate", "--from", "union", path).out
+    for words in (["--mapping", path], [path], [tmp_path / "loopnest.txt"], ["--mapping", tmp_path / "loopnest.txt"]):
+        assert tilewright("evaluate", *words).out == told
+    ran = tilewright("convert", path, "--to", "union")
+    assert ran.code == 2 and "in union already" in ran.err
+
+
+def test_files_of_a_set_may_stand_behind_the_options(
+    tilewright: Command, divisible: list[Path], tmp_path: Path
+) -> None:
+    tilewright("convert", *divisible, "--to", "timeloop", "-o", tmp_path)
+    mapping, problem, arch = (tmp_path / f"{name}.yaml" for name in ("map", "problem", "arch"))
+    told = tilewright("evaluate", "--from", "timeloop", mapping, problem, arch).out
+    assert tilewright("evaluate", "--mapping", mapping, "--problem", problem, "--arch", arch).out == told
+    assert tilewright("convert", mapping, problem, arch, "--to", "timeloop_v4", "--json").data["from"] == "timeloop"
+    ran = tilewright("evaluate", mapping, problem)
+    assert ran.code == 2 and "in no notation" in ran.err and "without its architecture" in ran.err
+    ran = tilewright("evaluate", mapping, tmp_path / "absent.yaml")
+    assert ran.code == 2 and "there is no file" in ran.err
+    ran = tilewright("verify", "--mapping", mapping)
+    assert ran.code == 2 and "Traceback" not in ran.err
+
+
+def test_files_in_several_notations_need_a_word(registry: Registry, tmp_path: Path) -> None:
+    (tmp_path / "two").write_text("kind: problem\n" + UPPER)
+    registry.add(AdapterSpec(name="another", summary="", factory=lambda options: NativeAdapter()), "test")
+    found, said = recognised([tmp_path / "two"], registry, unlike="test/another")
+    assert found.spec.name == "ours" and said.problem is not None
+    registry.add(AdapterSpec(name="wild", summary="", factory=lambda options: Wild()), "test")
+    with pytest.raises(InputError, match="as another and as ours and as wild") as caught:
+        recognised([tmp_path / "two"], registry)
+    assert "--from ours" in str(caught.value)
+
+
+UPPER = "name: n\ndimensions: {M: 2}\ntensors: [{name: A, role: input, projection: [M]}, {name: Z, role: output, projection: [M]}]\n"
+
+
+class Wild(Upper):
+    """Reads anything, as the same."""
+
+    def parse(self, files: Sequence[Path]) -> InputSet:
+        return InputSet(problem=Problem.from_yaml(UPPER.replace("name: n", "name: other")))

@@ -22,6 +22,10 @@ def test_evaluate_prints_maestros_figures(tilewright: Command, tmp_path: Path) -
     assert result["valid"] and result["macs"] == 480 and result["cycles"] == 193
     assert "MAESTRO counts 336 operations; the layer has 480" in result["warnings"]
     assert "cycles  193, limited by" in tilewright(*words).out
+    untold = [word for word in words if word not in ("--from", "maestro", "--model")]
+    assert tilewright(*untold, "--json").data["results"] == [result]
+    ran = tilewright(*untold, "--arch", "eyeriss")
+    assert ran.code == 2 and "directives bring their problem and hardware" in ran.err
 
 
 def test_models_of_mappings_are_given_the_tiles(tilewright: Command, tmp_path: Path) -> None:
