@@ -6,12 +6,16 @@ when its parent does, whatever ended that; what a plugin prints in it goes to st
 
     child = Child()
     child.ask(math.factorial, 5, seconds=60)
+
+`limited` does the same for work on untrusted files, within limits of memory and time.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
+import math
 import os
 import queue
 import signal
@@ -22,9 +26,13 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import IO, Any, Literal
 
 import cloudpickle  # type: ignore[import-untyped]  # objects of notebooks and scripts travel, too
+
+if sys.platform != "win32":
+    import resource
 
 _START = (
     "import json, sys; path, *limits = json.loads(sys.argv[1]); "
@@ -35,12 +43,15 @@ _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _LENGTH = struct.Struct("!Q")
 _STOP = b""
 _TIDYING_SECONDS = 2.0
+_PATIENCE = 12
+"""Seconds for each second of CPU time: the machine may be busy."""
 
 Kind = Literal["note", "answer", "failure", "end"]
 
 
 class NoAnswer(Exception):
-    """The child took too long (`timeout`), or ended (`crashed`); it is started anew for the next request."""
+    """The child took too long (`timeout`) or too much memory (`memory`), or ended (`crashed`); it is started anew for the
+    next request."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -83,9 +94,14 @@ class Child:
         self.told: queue.SimpleQueue[Any] = told or queue.SimpleQueue()
         self.memory, self.quiet, self.tidies = memory, quiet, tidies
         self.run: subprocess.Popen[bytes] | None = None
+        self._asking = threading.Lock()
 
     def ask(self, work: Callable[..., Any], *arguments: object, seconds: float) -> Any:
         """What `work(*arguments)` returns there. Raises what it raises, and NoAnswer; for a child with its own queue."""
+        with self._asking:
+            return self._asked(work, arguments, seconds)
+
+    def _asked(self, work: Callable[..., Any], arguments: tuple[object, ...], seconds: float) -> Any:
         try:
             self.begin(work, *arguments)
             told = self.told.get(timeout=seconds)
@@ -155,9 +171,39 @@ class Child:
                 except Exception as error:  # a third party's class may raise anything when it is made anew
                     kind, value = "failure", error
                 self.told.put(Told(self, process, kind, value))
-        code = process.wait()
-        how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
-        self.told.put(Told(self, process, "end", how))
+        self.told.put(Told(self, process, "end", _ended(process.wait())))
+
+
+def limited(work: Callable[..., Any], *arguments: object, seconds: int, memory: int) -> Any:
+    """What `work(*arguments)` returns, in a child that may take so much.
+
+    Args:
+        seconds: of CPU time, beside what loading the code takes.
+        memory: bytes, beside code.
+
+    Raises:
+        NoAnswer: it takes more, or ended.
+        Exception: what it raises.
+    """
+    child = _limited_child(memory)
+    try:
+        return child.ask(_within, seconds, work, arguments, seconds=_PATIENCE * seconds)
+    except MemoryError:
+        child.close()
+        raise NoAnswer("memory", f"takes more than {memory // 2**20:,} MiB of memory") from None
+
+
+@cache
+def _limited_child(memory: int) -> Child:
+    child = Child(memory=memory, quiet=True)
+    atexit.register(child.close)
+    return child
+
+
+def _ended(code: int) -> str:
+    if code == -getattr(signal, "SIGXCPU", 0):
+        return "took longer than it may"
+    return f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
 
 
 def _path() -> list[str]:
@@ -274,8 +320,17 @@ def _end_with_parent() -> None:
 
 
 def _limit(memory: int) -> None:
+    if sys.platform != "win32":
+        resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+
+
+def _within(seconds: int, work: Callable[..., Any], arguments: tuple[object, ...]) -> Any:
+    """What work returns, if it takes no more CPU time; otherwise this process ends."""
+    if sys.platform == "win32":
+        return work(*arguments)
+    _, most = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(time.process_time()) + seconds, most))
     try:
-        import resource
-    except ImportError:  # not on Windows
-        return
-    resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+        return work(*arguments)
+    finally:
+        resource.setrlimit(resource.RLIMIT_CPU, (most, most))

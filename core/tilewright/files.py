@@ -38,10 +38,10 @@ def read_bytes(path: str | os.PathLike[str], most: int = MAX_BYTES) -> bytes:
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
         with os.fdopen(handle, "rb") as file:
-            mode = os.fstat(handle).st_mode
-            if not stat.S_ISREG(mode):
-                raise InputError(f"{path} is {_kind(mode)}, a file was expected")
-            data = file.read(most + 1)
+            status = os.fstat(handle)
+            if not stat.S_ISREG(status.st_mode):
+                raise InputError(f"{path} is {_kind(status.st_mode)}, a file was expected")
+            data = file.read(min(most, status.st_size) + 2**16)  # some say that they are empty, and are not
     except FileNotFoundError:
         raise InputError(f"there is no file {path}", hint="check the path") from None
     except (IsADirectoryError, NotADirectoryError):

@@ -8,13 +8,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
 from support.processes import runs, soon
-from tilewright.child import Child, NoAnswer, stopping, tell
+from tilewright.child import Child, NoAnswer, limited, stopping, tell
 
 
 @pytest.fixture
@@ -133,3 +134,25 @@ def test_it_ends_when_its_parent_does(work: str, name: str) -> None:
     assert ran.stdout, ran.stderr
     pid = int(ran.stdout)
     assert soon(lambda: not runs(pid))
+
+
+def double(text: str) -> str:
+    while True:
+        text += text
+
+
+def spin() -> NoReturn:
+    while True:
+        pass
+
+
+def test_limited_work_answers_or_ends() -> None:
+    limits = {"seconds": 1, "memory": 200 * 2**20}
+    assert limited(math.factorial, 5, **limits) == 120
+    with pytest.raises(NoAnswer, match="more than 200 MiB") as caught:
+        limited(double, "x", **limits)
+    assert caught.value.code == "memory"
+    for work in (spin, partial(pow, 7, 10**8)):
+        with pytest.raises(NoAnswer, match="longer than it may"):
+            limited(work, **limits)
+    assert limited(math.factorial, 5, **limits) == 120

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import jinja2
 from jinja2.sandbox import SandboxedEnvironment
 
+from tilewright.child import NoAnswer, limited
 from tilewright.errors import InputError, NotConformableError, Verdict
-from tilewright.files import read_text
+from tilewright.files import MAX_BYTES, read_text
 from tilewright.plugin.adapter import InputSet
 from tilewright.schema.document import Document, parse_document, suggestion, validate
 from tilewright_adapters import members, sidecar
@@ -28,6 +29,8 @@ TOOL = ("accelforge", "AccelForge")
 _SECTIONS = ("arch", "workload", "mapping", "renames", "variables", "config", "mapper", "model")
 _READING = ("include", "include_all", "include_text", "find_path", "find_paths", "cwd", "path_exists", "setenv")
 _TEMPLATE = re.compile(r"\{%|\{\{|\{#")
+SECONDS, MEMORY = 1, 256 * 2**20
+"""CPU time and bytes for filling in a template."""
 
 
 class AccelForgeAdapter:
@@ -97,21 +100,47 @@ def _plain(found: Mapping[str, Document]) -> dict[str, object]:
 
 
 def _rendered(path: Path) -> str:
-    """The text, with its template filled in by the values that it names itself."""
+    """The text, with its template filled in by the values that it names itself. Raises InputError."""
     text = read_text(path)
     if not _TEMPLATE.search(text):
         return text
     try:
-        return str(SandboxedEnvironment(undefined=jinja2.StrictUndefined).from_string(text).render())
+        filled: str = limited(filled_in, text, str(path), seconds=SECONDS, memory=MEMORY)
+    except NoAnswer as failure:
+        raise InputError(f"{path}: no template that can be filled in: the process that did so {failure}") from None
+    return filled
+
+
+def filled_in(text: str, source: str) -> str:
+    """A template as text. Its loops may be endless and its texts may double: this is for a process with limits.
+
+    Raises InputError.
+    """
+    try:
+        return "".join(_bounded(SandboxedEnvironment(undefined=jinja2.StrictUndefined).from_string(text).generate()))
     except jinja2.UndefinedError as error:
         match = re.search(r"'(\w+)' is undefined", str(error))
         name = match[1] if match else "NAME"
         if name in _READING:
-            raise InputError(f"{path}: a template that reads other files ({name})", hint="put their text in") from None
+            raise InputError(
+                f"{source}: a template that reads other files ({name})", hint="put their text in"
+            ) from None
         hint = f"give it at the top of the file: {{% set {name} = VALUE %}}"
-        raise InputError(f"{path}: the template needs a value for {name}", hint=hint) from None
+        raise InputError(f"{source}: the template needs a value for {name}", hint=hint) from None
+    except MemoryError:
+        raise
     except Exception as error:  # its expressions may raise anything
-        raise InputError(f"{path}: no template that can be filled in: {error}") from None
+        raise InputError(f"{source}: no template that can be filled in: {error}") from None
+
+
+def _bounded(pieces: Iterator[str]) -> Iterator[str]:
+    """The pieces, as long as they are no more than a file may have."""
+    size = 0
+    for piece in pieces:
+        size += len(piece)
+        if size > MAX_BYTES:
+            raise ValueError(f"it becomes more than {MAX_BYTES:,} characters")
+        yield piece
 
 
 def _read(found: dict[str, Document], named: str | None) -> InputSet:

@@ -1,17 +1,24 @@
 """`onnx`: the convolutions and matrix products of an ONNX graph; every other operator is listed with its reason.
 
-Nothing is executed and no weight is read: shapes are enough.
+Nothing is executed and no weight is read: shapes are enough. What reads a file, onnx's C++ code included, does so in a child
+process with limits of time and memory.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib.resources
+import operator
+import os
+from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
 
 from onnx import NodeProto
 
+from tilewright.child import NoAnswer, limited
 from tilewright.errors import InputError
+from tilewright.files import is_file
 from tilewright.schema.workload import Layer, Unmapped, Workload
 from tilewright_frontends import OnnxOptions
 from tilewright_frontends.nests import Unsupported, refusing, unique_name
@@ -31,6 +38,11 @@ FILES = {
     "zfnet": "light_zfnet512.onnx",
 }
 """Library name -> file among the backend tests of the onnx package."""
+_HUNDRED = 100 * 2**20
+SECONDS = 5
+"""CPU time for reading a file, and so much again for every 100 MiB of it."""
+MEMORY = 768 * 2**20
+"""Bytes for reading a file of up to 100 MiB; larger ones get three times their size more."""
 
 
 class OnnxFrontend:
@@ -46,45 +58,62 @@ class OnnxFrontend:
     def load(self, source: str) -> Workload:
         """Raises InputError: unreadable files, sizes that are missing or do not exist in the model."""
         if source not in FILES:
-            path = Path(source)
-            return self._workload(path, path.stem or source, f"{path.name}: ONNX graph")
+            return self._foreign(Path(source))
         folder = importlib.resources.files("onnx") / "backend" / "test" / "data" / "light"
         with importlib.resources.as_file(folder / FILES[source]) as path:
             if not path.exists():
                 raise InputError(f"onnx {version('onnx')}, installed here, does not carry {source}")
-            return self._workload(path, source, f"{FILES[source]} of the onnx package's backend tests")
+            told = f"{FILES[source]} of the onnx package's backend tests"
+            return read_file(path, source, told, self.batch, self.sizes)
 
-    def _workload(self, path: Path, name: str, source: str) -> Workload:
-        with refusing(f"{path} is not a sound ONNX model"):
-            graph = load_graph(path, name, self.batch, self.sizes)
-            return _workload(graph, source)
+    def _foreign(self, path: Path) -> Workload:
+        hundreds = (os.path.getsize(path) if is_file(path) else 0) // _HUNDRED
+        seconds, memory = SECONDS * (1 + hundreds), MEMORY + 3 * _HUNDRED * hundreds
+        words = (path, path.stem or str(path), f"{path.name}: ONNX graph", self.batch, self.sizes)
+        try:
+            found: Workload = limited(read_file, *words, seconds=seconds, memory=memory)
+        except NoAnswer as failure:
+            raise InputError(f"{path} cannot be read: the process that did so {failure}") from None
+        return found
+
+
+def read_file(path: Path, name: str, source: str, batch: int | None, sizes: Mapping[str, int]) -> Workload:
+    """Raises InputError."""
+    with refusing(f"{path} is not a sound ONNX model"):
+        return _workload(load_graph(path, name, batch, sizes), source)
 
 
 def _workload(graph: Graph, source: str) -> Workload:
     layers: list[Layer] = []
     unmapped: list[Unmapped] = []
-    origin: dict[str, tuple[str, ...]] = {}  # value -> layers it was made from, seen through unmapped operators
+    origin: dict[str, int] = {}  # value -> layers it was made from, seen through unmapped operators, a bit for each
     taken: set[str] = set()
     for index, node in enumerate(graph.nodes):
         name = unique_name(node.name or f"{node.op_type}_{index}", taken)
-        before = tuple(dict.fromkeys(layer for value in values_read(node) for layer in origin.get(value, ())))
+        before = functools.reduce(operator.or_, (origin.get(value, 0) for value in values_read(node)), 0)
         read = _read(graph, node, name)
         if isinstance(read, Unmapped):
             unmapped.append(read)
         else:
-            layers.append(Layer(problem=read.problem, after=before))
-            before = (name,)
+            names = tuple(layers[index].name for index in _ones(before))
+            before = 1 << len(layers)
+            layers.append(Layer(problem=read.problem, after=names))
         origin |= {value: before for value in node.output if value}
     return Workload(name=graph.name, source=source, layers=tuple(layers), unmapped=tuple(unmapped))
 
 
+def _ones(number: int) -> Iterator[int]:
+    """The places of its bits that are set."""
+    return (index for index, bit in enumerate(reversed(f"{number:b}")) if bit == "1")
+
+
 def _read(graph: Graph, node: NodeProto, name: str) -> Layer | Unmapped:
-    operator = operator_of(node)
-    with refusing(f"{graph.name}: {operator} '{name}' is malformed"):
-        if operator not in BUILDERS:
+    kind = operator_of(node)
+    with refusing(f"{graph.name}: {kind} '{name}' is malformed"):
+        if kind not in BUILDERS:
             reason, operations = explain(graph, node)
-            return Unmapped(name=name, operator=operator, reason=reason, operations=operations)
+            return Unmapped(name=name, operator=kind, reason=reason, operations=operations)
         try:
-            return Layer(problem=BUILDERS[operator](graph, node, name))
+            return Layer(problem=BUILDERS[kind](graph, node, name))
         except Unsupported as error:
-            return Unmapped(name=name, operator=operator, reason=str(error))
+            return Unmapped(name=name, operator=kind, reason=str(error))

@@ -15,12 +15,15 @@ from onnx.inliner import inline_local_functions
 from onnx.shape_inference import infer_shapes
 
 from tilewright.errors import InputError
+from tilewright.files import read_bytes
 from tilewright.schema.document import suggestion
 from tilewright_frontends.nests import Shape, Unsupported
 
 OpenShape = tuple[int | str | None, ...]
 """A size, a name, or nothing known, per dimension."""
 
+MAX_BYTES = 2**31
+"""The most that a protobuf may have."""
 FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
 
 
@@ -79,14 +82,13 @@ def load_graph(path: Path, name: str, batch: int | None, sizes: Mapping[str, int
 
 def read_model(path: Path) -> ModelProto:
     """The model without external data, its own functions written out, large weights dropped. Raises InputError."""
+    data = read_bytes(path, MAX_BYTES)
     try:
-        model = onnx.load_model(str(path), load_external_data=False)
+        model = onnx.load_model_from_string(data)
         if model.functions:
             model = inline_local_functions(model)
-    except FileNotFoundError:
-        raise InputError(f"there is no file {path}", hint="check the path") from None
-    except IsADirectoryError:
-        raise InputError(f"{path} is a folder, a file was expected") from None
+    except MemoryError:
+        raise
     except Exception as error:  # protobuf and onnx raise many kinds for what is not a model
         raise InputError(f"{path} is not a readable ONNX model: {error}") from None
     if not model.graph.node:
@@ -180,7 +182,11 @@ def _given(name: str, known: Mapping[str, bool], batch: int | None, sizes: Mappi
 def _infer(model: ModelProto, name: str) -> tuple[dict[str, Shape], dict[str, OpenShape]]:
     """Shapes that are known, and those known in part."""
     try:
-        graph = infer_shapes(model, data_prop=True).graph
+        graph = infer_shapes(model).graph
+        if not _all_known(graph):  # the values of shapes are followed element by element, which may take much
+            graph = infer_shapes(model, data_prop=True).graph
+    except MemoryError:
+        raise
     except Exception as error:  # onnx raises several kinds
         raise InputError(f"{name}: shape inference failed: {error}") from None
     shapes: dict[str, Shape] = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
@@ -198,6 +204,17 @@ def _infer(model: ModelProto, name: str) -> tuple[dict[str, Shape], dict[str, Op
         else:
             partial[value.name] = shape
     return shapes, partial
+
+
+def _all_known(graph: GraphProto) -> bool:
+    """Has every value that a node makes a shape of numbers?"""
+    known = {
+        value.name
+        for value in (*graph.value_info, *graph.output)
+        if value.type.tensor_type.HasField("shape")
+        and all(dimension.HasField("dim_value") for dimension in _dimensions(value))
+    }
+    return all(value in known for node in graph.node for value in node.output if value)
 
 
 # -- another batch for a model with a fixed one ----------------------------------------------------------------
