@@ -158,7 +158,20 @@ def test_an_empty_space_is_told(tilewright: Command, tmp_path: Path) -> None:
 
 def test_interrupting_keeps_what_is_done(tmp_path: Path) -> None:
     folder = tmp_path / "out"
-    words = ["map", "resnet50", "--arch", "eyeriss", "--seconds", "60", "--no-cache", "-o", str(folder), "--json"]
+    words = [
+        "map",
+        "resnet50",
+        "--arch",
+        "eyeriss",
+        "--mapper",
+        "random",
+        "--seconds",
+        "60",
+        "--no-cache",
+        "-o",
+        str(folder),
+        "--json",
+    ]
     process = subprocess.Popen(
         [sys.executable, "-c", INTERRUPTIBLE, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
