@@ -9,7 +9,7 @@ from typing import Unpack
 from tilewright import api
 from tilewright.api.comparison_report import ComparisonReport, save_row
 from tilewright.api.load import Source, load_workload
-from tilewright.api.progress import sweep_bar
+from tilewright.api.progress import sweep_progress
 from tilewright.api.settings import Plan, Settings, folder_of, name_of
 from tilewright.api.words import checked, names_of
 from tilewright.errors import OptionError, PluginError
@@ -50,8 +50,8 @@ def compare(
     network = load_workload(workload)
     path = folder_of(settings)
     rows: list[SweepRow] = []
-    with sweep_bar(network, points, plan.progress) as bar, suppress(KeyboardInterrupt):
-        watch = bar.watch if bar else None
+    with sweep_progress(network, points, plan.objective, plan.progress) as seen, suppress(KeyboardInterrupt):
+        watch = seen.watch if seen else None
         for row in sweep(network, points, plan.models, watch, jobs=plan.jobs, cache=plan.results):
             rows.append(row)
             if path is not None:

@@ -18,16 +18,10 @@ from tilewright.run.evaluation import BuiltModel
 from tilewright.run.network import mapping_file
 from tilewright.run.sweep import SweepPoint, SweepRow
 from tilewright.schema.architecture import Architecture
-from tilewright.schema.report import Objective, Report
+from tilewright.schema.report import UNITS, Objective, Report
 from tilewright.schema.workload import Workload
 from tilewright.tables import Cell, Table, Tabular, numbers
 
-FIGURES: dict[Objective, tuple[str, str]] = {
-    "edp": ("EDP", "pJ x cycles"),
-    "energy": ("energy", "pJ"),
-    "cycles": ("cycles", ""),
-}
-"""Objective -> its name and unit."""
 COLUMNS = (
     "layer", "count", "macs", "mapper", "guide", "model", "valid", "energy_pj", "cycles", "edp", "utilization",
     "evaluated", "wall_seconds", "stop", "mapping_file", "reason",
@@ -159,12 +153,12 @@ class ComparisonReport(Tabular):
 
     def tables(self) -> Sequence[Table | str]:
         """A row per layer, model that the search used, and mapper; per model the figure and how far from the best."""
-        name, unit = FIGURES[self.objective]
+        name = "EDP" if self.objective == "edp" else self.objective
         columns = [
             column
             for model in self.models
             for column in (
-                numbers(model.name, unit, rank=1, like="figure"),
+                numbers(model.name, UNITS[self.objective], rank=1, like="figure"),
                 numbers(model.name, "x best", decimals=2),
             )
         ]

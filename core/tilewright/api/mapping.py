@@ -7,7 +7,7 @@ from typing import Unpack
 from tilewright import api
 from tilewright.api.load import Source, load_architecture, load_constraints, load_problem, load_workload
 from tilewright.api.mapping_report import MappingReport, save_layer
-from tilewright.api.progress import mapping_bar
+from tilewright.api.progress import mapping_progress
 from tilewright.api.settings import Plan, Settings, folder_of
 from tilewright.api.words import checked
 from tilewright.mapspace.space import MapSpace
@@ -56,14 +56,14 @@ def map(
     network = load_workload(workload)
     path = folder_of(settings)
     layers: list[MappedLayer] = []
-    with mapping_bar(network, configuration.budget, plan.progress) as bar:
-        watch = bar.watch if bar else None
+    with mapping_progress(network, configuration.budget, plan.objective, plan.progress) as seen:
+        watch = seen.watch if seen else None
         for layer in map_workload(network, configuration, watch, jobs=plan.jobs, cache=plan.results):
             layers.append(layer)
             if path is not None:
                 save_layer(path, len(layers), layer, configuration)
-            if bar:
-                bar.done(layer.distinct)
+            if seen:
+                seen.done(layer.distinct)
     report = MappingReport(network, configuration, tuple(layers), path)
     if path is not None:
         report.save_summary(path)

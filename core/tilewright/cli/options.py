@@ -111,7 +111,7 @@ class RunFlags:
         return {name: getattr(self, name) for name in same} | {
             "mapper_options": key_values(self.mapper_option, "--mapper-option"),
             "model_options": key_values(self.model_option, "--model-option"),
-            "progress": False if self.quiet else None,
+            "progress": not self.quiet,
             "cache": not self.no_cache,
             "folder": self.output,
         }

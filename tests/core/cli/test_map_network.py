@@ -254,7 +254,21 @@ def test_interrupting_several_processes_keeps_what_is_done_and_under_way(tmp_pat
     """Nothing that was interrupted goes into the cache."""
     folder, cache = tmp_path / "out", tmp_path / "cache"
     folder.mkdir()
-    words = ["map", "resnet50", "--arch", "eyeriss", "--mapper", "random", "--seconds", "60", "--jobs", "2", "--json", "-o", str(folder)]
+    words = [
+        "map",
+        "resnet50",
+        "--arch",
+        "eyeriss",
+        "--mapper",
+        "random",
+        "--seconds",
+        "60",
+        "--jobs",
+        "2",
+        "--json",
+        "-o",
+        str(folder),
+    ]
     process = subprocess.Popen(
         [sys.executable, "-c", NOTING + INTERRUPTIBLE, *words],
         stdout=subprocess.PIPE,

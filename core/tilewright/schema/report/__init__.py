@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tilewright.schema.report.content import Objective, ReportContent
+from tilewright.schema.report.content import UNITS, Objective, ReportContent
 from tilewright.schema.report.parts import (
     Accesses,
     Delivery,
@@ -23,6 +23,7 @@ from tilewright.schema.report.printed import explanation, rows, summary
 from tilewright.tables import Table, Tabular
 
 __all__ = [
+    "UNITS",
     "Accesses",
     "Delivery",
     "Execution",

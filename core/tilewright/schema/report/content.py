@@ -15,6 +15,7 @@ from tilewright.values import Model
 
 Objective = Literal["edp", "energy", "cycles"]
 """What a search makes small."""
+UNITS: dict[Objective, str] = {"edp": "pJ x cycles", "energy": "pJ", "cycles": "cycles"}
 
 
 @dataclass(frozen=True)
