@@ -19,6 +19,7 @@ from tilewright.run.network import mapping_file
 from tilewright.run.sweep import SweepPoint, SweepRow
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.report import UNITS, Objective, Report
+from tilewright.schema.unmatched import unmatched
 from tilewright.schema.workload import Workload
 from tilewright.tables import Cell, Table, Tabular, numbers
 
@@ -128,13 +129,20 @@ class ComparisonReport(Tabular):
 
     def messages(self) -> list[str]:
         """What a person should know beside the figures."""
-        found = [f"warning: {name}: {warning}" for name, warning in self._warnings()]
+        found = [f"warning: {warning}" for warning in self._unmatched()]
+        found += [f"warning: {name}: {warning}" for name, warning in self._warnings()]
         if self.missing:
             total = self.missing + len(self.searches)
             found.append(f"interrupted: {self.missing} of {total} searches were not made")
         if self.folder is not None:
             found.append(f"written to {self.folder}")
         return found
+
+    def _unmatched(self) -> tuple[str, ...]:
+        """Words of architecture and constraints that match nothing; all searches have the same constraints."""
+        runs = [point.configuration for point in self.points if point.configuration is not None]
+        problems = [each.problem for each in self.workload.distinct()]
+        return unmatched(problems, self.architecture, runs[0].constraints) if runs else ()
 
     def _warnings(self) -> list[tuple[str, str]]:
         """(model or mapper, text), once for all that differ in numbers only."""

@@ -26,6 +26,7 @@ from tilewright.schema.mapped import BoundMapping, MappedProblem
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.report import Report
 from tilewright.schema.report.printed import limited_by
+from tilewright.schema.unmatched import unmatched
 from tilewright.tables import Column, Table, Tabular, numbers
 
 Mapped = Source | MappedLayer
@@ -39,7 +40,7 @@ ACTIONS = ("reads", "fills", "updates")
 class EvaluationReport(Tabular):
     """One report per model, in the order asked for; of a program of directives one per model and layer.
 
-    `warnings`: what the reader of another tool's files could not keep. `mapping`: what was evaluated, where it was one.
+    `warnings`: what the reader of another tool's files could not keep, and words of the architecture that match nothing. `mapping`: what was evaluated, where it was one.
     It prints in short; `explained()` prints all of it.
     """
 
@@ -181,7 +182,8 @@ def evaluate(
     assert inputs.problem is not None and inputs.architecture is not None and inputs.mapping is not None
     reports = [evaluate_mapping(model, inputs.problem, inputs.architecture, inputs.mapping) for model in built]
     bound = BoundMapping.of(inputs.mapping, inputs.problem, inputs.architecture)
-    return EvaluationReport(tuple(reports), inputs.warnings, len(reports) > 1, bound)
+    warnings = (*inputs.warnings, *unmatched([inputs.problem], inputs.architecture))
+    return EvaluationReport(tuple(reports), warnings, len(reports) > 1, bound)
 
 
 def inputs_of(mapping: Mapped | Files, problem: Source | None, arch: Source | None) -> InputSet:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Unpack
 
 from tilewright import api
@@ -14,6 +15,7 @@ from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.mapper import Mapper
 from tilewright.run.network import MappedLayer, map_workload
+from tilewright.schema.unmatched import unmatched
 
 
 @checked
@@ -85,4 +87,6 @@ def space(problem: Source, arch: Source, constraints: Source | None = None) -> M
     architecture = load_architecture(arch)
     rules = load_constraints(constraints, architecture)
     one, shaped = load_problem(problem), rules.shape(architecture)
+    for text in unmatched([one], shaped, rules):
+        warnings.warn(text, stacklevel=3)  # `checked` is between
     return MapSpace.of(one, shaped, rules.rules_for(one, shaped))

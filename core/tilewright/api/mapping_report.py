@@ -15,6 +15,7 @@ from tilewright.errors import InputError
 from tilewright.run.configuration import RunConfiguration, limit_of, told
 from tilewright.run.network import MappedLayer, mapping_file
 from tilewright.schema.report.printed import limited_by, summary
+from tilewright.schema.unmatched import unmatched
 from tilewright.schema.workload import Workload
 from tilewright.tables import Column, Table, Tabular, numbers
 
@@ -52,6 +53,12 @@ class MappingReport(Tabular):
     def complete(self) -> bool:
         """Every layer has a mapping."""
         return not self.missing and all(layer.report is not None for layer in self.layers)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Words of architecture and constraints that match nothing in the workload."""
+        problems = [each.problem for each in self.workload.distinct()]
+        return unmatched(problems, self.configuration.architecture, self.configuration.constraints)
 
     @property
     def macs(self) -> int:
@@ -117,6 +124,7 @@ class MappingReport(Tabular):
             "model": run.model.record.name,
             "objective": run.objective,
             "seed": run.seed,
+            "warnings": list(self.warnings),
             "layers": [self._layer(number, layer) for number, layer in enumerate(self.layers, start=1)],
             "unmapped": [
                 {"name": each.name, "operator": each.operator, "reason": each.reason, "operations": each.operations}
@@ -163,7 +171,7 @@ class MappingReport(Tabular):
 
     def messages(self) -> list[str]:
         """What a person should know beside the figures."""
-        found = []
+        found = [f"warning: {warning}" for warning in self.warnings]
         free = [layer.name for layer in self.layers if not layer.constrained]
         if free:
             name = self.configuration.constraints.name

@@ -134,24 +134,27 @@ class Constraints(FileModel):
     aspect: FrozenDict[Name, Trips] = FrozenDict()
     variants: tuple[Variant, ...] = ()
 
+    def variant_for(self, problem: Problem) -> Variant | None:
+        """The first variant written for the problem's structure, else the first without structure, as it is written."""
+        structure = recognise(problem)
+        kinds = (None,) if structure is None else (structure.kind, None)
+        return next((each for kind in kinds for each in self.variants if each.structure == kind), None)
+
     def rules_for(self, problem: Problem, architecture: Architecture) -> Variant | None:
-        """The first variant written for the problem's structure, else the first without structure, on the problem's
-        own dimensions; None when no variant speaks of such a problem.
+        """The rules on the problem's own dimensions, without those on dimensions that it does not have; None when no
+        variant speaks of such a problem.
 
         Raises:
-            InputError: a rule names a cluster, a memory or a dimension that does not exist.
+            InputError: a rule names a cluster or a memory that does not exist.
         """
-        structure = recognise(problem)
-        for variant in self.variants:
-            if variant.structure is not None and structure is not None and variant.structure == structure.kind:
-                rules = variant.renamed(structure.parts)
-                self._check(rules, problem, architecture)
-                return rules
-        for variant in self.variants:
-            if variant.structure is None:
-                self._check(variant, problem, architecture)
-                return variant
-        return None
+        variant = self.variant_for(problem)
+        if variant is None:
+            return None
+        self._check(variant, architecture)
+        structure = None if variant.structure is None else recognise(problem)
+        if structure is not None:
+            return variant.renamed(structure.parts)
+        return variant.renamed(FrozenDict({name: (name,) for name in problem.dimensions}))
 
     def shape(self, architecture: Architecture) -> Architecture:
         """The architecture with the array's aspect ratio applied. Raises InputError if the unit count would change."""
@@ -177,25 +180,12 @@ class Constraints(FileModel):
             )
         return architecture.model_copy(update={"clusters": clusters})
 
-    def _check(self, rules: Variant, problem: Problem, architecture: Architecture) -> None:
+    def _check(self, rules: Variant, architecture: Architecture) -> None:
         memories = [memory.name for memory in architecture.memories]
-        clusters = [cluster.name for cluster in architecture.clusters]
-        for temporal in rules.temporal:
-            self._known("memory", temporal.memory, memories)
-            self._dimensions(problem, temporal.only, temporal.factors, temporal.order)
+        for name in (*(rule.memory for rule in rules.temporal), *(rule.memory for rule in rules.keep)):
+            self._known("memory", name, memories)
         for spatial in rules.spatial:
-            self._known("cluster", spatial.cluster, clusters)
-            self._dimensions(problem, spatial.only, spatial.factors, ())
-        for rule in rules.keep:
-            self._known("memory", rule.memory, memories)
-            for word in (*rule.keep, *rule.bypass, *rule.free):
-                self._known("tensor or role", word, [*problem.tensor_names, "input", "weight", "output"])
-
-    def _dimensions(
-        self, problem: Problem, only: tuple[str, ...] | None, factors: Factors, order: tuple[str, ...]
-    ) -> None:
-        for name in (*(only or ()), *factors, *order):
-            self._known("dimension", name, problem.dimension_names)
+            self._known("cluster", spatial.cluster, [cluster.name for cluster in architecture.clusters])
 
     def _known(self, what: str, name: str, known: list[str] | tuple[str, ...]) -> None:
         if name not in known:

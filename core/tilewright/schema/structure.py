@@ -14,6 +14,10 @@ from tilewright.schema.problem import Problem, Tensor
 Kind = Literal["conv", "conv_transpose", "gemm"]
 
 
+LETTERS: dict[Kind, str] = {"gemm": "GMNK", "conv": "NGKCPQRS", "conv_transpose": "NGKCPQRS"}
+"""The canonical letters of each kind."""
+
+
 @dataclass(frozen=True)
 class Structure:
     """A recognised operation.

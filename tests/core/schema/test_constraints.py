@@ -44,8 +44,7 @@ def test_letters_become_the_problems_own_dimensions() -> None:
     [
         ("{temporal: [{memory: Z}]}", "no memory is called 'Z'; known: D, B"),
         ("{spatial: [{cluster: RR}]}", "no cluster is called 'RR'"),
-        ("{spatial: [{cluster: R, only: [x]}]}", "no dimension is called 'x'; known: d, b, e, c"),
-        ("{keep: [{memory: B, bypass: [weigth]}]}", "did you mean 'weight'"),
+        ("{keep: [{memory: DD}]}", "no memory is called 'DD'; did you mean 'D'?; known: D, B"),
     ],
 )
 def test_names_that_nobody_knows(variant: str, message: str) -> None:
