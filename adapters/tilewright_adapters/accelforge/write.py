@@ -137,6 +137,8 @@ def _hardware(architecture: Architecture) -> Iterator[Reason]:
             if memory.instances_per_macro != 1:
                 message = f"{memory.instances_per_macro} instances in one array; in AccelForge each is alone"
                 yield _reason("macro", memory.name, message)
+            if memory.leakage_pj_per_cycle:
+                yield _reason("leakage", memory.name, "it leaks; leakage is not written in AccelForge's words")
             if memory.usable_words == 0:
                 message = f"{memory.multiple_buffering:g} copies leave no room for a word; AccelForge's files give the room left"
                 yield _reason("buffering", memory.name, message)

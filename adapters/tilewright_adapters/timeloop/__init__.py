@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Literal
 
 from tilewright.errors import InputError, NotConformableError, Verdict
-from tilewright.plugin.adapter import InputSet
+from tilewright.plugin.adapter import InputSet, RecordedFigure
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.document import Document, parse_document
 from tilewright.schema.problem import Problem
+from tilewright.schema.report import Report
 from tilewright_adapters.timeloop import sidecar
 from tilewright_adapters.timeloop.reading.clusters import build, estimated
 from tilewright_adapters.timeloop.reading.directives import Directives, listed, read_directives
-from tilewright_adapters.timeloop.reading.energies import leaking, read_energies
+from tilewright_adapters.timeloop.reading.energies import read_energies
 from tilewright_adapters.timeloop.reading.files import read_file
 from tilewright_adapters.timeloop.reading.hierarchy import read_hierarchy
 from tilewright_adapters.timeloop.reading.mapping import build as build_mapping
@@ -22,6 +23,7 @@ from tilewright_adapters.timeloop.reading.nodes import Nodes, read_nodes
 from tilewright_adapters.timeloop.reading.rules import lists, read_rules, said_in
 from tilewright_adapters.timeloop.reading.sections import OURS, Sections
 from tilewright_adapters.timeloop.reading.shape import read_problem
+from tilewright_adapters.timeloop.recorded import figures
 from tilewright_adapters.timeloop.writing.limits import limits
 from tilewright_adapters.timeloop.writing.outline import Outline, outline
 from tilewright_adapters.timeloop.writing.v3 import write_v3
@@ -64,6 +66,10 @@ class TimeloopAdapter:
                 hint="leave the file out to read what Timeloop's files say by themselves",
             )
         return whole
+
+    def figures(self, recorded: Path, inputs: InputSet, ours: Report) -> tuple[RecordedFigure, ...]:
+        """The figures of a `stats.txt` beside ours, with the causes of differences by version. Raises InputError."""
+        return figures(recorded, inputs, ours)
 
     def expressible(self, inputs: InputSet) -> Verdict:
         """Every construct that Timeloop's files cannot say."""
@@ -152,10 +158,6 @@ def _tree(sections: Sections) -> Nodes | None:
 
 def _architecture(tree: Nodes, sections: Sections, directives: Directives | None, warnings: list[str]) -> Architecture:
     energies = read_energies(sections.found["ERT"]) if "ERT" in sections.found else None
-    names = [*tree.levels.names, tree.levels.compute.name]
-    leaks = [name for name in leaking(energies or {}) if name in names]
-    if leaks:
-        warnings.append(f"leakage of {', '.join(leaks)} is not counted: Timeloop v4 adds it per cycle and instance")
     guessed = estimated(tree.levels) if energies is None else ()
     if guessed:
         warnings.append(

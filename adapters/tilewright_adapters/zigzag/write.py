@@ -134,6 +134,8 @@ def _unable(memory: Memory, bits: int) -> Iterator[Reason]:
         yield _reason(
             "macro", memory.name, f"{memory.instances_per_macro} instances in one array; in ZigZag each is alone"
         )
+    if memory.leakage_pj_per_cycle:
+        yield _reason("leakage", memory.name, "it leaks; ZigZag has no leakage")
     if memory.multiple_buffering not in (1.0, 2.0):
         yield _reason(
             "buffering", memory.name, f"{memory.multiple_buffering:g} copies of a tile; ZigZag has one or two"

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from tilewright.errors import Verdict
+from tilewright.errors import Reason, Verdict
 from tilewright.notations.directives import DirectiveProgram
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
+from tilewright.schema.report import Report
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,32 @@ class InputSet:
     directives: DirectiveProgram | None = None
     warnings: tuple[str, ...] = ()
     model_options: MappingOf[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RecordedFigure:
+    """A figure that a tool reported itself, and ours. `causes`: what is known of why they differ.
+
+    `level`: a memory, compute, a network or `total`; `equal`: but for the digits that the tool prints.
+    """
+
+    level: str
+    tensor: str | None
+    figure: str
+    recorded: float
+    ours: float
+    equal: bool
+    causes: tuple[Reason, ...] = ()
+
+
+@runtime_checkable
+class ReportReader(Protocol):
+    """An adapter that reads what its tool reported, too."""
+
+    def figures(self, recorded: Path, inputs: InputSet, ours: Report) -> tuple[RecordedFigure, ...]:
+        """Every figure of a recorded report beside that of ours, both on the mapping of `inputs`. Raises InputError: it is
+        no report on these inputs."""
+        ...
 
 
 @runtime_checkable

@@ -68,6 +68,10 @@ class Memory(Model):
     """That many instances are built as one array and accessed together (Timeloop's cluster-size)."""
     multiple_buffering: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1.0
     """Copies kept of every tile; the capacity is divided by it."""
+    leakage_pj_per_cycle: Energy = 0.0
+    """Energy that an instance in use takes in every cycle of the run."""
+    power_gated_at: Name | None = None
+    """The memory whose instances switch this one: all instances below one in use leak. None: each has its own switch."""
 
     @property
     def usable_words(self) -> int | None:
@@ -139,6 +143,10 @@ class Architecture(FileModel):
             repeated = sorted({name for name in names if names.count(name) > 1})
             if repeated:
                 raise ValueError(f"{what} names repeat: {', '.join(repeated)}")
+        names = [memory.name for memory in self.memories]
+        for memory in self.memories:
+            if memory.power_gated_at is not None and memory.power_gated_at not in names:
+                raise ValueError(f"{memory.name} is power-gated at {memory.power_gated_at}, which is no memory")
         if self.clusters[0].is_virtual:
             raise ValueError(
                 f"the outermost cluster {self.clusters[0].name} has no memory; tensors must live somewhere"
@@ -185,6 +193,20 @@ class Architecture(FileModel):
             if any(each.name == memory for each in cluster.memories):
                 return cluster
         raise KeyError(memory)
+
+    def switch_of(self, memory: str) -> tuple[str, float]:
+        """(the memory whose instances switch this one on, how many of this one each of them switches); itself and 1 where
+        every instance has a switch of its own.
+
+        Raises:
+            KeyError: there is no such memory.
+        """
+        exist = {
+            each.name: self.instances[index] for index, cluster in enumerate(self.clusters) for each in cluster.memories
+        }
+        gates = {each.name: each.power_gated_at or each.name for each in self.memories}
+        shared = exist[memory] / exist[gates[memory]]
+        return (gates[memory], shared) if shared > 1 else (memory, 1.0)
 
     def replace(self, changes: MappingOf[str, Any]) -> Self:
         """A copy with other values: `{"GLB.capacity_words": 65536, "PE.fanout.size": 4, "compute.word_bits": 8}`.

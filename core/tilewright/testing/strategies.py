@@ -80,6 +80,8 @@ def architectures(draw: st.DrawFn, max_clusters: int = 4, roomy: bool = True) ->
                     write_bandwidth_words_per_cycle=draw(st.sampled_from([None, 0.75, 3.0])),
                     block_words=draw(st.sampled_from([1, 1, 4])),
                     multiple_buffering=draw(st.sampled_from([1.0, 1.0, 2.0])),
+                    leakage_pj_per_cycle=draw(st.sampled_from([0.0, 0.0, 0.25])),
+                    power_gated_at=draw(st.sampled_from([None, "M0"])),
                 ),
             )
         clusters.append(Cluster(name=f"C{index}", memories=memories, fanout=fanout))

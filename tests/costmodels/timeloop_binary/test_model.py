@@ -14,6 +14,7 @@ from support import fake_timeloop
 from support.processes import runs, soon
 from support.recorded.timeloop import Case, cases
 from tilewright.errors import PluginError
+from tilewright.notations.timeloop.stats import Unreadable, read_stats
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
 from tilewright.schema.report import Report
@@ -21,7 +22,6 @@ from tilewright_costmodels import TimeloopBinaryOptions, TimeloopOptions
 from tilewright_costmodels.timeloop.model import TimeloopModel
 from tilewright_costmodels.timeloop_binary.model import TimeloopBinaryModel
 from tilewright_costmodels.timeloop_binary.program import run
-from tilewright_costmodels.timeloop_binary.stats import Unreadable, read_stats
 
 CASES = cases()
 

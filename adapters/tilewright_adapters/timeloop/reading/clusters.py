@@ -9,6 +9,7 @@ from tilewright.schema.architecture import Architecture, Cluster, Compute, Fanou
 from tilewright.schema.document import suggestion
 from tilewright_adapters.timeloop.reading.energies import (
     COMPUTE,
+    LEAK,
     READ,
     UPDATE,
     WRITE,
@@ -91,6 +92,7 @@ def _memory(level: Component, energies: Energies | None) -> Memory:
     read, write, update = (
         each if (energy := pick(table, actions)) is None else energy for actions in (READ, WRITE, UPDATE)
     )
+    gate = str(level.fields["power_gated_at"].value or "") if "power_gated_at" in level.fields else ""
     return Memory(
         name=level.name,
         technology=technology,
@@ -105,6 +107,8 @@ def _memory(level: Component, energies: Energies | None) -> Memory:
         block_words=block,
         instances_per_macro=cluster,
         multiple_buffering=level.number("multiple_buffering", 1.0) or 1.0,
+        leakage_pj_per_cycle=pick(table, LEAK) or 0.0,
+        power_gated_at=gate if gate not in ("", level.name) else None,
     )
 
 

@@ -10,6 +10,7 @@ from tilewright_adapters.timeloop.cursor import Cursor
 READ = ("random_read", "read")
 WRITE = ("random_fill", "random_write", "fill", "write")
 UPDATE = ("random_update", "random_write", "update", "write")
+LEAK = ("leak",)
 COMPUTE = ("mac_random", "mult_random", "mac", "mult", "compute")
 """Timeloop's action names, the first that the table has counts."""
 
@@ -63,11 +64,6 @@ def _actions_by_name(component: Cursor) -> Iterator[tuple[str, float]]:
             fields = row.fields("a row")
             if "energy" in fields:
                 yield action, fields["energy"].number("energy")
-
-
-def leaking(energies: Energies) -> tuple[str, ...]:
-    """Components that cost energy by standing there, which v4 charges per cycle and instance."""
-    return tuple(name for name, actions in energies.items() if actions.get("leak"))
 
 
 def pick(energies: dict[str, float], actions: tuple[str, ...]) -> float | None:

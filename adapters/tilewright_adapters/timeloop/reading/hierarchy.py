@@ -25,14 +25,23 @@ _NETWORK = {"energy_per_hop", "energy_per_ingress", "router_energy"}
 _READ_MEMORY = {
     *(*_COMMON, *_NETWORK, *BLOCK, *WIDTH, *DEPTH),
     *("cluster_size", "entries", "sizeKB", "multiple_buffering", "bandwidth", "read_bandwidth", "write_bandwidth"),
-    *("vector_access_energy", "technology"),
+    *("vector_access_energy", "technology", "power_gated_at"),
 }
 _READ_COMPUTE = {*_COMMON, "energy", "technology"}
 _HARMLESS = {
     *("class", "type", "area", "cluster_area", "banks", "num_banks", "n_banks", "ports", "num_ports", "n_ports"),
     *("n_rd_ports", "n_wr_ports", "n_rdwr_ports", "n_buffets", "update_fifo_depth", "latency", "voltage"),
     *("network_word_bits", "tile_width", "num_pipeline_stages", "clockrate", "frequency", "technology"),
-    *("nports", "power_gated_at", "global_cycle_seconds", "cycle_time", "multiplier_width", "adder_width", "version"),
+    *(
+        "nports",
+        "power_gated_at",
+        "has_power_gating",
+        "global_cycle_seconds",
+        "cycle_time",
+        "multiplier_width",
+        "adder_width",
+        "version",
+    ),
 }
 """Only area, or energies that the energy table gives, depend on them."""
 _NEUTRAL: dict[str, tuple[object, ...]] = {
@@ -45,7 +54,6 @@ _NEUTRAL: dict[str, tuple[object, ...]] = {
     "network_drain_latency": (0,),
     "allow_overbooking": (False,),
     "per_dataspace_bandwidth_consumption_scale": (1,),
-    "has_power_gating": (False,),
     "reduction_supported": (True,),
     "shared_bandwidth": (),
     "network_read": (),

@@ -37,7 +37,7 @@ def write_v3(plan: Outline, rules: list[Limit]) -> dict[str, str]:
 def _tree(plan: Outline) -> dict[str, Any]:
     """A container with one component per level, and compute."""
     assert plan.compute is not None
-    parts = [_component(storage) for storage in plan.storage]
+    parts = [_component(storage, plan) for storage in plan.storage]
     x, y = plan.mesh
     attributes = {"datawidth": plan.compute.word_bits, "instances": x * y, "meshX": x, "meshY": y}
     parts.append({"name": compute_name(plan), "class": "intmac", "attributes": attributes})
@@ -50,9 +50,9 @@ def compute_name(plan: Outline) -> str:
     return plain(plan.compute.name)
 
 
-def _component(storage: Storage) -> dict[str, Any]:
+def _component(storage: Storage, plan: Outline) -> dict[str, Any]:
     x, y = storage.mesh
-    attributes = memory_attributes(storage.memory, "-") | {"instances": x * y, "meshX": x, "meshY": y}
+    attributes = memory_attributes(storage.memory, plan, "-") | {"instances": x * y, "meshX": x, "meshY": y}
     noc = storage.network
     for name, energy in (
         ("energy-per-hop", noc.energy_per_hop_pj),
@@ -69,7 +69,7 @@ def class_of(storage: Storage) -> str:
     return "dummy_storage" if storage.is_dummy else CLASSES[storage.memory.technology]
 
 
-def memory_attributes(memory: Memory, hyphen: str) -> dict[str, Any]:
+def memory_attributes(memory: Memory, plan: Outline, hyphen: str) -> dict[str, Any]:
     """Timeloop's attributes of a memory, spelt with `hyphen`."""
     attributes: dict[str, Any] = {
         f"word{hyphen}bits": memory.word_bits,
@@ -87,6 +87,9 @@ def memory_attributes(memory: Memory, hyphen: str) -> dict[str, Any]:
         attributes["read_bandwidth"] = memory.read_bandwidth_words_per_cycle
     if memory.write_bandwidth_words_per_cycle is not None:
         attributes["write_bandwidth"] = memory.write_bandwidth_words_per_cycle
+    for storage in plan.storage:
+        if storage.memory.name == memory.power_gated_at:
+            attributes["power_gated_at"] = storage.name
     return attributes
 
 
@@ -99,6 +102,8 @@ def energies(plan: Outline, path: str, compute_action: str) -> list[dict[str, An
         given = {"read": memory.read_energy_pj, "write": memory.write_energy_pj}
         if memory.update_energy_pj is not None:
             given["random_update"] = memory.update_energy_pj
+        if memory.leakage_pj_per_cycle:
+            given["leak"] = memory.leakage_pj_per_cycle
         tables.append({"name": f"{path}.{storage.name}", "actions": [_action(*item) for item in given.items()]})
     action = _action(compute_action, plan.compute.energy_per_operation_pj)
     tables.append({"name": f"{path}.{compute_name(plan)}", "actions": [action]})

@@ -63,7 +63,7 @@ def _nodes(plan: Outline) -> Iterator[str]:
     yield _node("Container", {"name": plan.name})
     for index, storage in enumerate(plan.storage):
         if not _is_fanout(plan, index):
-            yield _node("Component", _component(storage))
+            yield _node("Component", _component(storage, plan))
         x, y = plan.fanout(index)
         if (x, y) != (1, 1):
             yield _node("Container", {"name": container(plan, index), "spatial": {"meshX": x, "meshY": y}})
@@ -108,8 +108,8 @@ def container(plan: Outline, index: int) -> str:
     return name
 
 
-def _component(storage: Storage) -> dict[str, Any]:
-    attributes = memory_attributes(storage.memory, "_")
+def _component(storage: Storage, plan: Outline) -> dict[str, Any]:
+    attributes = memory_attributes(storage.memory, plan, "_")
     attributes["datawidth"] = attributes.pop("word_bits")
     return {"name": storage.name, "class": class_of(storage), "attributes": attributes}
 

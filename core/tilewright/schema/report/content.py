@@ -125,13 +125,15 @@ class ReportContent(Model):
         return tuple(sorted(self.limits, key=lambda limit: (-limit.binding_cycles, -limit.cycles)))
 
     def energy_parts(self) -> Iterator[EnergyPart]:
-        """Where the energy goes: memories outermost first, NoCs that take any, compute. They add up to the energy."""
+        """Where the energy goes: memories outermost first, leakage and NoCs that take any, compute. They add up to the
+        energy."""
         parts = [
             *(
                 EnergyPart(level.name, name, counts.energy_pj, counts)
                 for level in self.levels
                 for name, counts in level.tensors.items()
             ),
+            *(EnergyPart(f"leakage of {level.name}", None, level.leakage_pj) for level in self.levels if level.leakage_pj),
             *(
                 EnergyPart(f"NoC of {network.name}", network.tensor, network.energy_pj)
                 for name in dict.fromkeys(network.name for network in self.networks)

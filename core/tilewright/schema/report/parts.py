@@ -25,7 +25,7 @@ class TensorCounts(Model):
 
 
 class LevelReport(Model):
-    """One memory. `instances` are those in use; `cycles` what its bandwidth makes of the run.
+    """One memory. `instances` are those in use; `cycles` what its bandwidth makes of the run; leakage is part of the energy.
 
     `used_words` of the `capacity_words` of an instance are taken by the tiles; None: not told, or no limit.
     """
@@ -34,6 +34,7 @@ class LevelReport(Model):
     instances: int
     cycles: int
     energy_pj: float
+    leakage_pj: float = 0.0
     tensors: FrozenDict[str, TensorCounts] = FrozenDict()
     used_words: int | None = None
     capacity_words: int | None = None

@@ -75,8 +75,16 @@ def machine_of(layer: DirectiveLayer, architecture: Architecture, roles: Roles, 
         tuple(memory.name for memory in memories),
         tuple(roles.tensors[name].name for name in TENSORS),
         architecture.compute_instances,
-        (NO_DRAM,) if plan.dram else (),
+        tuple(_notes(architecture, plan)),
     )
+
+
+def _notes(architecture: Architecture, plan: Plan) -> Iterator[str]:
+    if plan.dram:
+        yield NO_DRAM
+    leaking = [memory.name for memory in architecture.memories if memory.leakage_pj_per_cycle]
+    if leaking:
+        yield f"MAESTRO has no leakage: that of {', '.join(leaking)} is left out"
 
 
 def _held(layer: DirectiveLayer) -> Ints:

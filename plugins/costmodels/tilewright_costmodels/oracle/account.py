@@ -126,6 +126,10 @@ def levels(
 ) -> list[LevelReport]:
     """One row per memory of a cluster that some entry holds on; the first of the limits is compute."""
     rows = []
+    cycles = max(limit.cycles for limit in limited)
+    in_use = Counter({memory.name: 1 for memory in architecture.memories})
+    for each in kept:
+        in_use[each.hardware.name] = max(in_use[each.hardware.name], each.did.instances)
     for number, cluster in enumerate(architecture.clusters):
         here = [i for i, entry in enumerate(mapping.entries) if entry.target == cluster.name and entry.keep is not None]
         if not here:
@@ -134,12 +138,15 @@ def levels(
         for memory in cluster.memories:
             mine = [each for each in kept if each.hardware is memory]
             tensors = {each.tensor.name: each.counts(architecture.instances[number]) for each in mine}
+            switch, shared = architecture.switch_of(memory.name)
+            leakage_pj = memory.leakage_pj_per_cycle * cycles * shared * in_use[switch]
             rows.append(
                 LevelReport(
                     name=memory.name,
                     instances=instances,
                     cycles=max(each.cycles for each in limited if each is limited[0] or each.name == memory.name),
-                    energy_pj=sum(counts.energy_pj for counts in tensors.values()),
+                    energy_pj=sum(counts.energy_pj for counts in tensors.values()) + leakage_pj,
+                    leakage_pj=leakage_pj,
                     tensors=FrozenDict(tensors),
                 )
             )

@@ -16,6 +16,7 @@ from tilewright.schema.problem import Problem, Tensor
 from tilewright_costmodels.timeloop.costs import (
     FILLS,
     HOPS,
+    IN_USE,
     INGRESSES,
     LINKS,
     PARTITION_WORDS,
@@ -27,7 +28,16 @@ from tilewright_costmodels.timeloop.costs import (
     Counts,
     cost_rows,
 )
-from tilewright_costmodels.timeloop.tables import HOLDS, READ_BANDWIDTH, SLIDING, WORDS, WRITE_BANDWIDTH, Tables
+from tilewright_costmodels.timeloop.tables import (
+    GATE,
+    HOLDS,
+    LEAKAGE,
+    READ_BANDWIDTH,
+    SLIDING,
+    WORDS,
+    WRITE_BANDWIDTH,
+    Tables,
+)
 
 SURE = 1 - 1e-9
 """Less than one by more than rounding can add up to."""
@@ -107,13 +117,17 @@ class _Known:
             self.actions[:, level, :, (READS, FILLS, UPDATES)] = 0.0
         self.actions[..., (HOPS, ROUTERS, INGRESSES, LINKS)] = 0.0
         energy, ignored = np.zeros(len(self.batch)), np.zeros(len(self.batch))
-        cost_rows(self.tables.hardware, self.counts, valid, energy, ignored)
-        cycles = computing
         hardware = self.tables.hardware
+        tight = hardware.memory.copy()  # what leaks in the steps of the made-up entries is not sure
+        tight[:, LEAKAGE] = 0.0
+        cost_rows(hardware._replace(memory=tight), self.counts, valid, energy, ignored)
+        cycles = computing
         for rate, column in ((READ_RATE, READ_BANDWIDTH), (WRITE_RATE, WRITE_BANDWIDTH)):
             words = self.counts.memory[..., rate] * self.counts.compute_cycles[:, None]
             cycles = np.maximum(cycles, np.floor(words / hardware.memory[:, column] * SURE).max(axis=1))
-        return (energy + inwards) * SURE, cycles
+        in_use = self.counts.memory[:, hardware.memory[:, GATE].astype(np.int64), IN_USE]
+        leaked = cycles * (in_use * hardware.memory[:, LEAKAGE]).sum(axis=1)
+        return (energy + inwards + leaked) * SURE, cycles
 
     def _undecided(self, number: int, tensor: Tensor) -> Floats:
         """pJ that one tensor costs at least beyond the counts of the levels that are decided: those with a known level

@@ -11,9 +11,11 @@ from tilewright.mapspace.batch import Bools, Floats
 from tilewright_costmodels.timeloop.tables import (
     BLOCK_WORDS,
     BUILT,
+    GATE,
     HOME,
     HOP_ENERGY,
     INGRESS_ENERGY,
+    LEAKAGE,
     READ_BANDWIDTH,
     READ_ENERGY,
     ROUTER_ENERGY,
@@ -27,8 +29,9 @@ from tilewright_costmodels.timeloop.tables import (
 READS, FILLS, UPDATES, TILE_WORDS, PARTITION_WORDS, HOPS, ROUTERS, INGRESSES, LINKS, ENERGY, NETWORK_ENERGY = range(11)
 """Columns of `Counts.actions`. The first five: words of one instance of the level; HOPS to LINKS: of the network below it,
 LINKS being words passed on between neighbours; energies in pJ, over all instances."""
-READ_RATE, WRITE_RATE, CYCLES = range(3)
-"""Columns of `Counts.memory`: words per cycle of computing, of memories with a bandwidth; what that makes of the run."""
+READ_RATE, WRITE_RATE, CYCLES, IN_USE, LEAKED = range(5)
+"""Columns of `Counts.memory`: words per cycle of computing, of memories with a bandwidth; what that makes of the run;
+instances in use; pJ that leaked."""
 
 
 class Counts(NamedTuple):
@@ -39,7 +42,7 @@ class Counts(NamedTuple):
     instances: Floats
     """[n, L]: in use."""
     memory: Floats
-    """[n, M, 3]."""
+    """[n, M, 5]."""
     compute_cycles: Floats
     """[n]."""
 
@@ -50,7 +53,7 @@ def counts_of(mappings: int, tables: Tables) -> Counts:
     return Counts(
         actions=np.zeros((mappings, levels, tensors, 11)),
         instances=np.ones((mappings, levels)),
-        memory=np.zeros((mappings, len(tables.hardware.memory), 3)),
+        memory=np.zeros((mappings, len(tables.hardware.memory), 5)),
         compute_cycles=np.ones(mappings),
     )
 
@@ -67,13 +70,14 @@ def cost_rows(hardware: Hardware, counts: Counts, valid: Bools, energy_pj: Float
 def cost(hardware: Hardware, counts: Counts, detailed: bool, row: int) -> tuple[float, float]:
     """(energy in pJ, cycles) of the counts in a row, written there by level and tensor, too. `detailed`: that of the networks, too.
 
-    Timeloop: one access per block, per macro; the slowest memory sets the cycles.
+    Timeloop: one access per block, per macro; the slowest memory sets the cycles; what is in use leaks in all of them.
     """
     actions, rates, memories = counts.actions, counts.memory, hardware.memory
     levels, tensors = len(hardware.level), hardware.level.shape[1] - HOME
     energy, compute_cycles = hardware.compute_energy_pj, counts.compute_cycles[row]
     for m in range(len(memories)):
         rates[row, m, READ_RATE] = rates[row, m, WRITE_RATE] = 0.0
+        rates[row, m, IN_USE] = 1.0
     for tensor in range(tensors):
         for level in range(levels):
             m = hardware.level[level, HOME + tensor]
@@ -83,6 +87,8 @@ def cost(hardware: Hardware, counts: Counts, detailed: bool, row: int) -> tuple[
                     actions[row, level, tensor, FILLS],
                     actions[row, level, tensor, UPDATES],
                 )
+                if reads + fills + updates > 0.0:
+                    rates[row, m, IN_USE] = max(rates[row, m, IN_USE], counts.instances[row, level])
                 if memories[m, READ_BANDWIDTH] < np.inf or memories[m, WRITE_BANDWIDTH] < np.inf:
                     rates[row, m, READ_RATE] += reads / compute_cycles
                     rates[row, m, WRITE_RATE] += (fills + updates) / compute_cycles
@@ -111,4 +117,7 @@ def cost(hardware: Hardware, counts: Counts, detailed: bool, row: int) -> tuple[
         if slowdown < 1.0:
             rates[row, m, CYCLES] = np.ceil(compute_cycles / slowdown)
             cycles = max(cycles, rates[row, m, CYCLES])
+    for m in range(len(memories)):
+        rates[row, m, LEAKED] = memories[m, LEAKAGE] * cycles * rates[row, int(memories[m, GATE]), IN_USE]
+        energy += rates[row, m, LEAKED]
     return energy, cycles

@@ -18,6 +18,7 @@ from tilewright_costmodels.timeloop.costs import (
     FILLS,
     HOPS,
     INGRESSES,
+    LEAKED,
     LINKS,
     NETWORK_ENERGY,
     PARTITION_WORDS,
@@ -50,12 +51,14 @@ def figures(
         here = [level for level, entry in enumerate(entries) if entry.target == cluster.name]
         if here:
             tensors = dict(_kept(problem, mapping, tables, counts, cluster, memory, here))
+            leakage_pj = float(counts.memory[0, number, LEAKED])
             levels.append(
                 LevelReport(
                     name=memory.name,
                     instances=int(counts.instances[0, here[0]]),
                     cycles=int(counts.memory[0, number, CYCLES]),
-                    energy_pj=math.fsum(tensor.energy_pj for tensor in tensors.values()),
+                    energy_pj=math.fsum((*(tensor.energy_pj for tensor in tensors.values()), leakage_pj)),
+                    leakage_pj=leakage_pj,
                     tensors=FrozenDict(tensors),
                 )
             )

@@ -7,7 +7,7 @@ next one that holds are its loops, temporal and spatial.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -27,8 +27,9 @@ START, STOP, HOLDS, ACROSS, DOWN, WIDTH, HEIGHT, HOME = range(8)
 """Columns of `Hardware.level`: its first slot and the one after its last; the entry that holds; instances of the next
 level that exist along X and along Y over the whole chip; the physical fanout to the next level along X and along Y; from
 here on, by tensor, the number of the memory that would hold it (-1: none)."""
-BUILT, READ_ENERGY, WRITE_ENERGY, UPDATE_ENERGY, BLOCK_WORDS, READ_BANDWIDTH, WRITE_BANDWIDTH = range(7)
-"""Columns of `Hardware.memory`: macros that exist; pJ per access; words per access; words per cycle."""
+BUILT, READ_ENERGY, WRITE_ENERGY, UPDATE_ENERGY, BLOCK_WORDS, READ_BANDWIDTH, WRITE_BANDWIDTH, LEAKAGE, GATE = range(9)
+"""Columns of `Hardware.memory`: macros that exist; pJ per access; words per access; words per cycle; pJ per cycle that leak
+for each instance in use of the memory of number GATE, which switches this one."""
 HOP_ENERGY, ROUTER_ENERGY, INGRESS_ENERGY, IN_DRAM = range(4)
 """Columns of `Hardware.noc`: pJ; whether the level is DRAM, which cannot add."""
 DISPLACEMENT, TOGETHER = range(2)
@@ -57,7 +58,7 @@ class Hardware(NamedTuple):
     level: Ints
     """[L, 7 + T]."""
     memory: Floats
-    """[M, 7]."""
+    """[M, 9]."""
     noc: Floats
     """[L, 4]: of the network below a level."""
     compute_energy_pj: float
@@ -176,6 +177,8 @@ def tables_of(
         for number, cluster in enumerate(architecture.clusters)
         for memory in cluster.memories
     }
+    leakage = _leakage(architecture, {clusters[entry].name for entry in holds})
+    memories = zip(architecture.memories, leakage, strict=True)
     networks = [clusters[entry].fanout.network for entry in holds]
     noc = [
         [
@@ -197,7 +200,7 @@ def tables_of(
     hardware = Hardware(
         slot=_ints(rows).reshape(len(slots), -1),
         level=_ints([[*level, *rules.memory[entry]] for level, entry in zip(levels, holds, strict=True)]),
-        memory=_floats([_memory(memory, built[memory.name]) for memory in architecture.memories]),
+        memory=_floats([[*_memory(memory, built[memory.name]), *leaks] for memory, leaks in memories]),
         noc=_floats(noc),
         compute_energy_pj=problem.macs * architecture.compute.energy_per_operation_pj,
         cycles_per_operation=float(architecture.compute.cycles_per_operation),
@@ -223,6 +226,15 @@ def _memory(memory: Memory, built: int) -> list[float]:
         memory.block_words,
         *(math.inf if bandwidth is None else bandwidth for bandwidth in bandwidths),
     ]
+
+
+def _leakage(architecture: Architecture, visited: set[str]) -> Iterator[tuple[float, int]]:
+    """LEAKAGE and GATE of every memory; those that no entry visits are off."""
+    names = [memory.name for memory in architecture.memories]
+    for cluster in architecture.clusters:
+        for memory in cluster.memories:
+            gate, shared = architecture.switch_of(memory.name)
+            yield memory.leakage_pj_per_cycle * shared if cluster.name in visited else 0.0, names.index(gate)
 
 
 def _across(mesh: dict[str, int]) -> int:

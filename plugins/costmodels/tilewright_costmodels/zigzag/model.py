@@ -170,4 +170,7 @@ def _warnings(architecture: Architecture, answer: dict[str, Any]) -> list[str]:
     adding = [m.name for m in architecture.memories if m.accumulation_energy_pj != m.write_energy_pj]
     if adding:
         told.append(f"ZigZag has no energy of updates: those of {', '.join(adding)} cost a write")
+    leaking = [memory.name for memory in architecture.memories if memory.leakage_pj_per_cycle]
+    if leaking:
+        told.append(f"ZigZag has no leakage: that of {', '.join(leaking)} is left out")
     return told

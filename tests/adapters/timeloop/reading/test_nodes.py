@@ -205,10 +205,23 @@ def test_merge_keys_are_followed() -> None:
     assert read(deep, ENERGIES, PROBLEM, MAPPING) == read(ARCHITECTURE, ENERGIES, PROBLEM, MAPPING)
 
 
-def test_leakage_is_named() -> None:
+def test_leakage_is_read() -> None:
     leaky = ENERGIES.replace("[{name: read, energy: 43", "[{name: leak, energy: 0.01}, {name: read, energy: 43")
-    (warning,) = read(ARCHITECTURE, leaky, PROBLEM, MAPPING).warnings
-    assert "leakage of GlobalBuffer" in warning
+    found, tight = read(ARCHITECTURE, leaky, PROBLEM, MAPPING), read(ARCHITECTURE, ENERGIES, PROBLEM, MAPPING)
+    assert found.warnings == () and found.architecture is not None
+    assert [memory.leakage_pj_per_cycle for memory in found.architecture.memories] == [0, 0, 0.01, 0]
+    assert (found.problem, found.mapping) == (tight.problem, tight.mapping)
+
+
+def test_a_memory_may_be_switched_elsewhere() -> None:
+    gated = ARCHITECTURE.replace(
+        "class: regfile, attributes: {", "class: regfile, attributes: {power_gated_at: GlobalBuffer, "
+    )
+    found = read(gated, ENERGIES, PROBLEM, MAPPING).architecture
+    assert found is not None and found.memories[-1].power_gated_at == "GlobalBuffer"
+    assert "power-gated at Nowhere" in complaint(
+        gated.replace("at: GlobalBuffer", "at: Nowhere"), ENERGIES, PROBLEM, MAPPING
+    )
 
 
 def test_without_energies_timeloop_estimates() -> None:

@@ -1,4 +1,4 @@
-"""Timeloop's statistics, `timeloop-model.stats.txt`, as it prints them in versions 2 to 4."""
+"""Timeloop's statistics, `timeloop-model.stats.txt`, as all its versions print them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ _PART = re.compile(r" {4}([A-Z][A-Z ]+)")
 _HEADING = re.compile(r" {4}(\S.*?)\s*:")
 _FIELD = re.compile(r"\s{4,8}(\S.*?)\s*:\s+(\S+).*")
 _LINK = re.compile(r"(\S+) <==> (\S+)")
-_SUMMARY = re.compile(r"(Cycles|Energy|Utilization)\s*:\s*(\S+)\s*(\S*)")
+_SUMMARY = re.compile(r"(Total topology energy|Cycles|Energy|Utilization)\s*:\s*(\S+)\s*(\S*)")
+_SUMMARIES = ("Summary Stats", "Engine Stats")
 _ENERGIES = ("Energy (total)", "Temporal Reduction Energy (total)", "Address Generation Energy (total)")
 _NETWORK_ENERGIES = ("Energy (total)", "Link transfer energy (total)", "Spatial Reduction Energy (total)")
 
@@ -37,8 +38,12 @@ class Stats:
     levels: dict[int, Section]
     networks: list[tuple[str, Section]]
     cycles: int
+    utilization: float
     energy_pj: float
-    """As the summary has it, rounded to 0.01 uJ."""
+    energy_step_pj: float
+    """To what the energy of the summary is rounded."""
+    counts_maccs: bool
+    """Operations are called MACCs, as in version 1, until 2021."""
 
 
 def read_stats(text: str) -> Stats:
@@ -48,12 +53,11 @@ def read_stats(text: str) -> Stats:
     summary: dict[str, tuple[str, str]] = {}
     section, tensor, in_stats, in_summary = Section(), "", False, False
     for line in text.splitlines():
-        if line.strip() == "Summary Stats":
-            in_summary = True
-        if in_summary:
-            found = _SUMMARY.match(line)
-            if found:
-                summary.setdefault(found[1], (found[2], found[3]))
+        in_summary = in_summary or line.strip() in _SUMMARIES
+        if found := _SUMMARY.match(line):
+            summary.setdefault(found[1], (found[2], found[3]))
+        elif in_summary:
+            continue
         elif found := _LEVEL.fullmatch(line):
             section, tensor, in_stats = Section(), "", False
             levels[int(found[1])] = section
@@ -63,6 +67,9 @@ def read_stats(text: str) -> Stats:
             section, tensor, in_stats = Section(line.strip()), "", False
             networks.append((found[1], section))
         elif found := _PART.fullmatch(line):
+            if found[1] == "NETWORK STATS" and any(section is level for level in levels.values()):  # as of 2019
+                section = Section(section.title)
+                networks.append((section.title, section))
             in_stats, tensor = found[1].endswith("STATS"), ""
         elif in_stats and (found := _HEADING.fullmatch(line)):
             tensor = found[1]
@@ -71,11 +78,28 @@ def read_stats(text: str) -> Stats:
             here.setdefault(found[1], found[2])
     if 0 not in levels or "Cycles" not in summary or "Energy" not in summary:
         raise Unreadable("the statistics have no levels or no summary")
-    value, unit = summary["Energy"]
+    value, unit = summary.get("Total topology energy", summary["Energy"])
     scale = {"uJ": 1e6, "pJ": 1.0, "nJ": 1e3, "mJ": 1e9}.get(unit)
     if scale is None:
         raise Unreadable(f"an energy in '{unit}'")
-    return Stats(levels, networks, whole(summary["Cycles"][0]), number(value) * scale)
+    return Stats(
+        levels=levels,
+        networks=networks,
+        cycles=whole(summary["Cycles"][0]),
+        utilization=_share(summary["Utilization"][0]) if "Utilization" in summary else 0.0,
+        energy_pj=number(value) * scale,
+        energy_step_pj=0.01 * scale,
+        counts_maccs=re.search(r"^MACCs = ", text, re.MULTILINE) is not None,
+    )
+
+
+def leakage(section: Section) -> float:
+    """pJ that leaked in a level. Raises Unreadable."""
+    return number(section.fields.get("Leakage energy (total)", "0"))
+
+
+def _share(text: str) -> float:
+    return number(text) / (100 if text.endswith("%") else 1)
 
 
 def whole(text: str) -> int:

@@ -1,0 +1,223 @@
+"""What Timeloop itself reported on the same files, figure by figure beside ours, and why they differ.
+
+Its versions differ: the rules of the older ones are tried on what they counted, so that a cause is only named where its
+rule gives the recorded figure. (Which of them overlapping windows of inputs were credited by cannot be told from one figure;
+that is named for tensors that have windows, between two levels that keep them.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from collections.abc import Mapping as MappingOf
+from dataclasses import dataclass
+from pathlib import Path
+
+from tilewright.errors import InputError, Location, Reason
+from tilewright.notations.timeloop.report import report_of
+from tilewright.notations.timeloop.stats import Stats, Unreadable, read_stats
+from tilewright.plugin.adapter import InputSet, RecordedFigure
+from tilewright.schema.architecture import Architecture, Memory
+from tilewright.schema.document import read_text
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem, Tensor
+from tilewright.schema.report import LevelReport, Report, TensorCounts
+
+FIRST_FILLS = Reason(
+    code="first_fills",
+    where="Timeloop before version 3 (May 2023)",
+    message="the first writes of outputs are counted as fills",
+)
+ONE_ENERGY = Reason(
+    code="one_energy",
+    where="Timeloop's version 1 (until June 2021)",
+    message="reads, fills and updates cost the same, the dearest, and share blocks",
+)
+FIRST_READS = Reason(
+    code="first_reads",
+    where="Timeloop before November 2019",
+    message="it is reckoned otherwise how many words an instance is the first to write, and need not read",
+)
+WINDOWS = Reason(
+    code="windows",
+    where="Timeloop before January 2025",
+    message="the overlap of sliding windows is credited by another rule (its pull request 297)",
+)
+BYTES = Reason(
+    code="bytes",
+    where="Timeloop before 2020",
+    message="bandwidths are bytes per cycle, not words",
+)
+COUNTS = ("reads", "fills", "updates", "instances", "tile_words", "partition_words")
+Causes = tuple[Reason, ...] | None
+"""None: nobody knows why."""
+
+
+def figures(recorded: Path, inputs: InputSet, ours: Report) -> tuple[RecordedFigure, ...]:
+    """See `tilewright.plugin.adapter.ReportReader`."""
+    assert inputs.problem is not None and inputs.architecture is not None and inputs.mapping is not None
+    try:
+        stats = read_stats(read_text(recorded))
+        theirs = report_of(stats, inputs.problem, inputs.architecture, inputs.mapping, "Timeloop")
+    except Unreadable as error:
+        raise InputError(
+            f"these are no statistics that Timeloop wrote on these inputs: {error}",
+            location=Location(str(recorded)),
+            hint="give the stats.txt first, then the files that Timeloop was given for it",
+        ) from None
+    beside = _Beside(stats, theirs, ours, inputs.problem, inputs.architecture, inputs.mapping)
+    levels = [figure for level in theirs.levels for figure in beside.level(level)]
+    parts = [*levels, *beside.networks(), *beside.compute()]
+    return (*parts, *beside.totals(parts))
+
+
+@dataclass
+class _Beside:
+    stats: Stats
+    theirs: Report
+    ours: Report
+    problem: Problem
+    architecture: Architecture
+    mapping: Mapping
+
+    def level(self, theirs: LevelReport) -> Iterator[RecordedFigure]:
+        """Counts and energies by tensor, then those of the whole level."""
+        ours = next(level for level in self.ours.levels if level.name == theirs.name)
+        causes: dict[str, Causes] = {}
+        for name, counts in theirs.tensors.items():
+            own = ours.tensors[name]
+            for figure in COUNTS:
+                recorded, counted = getattr(counts, figure), getattr(own, figure)
+                if recorded is None or counted is None:
+                    continue
+                why = () if recorded == counted else self._why_counted(theirs.name, name, figure, counts, own)
+                causes[name] = _joined(causes.get(name, ()), why)
+                yield RecordedFigure(theirs.name, name, figure, recorded, counted, recorded == counted, why or ())
+            why = self._why_energy(theirs.name, counts, causes[name])
+            yield _energy(theirs.name, name, "energy_pj", counts.energy_pj, own.energy_pj, 3, why)
+        if theirs.leakage_pj or ours.leakage_pj:
+            yield _energy(theirs.name, None, "leakage_pj", theirs.leakage_pj, ours.leakage_pj, 1, None)
+        same = theirs.cycles == ours.cycles
+        why = None if same else self._why_cycles(theirs, _joined(*causes.values()))
+        yield RecordedFigure(theirs.name, None, "cycles", theirs.cycles, ours.cycles, same, () if same else why or ())
+
+    def networks(self) -> Iterator[RecordedFigure]:
+        found = {(each.name, each.tensor): each for each in self.ours.networks}
+        for theirs in self.theirs.networks:
+            ours = found.get((theirs.name, theirs.tensor))
+            if ours is None:
+                continue
+            name = f"below {theirs.name}"
+            for figure in ("ingresses", "link_transfers", "spatial_reductions"):
+                recorded, counted = getattr(theirs, figure), getattr(ours, figure)
+                yield RecordedFigure(name, theirs.tensor, figure, recorded, counted, recorded == counted)
+            yield _energy(name, theirs.tensor, "energy_pj", theirs.energy_pj, ours.energy_pj, 3, None)
+
+    def compute(self) -> Iterator[RecordedFigure]:
+        name = self.architecture.compute.name
+        recorded, counted = self.theirs.compute_energy_pj or 0.0, self.ours.compute_energy_pj or 0.0
+        yield _energy(name, None, "energy_pj", recorded, counted, 1, None)
+
+    def totals(self, parts: list[RecordedFigure]) -> Iterator[RecordedFigure]:
+        """Of the run. Their differences have the causes of their parts', if all of these are known."""
+        cycles = _joined(*(_known(each) for each in parts if each.figure == "cycles"))
+        same = self.theirs.cycles == self.ours.cycles
+        yield RecordedFigure(
+            "total", None, "cycles", self.theirs.cycles or 0, self.ours.cycles or 0, same, () if same else cycles or ()
+        )
+        share = self.ours.utilization or 0.0
+        same = abs(share - self.stats.utilization) <= 0.0051
+        yield RecordedFigure(
+            "total", None, "utilization", self.stats.utilization, share, same, () if same else cycles or ()
+        )
+        energies = [each for each in parts if each.figure.endswith("_pj")]
+        why = _joined(*(_known(each) for each in energies))
+        ours, lines = self.ours.energy_pj or 0.0, 3 * len(energies)
+        yield _energy("total", None, "energy_pj", self.theirs.energy_pj or 0.0, ours, lines, why)
+        steps = round(self.stats.energy_step_pj / 0.01)
+        yield _energy("total", None, "summary_energy_pj", self.stats.energy_pj, ours, steps, why)
+
+    def _why_counted(self, level: str, tensor: str, figure: str, theirs: TensorCounts, ours: TensorCounts) -> Causes:
+        """Why a count differs."""
+        declared = self.problem.tensor(tensor)
+        if declared.is_output:
+            first = theirs.fills - ours.fills
+            if figure == "fills" and (first == ours.partition_words or (not ours.fills and first <= ours.tile_words)):
+                return (FIRST_FILLS,)
+            return (FIRST_READS,) if figure == "reads" and theirs.partition_words is None else None
+        if not _has_windows(declared):
+            return None
+        between = figure == "fills" or (figure == "reads" and self._keeps_further_inside(level, tensor))
+        return (WINDOWS,) if between else None
+
+    def _keeps_further_inside(self, level: str, tensor: str) -> bool:
+        names = [each.name for each in self.theirs.levels]
+        return any(tensor in each.tensors for each in self.theirs.levels[names.index(level) + 1 :])
+
+    def _why_energy(self, level: str, theirs: TensorCounts, counted: Causes) -> Causes:
+        """Why an energy differs: their counts at our energies give it, or at one energy for all."""
+        cluster = self.architecture.cluster_of(level)
+        memory = next(each for each in cluster.memories if each.name == level)
+        existing = self.architecture.instances[self.architecture.cluster_index[cluster.name]]
+        clusters = min(theirs.instances, existing // memory.instances_per_macro)
+        for energy, why in ((_of_each(memory, theirs), ()), (_of_all(memory, theirs), (ONE_ENERGY,))):
+            if _close(theirs.energy_pj, energy * clusters, 3):
+                return _joined(counted, why)
+        return None
+
+    def _why_cycles(self, level: LevelReport, counted: Causes) -> Causes:
+        """Why a level's bandwidth makes other cycles of the run: their counts give them, or bandwidths in bytes."""
+        memory = next(each for each in self.architecture.memories if each.name == level.name)
+        computing = math.prod(trips for steps, _ in self.mapping.factors() for trips in steps.values())
+        read = sum(counts.reads for counts in level.tensors.values())
+        written = sum(counts.fills + counts.updates for counts in level.tensors.values())
+        given = (memory.read_bandwidth_words_per_cycle, memory.write_bandwidth_words_per_cycle)
+        ports = [(words, bandwidth) for words, bandwidth in zip((read, written), given, strict=True) if bandwidth]
+        for scale, why in ((1.0, ()), (8 / memory.word_bits, (BYTES,))):
+            cycles = max(computing, *(math.ceil(words / bandwidth / scale) for words, bandwidth in ports))
+            if abs(cycles - level.cycles) <= 1:
+                return _joined(counted, why)
+        return None
+
+
+def _energy(
+    level: str, tensor: str | None, figure: str, recorded: float, ours: float, lines: int, why: Causes
+) -> RecordedFigure:
+    same = _close(recorded, ours, lines)
+    return RecordedFigure(level, tensor, figure, recorded, ours, same, () if same else why or ())
+
+
+def _close(recorded: float, ours: float, lines: int) -> bool:
+    """Equal but for the two decimals that so many lines are printed with."""
+    return math.isclose(recorded, ours, rel_tol=2e-6, abs_tol=0.0051 * lines)
+
+
+def _known(figure: RecordedFigure) -> Causes:
+    return None if not figure.equal and not figure.causes else figure.causes
+
+
+def _joined(*causes: Causes) -> Causes:
+    """All causes, each once; None if some difference has none."""
+    found: MappingOf[Reason, None] = {}
+    for each in causes:
+        if each is None:
+            return None
+        found = {**found, **dict.fromkeys(each)}
+    return tuple(found)
+
+
+def _has_windows(tensor: Tensor) -> bool:
+    return any(len(rank.terms) > 1 for rank in tensor.projection)
+
+
+def _of_each(memory: Memory, counts: TensorCounts) -> float:
+    """pJ of one instance today."""
+    energies = (memory.read_energy_pj, memory.write_energy_pj, memory.accumulation_energy_pj)
+    words = (counts.reads, counts.fills, counts.updates)
+    return sum(-(-n // memory.block_words) * energy for n, energy in zip(words, energies, strict=True))
+
+
+def _of_all(memory: Memory, counts: TensorCounts) -> float:
+    """pJ of one instance in version 1."""
+    dearest = max(memory.read_energy_pj, memory.write_energy_pj, memory.accumulation_energy_pj)
+    return -(-(counts.reads + counts.fills + counts.updates) // memory.block_words) * dearest

@@ -1,0 +1,118 @@
+"""Timeloop's statistics on a mapping as a report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from tilewright.notations.timeloop.stats import Section, Stats, Unreadable, count, energy, leakage, number, whole
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
+from tilewright.schema.report import LevelReport, Limit, NetworkReport, Report, TensorCounts, overlapping
+
+
+def report_of(stats: Stats, problem: Problem, architecture: Architecture, mapping: Mapping, model: str) -> Report:
+    """What the statistics say, for `model`.
+
+    Raises:
+        Unreadable: levels are missing, or the parts do not add up to the whole.
+    """
+    held = [entry.target for entry in mapping.entries if entry.keep is not None]
+    kept = [entry.keep or () for entry in mapping.entries if entry.keep is not None]
+    numbers = {len(held) - index: name for index, name in enumerate(held)}  # Timeloop counts from the innermost
+    if not set(stats.levels) <= {0, *numbers}:
+        raise Unreadable(f"{max(stats.levels)} storage levels, {len(held)} were asked for")
+    levels = []
+    for index, tensors in enumerate(kept):
+        section = stats.levels.get(len(held) - index)
+        if section is None and tensors:
+            raise Unreadable(f"nothing about {held[index]}")
+        levels.append(_level(held[index], section or Section(), tensors, stats.cycles))
+    compute = number(stats.levels[0].fields.get("Energy (total)", "none"))
+    titles = {section.title: numbers[index] for index, section in stats.levels.items() if index}
+    networks = tuple(_networks(stats, titles, problem))
+    total = compute + sum(level.energy_pj for level in levels) + sum(network.energy_pj for network in networks)
+    if not math.isclose(total, stats.energy_pj, rel_tol=0.01, abs_tol=2 * stats.energy_step_pj):
+        raise Unreadable(f"energies add up to {total:g} pJ, the summary says {stats.energy_pj:g} pJ")
+    return Report(
+        model=model,
+        problem=problem.name,
+        macs=problem.macs,
+        valid=True,
+        warnings=tuple(_warnings(stats, problem)),
+        cycles=stats.cycles,
+        energy_pj=total,
+        edp=total * stats.cycles,
+        utilization=problem.macs / (architecture.compute_instances * stats.cycles),
+        compute_energy_pj=compute,
+        levels=tuple(levels),
+        networks=networks,
+        limits=_limits(stats, numbers),
+    )
+
+
+def _level(name: str, section: Section, tensors: tuple[str, ...], cycles: int) -> LevelReport:
+    found: dict[str, TensorCounts] = {}
+    for tensor in tensors:
+        fields = section.tensors.get(tensor)
+        if fields is None:
+            raise Unreadable(f"nothing about {tensor} in {name}")
+        capacity = "Utilized capacity" if "Utilized capacity" in fields else "Max utilized data storage capacity"
+        found[tensor] = TensorCounts(
+            reads=count(fields, "Scalar reads (per-instance)"),
+            fills=count(fields, "Scalar fills (per-instance)"),
+            updates=count(fields, "Scalar updates (per-instance)"),
+            instances=count(fields, "Utilized instances (max)"),
+            tile_words=count(fields, capacity),
+            energy_pj=energy(fields),
+            partition_words=count(fields, "Partition size") if "Partition size" in fields else None,
+        )
+    leakage_pj = leakage(section)
+    return LevelReport(
+        name=name,
+        instances=max((counts.instances for counts in found.values()), default=0),
+        cycles=count(section.fields, "Cycles") if "Cycles" in section.fields else cycles,
+        energy_pj=sum(counts.energy_pj for counts in found.values()) + leakage_pj,
+        leakage_pj=leakage_pj,
+        tensors=FrozenDict(found),
+    )
+
+
+def _limits(stats: Stats, names: dict[int, str]) -> tuple[Limit, ...]:
+    """The cycles that Timeloop gives compute and each memory; none where they are not those of the run."""
+    limits = [
+        Limit(
+            name=names.get(index, "compute"),
+            action="access" if index else "compute",
+            cycles=whole(section.fields["Cycles"]),
+        )
+        for index, section in sorted(stats.levels.items())
+        if "Cycles" in section.fields
+    ]
+    found = overlapping(limits) if limits else ()
+    return found if any(limit.binding_cycles == stats.cycles for limit in found) else ()
+
+
+def _networks(stats: Stats, titles: dict[str, str], problem: Problem) -> Iterator[NetworkReport]:
+    for upper, section in stats.networks:
+        for tensor in problem.tensor_names:
+            fields = section.tensors.get(tensor)
+            if fields is None:
+                continue
+            yield NetworkReport(
+                name=titles.get(upper, upper),
+                tensor=tensor,
+                ingresses=count(fields, "Ingresses") if "Ingresses" in fields else 0,
+                link_transfers=count(fields, "Link transfers") if "Link transfers" in fields else 0,
+                spatial_reductions=count(fields, "Spatial reductions") if "Spatial reductions" in fields else 0,
+                energy_pj=energy(fields, network=True),
+            )
+
+
+def _warnings(stats: Stats, problem: Problem) -> Iterator[str]:
+    for word in ("Computes (total)", "Actual Computes (total)"):
+        given = stats.levels[0].fields.get(word)
+        if given is not None and number(given) != problem.macs:
+            yield f"Timeloop counts {given} operations, the problem has {problem.macs}"
