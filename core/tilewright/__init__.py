@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tilewright.api.load import load
     from tilewright.api.mapping import map, space
     from tilewright.api.mapping_report import MappingReport
-    from tilewright.api.verification import Verification, verify
+    from tilewright.api.verification import RecordedReport, Verification, diff_stats, verify
     from tilewright.conversion.conversion import Conversion
     from tilewright.errors import TilewrightError
     from tilewright.mapspace.space import MapSpace
@@ -53,6 +53,7 @@ __all__ = [
     "Mapping",
     "MappingReport",
     "Problem",
+    "RecordedReport",
     "Registry",
     "Report",
     "Result",
@@ -62,6 +63,7 @@ __all__ = [
     "__version__",
     "compare",
     "convert",
+    "diff_stats",
     "errors",
     "evaluate",
     "installed",

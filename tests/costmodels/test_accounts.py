@@ -35,7 +35,8 @@ def cases(draw: st.DrawFn) -> Case:
 def adds_up(report: Report, architecture: Architecture) -> None:
     """Energies by level and tensor, cycles by what binds them, words by memory."""
     levels = [level.energy_pj for level in report.levels]
-    assert levels == pytest.approx([sum(c.energy_pj for c in each.tensors.values()) for each in report.levels])
+    tensors = [sum(c.energy_pj for c in each.tensors.values()) for each in report.levels]
+    assert levels == pytest.approx([pj + each.leakage_pj for pj, each in zip(tensors, report.levels, strict=True)])
     networks = sum(network.energy_pj for network in report.networks)
     assert sum(levels) + networks + (report.compute_energy_pj or 0.0) == pytest.approx(report.energy_pj)
 

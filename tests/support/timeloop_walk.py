@@ -439,23 +439,29 @@ def report(
 ) -> Report:
     operations = math.prod(loop.trips for level in levels for loop in level.temporal)
     cycles = operations * architecture.compute.cycles_per_operation
+    throttling = [
+        throttled(memory, [row.counts for row in rows if row.memory is memory], cycles)
+        for memory in architecture.memories
+    ]
+    total = max(cycles, *throttling)
     tables = []
     for cluster in architecture.clusters:
         here = [level for level in levels if level.cluster == cluster]
         for memory in cluster.memories if here else ():
             mine = {row.tensor.name: row.counts for row in rows if row.memory is memory}
+            leaked = memory.leakage_pj_per_cycle * total * leaking(memory, architecture, rows)
             tables.append(
                 LevelReport(
                     name=memory.name,
                     instances=utilized[id(here[0])],
                     cycles=throttled(memory, list(mine.values()), cycles),
-                    energy_pj=sum(row.energy_pj for row in mine.values()),
+                    energy_pj=sum(row.energy_pj for row in mine.values()) + leaked,
+                    leakage_pj=leaked,
                     tensors=FrozenDict(mine),
                 )
             )
     compute_energy = problem.macs * architecture.compute.energy_per_operation_pj
     energy = compute_energy + sum(table.energy_pj for table in tables) + sum(row.energy_pj for row in networks)
-    total = max(cycles, *(table.cycles for table in tables))
     return Report(
         model="walk",
         problem=problem.name,
@@ -469,6 +475,20 @@ def report(
         levels=tuple(tables),
         networks=tuple(networks),
     )
+
+
+def leaking(memory: Memory, architecture: Architecture, rows: list[Row]) -> float:
+    """Instances that leak: those in use, or all that are switched on with those of another memory in use."""
+
+    def in_use(name: str) -> int:
+        return max((row.counts.instances for row in rows if row.memory.name == name), default=1)
+
+    def exist(name: str) -> int:
+        return architecture.instances[architecture.cluster_index[architecture.cluster_of(name).name]]
+
+    switch = memory.power_gated_at or memory.name
+    switched = exist(memory.name) / exist(switch)
+    return in_use(memory.name) if switched <= 1 else switched * in_use(switch)
 
 
 def throttled(memory: Memory, tensors: list[TensorCounts], cycles: int) -> int:

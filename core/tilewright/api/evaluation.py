@@ -169,7 +169,16 @@ def evaluate(
     Raises:
         CallError, InputError, UnknownNameError: a word or a file is wrong; the message says what would be right.
     """
-    inputs = inputs_of(mapping, problem, arch) if notation is None else _set_of(mapping, problem, arch, notation)
+    given = inputs_of(mapping, problem, arch) if notation is None else set_of(mapping, problem, arch, notation)
+    return evaluate_inputs(given, models, model_options)
+
+
+def evaluate_inputs(
+    inputs: InputSet,
+    models: str | CostModel | Sequence[str | CostModel] | None,
+    model_options: MappingOf[str, Any] | None,
+) -> EvaluationReport:
+    """As `evaluate`, of what was read."""
     if models is None:
         models = api.MODEL if inputs.directives is None else api.DIRECTIVE_MODEL
     wanted = names_of("models", models if isinstance(models, str | Sequence) else [models])
@@ -193,7 +202,7 @@ def inputs_of(mapping: Mapped | Files, problem: Source | None, arch: Source | No
             raise InputError(f"{mapping.name} has no mapping", hint="its .error and .result say why")
         mapping = mapping.mapping
     if not isinstance(mapping, str | os.PathLike) and isinstance(mapping, Sequence):
-        return _set_of(mapping, problem, arch)
+        return set_of(mapping, problem, arch)
     if isinstance(mapping, BoundMapping):
         found: Mapping | MappedProblem = mapping
     else:
@@ -220,7 +229,7 @@ def paths_of(files: object) -> list[Path]:
     return [Path(each) for each in given]
 
 
-def _set_of(
+def set_of(
     files: object, problem: Source | None = None, arch: Source | None = None, notation: str | None = None
 ) -> InputSet:
     """What all files of an input set say; other parts than theirs where they are given. Raises InputError."""
@@ -251,7 +260,7 @@ def _foreign(mapping: Source, problem: Source | None, arch: Source | None, error
         raise error
     files = [each for each in (mapping, problem, arch) if isinstance(each, str | os.PathLike) and is_file(each)]
     try:
-        return _set_of(files, None if problem in files else problem, None if arch in files else arch)
+        return set_of(files, None if problem in files else problem, None if arch in files else arch)
     except InputError as unread:
         raise (error if is_file_name(os.fspath(mapping)) else unread) from None
 

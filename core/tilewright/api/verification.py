@@ -1,19 +1,25 @@
-"""`verify`: execute a mapping; is it right, and do the cost models count what really happens?"""
+"""`verify`: execute a mapping; is it right, and do the cost models count what really happens? `diff_stats`: do they count what
+another tool reported?"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, cast
 
-from tilewright.api.evaluation import Mapped, inputs_of
+from tilewright import api
+from tilewright.api.evaluation import Files, Mapped, evaluate_inputs, inputs_of, set_of
 from tilewright.api.load import Source
 from tilewright.api.words import checked
 from tilewright.errors import InputError, PluginError, Reason
 from tilewright.mapspace.legality import legality
+from tilewright.plugin.adapter import RecordedFigure
+from tilewright.plugin.guard.notations import GuardedAdapter
 from tilewright.plugin.registry import installed
-from tilewright.plugin.specs import CostModelSpec
+from tilewright.plugin.specs import AdapterSpec, CostModelSpec
 from tilewright.run.differences import Difference, compared, differences
 from tilewright.run.evaluation import FAILED, bind, build_model, evaluate, executing_model, explain
 from tilewright.schema.architecture import Architecture
@@ -193,3 +199,114 @@ def _others(
         else:
             found.append(ModelVerification(report))
     return found
+
+
+@dataclass(frozen=True, repr=False)
+class RecordedReport(Tabular):
+    """A tool's own report beside `report`, figure by figure, outermost level first.
+
+    `warnings`: what the reader of the files could not keep.
+    """
+
+    recorded: Path
+    report: Report
+    figures: tuple[RecordedFigure, ...]
+    warnings: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<RecordedReport of {self.recorded}: {len(self.differences)} of {len(self.figures)} figures differ>"
+
+    @property
+    def differences(self) -> tuple[RecordedFigure, ...]:
+        return tuple(each for each in self.figures if not each.equal)
+
+    @property
+    def unexplained(self) -> tuple[RecordedFigure, ...]:
+        """Figures that differ for no known cause."""
+        return tuple(each for each in self.differences if not each.causes)
+
+    @property
+    def causes(self) -> tuple[Reason, ...]:
+        """Why figures differ, each cause once."""
+        return tuple(dict.fromkeys(cause for each in self.differences for cause in each.causes))
+
+    def data(self) -> dict[str, Any]:
+        """The JSON document of `diff-stats --json`."""
+        return {
+            "schema_version": 1,
+            "recorded": str(self.recorded),
+            "model": self.report.model,
+            "compared": len(self.figures),
+            "unexplained": len(self.unexplained),
+            "causes": [cause.model_dump(mode="json") for cause in self.causes],
+            "figures": self.rows(),
+        }
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One per figure."""
+        return [asdict(each) | {"causes": [cause.code for cause in each.causes]} for each in self.figures]
+
+    def tables(self) -> Sequence[Table | str]:
+        return [*self._levels(), *self._differences()]
+
+    def _levels(self) -> list[Table | str]:
+        """A row per level: how much is equal."""
+        table = Table("level", numbers("figures"), numbers("equal"), numbers("differ, known why"), numbers("differ"))
+        for level in dict.fromkeys(each.level for each in self.figures):
+            here = [each for each in self.figures if each.level == level]
+            known = sum(not each.equal and bool(each.causes) for each in here)
+            equal = sum(each.equal for each in here)
+            table.add_row(level, len(here), equal, known, len(here) - equal - known)
+        equal = len(self.figures) - len(self.differences)
+        head = f"{self.recorded} beside {self.report.model}: {equal} of {len(self.figures)} figures are equal"
+        return [head, table]
+
+    def _differences(self) -> list[Table | str]:
+        """What differs, and a line for each cause."""
+        if not self.differences:
+            return []
+        table = Table(
+            "level",
+            "tensor",
+            "figure",
+            numbers("recorded"),
+            numbers(self.report.model),
+            Column("because", wrapped=True),
+        )
+        for each in self.differences:
+            codes = ", ".join(cause.code for cause in each.causes) or "?"
+            table.add_row(each.level, each.tensor or "", each.figure, each.recorded, each.ours, codes)
+        lines = [f"{cause.code}: in {cause.where} {cause.message}" for cause in self.causes]
+        unexplained = (
+            [f"?: {len(self.unexplained)} figures differ for no cause that is known"] if self.unexplained else []
+        )
+        return ["", table, *lines, *unexplained]
+
+
+@checked
+def diff_stats(
+    recorded: str | os.PathLike[str],
+    files: Files,
+    *,
+    notation: str = "timeloop",
+    model: str = api.MODEL,
+    model_options: MappingOf[str, Any] | None = None,
+) -> RecordedReport:
+    """Lay a tool's own report beside ours; what `tilewright diff-stats` does.
+
+    Args:
+        recorded: the report, such as Timeloop's `timeloop-model.stats.txt`.
+        files: all files of the input set that the tool was given, the mapping included.
+        notation: that of the files.
+        model: the cost model to lay beside it, with `model_options`.
+
+    Raises:
+        CallError, InputError, UnknownNameError: a word or a file is wrong, or the model refuses the mapping.
+    """
+    adapter = cast(GuardedAdapter, installed().make(AdapterSpec, notation))
+    inputs = set_of(files, notation=notation)
+    (report,) = evaluate_inputs(inputs, [model], model_options).reports
+    if not report.valid:
+        raise InputError(f"{report.model} does not evaluate these files: {report.reasons[0]}")
+    figures = adapter.figures(Path(recorded), inputs, report)
+    return RecordedReport(Path(recorded), report, figures, inputs.warnings)

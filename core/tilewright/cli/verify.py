@@ -1,4 +1,5 @@
-"""`tilewright verify`: execute a mapping; is it right, and do the cost models count what really happens?"""
+"""`tilewright verify`: execute a mapping; is it right, and do the cost models count what really happens? `tilewright diff-stats`: do
+they count what another tool reported?"""
 
 from __future__ import annotations
 
@@ -32,3 +33,30 @@ def verify_command(
     found = tw.verify(mapping, problem, arch, by=by, options=key_values(option, "--option"))
     show(found, json, quiet)
     raise typer.Exit(0 if found.right else 1)
+
+
+def diff_stats_command(
+    recorded: Annotated[
+        Path, typer.Argument(metavar="REPORT", help="the tool's own, e.g. timeloop-model.stats.txt", show_default=False)
+    ],
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="all files that the tool was given", show_default=False)
+    ],
+    notation: Annotated[str, typer.Option("--from", metavar="NOTATION", help="notation of the files")] = "timeloop",
+    model: Annotated[str, typer.Option(metavar="NAME", help="cost model to lay beside it")] = "timeloop",
+    model_option: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="for the cost model, e.g. link_transfers=false")
+    ] = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Lay a report that a tool wrote beside ours, level by level, with the cause of each difference that is known, such as
+    the tool's version. Exit code 0 when all causes are known, 1 when not."""
+    import tilewright as tw
+    from tilewright.cli.common import key_values, show
+
+    found = tw.diff_stats(
+        recorded, files, notation=notation, model=model, model_options=key_values(model_option, "--model-option")
+    )
+    show(found, json, quiet, [f"warning: {warning}" for warning in found.warnings])
+    raise typer.Exit(1 if found.unexplained else 0)

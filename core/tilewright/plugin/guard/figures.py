@@ -110,9 +110,9 @@ def _parts(report: Report) -> Iterator[str]:
     """Where parts are told, they make the whole."""
     assert report.energy_pj is not None
     for level in report.levels:
-        held = math.fsum(counts.energy_pj for counts in level.tensors.values())
+        held = math.fsum((level.leakage_pj, *(counts.energy_pj for counts in level.tensors.values())))
         if level.tensors and not math.isclose(level.energy_pj, held, rel_tol=CLOSE, abs_tol=CLOSE):
-            yield f"reports {level.energy_pj:g} pJ in {level.name}, its tensors add up to {held:g} pJ"
+            yield f"reports {level.energy_pj:g} pJ in {level.name}, its tensors and leakage add up to {held:g} pJ"
     parts = [level.energy_pj for level in report.levels] + [network.energy_pj for network in report.networks]
     if not parts and report.compute_energy_pj is None:
         return

@@ -6,9 +6,9 @@ from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-from tilewright.errors import Verdict
+from tilewright.errors import InputError, Verdict
 from tilewright.notations.directives import DirectiveProgram
-from tilewright.plugin.adapter import Adapter, InputSet
+from tilewright.plugin.adapter import Adapter, InputSet, RecordedFigure, ReportReader
 from tilewright.plugin.frontend import Frontend
 from tilewright.plugin.guard.calls import Owner, calling, described, fault
 from tilewright.plugin.guard.patience import limited
@@ -16,6 +16,7 @@ from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
+from tilewright.schema.report import Report
 from tilewright.schema.workload import Layer, Workload
 
 PARTS: dict[str, type] = {
@@ -97,6 +98,16 @@ class GuardedAdapter:
             raise fault(self.owner, f"parse {wrong}")
         assert isinstance(inputs, InputSet)
         return inputs
+
+    def figures(self, recorded: Path, inputs: InputSet, ours: Report) -> tuple[RecordedFigure, ...]:
+        """Raises InputError: the adapter reads no reports."""
+        if not isinstance(self.plugin, ReportReader):
+            raise InputError(f"{self.owner} reads no reports of its tool")
+        with calling(self.owner, "figures"):
+            found: object = self.plugin.figures(recorded, inputs, ours)
+        if not isinstance(found, tuple) or not all(isinstance(each, RecordedFigure) for each in found):
+            raise fault(self.owner, f"figures returned {described(found)}, a tuple of RecordedFigure is expected")
+        return found
 
 
 def fault_of_files(files: object) -> str | None:

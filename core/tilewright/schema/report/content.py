@@ -18,9 +18,13 @@ Objective = Literal["edp", "energy", "cycles"]
 UNITS: dict[Objective, str] = {"edp": "pJ x cycles", "energy": "pJ", "cycles": "cycles"}
 
 
+LEAKAGE = "leakage"
+"""What stands for a tensor where energy leaks."""
+
+
 @dataclass(frozen=True)
 class EnergyPart:
-    """Energy of one tensor at one place; `tensor` is None for compute and for what the model gives to no place."""
+    """Energy of one tensor at one place, or LEAKAGE; `tensor` is None for compute and for what the model gives to no place."""
 
     place: str
     tensor: str | None
@@ -125,15 +129,9 @@ class ReportContent(Model):
         return tuple(sorted(self.limits, key=lambda limit: (-limit.binding_cycles, -limit.cycles)))
 
     def energy_parts(self) -> Iterator[EnergyPart]:
-        """Where the energy goes: memories outermost first, leakage and NoCs that take any, compute. They add up to the
-        energy."""
+        """Where the energy goes: memories outermost first, NoCs that take any, compute. They add up to the energy."""
         parts = [
-            *(
-                EnergyPart(level.name, name, counts.energy_pj, counts)
-                for level in self.levels
-                for name, counts in level.tensors.items()
-            ),
-            *(EnergyPart(f"leakage of {level.name}", None, level.leakage_pj) for level in self.levels if level.leakage_pj),
+            *(part for level in self.levels for part in _parts_of(level)),
             *(
                 EnergyPart(f"NoC of {network.name}", network.tensor, network.energy_pj)
                 for name in dict.fromkeys(network.name for network in self.networks)
@@ -147,3 +145,10 @@ class ReportContent(Model):
         rest = (self.energy_pj or 0.0) - sum(part.energy_pj for part in parts)
         if abs(rest) > 1e-6 * (self.energy_pj or 0.0):
             yield EnergyPart("elsewhere", None, rest)
+
+
+def _parts_of(level: LevelReport) -> Iterator[EnergyPart]:
+    for name, counts in level.tensors.items():
+        yield EnergyPart(level.name, name, counts.energy_pj, counts)
+    if level.leakage_pj:
+        yield EnergyPart(level.name, LEAKAGE, level.leakage_pj)
