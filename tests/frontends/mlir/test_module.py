@@ -224,3 +224,9 @@ def test_calls_that_unfold_without_end_are_refused() -> None:
     )
     with pytest.raises(InputError, match="unfold into more than"):
         read(f'"builtin.module"() ({{\n{functions}\n}}) : () -> ()')
+
+
+def test_an_open_string_is_refused_at_once() -> None:
+    """xdsl's own pattern for strings takes twice as long for every character of one that is not closed."""
+    with pytest.raises(InputError, match=r"net.mlir:1:1: a string is not closed"):
+        read('"' + "a" * 100)

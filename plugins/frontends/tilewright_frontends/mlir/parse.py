@@ -57,7 +57,7 @@ def read(path: Path) -> Operation:
 
 def parse(text: str, name: str) -> Operation:
     """The module in a text; `name` is what messages call it. Raises InputError."""
-    blanked, labels = without_locations(text)
+    blanked, labels = without_locations(text, name)
     generic = '"builtin.module"(' in blanked or '"func.func"(' in blanked
     context = Context(allow_unregistered=True)
     context.load_dialect(builtin.Builtin)
@@ -87,21 +87,30 @@ def parse(text: str, name: str) -> Operation:
 
 # -- locations -----------------------------------------------------------------------------------------------------
 
-_PIECES = re.compile(r'//[^\n]*|"(?:[^"\\\n]|\\.)*"|^(?P<alias>#loc\d*) = loc\(|(?<![\w.$#])loc\(', re.MULTILINE)
-_INSIDE = re.compile(r'"(?:[^"\\\n]|\\.)*"|[()]')
+_STRING = r'"[^"\\\n\v\f]*(?:\\(?:["nt\\]|[0-9A-Fa-f]{2})[^"\\\n\v\f]*)*"'
+_PIECES = re.compile(rf'//[^\n]*|{_STRING}|(?P<open>")|^(?P<alias>#loc\d*) = loc\(|(?<![\w.$#])loc\(', re.MULTILINE)
+_INSIDE = re.compile(rf"{_STRING}|[()]")
 _NAMED = re.compile(r'\s*"((?:[^"\\\n]|\\.)*)"\s*(?:\(|$)')
 _ALIAS = re.compile(r"\s*(#loc\d*)\s*$")
 _NESTED = re.compile(r"\s*(?:callsite\(|fused(?:<[^<>]*>)?\[)(#loc\d*)")
 
 
-def without_locations(text: str) -> tuple[str, list[tuple[int, int, str]]]:
+def without_locations(text: str, name: str) -> tuple[str, list[tuple[int, int, str]]]:
     """The text with blanks in place of locations, which xdsl reads only in part, so that all places stay right; and
-    (start, end, name) of those that carry a name, such as JAX's."""
+    (start, end, name) of those that carry a name, such as JAX's.
+
+    Raises InputError: a string is not closed, over which xdsl would take for ever.
+    """
     pieces: list[tuple[int, int, str]] = []
     aliases: dict[str, str] = {}
     place = 0
     while match := _PIECES.search(text, place):
         place = match.end()
+        if match["open"]:
+            line, column = _Places(text).of(match.start())
+            raise InputError(
+                f"{name}:{line}:{column}: a string is not closed, or has an escape that MLIR does not know"
+            )
         if not match[0].endswith("loc("):
             continue
         end = _closing(text, place)
