@@ -36,10 +36,6 @@ class Roles:
             sizes |= {name: self.inputs(name, sizes[name], sizes[window]) for name, window in WINDOWS.items()}
         return sizes
 
-    def is_window(self, letter: str) -> bool:
-        """Whether it is a filter dimension that slides over the input."""
-        return self.type != "GEMM" and letter in WINDOWS.values()
-
     def dimension(self, letter: str) -> str:
         """The problem's dimension that plays a letter."""
         return next((name for name, plays in self.letters.items() if plays == letter), letter)

@@ -15,6 +15,7 @@ from tilewright.mapspace.legality import place
 from tilewright.notations.directives.nest import (
     BYPASS_L1,
     BYPASS_L2,
+    FINE,
     FOLD,
     LEVELS,
     PIECES,
@@ -28,7 +29,7 @@ from tilewright.notations.directives.nest import (
     write_rows,
 )
 from tilewright.notations.directives.plan import Plan
-from tilewright.notations.directives.program import DirectiveHardware, DirectiveLayer, Map
+from tilewright.notations.directives.program import WINDOWS, DirectiveHardware, DirectiveLayer, Map
 from tilewright.notations.directives.roles import Roles, refusal
 from tilewright.notations.directives.table import MAX_LEVELS, NOWHERE, Table, empty_table, letters_of, names_of
 from tilewright.schema.architecture import Cluster
@@ -80,35 +81,38 @@ def nests_of(mappings: MappingBatch | Candidates, roles: Roles, plan: Plan, laye
     problem, entries = space.problem, space.skeleton.entries
     played = {letter: problem.dimensions[name] for name, letter in roles.letters.items()}
     dims, tensors = len(problem.dimensions), len(problem.tensors)
+    slides = {window: name for name, window in WINDOWS.items() if layer.type != "GEMM"}
 
     def held_in(cluster: Cluster) -> Bools:
         return for_kernel(np.array([entry.holds and entry.target == cluster.name for entry in entries]))
 
+    by_entry = [(index, in_space) for index in range(len(entries)) for in_space in (False, True)][1:]
     nests = Nests(
         letter=_ints([names.index(roles.letters[name]) for name in problem.dimension_names]),
         whole=_ints([played.get(name, 1) for name in names]),
+        refused=_ints(
+            [
+                [STEPPED_WINDOW if name in slides else FINE for name in names],
+                [STRIDED_WINDOW if layer.stride(slides.get(name, "")) != 1 else FINE for name in names],
+            ]
+        ),
         idle=_ints([names.index(name) for name in "RMNK" if name in played]),
         last_resort=integer(names.index("C") if "C" in names else 0),
         l2=held_in(plan.l2),
         l1=held_in(plan.l1),
+        slots=_ints([(entry, in_space, NOWHERE if in_space else entry) for entry, in_space in by_entry]),
+        trips=for_kernel(np.zeros((0, 0, dims), dtype=np.int64)),
         temporal=for_kernel(np.zeros((0, len(entries), dims), dtype=np.int64)),
         spatial=for_kernel(np.zeros((0, len(entries), dims), dtype=np.int64)),
-        trips=for_kernel(np.zeros((0, 0, dims), dtype=np.int64)),
-        slots=_ints([[int(NOWHERE)] * 2] * len(entries)),
         order=for_kernel(np.zeros((0, 0, dims), dtype=np.int8)),
-        blocks=_ints(list(range(len(entries)))),
         spatial_order=for_kernel(np.zeros((0, len(entries), dims), dtype=np.int8)),
         keep=for_kernel(_keeps(mappings)),
         unicast=for_kernel(np.zeros((0, len(entries), tensors), dtype=np.bool_)),
     )
     if isinstance(mappings, Candidates):
-        numbers = {mappings.space.slots[slot].entry: block for block, slot in enumerate(mappings.space.temporal_slots)}
-        return nests._replace(
-            trips=for_kernel(mappings.trips),
-            slots=mappings.space.slots_of_entries,
-            order=for_kernel(mappings.orders),
-            blocks=_ints([numbers.get(entry, int(NOWHERE)) for entry in range(len(entries))]),
-        )
+        blocks = {slot: block for block, slot in enumerate(mappings.space.temporal_slots)}
+        slots = [(slot.entry, slot.spatial, blocks.get(index, NOWHERE)) for index, slot in enumerate(mappings.space.slots)]
+        return nests._replace(trips=for_kernel(mappings.trips), slots=_ints(slots), order=for_kernel(mappings.orders))
     given: dict[str, Any] = {
         name: for_kernel(array)
         for name in ("temporal", "spatial", "order", "spatial_order", "unicast")
