@@ -31,11 +31,11 @@ from tilewright.notations.directives.table import NOWHERE, Letters, Table
 """Why a mapping has no directives; the numbers that go with it are an entry or a letter, a tile, trips and a tile."""
 
 
-class Nests(NamedTuple):
-    """Mappings over one skeleton. Shapes: n mappings, E entries, S slots, D dimensions, T tensors, L letters."""
+class Cast(NamedTuple):
+    """Which letters a problem's dimensions play. Shapes: D dimensions, L letters."""
 
     letter: Ints
-    """[D]: the letter that a dimension plays."""
+    """[D]"""
     whole: Ints
     """[L]: sizes of the problem, outputs for Y and X; 1 for letters that it has not."""
     refused: Ints
@@ -44,6 +44,12 @@ class Nests(NamedTuple):
     """Letters for the SpatialMap of a level without an unrolling, best first: those that do not step there are free."""
     last_resort: int
     """The letter for it if only Y and X step there and none is free."""
+
+
+class Nests(NamedTuple):
+    """Mappings over one skeleton. Shapes: n mappings, E entries, S slots, D dimensions, T tensors."""
+
+    cast: Cast
     l2: Bools
     """[E]: the entry may hold in L2."""
     l1: Bools
@@ -81,7 +87,7 @@ def scratch_of(nests: Nests, table: Table) -> Scratch:
     """Room for any mapping of the nests."""
     levels, letters = table.size.shape[1:]
     return Scratch(
-        loops=np.zeros((len(nests.slots) * len(nests.letter), 3), dtype=np.int64),
+        loops=np.zeros((len(nests.slots) * len(nests.cast.letter), 3), dtype=np.int64),
         tiles=np.zeros((levels, letters), dtype=np.int64),
         stepping=np.zeros(levels, dtype=np.int64),
     )
@@ -111,7 +117,8 @@ def _held_in_l1(nests: Nests, n: int) -> tuple[int, int, int]:
 def _trips(nests: Nests, n: int, slot: int, d: int) -> int:
     """Of a loop."""
     if len(nests.trips):
-        return nests.trips[n, slot, d]
+        trips: int = nests.trips[n, slot, d]
+        return trips
     entry = nests.slots[slot, 0]
     if nests.slots[slot, 1]:
         outer, inner = nests.temporal[n, entry, d], nests.spatial[n, entry, d]
@@ -130,7 +137,7 @@ def _find_loops(nests: Nests, n: int, last: int, fault: Ints, loops: Ints) -> tu
         outside, before, unrolled = entry + in_space <= last, count, 1
         if not outside and not in_space:
             continue
-        for place in range(len(nests.letter)):
+        for place in range(len(nests.cast.letter)):
             d = place
             if block != NOWHERE:
                 d = nests.order[n, block, place]
@@ -153,25 +160,33 @@ def _find_loops(nests: Nests, n: int, last: int, fault: Ints, loops: Ints) -> tu
 
 @kernel_part
 def _place(
-    letters: Letters, nests: Nests, n: int, row: int, first: int, loops: int, last_unrolled: int, table: Table, scratch: Scratch
+    letters: Letters,
+    nests: Nests,
+    n: int,
+    row: int,
+    first: int,
+    loops: int,
+    last_unrolled: int,
+    table: Table,
+    scratch: Scratch,
 ) -> None:
     """The levels that the loops of a mapping come to: their letters, and the tiles that the loops leave.
 
     `first`: the outermost entry that holds in L1.
     """
     fault, order, tiles = table.fault[row], table.order[row], scratch.tiles
-    for letter in range(len(nests.whole)):
-        tiles[0, letter] = nests.whole[letter]
+    for letter in range(len(nests.cast.whole)):
+        tiles[0, letter] = nests.cast.whole[letter]
     level = placed = stepping = unrolled = 0
     table.unrolled[row, 0], table.clusters[row, 0] = NOWHERE, 1
     for number in range(loops):
         slot, d, trips = scratch.loops[number, 0], scratch.loops[number, 1], scratch.loops[number, 2]
-        entry, in_space, letter = nests.slots[slot, 0], nests.slots[slot, 1], nests.letter[d]
+        entry, in_space, letter = nests.slots[slot, 0], nests.slots[slot, 1], nests.cast.letter[d]
         slides = letters.slides[letter]
         pair = 1 << slides if slides != NOWHERE else 0
         fault[1] = letter
-        if nests.refused[in_space, letter] or first < entry:
-            fault[0] = nests.refused[in_space, letter] or UNEVEN
+        if nests.cast.refused[in_space, letter] or first < entry:
+            fault[0] = nests.cast.refused[in_space, letter] or UNEVEN
             return
         if stepping & pair or (unrolled and (number <= last_unrolled or (stepping | unrolled) >> letter & 1)):
             if level + 1 == len(tiles):
@@ -179,7 +194,7 @@ def _place(
                 return
             scratch.stepping[level] = stepping
             _end(order[level], placed)
-            for each in range(len(nests.whole)):
+            for each in range(len(nests.cast.whole)):
                 tiles[level + 1, each] = tiles[level, each]
             level, placed, stepping, unrolled = level + 1, 0, 0, 0
             table.unrolled[row, level], table.clusters[row, level] = NOWHERE, 1
@@ -217,11 +232,11 @@ def _end(order: Ints, placed: int) -> None:
 @kernel_part
 def _idle(letters: Letters, nests: Nests, order: Ints, stepping: int) -> int:
     """The letter of a SpatialMap with one sub-cluster, which is a loop like any other: every level needs one."""
-    mapped = nests.last_resort
+    mapped = nests.cast.last_resort
     for letter in order[::-1]:
         if letter != NOWHERE and letters.windows[letter] == NOWHERE:
             mapped = letter
-    for letter in nests.idle[::-1]:
+    for letter in nests.cast.idle[::-1]:
         if not stepping >> letter & 1:
             mapped = letter
     return mapped

@@ -7,32 +7,18 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tilewright.compiled import for_kernel, integer
-from tilewright.mapspace.batch import Bools, Ints, MappingBatch
+from tilewright.mapspace.batch import Ints, MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.legality import place
-from tilewright.notations.directives.nest import (
-    BYPASS_L1,
-    BYPASS_L2,
-    FINE,
-    FOLD,
-    LEVELS,
-    PIECES,
-    REPEATED,
-    STEPPED_WINDOW,
-    STRIDED_WINDOW,
-    UNEVEN,
-    UNICAST,
-    Nests,
-    scratch_of,
-    write_rows,
-)
+from tilewright.notations.directives import nest
+from tilewright.notations.directives.nest import Cast, Nests, scratch_of, write_rows
 from tilewright.notations.directives.plan import Plan
-from tilewright.notations.directives.program import WINDOWS, DirectiveHardware, DirectiveLayer, Map
+from tilewright.notations.directives.program import DirectiveHardware, DirectiveLayer, Map
 from tilewright.notations.directives.roles import Roles, refusal
 from tilewright.notations.directives.table import MAX_LEVELS, NOWHERE, Table, empty_table, letters_of, names_of
-from tilewright.schema.architecture import Cluster
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 
@@ -50,8 +36,7 @@ def directives_of(
     layer = layer_of(problem, roles)
     letters = letters_of(layer)
     table = empty_table(1, len(letters.sizes))
-    batch = MappingBatch.pack(problem, [mapping])
-    nests = nests_of(batch, roles, plan, layer)
+    nests = nests_of(MappingBatch.pack(problem, [mapping]), cast_of(problem, roles, layer), plan)
     write_rows(letters, nests, np.ones(1, dtype=np.bool_), integer(0), table, scratch_of(nests, table))
     if table.fault[0, 0]:
         raise refusal(*_reason(table.fault[0].tolist(), mapping, problem, roles, plan, names_of(layer)))
@@ -75,57 +60,52 @@ def layer_of(problem: Problem, roles: Roles) -> DirectiveLayer:
     )
 
 
-def nests_of(mappings: MappingBatch | Candidates, roles: Roles, plan: Plan, layer: DirectiveLayer) -> Nests:
-    """A batch or candidates for `write_rows`; `layer` is the problem's."""
-    names, space = names_of(layer), mappings.space if isinstance(mappings, Candidates) else mappings
-    problem, entries = space.problem, space.skeleton.entries
+def cast_of(problem: Problem, roles: Roles, layer: DirectiveLayer) -> Cast:
+    """The letters that the problem's dimensions play; `layer` is the problem's."""
+    names = names_of(layer)
     played = {letter: problem.dimensions[name] for name, letter in roles.letters.items()}
-    dims, tensors = len(problem.dimensions), len(problem.tensors)
-    slides = {window: name for name, window in WINDOWS.items() if layer.type != "GEMM"}
-
-    def held_in(cluster: Cluster) -> Bools:
-        return for_kernel(np.array([entry.holds and entry.target == cluster.name for entry in entries]))
-
-    by_entry = [(index, in_space) for index in range(len(entries)) for in_space in (False, True)][1:]
-    nests = Nests(
+    strides, slides = letters_of(layer).strides, letters_of(layer).slides
+    return Cast(
         letter=_ints([names.index(roles.letters[name]) for name in problem.dimension_names]),
         whole=_ints([played.get(name, 1) for name in names]),
         refused=_ints(
             [
-                [STEPPED_WINDOW if name in slides else FINE for name in names],
-                [STRIDED_WINDOW if layer.stride(slides.get(name, "")) != 1 else FINE for name in names],
+                np.where(slides != NOWHERE, nest.STEPPED_WINDOW, nest.FINE),
+                np.where((slides != NOWHERE) & (strides[slides] != 1), nest.STRIDED_WINDOW, nest.FINE),
             ]
         ),
         idle=_ints([names.index(name) for name in "RMNK" if name in played]),
         last_resort=integer(names.index("C") if "C" in names else 0),
-        l2=held_in(plan.l2),
-        l1=held_in(plan.l1),
-        slots=_ints([(entry, in_space, NOWHERE if in_space else entry) for entry, in_space in by_entry]),
-        trips=for_kernel(np.zeros((0, 0, dims), dtype=np.int64)),
-        temporal=for_kernel(np.zeros((0, len(entries), dims), dtype=np.int64)),
-        spatial=for_kernel(np.zeros((0, len(entries), dims), dtype=np.int64)),
-        order=for_kernel(np.zeros((0, 0, dims), dtype=np.int8)),
-        spatial_order=for_kernel(np.zeros((0, len(entries), dims), dtype=np.int8)),
-        keep=for_kernel(_keeps(mappings)),
-        unicast=for_kernel(np.zeros((0, len(entries), tensors), dtype=np.bool_)),
     )
+
+
+def nests_of(mappings: MappingBatch | Candidates, cast: Cast, plan: Plan) -> Nests:
+    """A batch or candidates for `write_rows`."""
+    space = mappings.space if isinstance(mappings, Candidates) else mappings
+    entries, dims = space.skeleton.entries, len(space.problem.dimensions)
+    tiles = np.zeros((0, len(entries), dims), dtype=np.int64)
+    arrays: dict[str, NDArray[Any]] = {
+        "trips": tiles,
+        "temporal": tiles,
+        "spatial": tiles,
+        "spatial_order": tiles.astype(np.int8),
+        "unicast": np.zeros((0, len(entries), len(space.problem.tensors)), dtype=np.bool_),
+    }
     if isinstance(mappings, Candidates):
         blocks = {slot: block for block, slot in enumerate(mappings.space.temporal_slots)}
-        slots = [(slot.entry, slot.spatial, blocks.get(index, NOWHERE)) for index, slot in enumerate(mappings.space.slots)]
-        return nests._replace(trips=for_kernel(mappings.trips), slots=_ints(slots), order=for_kernel(mappings.orders))
-    given: dict[str, Any] = {
-        name: for_kernel(array)
-        for name in ("temporal", "spatial", "order", "spatial_order", "unicast")
-        if (array := getattr(mappings, name)) is not None
-    }
-    return nests._replace(**given)
-
-
-def _keeps(mappings: MappingBatch | Candidates) -> Bools:
-    """What is kept, of one mapping where all keep the same."""
-    if isinstance(mappings, MappingBatch):
-        return mappings.keep
-    return mappings.space.keeps[0][None] if mappings.keep is None else mappings.keep
+        slots = [(slot.entry, int(slot.spatial), blocks.get(at, -1)) for at, slot in enumerate(mappings.space.slots)]
+        arrays |= {"trips": mappings.trips, "order": mappings.orders}
+        keep = mappings.space.keeps[0][None] if mappings.keep is None else mappings.keep
+    else:
+        slots = [(at // 2, at % 2, -1 if at % 2 else at // 2) for at in range(1, 2 * len(entries))]
+        given = {name: getattr(mappings, name) for name in ("temporal", "spatial", "order", "spatial_order", "unicast")}
+        arrays |= {name: array for name, array in given.items() if array is not None}
+        keep = mappings.keep
+    l2, l1 = (
+        np.array([entry.holds and entry.target == cluster.name for entry in entries]) for cluster in (plan.l2, plan.l1)
+    )
+    arrays |= {"keep": keep, "l2": l2, "l1": l1, "slots": np.array(slots, dtype=np.int64)}
+    return Nests(cast=cast, **{name: for_kernel(array) for name, array in arrays.items()})
 
 
 def _ints(values: Sequence[object]) -> Ints:
@@ -146,27 +126,27 @@ def _reason(
 ) -> tuple[str, str, str]:
     """Code, place and message of what `write_rows` found."""
     code, which, size, trips, tile = fault
-    if code == UNICAST:
+    if code == nest.UNICAST:
         sent = ", ".join(mapping.entries[which].unicast)
         return (
             "unicast",
             place(mapping, which),
             f"sends {sent} to each sub-cluster separately; MAESTRO always multicasts",
         )
-    if code in (BYPASS_L2, BYPASS_L1):
-        name = (plan.l2 if code == BYPASS_L2 else plan.l1).name
+    if code in (nest.BYPASS_L2, nest.BYPASS_L1):
+        name = (plan.l2 if code == nest.BYPASS_L2 else plan.l1).name
         kept = {tensor for entry in mapping.entries if entry.target == name for tensor in entry.keep or ()}
         missing = ", ".join(tensor for tensor in problem.tensor_names if tensor not in kept)
         return "bypass", name, f"{missing} bypasses it; in MAESTRO every tensor goes through L2 and L1"
-    if code == UNEVEN:
+    if code == nest.UNEVEN:
         return "uneven", plan.l1.name, "holds tiles of different entries; MAESTRO has one tile per PE"
-    if code == LEVELS:
+    if code == nest.LEVELS:
         return "levels", "mapping", f"needs more than {MAX_LEVELS} levels of clusters; MAESTRO has at most {MAX_LEVELS}"
     kind, message = {
-        STEPPED_WINDOW: ("window", "steps outside L1; MAESTRO wants filters whole in time"),
-        STRIDED_WINDOW: ("window", "is unrolled under a stride; MAESTRO's diagonals are those of stride 1"),
-        REPEATED: ("repeated", "would need two loops in one level; MAESTRO has one per dimension"),
-        FOLD: ("fold", f"steps by {size} and is unrolled {trips} times {tile} in one level"),
-        PIECES: ("window", f"{size} are unrolled {trips} times {tile}; a diagonal's pieces are equal"),
+        nest.STEPPED_WINDOW: ("window", "steps outside L1; MAESTRO wants filters whole in time"),
+        nest.STRIDED_WINDOW: ("window", "is unrolled under a stride; MAESTRO's diagonals are those of stride 1"),
+        nest.REPEATED: ("repeated", "would need two loops in one level; MAESTRO has one per dimension"),
+        nest.FOLD: ("fold", f"steps by {size} and is unrolled {trips} times {tile} in one level"),
+        nest.PIECES: ("window", f"{size} are unrolled {trips} times {tile}; a diagonal's pieces are equal"),
     }[code]
     return kind, f"dimension {roles.dimension(names[which])}", message

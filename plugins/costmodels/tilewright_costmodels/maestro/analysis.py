@@ -11,35 +11,36 @@ import numpy as np
 
 from tilewright.notations.directives.table import Letters, Table
 from tilewright_costmodels.maestro.kernel import analyse_rows
-from tilewright_costmodels.maestro.work import INEXACT, Hardware, Result, result_for, work_for
+from tilewright_costmodels.maestro.work import INEXACT, Hardware, Result, Work, work_for
 
 EXACT = 2.0**62
 """Below this 64 bits hold every count."""
 
 
-def analyse(letters: Letters, hardware: Hardware, table: Table, explain: bool = False) -> Result:
-    """MAESTRO's figures for every row of a complete table; `explain`: with the phases of the last.
-
-    Counts are int64; of a table of one row, Python's integers where they may be larger. Of longer ones such rows have
-    the fault INEXACT.
-    """
-    count = len(letters.sizes)
-    result = result_for(len(table.levels), count, np.int64)
-    analyse_rows(letters, hardware, table, explain, EXACT, result, work_for(count, np.int64))
-    if len(table.levels) == 1 and result.fault[0, 0] == INEXACT:
-        return analyse_interpreted(letters, hardware, table, object, explain)
-    return result
+def analyse(letters: Letters, hardware: Hardware, table: Table, explain: bool = False) -> tuple[Result, Work]:
+    """MAESTRO's figures for a complete table of one row, in int64 or, where they may be larger, in Python's integers;
+    `explain`: with the phases."""
+    result, work = empty_result(), work_for(len(letters.sizes), np.int64)
+    analyse_rows(letters, hardware, table, explain, EXACT, result, work)
+    return (
+        analyse_interpreted(letters, hardware, table, object, explain) if result.code[0] == INEXACT else (result, work)
+    )
 
 
 def analyse_interpreted(
     letters: Letters, hardware: Hardware, table: Table, kind: type, explain: bool = False
-) -> Result:
+) -> tuple[Result, Work]:
     """The same as plain Python, on arrays of a kind: `object` for Python's integers, of any size."""
-    count = len(letters.sizes)
-    result, work = result_for(len(table.levels), count, kind), work_for(count, kind)
+    result, work = empty_result(), work_for(len(letters.sizes), kind)
+    seen = Work(*(array.view(np.recarray) if array.dtype.names else array for array in work))
     large = (_large(arrays) if kind is object else arrays for arrays in (letters, hardware, table))
-    interpreted(analyse_rows)(*large, explain, math.inf if kind is object else EXACT, result, work)
-    return result
+    interpreted(analyse_rows)(*large, explain, math.inf if kind is object else EXACT, result, seen)
+    return result, work
+
+
+def empty_result(rows: int = 1) -> Result:
+    """Nothing costs anything yet."""
+    return Result(np.full(rows, np.inf), np.full(rows, np.inf), np.zeros(rows, dtype=np.int64))
 
 
 def _large(arrays: NamedTuple) -> Any:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from tilewright.notations.directives import INPUT, OUTPUT, WINDOWS, DirectiveLayer
-from tilewright_costmodels.maestro import at
+from tilewright_costmodels.maestro import work as at
 from tilewright_costmodels.maestro.figures import Figures
 from tilewright_costmodels.maestro.machine import TENSORS
 

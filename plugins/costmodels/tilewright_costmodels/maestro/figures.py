@@ -10,10 +10,10 @@ from tilewright.notations.directives import DirectiveHardware, DirectiveLayer
 from tilewright.notations.directives.completion import complete_table
 from tilewright.notations.directives.table import letters_of, names_of
 from tilewright.notations.directives.tiles import L1_ENERGY, L2_ENERGY, NJ_PER_MAC
-from tilewright_costmodels.maestro import at
+from tilewright_costmodels.maestro import work as at
 from tilewright_costmodels.maestro.analysis import analyse
 from tilewright_costmodels.maestro.machine import TENSORS, Machine
-from tilewright_costmodels.maestro.work import FILTER, FINE, IDLE, INPUT, MOVES, NO_WORK_INSIDE, OUTPUT, OVERFLOW
+from tilewright_costmodels.maestro.work import FILTER, INPUT, L1, L2, OUTPUT, Step
 
 Figure = int | float | None
 
@@ -25,7 +25,7 @@ class Figures:
     Attributes:
         counts: [level, tensor, action] (`work.Result`).
         required: elements of buffer, both copies of a tile, [level, tensor].
-        steps: the phases that do work, in MAESTRO's order; columns of `work.Result.steps`.
+        steps: the phases that do work, in MAESTRO's order.
         starts: whether the first of them is the very first step, which waits until its tiles have arrived.
         active_pes: the mean over steps.
     """
@@ -36,13 +36,13 @@ class Figures:
     required: list[list[int]]
     cycles: int
     energy_pj: float
-    steps: list[list[int]]
+    steps: list[Step]
     starts: bool
     active_pes: float
 
     @property
     def macs(self) -> int:
-        return self.counts[at.L1][INPUT][at.READS]
+        return self.counts[L1][INPUT][at.READS]
 
     def writes(self, level: int, tensor: int) -> int:
         return self.counts[level][tensor][at.FILLS] + self.counts[level][tensor][at.UPDATES]
@@ -50,12 +50,12 @@ class Figures:
     @property
     def l1_accesses(self) -> int:
         """Of all tensors."""
-        return sum(map(sum, self.counts[at.L1]))
+        return sum(map(sum, self.counts[L1]))
 
     def activity_energy_nj(self, l1_accesses: int | None = None) -> float:
         """The CSV's energy: no operations, no output reads, and L1 accesses as they were known before this layer's
         second level was counted: `l1_accesses` of the layer before (None: there was none)."""
-        l2 = sum(map(sum, self.counts[at.L2])) - self.counts[at.L2][OUTPUT][at.READS]
+        l2 = sum(map(sum, self.counts[L2])) - self.counts[L2][OUTPUT][at.READS]
         l1 = self.l1_accesses if len(self.layer.levels) == 1 else l1_accesses or 0
         return NJ_PER_MAC * (L2_ENERGY * l2 + L1_ENERGY * l1)
 
@@ -72,23 +72,23 @@ class Figures:
             "ops_per_joule": _ratio(self.macs * 1e9, energy),
             "vector_width": self.hardware.simd_lanes,
             "offchip_bw_req_elements_per_cycle": self.offchip_bandwidth(),
-            "l2_size_req": sum(self.required[at.L2]),
-            "l1_size_req": sum(self.required[at.L1]),
-            "multicast_factor_weight": _ratio(self.writes(at.L1, FILTER), self.counts[at.L2][FILTER][at.READS]),
-            "multicast_factor_input": _ratio(self.writes(at.L1, INPUT), self.counts[at.L2][INPUT][at.READS]),
-            "num_input_elements": self.writes(at.L2, INPUT),
-            "num_weight_elements": self.writes(at.L2, FILTER),
+            "l2_size_req": sum(self.required[L2]),
+            "l1_size_req": sum(self.required[L1]),
+            "multicast_factor_weight": _ratio(self.writes(L1, FILTER), self.counts[L2][FILTER][at.READS]),
+            "multicast_factor_input": _ratio(self.writes(L1, INPUT), self.counts[L2][INPUT][at.READS]),
+            "num_input_elements": self.writes(L2, INPUT),
+            "num_weight_elements": self.writes(L2, FILTER),
             "num_macs": self.macs,
             "avg_utilized_pes": self.active_pes,
         }
         row |= self._bandwidth() | self._delays() | self._silicon()
         row["tensors"] = {
             name: {
-                "l1_read": self.counts[at.L1][tensor][at.READS],
-                "l1_write": self.writes(at.L1, tensor),
-                "l2_read": self.counts[at.L2][tensor][at.READS],
-                "l2_write": self.writes(at.L2, tensor),
-                "reuse_factor": _ratio(self.counts[at.L1][tensor][at.READS], self.writes(at.L1, tensor)),
+                "l1_read": self.counts[L1][tensor][at.READS],
+                "l1_write": self.writes(L1, tensor),
+                "l2_read": self.counts[L2][tensor][at.READS],
+                "l2_write": self.writes(L2, tensor),
+                "reuse_factor": _ratio(self.counts[L1][tensor][at.READS], self.writes(L1, tensor)),
             }
             for tensor, name in enumerate(TENSORS)
         }
@@ -97,24 +97,24 @@ class Figures:
     @property
     def peak_bandwidth(self) -> int:
         """Elements per cycle that the busiest step needs to hide its transfers."""
-        return max((_busiest(step) // step[at.COMPUTE] for step in self.steps), default=0)
+        return max((_busiest(step) // step.compute for step in self.steps), default=0)
 
     def _bandwidth(self) -> dict[str, Figure]:
         peak, last = self.peak_bandwidth, self.steps[-1]
-        average = sum(step[at.OCCURRENCES] * _busiest(step) // step[at.COMPUTE] for step in self.steps)
+        average = sum(step.occurrences * _busiest(step) // step.compute for step in self.steps)
         return {
             "noc_bw_req_elements_per_cycle": peak,
             "peak_bw_req": peak,
-            "avg_bw_req": _ratio(average, sum(step[at.OCCURRENCES] for step in self.steps)),
-            "arithmetic_intensity": _ratio(last[at.MACS], last[at.INPUT_SENT] + last[at.FILTER_SENT]),
+            "avg_bw_req": _ratio(average, sum(step.occurrences for step in self.steps)),
+            "arithmetic_intensity": _ratio(last.macs, last.input_sent + last.filter_sent),
         }
 
     def _delays(self) -> dict[str, Figure]:
         result: dict[str, Figure] = {}
-        count = sum(step[at.OCCURRENCES] for step in self.steps)
-        for name, column in (("ingress", at.ARRIVING), ("egress", at.LEAVING), ("compute", at.COMPUTE)):
-            values = [step[column] for step in self.steps]
-            total = sum(step[at.OCCURRENCES] * step[column] for step in self.steps)
+        count = sum(step.occurrences for step in self.steps)
+        for name, field in (("ingress", "arriving"), ("egress", "leaving"), ("compute", "compute")):
+            values = [getattr(step, field) for step in self.steps]
+            total = sum(step.occurrences * value for step, value in zip(self.steps, values, strict=True))
             result[f"{name}_delay_min"] = min(values)
             result[f"{name}_delay_max"] = max(0, *values)
             result[f"{name}_delay_avg"] = int(total / count)
@@ -122,16 +122,16 @@ class Figures:
 
     def offchip_bandwidth(self) -> int:
         """Elements per cycle; halved again at every phase, so it depends on their order."""
-        need, value = self.required[at.L2], 0
+        need, value = self.required[L2], 0
         for step in self.steps:
-            wanted = max(need[OUTPUT] // step[at.COMPUTE], (need[INPUT] + need[FILTER]) // step[at.COMPUTE])
+            wanted = max(need[OUTPUT] // step.compute, (need[INPUT] + need[FILTER]) // step.compute)
             value = max(value, wanted) // 2
         return value
 
     def _silicon(self) -> dict[str, Figure]:
         """Area and power; of the required buffer sizes, not of those given."""
         pes, lanes, width = self.hardware.num_pes, self.hardware.simd_lanes, self.hardware.noc_bandwidth
-        l1, l2 = max(1, sum(self.required[at.L1])), max(1, sum(self.required[at.L2]))
+        l1, l2 = max(1, sum(self.required[L1])), max(1, sum(self.required[L2]))
         bus, arbiter = (14.662 * pes + 28.895) * width, 1.2886 * pes**2 + 5.5814 * pes - 23.711
         power = {
             "pe_power": pes * 1.2223 * lanes,
@@ -146,46 +146,46 @@ class Figures:
 def figures_of(layer: DirectiveLayer, hardware: DirectiveHardware, machine: Machine) -> Figures:
     """Analyse one layer. Raises NotConformableError with the reasons MAESTRO has to refuse it."""
     table = complete_table(layer, hardware)
-    result = analyse(letters_of(layer), machine.numbers, table, explain=True)
-    fault = result.fault[0].tolist()
-    if fault[0] != FINE:
+    result, work = analyse(letters_of(layer), machine.numbers.boundless, table, explain=True)
+    fault = work.faults[0, 0].tolist()
+    if fault[0] != at.FINE:
         raise NotConformableError("cost model maestro", [_reason(fault, layer, table.size[0].tolist())])
-    steps = result.steps[: result.phases[0]].tolist()
+    steps = [Step(*step) for step in work.steps[: work.phases[0]].tolist()]
     return Figures(
         layer=layer,
         hardware=hardware,
-        counts=result.counts[0].tolist(),
-        required=result.required[0].tolist(),
-        cycles=int(result.cycles[0]),
+        counts=work.counts.tolist(),
+        required=work.required.tolist(),
+        cycles=int(work.states[0, 0]["cycles"]),
         energy_pj=float(result.energy_pj[0]),
-        steps=[step for step in steps if step[at.COMPUTE] > 0],
-        starts=steps[0][at.COMPUTE] > 0,
-        active_pes=float(result.active[0]),
+        steps=[step for step in steps if step.compute > 0],
+        starts=steps[0].compute > 0,
+        active_pes=float(work.states[0, 0]["active"]),
     )
 
 
 def _reason(fault: list[int], layer: DirectiveLayer, sizes: list[list[int]]) -> Reason:
     code, level, which, number = fault
-    if code == MOVES:
+    if code == at.MOVES:
         name = names_of(layer)[which]
         message = (
             f"the map of {sizes[level][which]} in level {level} has {number} to cover here and moves, although nominally "
             "one step covers everything"
         )
         return Reason(code="moving", where=f"dimension {name}", message=message)
-    if code == OVERFLOW:
+    if code == at.OVERFLOW:
         message = f"a phase of level {level} occurs {number} times; 32 bits count"
         return Reason(code="overflow", where="dataflow", message=message)
-    if code == NO_WORK_INSIDE:
+    if code == at.NO_WORK_INSIDE:
         message = f"a step of level {level} has operations but the level inside finds none"
         return Reason(code="work", where="dataflow", message=message)
-    assert code == IDLE, "the row was translated, and large counts are Python's"
+    assert code == at.IDLE, "the row was translated, and large counts are Python's"
     return Reason(code="work", where=f"layer {layer.name}", message="the dataflow does no operation at all")
 
 
-def _busiest(step: list[int]) -> int:
+def _busiest(step: Step) -> int:
     """Elements on the busier way, down or up."""
-    return max(step[at.INPUT_SENT] + step[at.FILTER_SENT], step[at.EGRESS])
+    return max(step.input_sent + step.filter_sent, step.egress)
 
 
 def _ratio(over: float, under: float) -> float | None:

@@ -16,21 +16,21 @@ from tilewright.notations.directives.nest import scratch_of, write_rows
 from tilewright.notations.directives.plan import plan_of
 from tilewright.notations.directives.roles import roles_of
 from tilewright.notations.directives.table import Table, complete_rows, empty_table, letters_of
-from tilewright.notations.directives.translation import directives_of, layer_of, nests_of
+from tilewright.notations.directives.translation import cast_of, directives_of, layer_of, nests_of
 from tilewright.plugin.costmodel import BatchEvaluator, Costs
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
 from tilewright_costmodels import MaestroOptions
-from tilewright_costmodels.maestro.analysis import EXACT, analyse
+from tilewright_costmodels.maestro.analysis import EXACT, analyse, empty_result
 from tilewright_costmodels.maestro.figures import figures_of
 from tilewright_costmodels.maestro.kernel import analyse_rows
 from tilewright_costmodels.maestro.machine import machine_of, machine_of_directives
 from tilewright_costmodels.maestro.report import report_of
-from tilewright_costmodels.maestro.work import FINE, INEXACT, Result, result_for, work_for
+from tilewright_costmodels.maestro.work import INEXACT, Result, work_for
 
-CHUNK = 2048
+CHUNK = 512
 """Mappings taken together: their directives stay in cache."""
 
 
@@ -44,9 +44,11 @@ class MaestroEvaluator(BatchEvaluator):
         self.faithful = faithful
         self.roles = roles_of(problem)
         self.plan = plan_of(architecture)
-        self.layer = layer_of(problem, self.roles)
-        self.letters = letters_of(self.layer)
-        self.machine = machine_of(self.layer, architecture, self.roles, self.plan)
+        layer = layer_of(problem, self.roles)
+        self.cast = cast_of(problem, self.roles, layer)
+        self.letters = letters_of(layer)
+        self.machine = machine_of(layer, architecture, self.roles, self.plan)
+        self.numbers = self.machine.numbers.boundless if faithful else self.machine.numbers
 
     def evaluate_batch(self, batch: MappingBatch) -> Costs:
         """The costs of a batch."""
@@ -62,36 +64,20 @@ class MaestroEvaluator(BatchEvaluator):
         return self._costs(candidates, np.asarray(codes == LEGAL))
 
     def _costs(self, mappings: MappingBatch | Candidates, judged: Bools) -> Costs:
-        count = len(mappings)
-        costs = Costs(np.zeros(count, dtype=np.bool_), np.full(count, np.inf), np.full(count, np.inf))
-        for rows, table, result in self.results(mappings, judged):
-            count = rows.stop - rows.start
-            fault, fits = result.fault[:count, 0], result.fits[:count]
-            costs.valid[rows] = (fault == FINE) & (fits | self.faithful)
-            np.copyto(costs.energy_pj[rows], result.energy_pj[:count], where=costs.valid[rows])
-            np.copyto(costs.cycles[rows], result.cycles[:count], where=costs.valid[rows])
-            for row in np.flatnonzero(fault == INEXACT).tolist():
-                one = analyse(self.letters, self.machine.numbers, Table(*(field[row : row + 1] for field in table)))
-                if one.fault[0, 0] == FINE and (one.fits[0] or self.faithful):
-                    place = rows.start + row
-                    costs.valid[place], costs.cycles[place] = True, one.cycles[0]
-                    costs.energy_pj[place] = one.energy_pj[0]
-        return costs
-
-    def results(self, mappings: MappingBatch | Candidates, judged: Bools) -> Iterator[tuple[slice, Table, Result]]:
-        """Rows, their complete directives and what they come to; the next rows use the same arrays.
-
-        `judged`: which mappings are legal.
-        """
-        nests = nests_of(mappings, self.roles, self.plan, self.layer)
-        count, letters = min(len(mappings), CHUNK), len(self.letters.sizes)
-        table, result = empty_table(count, letters), result_for(count, letters, np.int64)
+        count, letters = len(mappings), len(self.letters.sizes)
+        nests = nests_of(mappings, self.cast, self.plan)
+        table, costs = empty_table(min(count, CHUNK), letters), empty_result(count)
         scratch, work = scratch_of(nests, table), work_for(letters, np.int64)
-        for start in range(0, len(mappings), CHUNK):
+        for start in range(0, count, CHUNK):
+            rows = slice(start, min(start + CHUNK, count))
             write_rows(self.letters, nests, judged, start, table, scratch)
             complete_rows(self.letters, table)
-            analyse_rows(self.letters, self.machine.numbers, table, False, EXACT, result, work)
-            yield slice(start, min(start + CHUNK, len(mappings))), table, result
+            result = Result(costs.energy_pj[rows], costs.cycles[rows], costs.code[rows])
+            analyse_rows(self.letters, self.numbers, table, False, EXACT, result, work)
+            for row in np.flatnonzero(result.code == INEXACT):
+                one, _ = analyse(self.letters, self.numbers, Table(*(field[row : row + 1] for field in table)))
+                result.energy_pj[row], result.cycles[row] = one.energy_pj[0], one.cycles[0]
+        return Costs(costs.cycles < np.inf, costs.energy_pj, costs.cycles)
 
     def explain(self, mapping: Mapping) -> Report:
         """The full account; `valid` false and every reason for a mapping that is illegal or has no directives."""

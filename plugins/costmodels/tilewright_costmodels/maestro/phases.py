@@ -8,32 +8,33 @@ from __future__ import annotations
 
 from tilewright.compiled import kernel_part
 from tilewright.notations.directives.table import NOWHERE, Letters
-from tilewright_costmodels.maestro import at
-from tilewright_costmodels.maestro.work import OUTPUT, Work
+from tilewright_costmodels.maestro.work import INPUT, OUTPUT, Work
 
 
 @kernel_part
-def at_work_in(level: int, sub: int, edges: int, work: Work) -> tuple[int, bool, bool]:
+def at_work_in(number: int, sub: int, edges: int, work: Work) -> tuple[int, bool, bool]:
     """In phases where `edges` are at their edge: sub-clusters at work; whether some letter in space is short; whether the
     last sub-cluster has a short tile, as the later letter in space says."""
-    state, about = work.states[level, sub], work.about[level]
-    short, pair = (state[at.SHORT] | edges) & about[at.ALONG], about[at.PAIR]
+    state = work.states[number, sub]
+    level = work.levels[number]
+    short, pair = (state.short | edges) & level.along, level.pair
     if not short:
-        return about[at.CLUSTERS], False, False
-    later = pair if pair != NOWHERE and short >> pair & 1 else about[at.SPATIAL]
-    partial = state[at.PARTIAL] >> later & 1 == 1 if edges >> later & 1 else True
-    return about[at.EDGE_CLUSTERS], True, partial
+        return level.clusters, False, False
+    later = pair if pair != NOWHERE and short >> pair & 1 else level.spatial
+    partial = state.partial >> later & 1 == 1 if edges >> later & 1 else True
+    return level.edge_clusters, True, partial
 
 
 @kernel_part
-def inner_of(level: int, sub: int, edges: int, at_work: int, work: Work) -> tuple[int, int]:
+def inner_of(number: int, sub: int, edges: int, at_work: int, work: Work) -> tuple[int, int]:
     """The sub-problems of the next level in such phases: that of the last sub-cluster at work, and that of the others."""
-    state, spatial = work.states[level, sub], work.about[level, at.SPATIAL]
-    short = state[at.SHORT] | edges
-    others = short & ~work.about[level, at.ALONG]
+    state = work.states[number, sub]
+    level = work.levels[number]
+    short = state.short | edges
     if at_work == 1:
         return short, short
-    partial = state[at.PARTIAL] >> spatial & 1 if edges >> spatial & 1 else state[at.SHORT] >> spatial & 1
+    partial = (state.partial if edges >> level.spatial & 1 else state.short) >> level.spatial & 1
+    others = short & ~level.along
     return short if partial else others, others
 
 
@@ -48,82 +49,84 @@ def every(at_work: int, partial: bool, first: int, other: int, last: int) -> int
 
 
 @kernel_part
-def work_in(letters: Letters, level: int, sub: int, edges: int, steady: int, work: Work) -> None:
+def work_in(letters: Letters, number: int, sub: int, edges: int, steady: int, work: Work) -> None:
     """Into `work.group`: who is at work in such phases, operations of the first sub-cluster, those of all, and elements of
     the output sent up.
 
     `steady`: letters in their steady state; matters for those in space if there are two.
     """
-    at_work, short, partial = at_work_in(level, sub, edges, work)
-    tiles, along, at_edge = work.tiles[level], work.about[level, at.ALONG], work.states[level, sub, at.SHORT] | edges
+    state = work.states[number, sub]
+    level = work.levels[number]
+    group = work.group[0]
+    at_work, short, partial = at_work_in(number, sub, edges, work)
+    at_edge, along, up = state.short | edges, level.along, letters.tensors[OUTPUT]
     tile = sums = 1  # along letters in time, of the output and of what is summed up
-    first = first_up = last = other_up = last_up = 1  # along letters in space, of operations and of the output
     for letter in range(len(letters.sizes)):
-        window, up = letters.windows[letter], letters.tensors[OUTPUT] >> letter & 1
-        full, part = tiles[at.FULL, letter], tiles[at.PART, letter]
-        fresh, fresh_part = min(full, tiles[at.OFFSET, letter]), tiles[at.FRESH_PART, letter]
-        if window != NOWHERE:  # in outputs; strides are not regarded
-            full, part = full - tiles[at.FULL, window] + 1, part - tiles[at.PART, window] + 1
-            fresh_part = min(tiles[at.OFFSET, letter], part)
-        if not along >> letter & 1:
-            extent = part if at_edge >> letter & 1 else full
-            if up:
-                tile *= extent
-            else:
-                sums *= extent
+        each = work.tiles[number, letter]
+        extent = each.part_outputs if at_edge >> letter & 1 else each.outputs
+        extent = 1 if along >> letter & 1 else extent
+        tile *= extent if up >> letter & 1 else 1
+        sums *= 1 if up >> letter & 1 else extent
+    first = first_up = last = other_up = last_up = 1  # along letters in space, of operations and of the output
+    for letter in (level.spatial, level.pair):
+        if letter == NOWHERE:
             continue
+        each = work.tiles[number, letter]
+        mine, part, fresh_part = each.outputs, each.part_outputs, each.fresh_part
+        if letters.windows[letter] != NOWHERE:
+            fresh_part = min(each.offset, part)
         cut = fresh_part if (edges | steady) >> letter & 1 else part
-        mine = full
         if short and at_work == 1:
             if edges >> letter & 1:
-                mine = tiles[at.PART, letter]  # MAESTRO takes the input's even for output columns
+                mine = each.part  # MAESTRO takes the input's even for output columns
             elif partial:
                 mine = cut
         first *= mine
         last *= cut
-        if up:
+        if up >> letter & 1:
             first_up *= mine
-            other_up *= fresh
+            other_up *= min(each.full, each.offset)
             last_up *= fresh_part
-    group = work.group
-    group[at.AT_WORK], group[at.LAST_SHORT], group[at.CRITICAL] = at_work, 1 if partial else 0, tile * sums * first
-    group[at.MACS] = tile * sums * every(at_work, partial, first, first, last)
-    group[at.EGRESS] = tile
-    if letters.tensors[OUTPUT] & along:
-        group[at.EGRESS] = tile * every(at_work, partial, first_up, other_up, last_up)
+    group.at_work, group.partial, group.critical = at_work, 1 if partial else 0, tile * sums * first
+    group.macs = tile * sums * every(at_work, partial, first, first, last)
+    group.egress = tile
+    if up & along:
+        group.egress = tile * every(at_work, partial, first_up, other_up, last_up)
 
 
 @kernel_part
-def sent_in(letters: Letters, tensor: int, level: int, sub: int, moved: int, work: Work) -> int:
+def sent_in(letters: Letters, tensor: int, number: int, sub: int, moved: int, work: Work) -> int:
     """Elements of an input sent down in the phases of `work.group` if letter `moved` moved last; NOWHERE: in the very
     first step."""
-    state, tiles, about = work.states[level, sub], work.tiles[level], work.about[level]
-    at_work, partial, mine = work.group[at.AT_WORK], work.group[at.LAST_SHORT] == 1, letters.tensors[tensor]
+    state = work.states[number, sub]
+    level = work.levels[number]
+    group = work.group[0]
+    at_work, partial, mine = group.at_work, group.partial == 1, letters.tensors[tensor]
     shared = 0  # letters of which only what is new is sent
-    tile: int = state[at.INPUT_TILE + tensor]
+    tile: int = state.input_tile if tensor == INPUT else state.filter_tile
     if moved != NOWHERE:
         if not mine >> moved & 1:
             return 0
-        shared = tiles[at.INSIDE, moved]
-        if not mine & shared & ~state[at.UNROLLED]:  # no loop inside is back at its start
+        mover = work.tiles[number, moved]
+        shared = mover.inside
+        if not mine & shared & ~state.unrolled:  # no loop inside is back at its start
             shared |= 1 << moved
-            full = tiles[at.FULL, moved]
-            fresh = max(min(full, tiles[at.OFFSET, moved]) if tiles[at.CUT, moved] > full else 0, 1)
-            if not about[at.ALONG] >> moved & 1 and fresh != full:
-                tile = tile // full * fresh
-    if not mine & about[at.ALONG]:
+            if not level.along >> moved & 1 and mover.fresh != mover.full:
+                tile = tile // mover.full * mover.fresh
+    if not mine & level.along:
         return tile
     first = other = last = 1
-    for letter in (about[at.SPATIAL], about[at.PAIR]):
+    for letter in (level.spatial, level.pair):
         if letter == NOWHERE or not mine >> letter & 1:
             continue
-        full, part = tiles[at.FULL, letter], tiles[at.PART, letter] if partial else tiles[at.FULL, letter]
-        if moved == NOWHERE:
-            part = part if state[at.SHORT] >> letter & 1 else full
+        each = work.tiles[number, letter]
+        full = part = each.full
+        if partial and (moved != NOWHERE or state.short >> letter & 1):
+            part = each.part
         first *= part if at_work == 1 else full
         if shared >> letter & 1:
-            other *= min(full, tiles[at.OFFSET, letter])
-            last *= tiles[at.FRESH_PART, letter]
+            other *= min(full, each.offset)
+            last *= each.fresh_part
         else:
             other *= full
             last *= part
@@ -131,71 +134,72 @@ def sent_in(letters: Letters, tensor: int, level: int, sub: int, moved: int, wor
 
 
 @kernel_part
-def list_groups(level: int, sub: int, work: Work) -> int:
+def list_groups(number: int, sub: int, work: Work) -> int:
     """Into `work.kinds`: phases of a level with the same edges, by the letter that moved last, whatever the letters outside
     it do. Gives how many kinds there are."""
-    tiles, about, times, present = (
-        work.tiles[level],
-        work.about[level],
-        work.steady[level, sub],
-        work.states[level, sub, at.EDGES],
-    )
+    state = work.states[number, sub]
+    level = work.levels[number]
+    movers = work.movers[number, sub]
     in_pair = 0  # of two letters in space it matters whether they are in their steady state
-    if about[at.PAIR] != NOWHERE:
-        for letter in (about[at.SPATIAL], about[at.PAIR]):
-            if times[letter]:
-                in_pair |= 1 << letter
+    if level.pair != NOWHERE:
+        for place in range(state.movers):
+            if movers[place].times:
+                in_pair |= level.along & 1 << movers[place].letter
     kinds = edges = 0
     while True:  # all subsets of the edges, the empty one first
         may_be, steady = in_pair & ~edges, 0
         while True:
             fixed = edges | steady
+            if not fixed:  # the very first step
+                kinds = _note(kinds, 0, 0, NOWHERE, 1, 1, work)
             outside = most = 1
-            for place in range(NOWHERE, tiles.shape[1]):  # the very first step, then by the letter that moved last
-                letter, moves, states, last = NOWHERE, 1, 1, not fixed
-                if place != NOWHERE:
-                    letter = tiles[at.ORDER, place]
-                    moves = 1 if edges >> letter & 1 else times[letter]
-                    states = moves if fixed >> letter & 1 else moves + 1
-                    last = not fixed & tiles[at.INSIDE, letter]
-                    if not moves or (may_be & ~steady) >> letter & 1:
-                        continue
+            for place in range(state.movers):
+                mover = movers[place]
+                letter = mover.letter
+                moves = 1 if edges >> letter & 1 else mover.times
+                if not moves or (may_be & ~steady) >> letter & 1:
+                    continue
                 most *= moves
-                if last:
-                    kind = work.kinds[kinds]
-                    kind[0], kind[1], kind[2], kind[3], kind[4] = edges, steady, letter, outside * moves, most
-                    kinds += 1
-                outside *= states
+                after = _note(kinds, edges, steady, letter, outside * moves, most, work)
+                kinds = kinds if fixed & work.tiles[number, letter].inside else after
+                outside *= moves if fixed >> letter & 1 else moves + 1
             steady = steady - may_be & may_be
             if not steady:
                 break
-        edges = edges - present & present
+        edges = edges - state.edges & state.edges
         if not edges:
             return kinds
 
 
 @kernel_part
-def list_phases(level: int, sub: int, work: Work) -> int:
+def list_phases(number: int, sub: int, work: Work) -> int:
     """Into `work.kinds`: all phases of a level in MAESTRO's order. Gives how many there are."""
-    tiles, times, present = work.tiles[level], work.steady[level, sub], work.states[level, sub, at.EDGES]
-    count = tiles.shape[1]
+    state = work.states[number, sub]
+    movers, at_edge = work.movers[number, sub], state.edges
     phases = 1
-    for letter in range(count):
-        phases *= 1 + (times[letter] > 0) + (present >> letter & 1)
+    for place in range(state.movers):
+        phases *= 1 + (movers[place].times > 0) + (at_edge >> movers[place].letter & 1)
     for phase in range(phases):
         inside, edges, steady, moved, occurrences = phases, 0, 0, NOWHERE, 1
-        for place in range(count):
-            letter = tiles[at.ORDER, place]
-            states = 1 + (times[letter] > 0) + (present >> letter & 1)
+        for place in range(state.movers):
+            letter, times = movers[place].letter, movers[place].times
+            states = 1 + (times > 0) + (at_edge >> letter & 1)
             inside //= states
-            number = -(-phase // inside) % states
-            if number:
+            which = -(-phase // inside) % states
+            if which:
                 moved = letter
-                if number == 1 and times[letter] > 0:
+                if which == 1 and times > 0:
                     steady |= 1 << letter
-                    occurrences *= times[letter]
+                    occurrences *= times
                 else:
                     edges |= 1 << letter
-        kind = work.kinds[phase]
-        kind[0], kind[1], kind[2], kind[3], kind[4] = edges, steady, moved, occurrences, occurrences
+        _note(phase, edges, steady, moved, occurrences, occurrences, work)
     return phases
+
+
+@kernel_part
+def _note(place: int, edges: int, steady: int, moved: int, occurrences: int, most: int, work: Work) -> int:
+    """Write a kind. Gives the place after it."""
+    kind = work.kinds[place]
+    kind.edges, kind.steady, kind.moved, kind.occurrences, kind.most = edges, steady, moved, occurrences, most
+    return place + 1

@@ -10,11 +10,10 @@ from tilewright.errors import Reason
 from tilewright.notations.directives import DirectiveHardware
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.report import LevelReport, Limit, LimitAction, Report, TensorCounts
-from tilewright_costmodels.maestro import at
 from tilewright_costmodels.maestro.doubts import doubts, shortages
 from tilewright_costmodels.maestro.figures import Figures
 from tilewright_costmodels.maestro.machine import UNLIMITED, Machine
-from tilewright_costmodels.maestro.work import FILTER, INPUT, OUTPUT
+from tilewright_costmodels.maestro.work import FILTER, INPUT, L2, OUTPUT
 
 _FREE = DirectiveHardware().noc_bandwidth
 """A bandwidth that nobody gave."""
@@ -102,13 +101,13 @@ def _overflows(figures: Figures, machine: Machine) -> Iterator[Reason]:
 def _limits(figures: Figures) -> Iterator[Limit]:
     """What the steps wait for: the slowest in each; but the very first computes when its tiles have arrived. With several
     levels a step computes in whole clusters, transfers within them included."""
-    hardware, need = figures.hardware, figures.required[at.L2]
+    hardware, need = figures.hardware, figures.required[L2]
     inward, outward = need[INPUT] + need[FILTER], need[OUTPUT]  # of a whole tile of L2, half of it hidden
     offchip = [inward // hardware.offchip_bandwidth // 2, outward // hardware.offchip_bandwidth // 2]
     alone, binding, words = Counter[int](), Counter[int](), Counter[int]()
     for number, step in enumerate(figures.steps):
-        times, count = [step[at.COMPUTE], max(0, step[at.ARRIVING]), step[at.LEAVING], *offchip], step[at.OCCURRENCES]
-        first = step[at.COMPUTE] + step[at.ARRIVING] if number == 0 and figures.starts else 0
+        times, count = [step.compute, max(0, step.arriving), step.leaving, *offchip], step.occurrences
+        first = step.compute + step.arriving if number == 0 and figures.starts else 0
         if first:
             times[2] = 0
         if first > max(times[3:]):
@@ -117,7 +116,7 @@ def _limits(figures: Figures) -> Iterator[Limit]:
             slowest = max(range(5), key=lambda each: times[each])
             binding[slowest] += count * times[slowest]
         alone.update({each: count * time for each, time in enumerate(times)})
-        words.update({1: count * (step[at.INPUT_SENT] + step[at.FILTER_SENT]), 2: count * step[at.EGRESS]})
+        words.update({1: count * (step.input_sent + step.filter_sent), 2: count * step.egress})
     names: list[tuple[str, LimitAction, int | None]] = [
         ("compute" if len(figures.layer.levels) == 1 else "compute in clusters", "compute", None),
         ("NoC", "send", hardware.noc_bandwidth),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tilewright.compiled import kernel_part
+from tilewright.mapspace.batch import Ints
 from tilewright.notations.directives.table import NOWHERE, Letters, Table
-from tilewright_costmodels.maestro import at
-from tilewright_costmodels.maestro.work import FILTER, FINE, INPUT, MOVES, Work
+from tilewright_costmodels.maestro.work import FILTER, FINE, INPUT, MOVES, Hardware, Work
 
 
 @kernel_part
@@ -18,83 +18,93 @@ def last_fold(cut: int, full: int, offset: int, clusters: int) -> tuple[int, int
 
 
 @kernel_part
-def cut_tiles(letters: Letters, table: Table, row: int, work: Work) -> None:
-    """The tiles of all levels, against the nominal sizes of their letters."""
-    count = len(letters.sizes)
-    for level in range(table.levels[row]):
-        tiles, about = work.tiles[level], work.about[level]
-        spatial, pair, clusters = table.unrolled[row, level], table.pair[row, level], table.clusters[row, level]
-        about[at.SPATIAL], about[at.PAIR], about[at.CLUSTERS] = spatial, pair, clusters
-        about[at.LANES] = table.lanes[row] if level + 1 == table.levels[row] else 0
-        about[at.ALONG] = 1 << spatial if pair == NOWHERE else 1 << spatial | 1 << pair
-        inside = 0
-        for place in range(count - 1, -1, -1):
-            letter = table.order[row, level, place]
-            full, offset = table.size[row, level, letter], table.offset[row, level, letter]
-            cut = (
-                min(work.tiles[level - 1, at.FULL, letter], work.tiles[level - 1, at.CUT, letter])
-                if level
-                else letters.sizes[letter]
-            )
-            tiles[at.FULL, letter], tiles[at.OFFSET, letter], tiles[at.CUT, letter] = full, offset, cut
-            tiles[at.ORDER, place], tiles[at.INSIDE, letter] = letter, inside
-            inside |= 1 << letter
+def cut_tiles(letters: Letters, hardware: Hardware, table: Table, row: int, work: Work) -> float:
+    """The tiles of all levels, against the nominal sizes of their letters. Gives a number that no count and no number of
+    cycles of the row exceeds: all steps, times what one can compute or send."""
+    steps_of_all = most_elements = 1.0
+    for number in range(table.levels[row]):
+        level = work.levels[number]
+        spatial, pair, clusters = table.unrolled[row, number], table.pair[row, number], table.clusters[row, number]
+        level.spatial, level.pair, level.clusters = spatial, pair, clusters
+        level.along = 1 << spatial if pair == NOWHERE else 1 << spatial | 1 << pair
+        level.lanes = table.lanes[row] if number + 1 == table.levels[row] else 0
+        elements = float(clusters)
+        for letter in range(len(letters.sizes)):
+            tile = work.tiles[number, letter]
+            full, offset = table.size[row, number, letter], table.offset[row, number, letter]
+            cut = most = letters.sizes[letter]
+            if number:
+                outer = work.tiles[number - 1, letter]
+                cut, most = min(outer.full, outer.cut), max(outer.full, outer.part)
             steps = (cut - full) // offset if full < cut else 0
             rest = cut - (steps + 1) * offset
             rest = cut if rest < 0 else rest
-            tiles[at.PART, letter] = full if full <= cut and steps * offset + full == cut else rest
-            tiles[at.FRESH_PART, letter] = max(offset - (full - rest), 0)
-        full, offset, cut = tiles[at.FULL, spatial], tiles[at.OFFSET, spatial], tiles[at.CUT, spatial]
-        whole = 1
-        if cut > full + offset * (clusters - 1):
-            _, _, whole = last_fold(cut, full, offset, clusters)
-        elif cut > full:
-            whole = (cut - full) // offset + 1
-            whole += offset * (whole - 1) + full < cut  # a partial one is counted only if all fit in one fold
-        about[at.EDGE_CLUSTERS] = whole
+            part = full if full <= cut and steps * offset + full == cut else rest
+            tile.full, tile.offset, tile.cut, tile.steps, tile.part = full, offset, cut, steps, part
+            tile.fresh = max(min(full, offset), 1) if full < cut else 1
+            tile.fresh_part = max(offset - (full - rest), 0)
+            tile.outputs, tile.part_outputs = full, part
+            window = letters.windows[letter]
+            if window != NOWHERE:  # which comes before in the alphabet
+                sliding = work.tiles[number, window]
+                tile.outputs, tile.part_outputs = full - sliding.full + 1, part - sliding.part + 1
+            elements *= max(full, part, 1)
+            if full < most:
+                steps_of_all *= steps + 2 if most <= cut else most + 1
+        most_elements = max(most_elements, elements)
+        tile = work.tiles[number, spatial]
+        level.edge_clusters = 1
+        if tile.cut > tile.full + tile.offset * (clusters - 1):
+            _, _, level.edge_clusters = last_fold(tile.cut, tile.full, tile.offset, clusters)
+        elif tile.cut > tile.full:  # a partial one is counted only if all fit in one fold
+            level.edge_clusters = tile.steps + 1 + (tile.offset * tile.steps + tile.full < tile.cut)
+    most_of_one: float = most_elements + (hardware.noc_latency + 1.0) * table.levels[row]
+    return 2.0 * steps_of_all * most_of_one
 
 
 @kernel_part
-def find_states(letters: Letters, level: int, sub: int, work: Work) -> None:
-    """What the directives of a level do on a sub-problem."""
-    state, steady, tiles, about = work.states[level, sub], work.steady[level, sub], work.tiles[level], work.about[level]
-    short = unrolled = edges = partial = 0
+def find_states(letters: Letters, order: Ints, number: int, sub: int, work: Work) -> None:
+    """What the directives of a level, whose letters stand in this order, do on a sub-problem."""
+    state = work.states[number, sub]
+    level = work.levels[number]
+    fault = work.faults[number, sub]
+    short = unrolled = edges = partial = movers = outside = 0
     input_tile = filter_tile = 1
-    state[at.FAULT], state[at.CYCLES] = FINE, 0
-    for letter in range(len(letters.sizes)):
-        full, offset, cut = tiles[at.FULL, letter], tiles[at.OFFSET, letter], letters.sizes[letter]
-        if level:
-            cut = work.tiles[level - 1, at.PART if sub >> letter & 1 else at.FULL, letter]
-        bit, in_space = 1 << letter, about[at.ALONG] >> letter & 1
-        covered = full + offset * (about[at.CLUSTERS] - 1) if in_space else full
-        steps = 0
-        if cut <= covered:
-            unrolled |= bit
-            if cut < covered:
-                short |= bit
-        elif in_space:
-            steps, rest, whole = last_fold(cut, full, offset, about[at.CLUSTERS])
-            if covered + steps * offset * about[at.CLUSTERS] != cut:
-                edges |= bit
-                if (whole - 1) * offset + full < rest:
-                    partial |= bit
+    fault[0], along, clusters = FINE, level.along, level.clusters
+    inputs, filters = letters.tensors[INPUT], letters.tensors[FILTER]
+    for place in range(len(order)):
+        letter = order[place]
+        tile = work.tiles[number, letter]
+        full, offset, cut = tile.full, tile.offset, letters.sizes[letter]
+        if number:
+            outer = work.tiles[number - 1, letter]
+            cut = outer.part if sub >> letter & 1 else outer.full
+        bit = 1 << letter
+        outside |= bit
+        tile.inside = ~outside
+        if along & bit:
+            covered = full + offset * (clusters - 1)
+            steps = 0
+            if cut > covered:
+                steps, rest, whole = last_fold(cut, full, offset, clusters)
+                if covered + steps * offset * clusters != cut:
+                    edges |= bit
+                    if (whole - 1) * offset + full < rest:
+                        partial |= bit
         else:
-            steps = (cut - full) // offset
-            if steps * offset + full < cut:
-                edges |= bit
-            if tiles[at.CUT, letter] <= full:
-                state[at.FAULT], state[at.FAULT + 1], state[at.FAULT + 2], state[at.FAULT + 3] = (
-                    MOVES,
-                    level,
-                    letter,
-                    cut,
-                )
-        steady[letter] = steps
-        if not in_space:
-            tile = tiles[at.PART, letter] if short & bit else full
-            if letters.tensors[INPUT] & bit:
-                input_tile *= tile
-            if letters.tensors[FILTER] & bit:
-                filter_tile *= tile
-    state[at.SHORT], state[at.UNROLLED], state[at.EDGES], state[at.PARTIAL] = short, unrolled, edges, partial
-    state[at.INPUT_TILE], state[at.FILTER_TILE] = input_tile, filter_tile
+            covered = full
+            steps = tile.steps if cut == tile.cut else max(cut - full, 0) // offset
+            if full < cut:
+                if steps * offset + full < cut:
+                    edges |= bit
+                if tile.cut <= full:
+                    fault[0], fault[1], fault[2], fault[3] = MOVES, number, letter, cut
+            extent = tile.part if cut < full else full
+            input_tile *= extent if inputs & bit else 1
+            filter_tile *= extent if filters & bit else 1
+        work.movers[number, sub, movers].letter, work.movers[number, sub, movers].times = letter, steps
+        movers += covered < cut
+        unrolled |= bit if cut <= covered else 0
+        short |= bit if cut < covered else 0
+    state.short, state.unrolled, state.edges, state.partial, state.movers = short, unrolled, edges, partial, movers
+    state.input_tile, state.filter_tile, state.cycles = input_tile, filter_tile, 0

@@ -1,19 +1,23 @@
-"""What the kernel reads, writes and works in. Letters are sets as bits of a number."""
+"""What the kernel reads, writes and works in. Sets of letters are bits of a number; records have fields by name."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import functools
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tilewright.compiled import integer
-from tilewright.mapspace.batch import Bools, Floats, Ints
+from tilewright.mapspace.batch import Floats, Ints
 from tilewright.notations.directives.table import MAX_LEVELS
 
 COUNTER_LIMIT = 2**31
 """MAESTRO counts the steps of a phase in 32 bits and aborts, or goes on with a wrong number, beyond."""
 NONE = integer(0)
+L2, L1 = range(2)
 INPUT, FILTER, OUTPUT = map(integer, range(3))
+READS, FILLS, UPDATES = range(3)
 FINE, UNTRANSLATED, INEXACT, MOVES, OVERFLOW, NO_WORK_INSIDE, IDLE = map(integer, range(7))
 """Codes of faults. UNTRANSLATED: there are no directives, `Table.fault` says why. INEXACT: counts may pass 64 bits. Others are
 MAESTRO's: a loop (its letter, what it covers) moves that nominally does not; a phase occurs (how often) more times than a
@@ -36,81 +40,112 @@ class Hardware(NamedTuple):
     held: Ints
     """[tensor]: elements of the whole tensor, outputs regardless of strides."""
 
+    @property
+    def boundless(self) -> Hardware:
+        """The same, whatever the memories hold."""
+        return self._replace(capacity=self.capacity[:0])
+
+
+TILE = "full offset cut steps part fresh fresh_part outputs part_outputs inside"
+"""Of a letter in a level: a whole tile, the offset, the nominal size that is cut, whole offsets in it after the first tile,
+the last tile; of a tile in time what its own loop brings, 1 at least; what the last one in space does not share; both tiles
+in outputs, for Y and X regardless of strides; the letters placed inside (and bits that are no letter's)."""
+LEVEL = "spatial pair along clusters edge_clusters lanes"
+"""First and second letter in space, the letters in space, sub-clusters, sub-clusters at work in the last fold, MACs at once
+in each of the innermost level (0 outside it)."""
+STATE = "met short unrolled edges partial movers input_tile filter_tile cycles active"
+"""Of a sub-problem: whether it is in the queue; letters whose first step is short, for which one step covers everything, that
+have an edge state, and in whose edge in space the last sub-cluster has a short tile; how many letters move; elements of the
+inputs along letters in time; cycles; sub-clusters at work, the mean over steps."""
+MOVER = "letter times"
+"""A letter that moves, and how often it does so in its steady state."""
+KIND = "edges steady moved occurrences most"
+"""Of phases: letters at their edge, in their steady state, and the one that moved last; how often such phases occur
+together, and the commonest of them."""
+GROUP = "at_work partial critical macs egress leaving compute active"
+"""Of phases with the same edges: sub-clusters at work, whether the last of them has a short tile, operations of the first
+and of all, elements sent up, cycles of that and of computing; sub-clusters at work of the innermost level."""
+SUMS = "occurrences input_sent filter_sent macs cycles active all_macs egress offchip"
+"""Over steps that do work, and (`all_macs`, `egress`) over all, even those passed over, of which some have negative numbers;
+cycles of DRAM behind each step."""
+
+
+class Step(NamedTuple):
+    """A phase, for one occurrence."""
+
+    occurrences: int
+    input_sent: int
+    filter_sent: int
+    egress: int
+    macs: int
+    arriving: int
+    leaving: int
+    compute: int
+
 
 class Result(NamedTuple):
-    """What rows come to. Shapes: n rows; levels are L2 and L1, tensors input, filter and output."""
+    """What rows cost. Shapes: n rows."""
 
-    counts: Ints
-    """[n, level, tensor, action]: reads, fills, updates; reads of inputs from L1 are the operations."""
-    required: Ints
-    """[n, level, tensor]: elements of buffer, both copies of a tile."""
-    cycles: Ints
-    """[n]"""
     energy_pj: Floats
-    """[n]"""
-    fits: Bools
-    """[n]: the memories hold what is required."""
-    fault: Ints
-    """[n, 4]: code, level and two numbers."""
-    active: Floats
-    """[n]: sub-clusters at work, the mean over steps."""
-    phases: Ints
-    """[n]: how many rows of `steps` were written; 0 unless they were asked for or needed."""
-    steps: Ints
-    """[phase, column]: the phases of the outermost level in MAESTRO's order, of the row that wrote them last."""
+    """[n]; untouched, and `cycles` too, where there is a fault or the memories do not hold what is required."""
+    cycles: Floats
+    code: Ints
+    """[n]: of the fault."""
 
 
 class Work(NamedTuple):
-    """Room for one row. Shapes: D levels, L letters, S = 2**L sub-problems, each by the letters of the level outside
-    whose tile is the short last one."""
+    """Room for one row, and the account of the last one. Shapes: V levels, L letters, S = 2**L sub-problems, each by the
+    letters of the level outside whose tile is the short last one."""
 
-    tiles: Ints
-    """[D, column, L]"""
-    about: Ints
-    """[D, column]"""
-    states: Ints
-    """[D, S, column]"""
-    steady: Ints
-    """[D, S, L]: occurrences of the steady state."""
-    active: Floats
-    """[D, S]: sub-clusters at work, the mean over steps."""
-    kinds: Ints
-    """[kind, 5]: of phases: letters at their edge, in their steady state, and the one that moved last; how often such
-    phases occur together, and the commonest of them."""
-    group: Ints
-    """[column]: of the phases looked at."""
-    sums: Ints
-    """[column]: of the sub-problem last worked out."""
+    tiles: NDArray[Any]
+    """[V, L]: TILE."""
+    levels: NDArray[Any]
+    """[V]: LEVEL."""
+    states: NDArray[Any]
+    """[V, S]: STATE."""
+    faults: Ints
+    """[V, S, 4]: code, level and two numbers."""
+    movers: NDArray[Any]
+    """[V, S, L]: MOVER, the first `movers` of a state, outermost first."""
     queue: Ints
-    """[D, 1 + S]: how many sub-problems were met, and which."""
+    """[V, 1 + S]: how many sub-problems were met, and which."""
+    kinds: NDArray[Any]
+    """[kind]: KIND."""
+    group: NDArray[Any]
+    """[1]: GROUP, the phases looked at."""
+    sums: NDArray[Any]
+    """[1]: SUMS, of the sub-problem last worked out."""
+    steps: NDArray[Any]
+    """[phase]: `Step`, of the outermost level in MAESTRO's order, where they were asked for or needed."""
+    phases: Ints
+    """[1]: how many they are."""
+    counts: Ints
+    """[level, tensor, action]: reads, fills, updates of L2 and L1; reads of inputs from L1 are the operations."""
+    required: Ints
+    """[level, tensor]: elements of buffer, both copies of a tile."""
 
 
 def work_for(letters: int, kind: type) -> Work:
-    """Room for layers of so many letters."""
-    deep, wide = MAX_LEVELS, 2**letters
+    """Room for layers of so many letters, with integers of a kind."""
+    deep, wide, phases = MAX_LEVELS, 2**letters, 3**letters
     return Work(
-        tiles=np.zeros((deep, 7, letters), kind),
-        about=np.zeros((deep, 6), kind),
-        states=np.zeros((deep, wide, 12), kind),
-        steady=np.zeros((deep, wide, letters), kind),
-        active=np.zeros((deep, wide)),
-        kinds=np.zeros((3**letters, 5), kind),
-        group=np.zeros(11, kind),
-        sums=np.zeros(7, kind),
+        tiles=np.zeros((deep, letters), _record(TILE, kind)),
+        levels=np.zeros(deep, _record(LEVEL, kind)),
+        states=np.zeros((deep, wide), _record(STATE, kind)),
+        faults=np.zeros((deep, wide, 4), kind),
+        movers=np.zeros((deep, wide, letters), _record(MOVER, kind)),
         queue=np.zeros((deep, 1 + wide), kind),
+        kinds=np.zeros(phases, _record(KIND, kind)),
+        group=np.zeros(1, _record(GROUP, kind)),
+        sums=np.zeros(1, _record(SUMS, kind)),
+        steps=np.zeros(phases, _record(" ".join(Step._fields), kind)),
+        phases=np.zeros(1, kind),
+        counts=np.zeros((2, 3, 3), kind),
+        required=np.zeros((2, 3), kind),
     )
 
 
-def result_for(rows: int, letters: int, kind: type) -> Result:
-    """Room for what so many rows come to."""
-    return Result(
-        counts=np.zeros((rows, 2, 3, 3), kind),
-        required=np.zeros((rows, 2, 3), kind),
-        cycles=np.zeros(rows, kind),
-        energy_pj=np.zeros(rows),
-        fits=np.zeros(rows, np.bool_),
-        fault=np.zeros((rows, 4), kind),
-        active=np.zeros(rows),
-        phases=np.zeros(rows, kind),
-        steps=np.zeros((3**letters, 8), kind),
-    )
+@functools.cache
+def _record(names: str, kind: type) -> np.dtype[Any]:
+    """All fields are integers but means."""
+    return np.dtype([(name, float if name == "active" else kind) for name in names.split()], align=True)
