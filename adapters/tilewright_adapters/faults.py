@@ -24,3 +24,5 @@ def placed(location: Location) -> Iterator[None]:
         raise error if error.location else InputError(error.message, location=location, hint=error.hint) from None
     except ValueError as error:
         raise InputError(str(error), location=location) from None
+    except ArithmeticError as error:
+        raise InputError(f"its numbers have no result: {error}", location=location) from None

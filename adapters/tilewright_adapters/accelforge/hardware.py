@@ -322,7 +322,7 @@ class _Walk:
         energy *= number(given.energy_scale) * number(data.energy_scale) * number(data.actions_scale)
         rate *= number(given.throughput_scale) * number(data.throughput_scale) * number(data.n_parallel_instances)
         rate /= number(given.latency_scale) * number(data.latency_scale) * number(data.actions_scale)
-        if rate <= 0 or energy < 0:
+        if not (rate > 0 and 0 <= energy < math.inf):
             raise CannotSay(f"'{name}' has energy {energy:g} and throughput {rate:g}")
         return energy, rate
 

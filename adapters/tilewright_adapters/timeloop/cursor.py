@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import reprlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -14,6 +13,9 @@ from pydantic import ValidationError
 from tilewright.errors import InputError
 from tilewright.schema.document import Document, suggestion
 from tilewright_adapters.expressions import KNOWN
+
+MOST = 1e300
+"""Larger numbers are none that hardware has; whole ones may not even have a form as floats."""
 
 
 @dataclass(frozen=True)
@@ -92,15 +94,19 @@ class Cursor:
     def whole(self, what: str, least: int = 1) -> int:
         """An integer, at least `least`. Raises InputError."""
         value = self.value
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise self.error(f"{what} must be a whole number, at least {least} (found {value!r})", _arithmetic(value))
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MOST:
+            raise self.error(
+                f"{what} must be a whole number, at least {least} (found {self.shown})", _arithmetic(value)
+            )
         return value
 
     def number(self, what: str, least: float = 0.0) -> float:
         """A finite number, at least `least`. Raises InputError."""
         value = self.value
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < least:
-            raise self.error(f"{what} must be a number, at least {least:g} (found {value!r})", _arithmetic(value))
+        if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= MOST:
+            raise self.error(
+                f"{what} must be a finite number, at least {least:g} (found {self.shown})", _arithmetic(value)
+            )
         return float(value)
 
     @contextmanager

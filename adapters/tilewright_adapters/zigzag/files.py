@@ -14,7 +14,7 @@ Bits = Annotated[int, Field(ge=1, strict=True)]
 Size = Annotated[int, Field(ge=1, le=2**40, strict=True)]
 MemoryOperand = Literal["I1", "I2", "O"]
 ArrayDimension = Annotated[str, Field(pattern=r"^D\d$")]
-Unrolling = Annotated[str, Field(pattern=r"^\s*[A-Za-z]\w*\s*,\s*\d+\s*$")]
+Unrolling = Annotated[str, Field(pattern=r"^\s*[A-Za-z]\w*\s*,\s*0*[1-9]\d{0,11}\s*$")]
 
 
 class Port(Model):

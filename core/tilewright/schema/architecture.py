@@ -12,16 +12,34 @@ from collections.abc import Mapping as MappingOf
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from tilewright.schema.document import FileModel
 from tilewright.schema.problem import Name, Tensor
 from tilewright.schema.replace import Place, paths_below, replaced
 from tilewright.values import Model
 
-Energy = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Bandwidth = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1, le=2**53, strict=True)]
+MAX_FANOUT, MAX_UNITS = 2**20, 2**40
+"""Sub-clusters of a cluster, and compute units in all."""
+
+
+def _not_tiny(value: float) -> float:
+    if value < 1e-9:
+        raise ValueError("must be at least 1e-09")
+    return value
+
+
+def _few(value: int) -> int:
+    if value > MAX_FANOUT:
+        raise ValueError(f"must be at most {MAX_FANOUT:,}")
+    return value
+
+
+Energy = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)]
+"""pJ; what it is multiplied with stays finite."""
+Rate = Annotated[float, Field(gt=0, le=1e15, allow_inf_nan=False), AfterValidator(_not_tiny)]
+Words = Annotated[int, Field(ge=1, le=2**53, strict=True)]
+Count = Annotated[int, Field(ge=1, le=2**20, strict=True)]
 
 
 class Network(Model):
@@ -30,8 +48,8 @@ class Network(Model):
     energy_per_hop_pj: Energy = 0.0
     energy_per_router_pj: Energy = 0.0
     energy_per_ingress_pj: Energy = 0.0
-    bandwidth_words_per_cycle: Bandwidth | None = None
-    latency_cycles: Annotated[int, Field(ge=0, strict=True)] = 0
+    bandwidth_words_per_cycle: Rate | None = None
+    latency_cycles: Annotated[int, Field(ge=0, le=2**40, strict=True)] = 0
 
 
 class Fanout(Model):
@@ -40,7 +58,7 @@ class Fanout(Model):
     `multicast`: one read may serve several sub-clusters; `reduction`: partial sums of several are added on the way.
     """
 
-    size: Count = 1
+    size: Annotated[Words, AfterValidator(_few)] = 1
     axis: Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9_]*$")] = "X"
     multicast: bool = True
     reduction: bool = True
@@ -52,7 +70,7 @@ class Memory(Model):
 
     name: Name
     technology: Literal["dram", "sram", "register"] = "sram"
-    capacity_words: Count | None = None
+    capacity_words: Words | None = None
     """None: unlimited."""
     word_bits: Count = 16
     holds: tuple[str, ...] | None = None
@@ -60,13 +78,13 @@ class Memory(Model):
     write_energy_pj: Energy
     update_energy_pj: Energy | None = None
     """Energy of one accumulating write; None: as a write."""
-    read_bandwidth_words_per_cycle: Bandwidth | None = None
-    write_bandwidth_words_per_cycle: Bandwidth | None = None
+    read_bandwidth_words_per_cycle: Rate | None = None
+    write_bandwidth_words_per_cycle: Rate | None = None
     block_words: Count = 1
     """Words moved by one access; an energy is per access."""
     instances_per_macro: Count = 1
     """That many instances are built as one array and accessed together (Timeloop's cluster-size)."""
-    multiple_buffering: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1.0
+    multiple_buffering: Annotated[float, Field(ge=1, le=2**20, allow_inf_nan=False)] = 1.0
     """Copies kept of every tile; the capacity is divided by it."""
     leakage_pj_per_cycle: Energy = 0.0
     """Energy that an instance in use takes in every cycle of the run."""
@@ -91,7 +109,7 @@ class Cluster(Model):
     """One level of the chain: memories (none: virtual) over a fanout of sub-clusters."""
 
     name: Name
-    memories: tuple[Memory, ...] = ()
+    memories: tuple[Memory, ...] = Field(default=(), max_length=100)
     fanout: Fanout = Fanout()
 
     @property
@@ -130,8 +148,8 @@ class Architecture(FileModel):
     name: Name
     source: str | None = None
     """Where the numbers come from."""
-    clock_ghz: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    clusters: tuple[Cluster, ...] = Field(min_length=1)
+    clock_ghz: Rate | None = None
+    clusters: tuple[Cluster, ...] = Field(min_length=1, max_length=100)
     compute: Compute
 
     @model_validator(mode="after")
@@ -147,6 +165,10 @@ class Architecture(FileModel):
         for memory in self.memories:
             if memory.power_gated_at is not None and memory.power_gated_at not in names:
                 raise ValueError(f"{memory.name} is power-gated at {memory.power_gated_at}, which is no memory")
+        if self.compute_instances > MAX_UNITS:
+            raise ValueError(
+                f"the fanouts make {self.compute_instances:,} compute units; at most {MAX_UNITS:,} are taken"
+            )
         if self.clusters[0].is_virtual:
             raise ValueError(
                 f"the outermost cluster {self.clusters[0].name} has no memory; tensors must live somewhere"

@@ -19,7 +19,7 @@ from tilewright.schema.problem import DimensionName, Name, Problem
 from tilewright.schema.structure import Kind, recognise
 from tilewright.values import Model
 
-Trips = Annotated[int, Field(ge=1, strict=True)]
+Trips = Annotated[int, Field(ge=1, le=2**53, strict=True)]
 
 
 class TripRange(Model):

@@ -22,7 +22,7 @@ from tilewright.schema.problem import DimensionName, Name, Problem, Tensor
 from tilewright.tables import Printed
 from tilewright.values import Model
 
-TileSizes = FrozenDict[DimensionName, Annotated[int, Field(ge=1, strict=True)]]
+TileSizes = FrozenDict[DimensionName, Annotated[int, Field(ge=1, le=2**53, strict=True)]]
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.\-]*$")]
 DimensionName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Size = Annotated[int, Field(ge=1, le=2**40, strict=True)]
+MAX_PARTS = 100
+"""Dimensions, tensors, coordinates of a tensor."""
 Role = Literal["input", "weight", "output"]
 
 _TERM = re.compile(r"\s*+(?:(\d++)\s*+\*?\s*+)?([A-Za-z_]\w*+)\s*+")
@@ -35,7 +37,7 @@ class Rank(Model):
     A stride or a dilation is a coefficient. Terms of one dimension are merged.
     """
 
-    terms: FrozenDict[DimensionName, Annotated[int, Field(ge=1, le=2**31, strict=True)]]
+    terms: FrozenDict[DimensionName, Annotated[int, Field(ge=1, le=2**31, strict=True)]] = Field(min_length=1)
 
     @model_validator(mode="before")
     @classmethod
@@ -70,7 +72,7 @@ class Tensor(Model):
 
     name: Name
     role: Role
-    projection: tuple[Rank, ...]
+    projection: tuple[Rank, ...] = Field(max_length=MAX_PARTS)
 
     @property
     def is_output(self) -> bool:
@@ -96,8 +98,8 @@ class Problem(FileModel):
     """Where the numbers come from."""
     operation: str | None = None
     unit_operation: str = "mac"
-    dimensions: FrozenDict[DimensionName, Size] = Field(min_length=1)
-    tensors: tuple[Tensor, ...]
+    dimensions: FrozenDict[DimensionName, Size] = Field(min_length=1, max_length=MAX_PARTS)
+    tensors: tuple[Tensor, ...] = Field(max_length=MAX_PARTS)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

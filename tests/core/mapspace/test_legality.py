@@ -90,7 +90,7 @@ def test_hardware_beyond_exact_numbers_is_refused(number: int) -> None:
 
 
 @pytest.mark.parametrize("capacity", [2**53, 2**52, 1000])
-@pytest.mark.parametrize("fanout", [2**53, 2**52, 2])
+@pytest.mark.parametrize("fanout", [2**20, 2**19, 2])
 def test_products_beyond_int64(capacity: int, fanout: int) -> None:
     """Words and trips of 2**80 and more are more than any hardware has, in both forms."""
     mapping = Mapping.from_yaml(

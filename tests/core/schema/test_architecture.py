@@ -93,3 +93,27 @@ def test_clusters_are_found_by_their_name_and_by_what_lies_in_them(architecture:
     for search in (architecture.cluster, architecture.cluster_of):
         with pytest.raises(KeyError, match="nowhere"):
             search("nowhere")
+
+
+ABSURD = [
+    ("read_energy_pj: 1", "read_energy_pj: 1e300", "memories[0].read_energy_pj: Input should be less than or equal to 1000000000000000"),
+    ("read_energy_pj: 1", "read_energy_pj: .nan", "read_energy_pj"),
+    ("read_energy_pj: 1", "read_energy_pj: 1, read_bandwidth_words_per_cycle: 5e-324", "cycle: must be at least 1e-09"),
+    ("read_energy_pj: 1", f"read_energy_pj: 1, capacity_words: 1{'0' * 400}", "capacity_words: Input should be less"),
+    ("read_energy_pj: 1", "read_energy_pj: 1, block_words: 2097152", "block_words: Input should be less"),
+    ("size: 2", f"size: {2**31}", "fanout.size: must be at most 1,048,576"),
+    ("size: 2", f"size: {2**20}", "the fanouts make 1,152,921,504,606,846,976 compute units; at most 1,099,511,627,776"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "message"), ABSURD)
+def test_hardware_that_gives_no_figures_is_refused_with_the_field_and_its_range(
+    old: str, new: str, message: str
+) -> None:
+    memory = "memories: [{{name: {0}, read_energy_pj: 1, write_energy_pj: 1}}], fanout: {{size: 2}}"
+    clusters = "".join(f"- {{name: {name}, {memory.format(name)}}}\n" for name in "ABC")
+    text = f"name: a\nclusters:\n{clusters}compute: {{energy_per_operation_pj: 1}}\n"
+    Architecture.from_yaml(text)
+    with pytest.raises(InputError) as caught:
+        Architecture.from_yaml(text.replace(old, new))
+    assert message in str(caught.value)

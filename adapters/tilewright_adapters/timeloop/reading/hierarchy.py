@@ -225,7 +225,8 @@ def _is(kind: str, classes: tuple[str, ...]) -> bool:
 
 def _architecture_name(fields: dict[str, Cursor]) -> str:
     """Its own, or that of the outermost container."""
-    outermost = fields["subtree"].child(0).fields("a container") if "subtree" in fields else {}
+    inside = fields["subtree"].items("subtree") if "subtree" in fields else []
+    outermost = inside[0].fields("a container") if inside else {}
     found = fields.get("name", outermost.get("name"))
     return "timeloop" if found is None else _ranged(found)[0]
 

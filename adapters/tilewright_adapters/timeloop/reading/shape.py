@@ -169,4 +169,6 @@ def _rank(rank: Cursor, dimensions: tuple[str, ...], coefficients: dict[str, int
         if name is None:
             raise term.error("a term without a dimension", hint="write [dimension] or [dimension, coefficient]")
         terms[name] = terms.get(name, 0) + factor
+    if not terms:
+        raise rank.error("a coordinate without a dimension", hint="leave it out: it has one place only")
     return Rank(terms=FrozenDict(terms))
