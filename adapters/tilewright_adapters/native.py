@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tilewright.errors import InputError, NotConformableError, Verdict
+from tilewright.files import file_and_member
 from tilewright.plugin.adapter import InputSet
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
@@ -14,6 +15,7 @@ from tilewright.schema.mapped import MappedProblem, kind_of
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.workload import Workload
+from tilewright_adapters.members import chosen
 from tilewright_adapters.parts import gathered, unplaced
 
 PARTS = ("problem", "architecture", "mapping", "constraints")
@@ -23,15 +25,20 @@ class NativeAdapter:
     """Reads and writes the files that `evaluate --mapping --problem --arch` takes."""
 
     def parse(self, files: Sequence[Path]) -> InputSet:
-        """Any of our files together, each part once; a file that `map` wrote brings three.
+        """Any of our files together, each part once; a file that `map` wrote brings three. `workload.yaml/LAYER` reads that
+        layer of several.
 
         Raises:
             InputError: with file and line; a part stands twice, or a workload has several layers.
         """
         if not files:
             raise InputError("no files to read", hint="name problem, architecture and mapping files")
-        documents = [read_document(path) for path in files]
-        return gathered((part, value, each.locate(())) for each in documents for part, value in _parts(each).items())
+        named = [(read_document(file), layer) for file, layer in map(file_and_member, files)]
+        return gathered(
+            (part, value, document.locate(()))
+            for document, layer in named
+            for part, value in _parts(document, layer).items()
+        )
 
     def expressible(self, inputs: InputSet) -> Verdict:
         """All but programs of directives and options of models."""
@@ -44,16 +51,16 @@ class NativeAdapter:
         return {f"{part}.yaml": getattr(inputs, part).to_yaml() for part in PARTS if getattr(inputs, part) is not None}
 
 
-def _parts(document: Document) -> dict[str, object]:
+def _parts(document: Document, layer: str | None) -> dict[str, object]:
     kind = kind_of(document)
+    if kind == "workload":
+        layers = validate(Workload, document).layers
+        return {"problem": layers[chosen([each.name for each in layers], layer, document.locate(()), "layer")].problem}
+    if layer is not None:
+        raise InputError(f"{document.source} is no workload, and has no layer {layer}")
     if kind == "mapped":
         whole = validate(MappedProblem, document)
         return {"problem": whole.problem, "architecture": whole.architecture, "mapping": whole.mapping}
-    if kind == "workload":
-        layers = validate(Workload, document).layers
-        if len(layers) != 1:
-            raise InputError(f"{len(layers)} layers; one was expected", location=document.locate(()))
-        return {"problem": layers[0].problem}
     models: dict[str, type[FileModel]] = {
         "problem": Problem,
         "architecture": Architecture,

@@ -29,11 +29,20 @@ def is_file(path: str | os.PathLike[str]) -> bool:
     return os.path.isfile(path)
 
 
+def file_and_member(path: str | os.PathLike[str]) -> tuple[str, str | None]:
+    """FILE/MEMBER: the file, and the name behind it, which may have slashes; (path, None) where that is a file or none is."""
+    text = os.fspath(path)
+    for end in () if is_file(text) else (at for at, letter in enumerate(text) if letter == "/"):
+        if is_file(text[:end]):
+            return text[:end], text[end + 1 :]
+    return text, None
+
+
 def read_bytes(path: str | os.PathLike[str], most: int = MAX_BYTES) -> bytes:
     """All of a regular file: pipes and devices are not read, and nothing is waited for.
 
     Raises:
-        InputError: it is absent, unreadable, no regular file or has more than `most` bytes.
+        InputError: it is absent, unreadable, empty, no regular file or has more than `most` bytes.
     """
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
@@ -50,6 +59,8 @@ def read_bytes(path: str | os.PathLike[str], most: int = MAX_BYTES) -> bytes:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
     except ValueError as error:  # a NUL in the name
         raise InputError(f"cannot read {path}: {error}") from None
+    if not data:
+        raise InputError(f"{path} is empty", hint="check that it was written to its end")
     if len(data) > most:
         raise InputError(f"{path} is too large: at most {most:,} bytes are read")
     return data

@@ -103,7 +103,9 @@ class Table:
         ]
         if missing:
             count = f"{len(missing)} column{'s' if len(missing) > 1 else ''} left out"
-            lines.append(f"{count}: {', '.join(missing)} (a wider terminal or {self.more} shows all)")
+            lines.append(
+                f"{count}: {', '.join(missing)} (a wider terminal{',' if ' or ' in self.more else ' or'} {self.more} shows all)"
+            )
         return lines
 
     def _shown(self, widths: Sequence[int], width: int | None) -> list[int]:

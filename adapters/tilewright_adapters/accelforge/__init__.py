@@ -12,7 +12,7 @@ from jinja2.sandbox import SandboxedEnvironment
 
 from tilewright.child import NoAnswer, limited
 from tilewright.errors import InputError, NotConformableError, Verdict
-from tilewright.files import MAX_BYTES, read_text
+from tilewright.files import MAX_BYTES, file_and_member, read_text
 from tilewright.plugin.adapter import InputSet
 from tilewright.schema.document import Document, parse_document, suggestion, validate
 from tilewright_adapters import members, sidecar
@@ -47,7 +47,8 @@ class AccelForgeAdapter:
         found: dict[str, Document] = {}
         einsum = beside = None
         for path in files:
-            path, member = members.file_and_member(path)
+            name, member = file_and_member(path)
+            path = Path(name)
             einsum = member or einsum
             document = parse_document(_rendered(path), source=str(path))
             sections = document.data if isinstance(document.data, dict) else {}
@@ -195,5 +196,5 @@ def _einsum(found: dict[str, Document], named: str | None, numbers: dict[str, Va
     renames = validate(RenamesData, found["renames"]) if "renames" in found else RenamesData()
     with placed(document.locate(())):
         names = [name_of(each) for each in data.einsums]
-        chosen = data.einsums[members.chosen(names, named, document, "einsum")]
+        chosen = data.einsums[members.chosen(names, named, document.locate(()), "einsum")]
         return read_einsum(data, chosen, renames, numbers)

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tilewright.errors import InputError, NotConformableError, Reason, Verdict
+from tilewright.errors import InputError, Location, NotConformableError, Reason, Verdict
+from tilewright.files import file_and_member
 from tilewright.mapspace.legality import legality
 from tilewright.notations.directives import DirectiveHardware, DirectiveProgram
 from tilewright.notations.directives.plan import plan_of
@@ -18,6 +19,7 @@ from tilewright_adapters.maestro.hardware import read_hardware
 from tilewright_adapters.maestro.network import NetworkReader, kind_of
 from tilewright_adapters.maestro.words import Words, read_words
 from tilewright_adapters.maestro.write import faults, plain_name, write_program
+from tilewright_adapters.members import chosen
 from tilewright_adapters.parts import unplaced
 
 TOOL = ("maestro", "MAESTRO")
@@ -33,7 +35,7 @@ class MaestroAdapter:
     """
 
     def parse(self, files: Sequence[Path]) -> InputSet:
-        """One mapping file, and one hardware file or none (then COMMAND_LINE).
+        """One mapping file, and one hardware file or none (then COMMAND_LINE). `mapping.m/LAYER` is that layer alone.
 
         Raises:
             InputError: with file and line.
@@ -63,8 +65,11 @@ class MaestroAdapter:
 
 def _read(files: Sequence[Path]) -> tuple[DirectiveProgram, tuple[str, ...]]:
     found: dict[str, Words] = {}
+    named = None
     for path in files:
-        words = read_words(path)
+        file, layer = file_and_member(path)
+        named = layer or named
+        words = read_words(Path(file))
         if not words.next:
             raise InputError(f"{path} is empty", hint="MAESTRO reads a mapping file and a hardware file")
         kind = kind_of(words)
@@ -75,6 +80,9 @@ def _read(files: Sequence[Path]) -> tuple[DirectiveProgram, tuple[str, ...]]:
         raise InputError("no mapping file among these files", hint="it begins with the word Network")
     hardware = read_hardware(found["hardware"]) if "hardware" in found else COMMAND_LINE
     name, layers = NetworkReader(found["mapping"]).read()
+    if named is not None:
+        place = Location(found["mapping"].source)
+        layers = (layers[chosen([each.name for each in layers], named, place, "layer")],)
     warnings = (
         () if "hardware" in found else (f"no hardware file: {COMMAND_LINE.num_pes} PEs, as on MAESTRO's command line",)
     )

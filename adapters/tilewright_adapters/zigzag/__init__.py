@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tilewright.errors import InputError, NotConformableError, Verdict
+from tilewright.files import file_and_member
 from tilewright.notations.operand_loops import MEMORY_OPERANDS
 from tilewright.plugin.adapter import InputSet
 from tilewright.schema.document import Document, parse_document, read_document, validate
@@ -51,7 +52,8 @@ class ZigZagAdapter:
         found: dict[str, Document] = {}
         layer = None
         for path in files:
-            path, member = members.file_and_member(path)
+            name, member = file_and_member(path)
+            path = Path(name)
             layer = member or layer
             document = read_document(path, repeated_keys=True)
             kind = _kind(document)
@@ -188,7 +190,7 @@ def _layer_data(document: Document | None, named: str | None) -> tuple[LayerData
         return None, None
     layers = validate(WorkloadFile, document).root
     names = [name_of(each) for each in layers]
-    index = members.chosen(names, named, document, "layer")
+    index = members.chosen(names, named, document.locate(()), "layer")
     return layers[index], document.at(index)
 
 

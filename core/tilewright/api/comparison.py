@@ -8,9 +8,9 @@ from typing import Unpack
 
 from tilewright import api
 from tilewright.api.comparison_report import ComparisonReport, save_row
-from tilewright.api.load import Source, load_workload
+from tilewright.api.load import Source
 from tilewright.api.progress import sweep_progress
-from tilewright.api.settings import Plan, Settings, folder_of, name_of
+from tilewright.api.settings import Plan, Settings, folder_of, name_of, work_of
 from tilewright.api.words import checked, names_of
 from tilewright.errors import OptionError, PluginError
 from tilewright.plugin.costmodel import CostModel
@@ -47,7 +47,7 @@ def compare(
     with _telling_how_options_are_for_one():
         plan = Plan.of(arch, some_mappers, some_models, settings)
         points = [_point(plan, mapper, model) for model in plan.models for mapper in some_mappers]
-    network = load_workload(workload)
+    network = work_of(workload)
     path = folder_of(settings)
     rows: list[SweepRow] = []
     with sweep_progress(network, points, plan.objective, plan.progress) as seen, suppress(KeyboardInterrupt):

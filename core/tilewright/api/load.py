@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar, cast, overload
 from tilewright import library
 from tilewright.api.words import one_of
 from tilewright.errors import InputError, PluginError, UnknownNameError
-from tilewright.files import is_file
+from tilewright.files import file_and_member, is_file
 from tilewright.plugin.guard.patience import tell_once
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import FrontendSpec
@@ -128,7 +128,8 @@ def load_mapping(source: Source) -> Mapping | MappedProblem:
 
 
 def load_workload(source: Source, options: MappingOf[str, Any] | None = None) -> Workload:
-    """A workload or problem file, a file or formula of some frontend, a library name, `name/layer`, a dict or an object.
+    """A workload or problem file, a file or formula of some frontend, a library name, a dict or an object; `name/layer` and
+    `file/layer` are one layer of it.
 
     `options` go to the frontend that reads it. Raises InputError, UnknownNameError, PluginError.
     """
@@ -136,6 +137,10 @@ def load_workload(source: Source, options: MappingOf[str, Any] | None = None) ->
     if isinstance(source, Problem | MappedProblem | BoundMapping):
         _no_options(given, _words(source))
         return Workload.of(source if isinstance(source, Problem) else source.problem)
+    if isinstance(source, str | os.PathLike):
+        file, layer = file_and_member(source)
+        if layer is not None:
+            return _layer(load_workload(file, options), layer, file)
     document = _document(source)
     if document is not None or not isinstance(source, str | os.PathLike):
         _no_options(given, _words(source))
@@ -309,6 +314,13 @@ def _from_formula(source: str, options: MappingOf[str, Any]) -> Workload | None:
 
 
 def _from_library(source: str, options: MappingOf[str, Any]) -> Workload:
+    if is_file(source):
+        raise InputError(
+            f"no frontend reads {source}",
+            hint=f"they read {_file_suffixes()}; other tools' files are for `tilewright convert` and `evaluate`",
+        )
+    if any(part.endswith((*YAML_SUFFIXES, *_frontend_suffixes())) for part in source.split("/")):
+        raise InputError(f"there is no file {source}", hint="check the path")
     name, _, layer = source.partition("/")
     if name in library.names("workloads"):
         _no_options(options, source)
@@ -322,15 +334,20 @@ def _from_library(source: str, options: MappingOf[str, Any]) -> Workload:
                 hint=f"or give a file ({_file_suffixes()}), or a formula such as 'nk,km->nm; n=4 k=5 m=6'",
             )
         found = installed().make(FrontendSpec, owner, options).load(name)
-    if not layer:
-        return found
-    names = [each.name for each in found.layers]
+    return _layer(found, layer, name) if layer else found
+
+
+def _layer(workload: Workload, layer: str, name: str) -> Workload:
+    """One layer alone. Raises UnknownNameError."""
+    names = [each.name for each in workload.layers]
+    if layer not in names and f"/{layer}" in names:  # exporters name operators like paths
+        layer = f"/{layer}"
     if layer not in names:
         raise UnknownNameError(
             f"{name} has no layer '{layer}'{suggestion(layer, names)}",
             hint=f"its layers: {', '.join(names[:12])}{', ...' if len(names) > 12 else ''}",
         )
-    return Workload.of(found.layers[names.index(layer)].problem)
+    return Workload.of(workload.layers[names.index(layer)].problem)
 
 
 def _workload_names() -> dict[str, str | None]:

@@ -6,10 +6,10 @@ import warnings
 from typing import Unpack
 
 from tilewright import api
-from tilewright.api.load import Source, load_architecture, load_constraints, load_problem, load_workload
+from tilewright.api.load import Source, load_architecture, load_constraints, load_problem
 from tilewright.api.mapping_report import MappingReport, save_layer
 from tilewright.api.progress import mapping_progress
-from tilewright.api.settings import Plan, Settings, folder_of
+from tilewright.api.settings import Plan, Settings, folder_of, work_of
 from tilewright.api.words import checked
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import CostModel
@@ -55,7 +55,7 @@ def map(
     if built.error is not None:
         raise built.error
     configuration = plan.configuration(mapper, built)
-    network = load_workload(workload)
+    network = work_of(workload)
     path = folder_of(settings)
     layers: list[MappedLayer] = []
     with mapping_progress(network, configuration.budget, plan.objective, plan.progress) as seen:

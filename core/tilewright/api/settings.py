@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypedDict, get_args, get_type_hints
 
-from tilewright.api.load import Source, load_architecture, load_constraints
+from tilewright.api.load import Source, load_architecture, load_constraints, load_workload
 from tilewright.api.mapping_report import made
 from tilewright.api.progress import is_shown
 from tilewright.api.words import at_least, budget_of, objective_of, options_by_name
@@ -26,6 +26,7 @@ from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
 from tilewright.schema.mapped import PluginRecord
 from tilewright.schema.report import Objective
+from tilewright.schema.workload import Workload
 
 
 class Settings(TypedDict, total=False):
@@ -125,6 +126,18 @@ class Plan:
         if self.cache is False:
             return None
         return ResultCache(cache_folder() if self.cache is True else Path(self.cache))
+
+
+def work_of(source: Source) -> Workload:
+    """What is to be mapped. Raises InputError: there is nothing in it."""
+    workload = load_workload(source)
+    if not workload.layers:
+        operators = ", ".join(dict.fromkeys(each.operator for each in workload.unmapped))
+        raise InputError(
+            f"{workload.name} has no layer that can be mapped{operators and f': its operators are {operators}'}",
+            hint="layers are convolutions and products of matrices or tensors",
+        )
+    return workload
 
 
 def folder_of(settings: Settings) -> Path | None:

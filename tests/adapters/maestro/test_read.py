@@ -232,3 +232,16 @@ def test_pes_outside_clusters_are_warned_of(tmp_path: Path) -> None:
     assert program is not None
     (report,) = MaestroModel(MaestroOptions(num_pes=16)).explain_directives(program)
     assert report.valid and "1 of 16 PEs are in no cluster of 3; MAESTRO passes over them" in report.warnings
+
+
+def test_a_layer_is_named_behind_its_file(tmp_path: Path) -> None:
+    case = next(each for each in CASES if each["hardware_file"] is None)
+    file = tmp_path / "two.m"
+    first = case["mapping_file"].split("Layer", 1)
+    body = first[1].rsplit("}", 1)[0]
+    file.write_text(f"{first[0]}Layer{body}\nLayer second {{{body.split('{', 1)[1]}\n}}")
+    both, second = (MaestroAdapter().parse([Path(f"{file}{name}")]).directives for name in ("", "/second"))
+    assert both is not None and second is not None and len(both.layers) == 2
+    assert second.layers == both.layers[1:] and second.layers[0].name == "second"
+    with pytest.raises(InputError, match="there is no layer secnd; did you mean 'second'"):
+        MaestroAdapter().parse([Path(f"{file}/secnd")])

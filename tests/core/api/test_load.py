@@ -118,3 +118,49 @@ def test_constraints_by_name_file_dict_and_none(tmp_path: Path) -> None:
     assert loading.load_constraints("none", EYERISS).name == "none"
     with pytest.raises(errors.InputError, match="is for eyeriss, not for simba"):
         loading.load_constraints(published, tw.library.architecture("simba"))
+
+
+WORKLOAD = """
+kind: workload
+name: two
+layers:
+  - problem: {name: /a/MatMul, dimensions: {N: 2, K: 3}, tensors: &tensors [
+      {name: A, role: input, projection: [K]}, {name: W, role: weight, projection: [N, K]},
+      {name: Z, role: output, projection: [N]}]}
+  - problem: {name: b, dimensions: {N: 4, K: 5}, tensors: *tensors}
+"""
+
+
+def test_a_layer_of_a_file_is_named_behind_it(tmp_path: Path) -> None:
+    """Names may have slashes, as exporters write them, with or without the first."""
+    file = tmp_path / "two.yaml"
+    file.write_text(WORKLOAD)
+    for name, macs in (("b", 20), ("/a/MatMul", 6), ("a/MatMul", 6)):
+        assert tw.load(f"{file}/{name}", "problem").macs == macs == tw.load(f"{file}/{name}", "workload").macs
+    assert len(tw.load(file).layers) == 2
+    for name, said in (("c", "two.yaml has no layer 'c'"), ("", "has no layer ''")):
+        with pytest.raises(tw.errors.UnknownNameError, match=said) as raised:
+            tw.load(f"{file}/{name}", "workload")
+        assert raised.value.hint == "its layers: /a/MatMul, b"
+    with pytest.raises(tw.errors.InputError, match="there is no file .*three.yaml/b"):
+        tw.load(f"{tmp_path}/three.yaml/b", "workload")
+
+
+@pytest.mark.parametrize("suffix", [".yaml", ".onnx", ".mlir"])
+def test_an_empty_file_is_told(tmp_path: Path, suffix: str) -> None:
+    (tmp_path / f"a{suffix}").touch()
+    with pytest.raises(tw.errors.InputError, match="is empty"):
+        tw.load(tmp_path / f"a{suffix}", "workload")
+
+
+def test_a_file_that_nobody_reads_is_told(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("something")
+    with pytest.raises(tw.errors.InputError, match="no frontend reads .*a.txt") as raised:
+        tw.load(tmp_path / "a.txt", "workload")
+    assert raised.value.hint is not None and ".onnx" in raised.value.hint
+
+
+def test_a_workload_without_layers_cannot_be_mapped() -> None:
+    unmapped = [{"name": "r", "operator": "Relu", "reason": "works element by element", "operations": 3}]
+    with pytest.raises(tw.errors.InputError, match="nothing has no layer that can be mapped: its operators are Relu"):
+        tw.map({"kind": "workload", "name": "nothing", "layers": [], "unmapped": unmapped}, arch="eyeriss")

@@ -230,3 +230,16 @@ class Wild(Upper):
 
     def parse(self, files: Sequence[Path]) -> InputSet:
         return InputSet(problem=Problem.from_yaml(UPPER.replace("name: n", "name: other")))
+
+
+def test_a_layer_of_our_workloads_is_named_behind_the_file(tilewright: Command) -> None:
+    words = ("--from", "tilewright", "--to", "timeloop")
+    workload = EXAMPLE_FILES / "three_layers.workload.yaml"
+    ran = tilewright("convert", f"{workload}/gemm", GEMM[2], *words)
+    assert ran.code == 0 and "# problem.yaml" in ran.out, ran.err
+    several = tilewright("convert", workload, GEMM[2], *words)
+    assert (
+        several.code == 2 and "3 layers; one is read at a time" in several.err and "/LAYER, of conv_3x3" in several.err
+    )
+    other = tilewright("convert", f"{GEMM[2]}/gemm", *words)
+    assert other.code == 2 and "is no workload, and has no layer gemm" in other.err
