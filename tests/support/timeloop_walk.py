@@ -327,7 +327,13 @@ class Row:
     counts: TensorCounts
 
 
-def walk(problem: Problem, architecture: Architecture, mapping: Mapping, link_transfers: bool = True) -> Report:
+def walk(
+    problem: Problem,
+    architecture: Architecture,
+    mapping: Mapping,
+    link_transfers: bool = True,
+    by: type[Walker] = Walker,
+) -> Report:
     """The full account of a legal mapping with perfect factors."""
     levels = levels_of(mapping, architecture)
     utilized = [1]
@@ -336,7 +342,7 @@ def walk(problem: Problem, architecture: Architecture, mapping: Mapping, link_tr
     rows: list[Row] = []
     networks: list[NetworkReport] = []
     for tensor in problem.tensors:
-        walker = Walker(problem, tensor, levels, link_transfers)
+        walker = by(problem, tensor, levels, link_transfers)
         flows = [walker.flow(index) for index in range(len(levels))]
         peers = [0.0, *(flow.links / count for flow, count in zip(flows, utilized[1:-1], strict=False))]
         shares = [0.0, *(flow.share for flow in flows[:-1])]

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from support.command import Command
+from support.recorded.exercises import runs
 
 PROBLEM = """
 name: line
@@ -175,3 +176,29 @@ def test_only_a_model_that_executes_can_judge(tilewright: Command, files: dict[s
     ran = tilewright(*words(files), "--by", "timeloop")
     assert ran.code == 2 and "cost model 'timeloop' does not execute mappings" in ran.err and "oracle" in ran.err
     assert "did you mean 'oracle'" in tilewright(*words(files), "--by", "oracl").err
+
+
+def test_what_timeloop_itself_reported_is_laid_beside_ours(tilewright: Command, tmp_path: Path) -> None:
+    old, new = (
+        next(run for run in runs() if run.id.startswith(start)) for start in ("82747bc_timeloop_01", "2ffec69_timeloop")
+    )
+    recorded, files = old.write(tmp_path)
+    ran = tilewright("diff-stats", recorded, *files)
+    assert ran.code == 0 and "62 of 67 figures are equal" in ran.out
+    assert (
+        "first_fills: in Timeloop before version 3 (May 2023) the first writes of outputs are counted as fills"
+        in ran.out
+    )
+    data = tilewright("diff-stats", recorded, *files, "--json").data
+    assert data["compared"] == 67 and data["unexplained"] == 0
+    assert [cause["code"] for cause in data["causes"]] == ["one_energy", "first_fills"]
+    recorded.write_text(
+        old.report.replace("Scalar updates (per-instance)            : 0", "Scalar updates (per-instance) : 1")
+    )
+    ran = tilewright("diff-stats", recorded, *files)
+    assert ran.code == 1 and "figures differ for no cause that is known" in ran.out
+    recorded.write_text(new.report)
+    ran = tilewright("diff-stats", recorded, *files)
+    assert ran.code in (1, 2)
+    ran = tilewright("diff-stats", recorded, *files, "--from", "loopnest")
+    assert ran.code == 2 and "Traceback" not in ran.err
