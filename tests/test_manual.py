@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from support.command import Command, command
 from tilewright.run import configuration
 
 ROOT = Path(__file__).parents[1]
@@ -46,6 +47,20 @@ def test_comparisons_in_the_manual_are_true() -> None:
     shown = [line for block in blocks("docs/python.md")[1:3] for line in block.splitlines() if " == " in line]
 
     assert len(shown) == 2 and all(eval(line, names) is True for line in shown)
+
+
+@pytest.mark.parametrize("page", ["docs/reports.md"])
+def test_what_commands_are_said_to_print_is_what_they_print(
+    page: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run: Command = command(monkeypatch, capsys)
+    monkeypatch.chdir(ROOT)
+    text = (ROOT / page).read_text(encoding="utf-8")
+    told = re.findall(r"^\$ tilewright (.*)\n((?:(?!\$ |```).*\n)*)", text, flags=re.MULTILINE)
+    for words, shown in told:
+        assert run(*words.split()).out.strip() == shown.strip(), words
+
+    assert len(told) > 2 and all(len(line) <= 80 for _, shown in told for line in shown.splitlines())
 
 
 @pytest.mark.parametrize("notebook", sorted((ROOT / "examples").glob("*.ipynb")), ids=lambda path: path.name)

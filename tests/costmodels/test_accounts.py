@@ -97,7 +97,7 @@ energy          A     B    all     all  filled
 DRAM         60.0  20.0   80.0   6.667
 NoC of Chip   8.0          8.0   0.667
 compute                   12.0   1.000
-all          68.0  20.0  100.0   8.333"""
+total        68.0  20.0  100.0   8.333"""
 
 
 @pytest.mark.parametrize("model", ["timeloop", "oracle"])

@@ -112,7 +112,7 @@ class EvaluationReport(Tabular):
             account = report.explained() if self.is_explained else report
             parts += [*([""] if parts else []), *account.tables()]
         if self.mapping is not None and any(report.valid for report in self.reports):
-            parts += ["", str(self.mapping)]
+            parts += ["", self.mapping.titled()]
         return parts
 
     def _totals(self) -> Table:

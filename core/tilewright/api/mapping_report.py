@@ -205,9 +205,9 @@ class MappingReport(Tabular):
         if not self.is_one:
             return [self._table(), *self._unmapped(), *self._searched()]
         (layer,) = self.layers
-        assert layer.report is not None
+        assert layer.report is not None and layer.mapping is not None
         sizes = f"  sizes   {layer.problem.long_dimensions}, {layer.problem.macs:,} MACs"
-        return [*summary(layer.report, self._title, sizes), "", str(layer.mapping), "", *self._searched()]
+        return [*summary(layer.report, self._title, sizes), "", layer.mapping.titled(), "", *self._searched()]
 
     def __str__(self) -> str:
         layers = [] if self.is_one or not self.layers else [f"report[{self.layers[0].name!r}] prints a layer's mapping"]

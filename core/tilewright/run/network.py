@@ -99,7 +99,7 @@ class MappedLayer(Printed):
     def __str__(self) -> str:
         if self.report is None:
             return f"{self.name}: no mapping{f': {self.error}' if self.error else ''}"
-        return f"{self.report}\n\n{self.mapping}"
+        return "\n\n".join([str(self.report), "" if self.mapping is None else self.mapping.titled()])
 
 
 def map_workload(

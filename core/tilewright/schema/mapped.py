@@ -73,6 +73,10 @@ class BoundMapping(Mapping):
     def architecture(self) -> Architecture:
         return self._architecture
 
+    def titled(self) -> str:
+        """The loop nest, under a line that says so."""
+        return f"loop nest, tiles in words:\n{self}"
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Mapping) and self.entries == other.entries
 

@@ -120,7 +120,7 @@ def _shares(report: ReportContent) -> Iterator[Table | str]:
         )
         table.add_row(place, *_row(report, parts, tensors), "" if used is None else used)
     everything = [part for parts in places.values() for part in parts]
-    table.add_row("all", *_row(report, everything, tensors), "")
+    table.add_row("total", *_row(report, everything, tensors), "")
     yield from ("", table)
 
 
@@ -144,7 +144,7 @@ def _energies(report: ReportContent) -> Table:
         if len(parts) > 1:
             total = sum(part.energy_pj for part in parts)
             table.add_row("", "all", total, 100 * _of(total, report), total / report.macs)
-    table.add_row("all", "", report.energy_pj, 100.0, report.pj_per_mac)
+    table.add_row("total", "", report.energy_pj, 100.0, report.pj_per_mac)
     return table
 
 
@@ -152,19 +152,17 @@ def _counts(report: ReportContent) -> Table:
     """Words of one instance, moved and held."""
     table = Table(
         "memory", "tensor", numbers("instances", rank=1), numbers("reads"), numbers("fills"), numbers("updates"),
-        numbers("holds"), numbers("of"), numbers("filled", "%", rank=2, decimals=1), title="words per instance",
+        numbers("holds"), numbers("of"), title="words per instance",
     )  # fmt: skip
     for level in report.levels:
-        room: tuple[float | str, float | str] = ("unlimited", "")
-        if level.capacity_words:
-            room = (level.capacity_words, 100 * (level.used_words or 0) / level.capacity_words)
+        capacity = "unlimited" if level.capacity_words is None else level.capacity_words
         alone = len(level.tensors) == 1
         for index, (name, each) in enumerate(level.tensors.items()):
             counts = (each.instances, each.reads, each.fills, each.updates, each.tile_words)
-            table.add_row("" if index else level.name, name, *counts, *(room if alone else ("", "")))
+            table.add_row("" if index else level.name, name, *counts, capacity if alone else "")
         if not alone:
-            used = level.used_words if level.tensors else 0
-            table.add_row("" if level.tensors else level.name, "all", level.instances, "", "", "", used, *room)
+            name, used = ("", level.used_words) if level.tensors else (level.name, 0)
+            table.add_row(name, "all", level.instances, "", "", "", used, capacity)
     return table
 
 
