@@ -187,9 +187,12 @@ class Walker:
         fanout = Children(self, level)
         flow = Flow()
         loops = [loop for outer in self.levels[: index + 1] for loop in outer.temporal]
-        if index == len(self.levels) - 1:  # compute has no register: every operation fetches its words
-            point = whole_box(self.vector("", 0), self.box(dict.fromkeys(self.problem.dimensions, 1)))
-            fanout.deliver(flow, math.prod(loop.trips for loop in loops), point, None)
+        before: Piece | None = None
+        if index == len(self.levels) - 1:  # compute has no register: every operation fetches its words, moved or not
+            size, links = self.box(dict.fromkeys(self.problem.dimensions, 1)), self.link_transfers
+            pieces: Iterator[tuple[int, Piece | None]] = (
+                (weight, whole_box(low, size)) for weight, low in self.visits(loops)
+            )
         else:
             size = self.box(self.levels[index + 1].tile)
             # A loop with nothing inside that leaves the tile where it is brings no words; but as the visit before
@@ -198,11 +201,11 @@ class Walker:
             while loops and not any(self.vector(loops[-1].dimension, loops[-1].step)):
                 loops.pop()
                 links = False
-            before: Piece | None = None
-            for weight, piece in self.pieces(loops, size):
-                if piece is not None:
-                    fanout.deliver(flow, weight, piece, before if links else None)
-                before = piece
+            pieces = self.pieces(loops, size)
+        for weight, piece in pieces:
+            if piece is not None:
+                fanout.deliver(flow, weight, piece, before if links else None)
+            before = piece
         flow.share = flow.delivered / level.children
         return flow
 

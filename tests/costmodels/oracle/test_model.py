@@ -310,6 +310,34 @@ entries:
     assert counts(oracle(alone), "I")["D"][0] == 8
 
 
+def test_compute_units_read_every_operand() -> None:
+    """Two units do K = 0, 1 at once, and N steps. Timeloop lets a unit have from its neighbour what both had a
+    step before; but there is no register to keep it in, so it is read for every operation."""
+    problem = Problem.from_yaml(
+        """
+        name: outer
+        dimensions: {M: 2, N: 4, K: 2}
+        tensors:
+        - {name: I, role: input, projection: [M]}
+        - {name: W, role: weight, projection: [N, K]}
+        - {name: O, role: output, projection: [M, N]}
+        """
+    )
+    text = """
+entries:
+- {target: D, keep: [I, W, O], temporal_tile_sizes: {M: 2, N: 4, K: 2}}
+- {target: B, keep: [I, W, O]}
+- {target: B, temporal_tile_sizes: {M: 1, N: 1, K: 2}, spatial_tile_sizes: {K: 1}, temporal_order: [M, N, K]}
+"""
+    case = (problem, Architecture.from_yaml(THREE), Mapping.from_yaml(text))
+    linked = TimeloopModel(TimeloopOptions()).bind(*case[:2]).explain(case[2])
+    assert counts(linked, "I")["B"] == (2, 2, 0, 1)
+    assert counts(oracle(case), "I")["B"] == counts(timeloop(case), "I")["B"] == (8, 2, 0, 1)
+    (found,) = differences(*case, oracle(case), linked, OF_TIMELOOP)
+    assert (found.level, found.tensor, found.action, found.executed, found.counted) == ("B", "I", "reads", 8, 2)
+    assert [cause.code for cause in found.causes] == ["link_transfers"]
+
+
 def test_iterations_left_out_are_counted() -> None:
     problem, architecture, mapping = line(
         """

@@ -1,9 +1,15 @@
 """Timeloop's own figures, reproduced: counts exactly, cycles exactly (within 1 where throttled), energies to 1e-6."""
 
+import json
+from typing import Any
+
 import pytest
 
-from support.recorded.timeloop import Case, Figures, Rejected, cases, rejected
+from support.recorded.timeloop import FOLDER, Case, Figures, Rejected, cases, rejected
 from tilewright.mapspace.batch import MappingBatch
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
 from tilewright_costmodels import TimeloopOptions
 from tilewright_costmodels.timeloop.model import TimeloopModel
@@ -92,3 +98,22 @@ def test_rejected_mappings_get_timeloops_verdict_and_reason(case: Rejected) -> N
     assert all(number in first.message for number in numbers), (first, case.error)
     if case.kind in ("capacity", "fanout"):
         assert f"level {first.where}:" in case.error
+
+
+@pytest.mark.parametrize(
+    "case", json.loads((FOLDER / "innermost_fanout.json").read_text())["cases"], ids=lambda case: case["id"]
+)
+def test_compute_units_have_operands_from_their_neighbours(case: dict[str, Any]) -> None:
+    """Where the innermost memory fans out, what stays in use is read once, although compute has no register."""
+    problem, architecture = Problem.model_validate(case["problem"]), Architecture.model_validate(case["architecture"])
+    evaluator = TimeloopModel(TimeloopOptions()).bind(problem, architecture)
+    report = evaluator.explain(Mapping.model_validate(case["mapping"]))
+    assert report.cycles == case["cycles"]
+    found = {level.name: level.tensors for level in report.levels}
+    for level, tensors in case["levels"].items():
+        for tensor, figures in tensors.items():
+            counted = found[level][tensor]
+            assert (counted.reads, counted.fills, counted.updates) == tuple(
+                figures[each] for each in ("reads", "fills", "updates")
+            )
+            assert counted.energy_pj == pytest.approx(figures["energy_pj"], rel=1e-9)

@@ -15,10 +15,13 @@ from tilewright_costmodels.timeloop.model import TimeloopModel
 
 
 @st.composite
-def triples(draw: st.DrawFn) -> tuple[Problem, Architecture, Mapping]:
-    """Architectures here have NoCs that cost energy."""
+def triples(draw: st.DrawFn, units: int = 1) -> tuple[Problem, Architecture, Mapping]:
+    """Architectures here have NoCs that cost energy, and at least so many compute units below the innermost cluster."""
     problem = draw(problems(max_macs=1024))
     plain = draw(architectures())
+    *outer, last = plain.clusters
+    last = last.model_copy(update={"fanout": last.fanout.model_copy(update={"size": max(units, last.fanout.size)})})
+    plain = plain.model_copy(update={"clusters": (*outer, last)})
     network = Network(energy_per_hop_pj=0.375, energy_per_router_pj=0.0625, energy_per_ingress_pj=0.125)
     clusters = tuple(
         cluster.model_copy(update={"fanout": cluster.fanout.model_copy(update={"network": network})})
@@ -29,7 +32,7 @@ def triples(draw: st.DrawFn) -> tuple[Problem, Architecture, Mapping]:
 
 
 @scaled(2)
-@given(triples(), st.booleans())
+@given(triples() | triples(units=4), st.booleans())
 def test_closed_form_equals_literal_walk(triple: tuple[Problem, Architecture, Mapping], links: bool) -> None:
     problem, architecture, mapping = triple
     report = TimeloopModel(TimeloopOptions(link_transfers=links)).bind(problem, architecture).explain(mapping)

@@ -2,10 +2,12 @@
 
 The loops that are known fix all traffic between the storage levels that are known, so that part is counted as it is.
 Of the rest, every tensor must still leave its innermost known level as often as it came in, and every operation must
-still read its operands somewhere, at best shared by as many lanes as are left.
+still read its operands somewhere, at best shared by as many lanes as are left, unless neighbours may pass them on.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -60,6 +62,7 @@ def completed(batch: MappingBatch, entries: int) -> MappingBatch:
 def bound(
     problem: Problem,
     architecture: Architecture,
+    link_transfers: bool,
     tables: Tables,
     batch: MappingBatch,
     entries: int,
@@ -71,7 +74,7 @@ def bound(
     Args:
         batch: mappings as `completed` makes them; `counts` of them, `valid`: which were counted.
     """
-    known = _Known(problem, architecture, tables, batch, entries, counts)
+    known = _Known(problem, architecture, link_transfers, tables, batch, entries, counts)
     energy, cycles = known.bound(valid)
     return Costs(valid, np.where(valid, energy, np.inf), np.where(valid, cycles, np.inf))
 
@@ -83,6 +86,7 @@ class _Known:
         self,
         problem: Problem,
         architecture: Architecture,
+        link_transfers: bool,
         tables: Tables,
         batch: MappingBatch,
         entries: int,
@@ -99,6 +103,9 @@ class _Known:
         self.levels = int((holds < entries).sum())
         """Storage levels that are known; all traffic between them is."""
         self.clusters = [architecture.cluster_index[batch.skeleton.entries[entry].target] for entry in holds]
+        units = math.prod(cluster.fanout.size for cluster in architecture.clusters[self.clusters[-1] :])
+        self.neighbours = link_transfers and units > 1
+        """Compute units may have operands from one another, step after step."""
         self.kept = batch.keep[:, holds]
         with np.errstate(divide="ignore", invalid="ignore"):
             unrolled = batch.temporal[:, :entries] / batch.spatial[:, :entries]
@@ -170,6 +177,8 @@ class _Known:
 
     def _per_operation(self, tensor: Tensor, cluster: int, memory: Memory, lanes: Floats) -> Floats:
         """pJ for all operations to reach their operand in a memory, each access serving as many `lanes` as exist."""
+        if self.neighbours:
+            return np.zeros(len(self.batch))
         architecture = self.architecture
         fanouts = [inner.fanout for inner in architecture.clusters[cluster:]]
         if not any(fanout.reduction if tensor.is_output else fanout.multicast for fanout in fanouts):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from tilewright.compiled import kernel_part
-from tilewright.mapspace.rules import COEFFICIENT, LAST, tile_words
+from tilewright.mapspace.rules import COEFFICIENT, LAST, NONE, tile_words
 from tilewright.mapspace.rules import DIMENSION as TERM_DIMENSION
 from tilewright_costmodels.timeloop.costs import PARTITION_WORDS, TILE_WORDS
 from tilewright_costmodels.timeloop.nest import (
@@ -134,30 +134,37 @@ def overlap_of(job: Job, tensor: int, level: int, c: int) -> float:
 def pass_on(
     job: Job, n: int, tensor: int, level: int, c: int, tile: float, overlap: float, deliveries: float
 ) -> tuple[float, float, float]:
-    """What neighbours pass on, `c` being the innermost loop of all: words; deliveries of the parent that they save; receipts.
+    """What neighbours pass on: words; deliveries of the parent that they save; receipts.
 
     The words that a neighbour holds are a shifted copy only where the step before moved as many of them.
+
+    Args:
+        c: the innermost loop of all. One beyond: the children are compute units. They keep nothing, so that every step
+            moves a whole tile, and a neighbour has it even where the step moved none of them.
     """
-    nest = job.nest
+    nest, keeps = job.nest, c < job.nest.end[level + 1, 0]
     reach = 0  # the farthest that two children's tiles lie apart
     for u in range(nest.end[level, 1], nest.end[level + 1, 1]):
         step = job.tensors.by_dimension[tensor, nest.loop[u, DIMENSION], DISPLACEMENT] * nest.move[u, STEP]
         reach += step * (int(nest.trips[u, TRIPS]) - 1)
-    fresh, again = tile - overlap, nest.trips[c, TRIPS] - 1.0
-    brought = again * fresh if overlap == 0.0 else 0.0  # words that arrive by a step of c
-    inner = nest.move[c, SHIFT]  # the steps of all loops inside p, undone when p advances
+    usual, again = (nest.move[c, SHIFT], nest.trips[c, TRIPS] - 1.0) if keeps else (NONE, 0.0)
+    fresh = tile - overlap
+    brought = again * fresh if overlap == 0.0 else 0.0  # words that arrive by the usual shift, in the end
+    inner = usual  # the steps of all loops inside p, undone when p advances
     passed = saved = received = 0.0
     for p in range(c - 1, -2, -1):
-        shift, words = nest.move[c, SHIFT], brought  # at last, what all steps of c bring
+        shift, words = usual, brought
         if p >= 0:
             shift = nest.move[p, SHIFT] - inner
             inner += nest.move[p, SHIFT]
-            same = shift == nest.move[c, SHIFT]
-            words = 0.0
-            if shift != 0 and (same or overlap == 0.0):
-                times = (nest.trips[p, TRIPS] - 1.0) * nest.trips[p, OUTSIDE]
+            times, words = (nest.trips[p, TRIPS] - 1.0) * nest.trips[p, OUTSIDE], 0.0
+            if not keeps and shift == usual:
+                brought += times * tile
+            elif not keeps:
+                words = times * tile
+            elif shift != 0 and (shift == usual or overlap == 0.0):
                 brought += times * again * fresh
-                words = times * (fresh if same else tile)
+                words = times * (fresh if shift == usual else tile)
         if words > 0.0 and abs(shift) <= reach:
             account = sharing(job.hardware, describe(job, n, tensor, level, shift, False), job.accounts)
             left, linked = float(job.accounts.pool[account]), float(job.accounts.pool[account + 1])

@@ -49,7 +49,7 @@ def _count(job: Job, n: int, row: int, tensor: int) -> None:
     kept = n if len(job.mappings.keep) > 1 else 0
     sliding = tensors.whole[tensor, tables.SLIDING] > 0.0
     c = nest.end[levels, 0]  # the innermost loop that moves the tensor, of those of the level and further out
-    if sliding:
+    if sliding or nest.children[levels - 1] > 1.0:
         for loop in range(c):
             shift = tensors.by_dimension[tensor, nest.loop[loop, DIMENSION], tables.DISPLACEMENT]
             nest.move[loop, SHIFT] = shift * nest.move[loop, STEP]
@@ -90,7 +90,7 @@ def _count(job: Job, n: int, row: int, tensor: int) -> None:
         content, served, linked = words * deliveries, words * children, 0.0
         if job.detailed:
             job.deliveries.sizes[tensor, level] = 0
-        if slides and job.link_transfers and children > 1.0 and c == end - 1:
+        if job.link_transfers and children > 1.0 and (inner or (slides and c == end - 1)):
             passed, saved, linked = flow.pass_on(job, n, tensor, level, c, tile, overlap, deliveries)
             words, content, served = words - passed, content - saved, served - linked
         if job.detailed:

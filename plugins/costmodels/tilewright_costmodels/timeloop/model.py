@@ -166,7 +166,9 @@ class TimeloopEvaluator(BatchEvaluator):
         perfect, mappings = self.mappings(known)
         with self._lock:
             valid = room.evaluate(mappings, self.link_transfers, perfect, counts).valid
-        return bounds.bound(self.problem, self.architecture, room.tables, known, entries, counts, valid)
+        return bounds.bound(
+            self.problem, self.architecture, self.link_transfers, room.tables, known, entries, counts, valid
+        )
 
     def explain(self, mapping: Mapping) -> Report:
         """The full account; `valid` false and every reason for a mapping that Timeloop would not take."""
