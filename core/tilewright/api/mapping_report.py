@@ -198,8 +198,9 @@ class MappingReport(Tabular):
 
     @property
     def is_one(self) -> bool:
-        """The workload is one layer, and it is mapped: it prints as that layer, with its loop nest."""
-        return len(self.workload.layers) == 1 and not self.workload.unmapped and self.complete
+        """The workload is one layer, once, and it is mapped: it prints as that layer, with its loop nest."""
+        once = len(self.workload.layers) == 1 and self.workload.layers[0].count == 1
+        return once and not self.workload.unmapped and self.complete
 
     def tables(self) -> Sequence[Table | str]:
         if not self.is_one:

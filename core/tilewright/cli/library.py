@@ -123,6 +123,7 @@ def _print_layers(workload: Workload, json: bool) -> None:
         layers = [
             {
                 "name": each.name,
+                "count": each.count,
                 "macs": each.problem.macs,
                 "dimensions": dict(each.problem.dimensions),
                 "after": each.after,
@@ -133,12 +134,14 @@ def _print_layers(workload: Workload, json: bool) -> None:
         return
     table = Table(
         "layer",
+        numbers("count"),
         numbers("MACs"),
         Column("dimensions longer than 1", wrapped=True),
         Column("reads results of", wrapped=True),
     )
     for layer in workload.layers:
-        table.add_row(layer.name, layer.problem.macs, layer.problem.long_dimensions, ", ".join(layer.after) or "-")
+        after = ", ".join(layer.after) or "-"
+        table.add_row(layer.name, layer.count, layer.problem.macs, layer.problem.long_dimensions, after)
     print_tables(table)
 
 

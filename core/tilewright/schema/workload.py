@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 
 
 class Layer(Model):
-    """One problem of a network; `after` names the layers whose results it reads."""
+    """One problem of a network; `after` names the layers whose results it reads. `count`: how often the network repeats it, as in
+    blocks that are all alike."""
 
     problem: Problem
     after: tuple[str, ...] = ()
+    count: int = Field(default=1, ge=1, strict=True)
 
     @property
     def name(self) -> str:
@@ -42,14 +44,11 @@ class Unmapped(Model):
 
 @dataclass(frozen=True)
 class DistinctProblem:
-    """A problem with the names of all layers that are the same work."""
+    """A problem with the names of all layers that are the same work, and how many these are with their repetitions."""
 
     problem: Problem
     layers: tuple[str, ...]
-
-    @property
-    def count(self) -> int:
-        return len(self.layers)
+    count: int
 
 
 class Workload(FileModel):
@@ -81,19 +80,22 @@ class Workload(FileModel):
 
     @cached_property
     def graph(self) -> nx.DiGraph[str]:
-        """Node: layer name, with `macs` and `dimensions` (sizes other than 1, as text); edge: a result read by another
-        layer. All of it is plain, so that any writer of networkx takes it."""
+        """Node: layer name, with `macs`, `dimensions` (sizes other than 1, as text) and `count`; edge: a result read by
+        another layer. All of it is plain, so that any writer of networkx takes it."""
         import networkx as nx  # takes longer to import than most commands to run
 
         graph: nx.DiGraph[str] = nx.DiGraph(name=self.name)
         for layer in self.layers:
-            graph.add_node(layer.name, macs=layer.problem.macs, dimensions=layer.problem.long_dimensions)
+            graph.add_node(
+                layer.name, macs=layer.problem.macs, dimensions=layer.problem.long_dimensions, count=layer.count
+            )
         graph.add_edges_from((before, layer.name) for layer in self.layers for before in layer.after)
         return graph
 
     @property
     def macs(self) -> int:
-        return sum(layer.problem.macs for layer in self.layers)
+        """Of all layers, repetitions included."""
+        return sum(layer.problem.macs * layer.count for layer in self.layers)
 
     def distinct(self) -> tuple[DistinctProblem, ...]:
         """Each different problem once, in order of first appearance, with the layers that share it."""
@@ -101,5 +103,6 @@ class Workload(FileModel):
         for layer in self.layers:
             groups.setdefault(layer.problem.content_key, []).append(layer)
         return tuple(
-            DistinctProblem(group[0].problem, tuple(layer.name for layer in group)) for group in groups.values()
+            DistinctProblem(group[0].problem, tuple(layer.name for layer in group), sum(layer.count for layer in group))
+            for group in groups.values()
         )

@@ -42,6 +42,27 @@ class MlirOptions(Options):
     )
 
 
+TRANSFORMERS = {
+    "bert_base": "BERT base, encoder, 512 tokens",
+    "bert_large": "BERT large, encoder, 512 tokens",
+    "vit_b16": "ViT-B/16, 224x224, 197 tokens",
+    "gpt2": "GPT-2 (124 M), 1,024 tokens",
+    "llama3_8b": "Llama 3 8B, 2,048 tokens",
+    "llama3_70b": "Llama 3 70B, 2,048 tokens",
+    "mixtral_8x7b": "Mixtral 8x7B, two of eight experts, 2,048 tokens",
+    "whisper_small": "Whisper small, 30 s of sound, 448 tokens",
+}
+
+
+class TransformerOptions(Options):
+    """Options of `transformers`: sizes in place of the usual ones."""
+
+    batch: int | None = Field(default=None, ge=1, description="sequences or pictures at a time")
+    sizes: dict[str, Annotated[int, Field(ge=1)]] = Field(
+        default_factory=dict, description="seq: tokens at a time; cache: tokens whose keys and values are there; batch"
+    )
+
+
 @hookimpl
 def tilewright_plugins() -> list[FrontendSpec]:
     """The built-in frontends."""
@@ -69,5 +90,12 @@ def tilewright_plugins() -> list[FrontendSpec]:
             needs=("xdsl",),
             hint="pip install xdsl",
             suffixes=(".mlir",),
+        ),
+        FrontendSpec(
+            name="transformers",
+            summary="Published transformers from their sizes: BERT, ViT, GPT-2, Llama 3, Mixtral, Whisper; prefill and decoding.",
+            factory=lazy("tilewright_frontends.transformers", "TransformersFrontend"),
+            options=TransformerOptions,
+            library={name: f"{text}; sizes as published" for name, text in TRANSFORMERS.items()},
         ),
     ]

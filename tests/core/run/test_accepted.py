@@ -144,7 +144,7 @@ def test_a_mapper_is_given_what_it_declares_to_take() -> None:
             seed=0,
             mapper_capabilities=capabilities,
         )
-        return map_problem(DistinctProblem(PROBLEM, ("gemm",)), configuration)
+        return map_problem(DistinctProblem(PROBLEM, ("gemm",), 1), configuration)
 
     assert mapped(EVEN).error is None and seen == [accepted(whole, EVEN, "p")]
     error = mapped(Capabilities(max_dimensions=2)).error

@@ -1,0 +1,116 @@
+"""Published transformers: their operations in closed form, prefill and decoding, and their graphs."""
+
+import pytest
+
+import tilewright as tw
+from tilewright.errors import InputError
+from tilewright_frontends import TRANSFORMERS
+from tilewright_frontends.transformers import NETWORKS
+
+PUBLISHED_PARAMETERS = {
+    "bert_base": 110e6,
+    "bert_large": 340e6,
+    "vit_b16": 86e6,
+    "gpt2": 124e6,
+    "llama3_8b": 8.03e9,
+    "llama3_70b": 70.6e9,
+    "mixtral_8x7b": 46.7e9,
+    "whisper_small": 244e6,
+}
+LOOKED_UP = {
+    "bert_base": (30522 + 512) * 768,
+    "bert_large": (30522 + 512) * 1024,
+    "vit_b16": 197 * 768,
+    "gpt2": 1024 * 768,  # the vocabulary's matrix is the look-up table, too
+    "llama3_8b": 128256 * 4096,
+    "llama3_70b": 128256 * 8192,
+    "mixtral_8x7b": 32000 * 4096,
+    "whisper_small": (1500 + 448) * 768,
+}
+"""Parameters that no product reads."""
+
+
+def load(name: str, **sizes: int) -> tw.Workload:
+    return tw.load(name, kind="workload", sizes=sizes)
+
+
+def llama(layers: int, hidden: int, mlp: int, tokens: int, keys: int) -> int:
+    """Llama 3: queries and the result, keys and values of an eighth head, three matrices of the MLP; two products of
+    attention; the vocabulary."""
+    matrices = 2 * hidden * hidden + 2 * hidden * 1024 + 3 * hidden * mlp
+    return layers * tokens * (matrices + 2 * keys * hidden) + tokens * hidden * 128256
+
+
+@pytest.mark.parametrize(("seq", "cache"), [(2048, 0), (1, 2047), (16, 1000)])
+def test_llama_in_closed_form(seq: int, cache: int) -> None:
+    past = {"cache": cache} if cache else {}
+    assert load("llama3_8b", seq=seq, **past).macs == llama(32, 4096, 14336, seq, seq + cache)
+    assert load("llama3_70b", seq=seq, **past).macs == llama(80, 8192, 28672, seq, seq + cache)
+
+
+@pytest.mark.parametrize(("name", "layers", "hidden"), [("bert_base", 12, 768), ("bert_large", 24, 1024)])
+def test_bert_in_closed_form(name: str, layers: int, hidden: int) -> None:
+    blocks = layers * 512 * (12 * hidden**2 + 2 * 512 * hidden)
+    assert load(name).macs == blocks + hidden**2
+
+
+def test_gpt2_in_closed_form() -> None:
+    assert load("gpt2").macs == 12 * 1024 * (12 * 768**2 + 2 * 1024 * 768) + 1024 * 768 * 50257
+
+
+def test_vit_is_what_was_published() -> None:
+    """17.6 billion in later papers; exactly: patches, blocks over 197 tokens, classes of one."""
+    blocks = 12 * 197 * (12 * 768**2 + 2 * 197 * 768)
+    assert load("vit_b16").macs == 196 * 768 * 768 + blocks + 768 * 1000
+
+
+@pytest.mark.parametrize("batch", [1, 3, 4, 5, 7])
+def test_experts_share_the_tokens_evenly(batch: int) -> None:
+    """Two of eight experts for every token, in decoding, too."""
+    found = tw.load("mixtral_8x7b", kind="workload", batch=batch, sizes={"seq": 1, "cache": 99})
+    attention = 2 * 4096**2 + 2 * 4096 * 1024 + 2 * 100 * 4096
+    assert found.macs == batch * (32 * (attention + 4096 * 8 + 2 * 3 * 4096 * 14336) + 4096 * 32000)
+    downs = [layer for layer in found.layers if ".down" in layer.name]
+    assert sum(layer.count for layer in downs) == 32 * min(8, 2 * batch)
+
+
+def test_whisper_reads_the_sound_once() -> None:
+    """The decoder's cross-attention finds its keys in a cache after the first step."""
+    first, later = load("whisper_small", seq=1), load("whisper_small", seq=1, cache=1)
+    assert {layer.name for layer in first.layers} - {layer.name for layer in later.layers} == {
+        *("conv1", "conv2"),
+        *(layer.name for layer in first.layers if layer.name.startswith("encoder.")),
+        *("decoder.cross.k", "decoder.cross.v"),
+    }
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_weights_are_as_many_as_published(name: str) -> None:
+    """Matrices, once for every repetition; biases and norms are a few parts in a thousand. BERT's and GPT-2's published
+    numbers are rounded."""
+    found = 0
+    for layer in load(name).layers:
+        if not layer.name.endswith((".scores", ".context")):
+            weight = layer.problem.tensors[1]
+            found += layer.problem.tensor_words(weight) * layer.count
+    assert found + LOOKED_UP[name] == pytest.approx(PUBLISHED_PARAMETERS[name], rel=0.02)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_batches_and_graphs(name: str) -> None:
+    one, four = load(name), load(name, batch=4)
+    assert four.macs == 4 * one.macs
+    assert sum(found.count for found in one.distinct()) == sum(layer.count for layer in one.layers)
+    assert all(before in {layer.name for layer in one.layers} for layer in one.layers for before in layer.after)
+    assert {each.operator for each in one.unmapped} >= {"Softmax", "Norm"}
+
+
+def test_sizes_that_do_not_exist_are_told() -> None:
+    with pytest.raises(InputError, match="bert_base has no size called 'cache'; it has: batch, seq"):
+        load("bert_base", cache=5)
+    with pytest.raises(InputError, match="vit_b16 has no size called 'seq'; it has: batch"):
+        load("vit_b16", seq=5)
+
+
+def test_summaries_speak_of_the_same_networks() -> None:
+    assert set(TRANSFORMERS) == set(NETWORKS)
