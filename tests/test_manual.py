@@ -3,15 +3,24 @@
 import json
 import re
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
+import tilewright
+import tilewright.plugin
+import tilewright.testing
 from support.command import Command, command
 from tilewright.run import configuration
 
 ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", "docs/python.md", "docs/mapspace.md", "docs/library.md"]
+WITH_A_PACKAGE = [
+    "docs/plugins.md",
+    *(f"docs/plugins/{kind}.md" for kind in ("adapter", "costmodel", "frontend", "mapper")),
+]
+"""Pages whose blocks need the package that they are about: `test_plugin_pages`."""
 
 
 @pytest.fixture(autouse=True)
@@ -37,6 +46,21 @@ def test_blocks_run(page: str) -> None:
         exec(compile(block, f"{page}, block {number}", "exec"), names)
 
     assert found and "tilewright" in found[0]
+
+
+def test_no_page_with_python_is_left_out() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    found = [path.relative_to(ROOT).as_posix() for path in pages]
+
+    assert {page for page in found if blocks(page)} == {*PAGES, *WITH_A_PACKAGE}
+
+
+@pytest.mark.parametrize("door", [tilewright, tilewright.plugin, tilewright.testing], ids=lambda door: door.__name__)
+def test_every_public_name_is_in_the_reference(door: ModuleType) -> None:
+    text = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs/reference").glob("*.md"))
+    documented = {path.rpartition(".")[2] for path in re.findall(r"^\.\. auto\w+:: (\S+)", text, flags=re.MULTILINE)}
+
+    assert set(door.__all__) - {"__version__"} - documented == set()
 
 
 def test_comparisons_in_the_manual_are_true() -> None:

@@ -48,7 +48,16 @@ if TYPE_CHECKING:
     from tilewright.schema.frozen import FrozenDict
     from tilewright.schema.mapping import Entry, Loop
     from tilewright.schema.problem import Tensor
-    from tilewright.schema.report import Delivery, Execution, LevelReport, NetworkReport, Objective, TensorCounts
+    from tilewright.schema.report import (
+        Delivery,
+        Execution,
+        LevelReport,
+        Limit,
+        NetworkReport,
+        Objective,
+        TensorCounts,
+        overlapping,
+    )
     from tilewright.schema.workload import Layer, Unmapped
 
 __all__ = [
@@ -77,6 +86,7 @@ __all__ = [
     "InputSet",
     "Layer",
     "LevelReport",
+    "Limit",
     "Loop",
     "Mapper",
     "MapperSpec",
@@ -106,6 +116,7 @@ __all__ = [
     "lazy",
     "legality",
     "objectives",
+    "overlapping",
 ]
 
 __getattr__, __dir__ = lazy_exports(__name__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from pathlib import Path
 import jinja2
 
 from tilewright.errors import InputError
+from tilewright.files import made, write_text
 from tilewright.plugin.registry import Registry, installed
 from tilewright.scaffold import Kind
 from tilewright.scaffold.names import SPECS, check_name, class_of, distribution_of, module_of
@@ -39,18 +41,18 @@ class Package:
         """Write all files, by default into a folder named after the distribution; gives the folder.
 
         Raises:
-            InputError: there is something already, or it cannot be written.
+            InputError: there is something already.
+            OutputError: it cannot be written.
         """
         folder = Path(self.distribution) if folder is None else folder
-        again = f"tilewright plugins new {self.kind} {self.name} -o FOLDER"
-        try:
-            if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
-                raise InputError(f"{folder} exists and is not an empty folder; nothing was written", hint=again)
-            for name, text in self.files.items():
-                (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                (folder / name).write_text(text, encoding="utf-8", newline="\n")
-        except OSError as error:
-            raise InputError(f"cannot write the package to {folder}: {error}", hint=again) from None
+        if os.path.lexists(folder) and not _is_empty(folder):
+            raise InputError(
+                f"{folder} exists and is not an empty folder; nothing was written",
+                hint=f"tilewright plugins new {self.kind} {self.name} -o FOLDER",
+            )
+        for name, text in self.files.items():
+            made((folder / name).parent)
+            write_text(folder / name, text)
         return folder
 
     def next_steps(self, folder: Path) -> list[str]:
@@ -63,6 +65,14 @@ class Package:
             "python -m pytest",
             f"tilewright plugins check {self.distribution}/{self.name}{arguments}",
         ]
+
+
+def _is_empty(folder: Path) -> bool:
+    """Whether it is a folder with nothing in it."""
+    try:
+        return not os.listdir(folder)
+    except OSError:
+        return False
 
 
 def new_package(kind: Kind, name: str, registry: Registry | None = None) -> Package:

@@ -161,7 +161,7 @@ def parametrize_conformance(
     expected_failures: Mapping[str, str] | None = None,
     without: Iterable[str] = (),
 ) -> pytest.MarkDecorator:
-    """Decorates a pytest test that takes `case`: it is called once per check of each plugin.
+    """Decorates a pytest test that takes `case`: it is called once per check of each plugin::
 
         @parametrize_conformance("tilewright-genetic")
         def test_conformance(case: Case) -> None:

@@ -1,0 +1,101 @@
+"""The manual as a site: Sphinx reads the Markdown of this folder and the docstrings of what is public.
+
+`tox run -e docs` builds it; every warning is an error. Nothing is fetched, neither here nor by those who read it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from sphinx.ext.napoleon import Config, GoogleDocstring
+
+import tilewright
+import tilewright.plugin
+import tilewright.testing
+
+if TYPE_CHECKING:
+    from docutils.nodes import Element, reference
+    from sphinx.addnodes import pending_xref
+    from sphinx.application import Sphinx
+    from sphinx.environment import BuildEnvironment
+
+project = "Tilewright"
+author = "The Tilewright authors"
+copyright = author
+version = release = tilewright.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
+root_doc = "index"
+myst_heading_anchors = 3
+
+autodoc_typehints_format = "short"
+autodoc_member_order = "bysource"
+autodoc_default_options = {
+    "members": True,
+    "undoc-members": True,
+    "inherited-members": "Model,BaseModel,Tabular,Printed,Exception,Protocol,Generic,ABC",
+    "exclude-members": "model_config",
+}
+add_module_names = False
+default_role = "code"
+smartquotes = False
+maximum_signature_line_length = 100
+python_use_unqualified_type_names = True
+nitpicky = True
+nitpick_ignore_regex = [
+    (r"py:.*", r"(?!tilewright).*"),  # other libraries' types are no links
+    (r"py:.*", r".*\.([A-Z](_co)?|_\w+)"),  # nor are type variables, and what checks a number
+    # nor what nobody outside asks for, though a signature names it
+    (r"py:.*", r"tilewright\.(tables\.Table|run\.evaluation\.BuiltModel|plugin\.specs\.Lazy|plugin\.guard\..*)"),
+    (r"py:.*", r"tilewright\.(mapspace\.rules\.\w+|schema\.frozen\.Annotated)"),
+]
+
+html_theme = "furo"
+html_title = f"Tilewright {release}"
+html_copy_source = False
+html_show_sphinx = False
+html_theme_options = {"top_of_page_buttons": []}
+
+GOOGLE = Config(napoleon_use_ivar=True)
+
+PUBLIC = {
+    name: module.__name__ for module in (tilewright.testing, tilewright, tilewright.plugin) for name in module.__all__
+}
+"""Public name -> the door that it is documented under."""
+
+
+def resolve(app: Sphinx, env: BuildEnvironment, node: pending_xref, content: Element) -> reference | None:
+    """Type hints name the private module of a class; its documentation is under the public door."""
+    target = node.get("reftarget", "").rpartition(".")[2]
+    if node.get("refdomain") != "py" or target not in PUBLIC:
+        return None
+    domain: Any = env.domains["py"]
+    for kind in ("class", "obj"):
+        found = domain.resolve_xref(env, node["refdoc"], app.builder, kind, f"{PUBLIC[target]}.{target}", node, content)
+        if found is not None:
+            return found
+    return None
+
+
+def read_sections(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+    """Docstrings of classes and functions have sections such as `Args:`; one of a field is a sentence."""
+    if what not in ("attribute", "property", "data"):
+        lines[:] = GoogleDocstring(lines, GOOGLE, app, what, name, obj, options).lines()
+
+
+def readable(
+    app: Sphinx, what: str, name: str, obj: object, options: object, signature: str | None, returned: str | None
+) -> tuple[str | None, str | None]:
+    """Defaults that have no form in Python get one."""
+    if signature is not None:
+        signature = signature.replace("<factory>", "...")
+        signature = re.sub(r"<(?:class|built-in function) '?(?:[\w.]+\.)?(\w+)'?>", r"\1", signature)
+    return signature, returned
+
+
+def setup(app: Sphinx) -> None:
+    """Called by Sphinx."""
+    app.connect("missing-reference", resolve)
+    app.connect("autodoc-process-docstring", read_sections)
+    app.connect("autodoc-process-signature", readable)
