@@ -132,7 +132,11 @@ class TransformersFrontend:
         return source in NETWORKS
 
     def load(self, source: str) -> Workload:
-        """Raises InputError: sizes that the network does not have."""
+        """Raises InputError: no network of that name, sizes that it does not have."""
+        if source not in NETWORKS:
+            raise InputError(
+                f"no transformer is called '{source}'; known: {', '.join(NETWORKS)}{suggestion(source, NETWORKS)}"
+            )
         network = NETWORKS[source]
         known = self._known(network)
         for name in self.sizes:
