@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,8 +13,6 @@ from tilewright.schema.report import Report
 from tilewright_adapters.timeloop import TimeloopAdapter
 from tilewright_costmodels import TimeloopOptions
 from tilewright_costmodels.timeloop.model import TimeloopModel
-
-FANOUT_INSIDE = "a tensor shared along a fanout inside the innermost memory is counted at every step (S1)"
 
 
 def beside(run: Run, folder: Path) -> tuple[InputSet, Report, tuple[RecordedFigure, ...]]:
@@ -34,13 +31,7 @@ def row(run: Run, figure: RecordedFigure) -> Difference:
     return Difference(run.id, figure.level, figure.tensor or "", figure.figure, recorded, ours, causes)
 
 
-def marked(run: Run) -> Any:
-    fails = "02_interface" in run.id
-    marks = [pytest.mark.xfail(strict=True, reason=FANOUT_INSIDE)] if fails else []
-    return pytest.param(run, id=run.id, marks=marks)
-
-
-@pytest.mark.parametrize("run", [marked(run) for run in runs()])
+@pytest.mark.parametrize("run", runs(), ids=lambda run: run.id)
 def test_every_figure_is_equal_or_in_the_table_with_its_cause(run: Run, tmp_path: Path) -> None:
     _, _, figures = beside(run, tmp_path)
     assert len(figures) >= 28
@@ -107,7 +98,7 @@ def test_a_report_of_something_else_is_refused(tmp_path: Path) -> None:
     assert inputs.problem and inputs.architecture and inputs.mapping
     report = TimeloopModel(TimeloopOptions()).bind(inputs.problem, inputs.architecture).explain(inputs.mapping)
     wrong = tmp_path / "wrong.txt"
-    for text in (other.report, "", files[0].read_text()):
+    for text in (other.report, "nothing", files[0].read_text()):
         wrong.write_text(text)
         with pytest.raises(InputError, match="no statistics that Timeloop wrote on these inputs"):
             TimeloopAdapter().figures(wrong, inputs, report)
