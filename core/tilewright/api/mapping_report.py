@@ -224,10 +224,10 @@ class MappingReport(Tabular):
 
     def _table(self) -> Table:
         table = Table(
-            "layer", numbers("count", rank=4), numbers("MACs", rank=5), numbers("energy", "pJ"), numbers("cycles"),
-            numbers("utilization", rank=2), numbers("EDP", "pJ x cycles", rank=1),
-            numbers("% of energy", rank=3, decimals=1), Column("limited by", rank=2),
-            Column("dimensions longer than 1", rank=6), title=self._title, more="--json or -o",
+            "layer", numbers("count", rank=4), numbers("MACs", rank=6), numbers("energy", "pJ"), numbers("cycles"),
+            numbers("utilization", rank=2), numbers("EDP", "pJ x cycles", rank=3),
+            numbers("% of energy", rank=5, decimals=1), Column("limited by", rank=1),
+            Column("dimensions longer than 1", rank=7), title=self._title, more="--json or -o",
         )  # fmt: skip
         for layer in self.layers:
             share = None if not self.energy_pj else 100 * (layer.energy_pj or 0.0) * layer.count / self.energy_pj
