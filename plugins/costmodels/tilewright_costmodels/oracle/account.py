@@ -52,16 +52,15 @@ class Kept:
         )
         return energy * min(self.did.instances, existing // memory.instances_per_macro) / self.did.instances
 
+    def _average(self, total: int) -> int:
+        """Per instance, to the nearest integer."""
+        return math.floor(total / self.did.instances + 0.5)
+
     def counts(self, existing: int) -> TensorCounts:
-        """Averages, to the nearest integer."""
-        reads, fills, updates = (
-            math.floor(counts.total() / self.did.instances + 0.5)
-            for counts in (self.did.reads, self.did.fills, self.did.updates)
-        )
         return TensorCounts(
-            reads=reads,
-            fills=fills,
-            updates=updates,
+            reads=self._average(self.did.reads.total()),
+            fills=self._average(self.did.fills.total()),
+            updates=self._average(self.did.updates.total()),
             instances=self.did.instances,
             tile_words=self.did.tile_words,
             energy_pj=self.energy_pj(existing),
@@ -85,8 +84,8 @@ class Kept:
         return NetworkReport(
             name=self.cluster.name,
             tensor=self.tensor.name,
-            ingresses=math.floor(served.total() / self.did.instances + 0.5),
-            spatial_reductions=math.floor(added / self.did.instances + 0.5),
+            ingresses=self._average(served.total()),
+            spatial_reductions=self._average(added),
         )
 
 
@@ -156,13 +155,9 @@ def levels(
 def limits(architecture: Architecture, kept: list[Kept]) -> Iterator[Limit]:
     """What the bandwidths of the memories make of the run, by their busiest instances."""
     for memory in architecture.memories:
-        read: Counter[int] = Counter()
-        written: Counter[int] = Counter()
-        for each in kept:
-            if each.hardware is memory:
-                read.update(each.did.reads)
-                written.update(each.did.fills)
-                written.update(each.did.updates)
+        mine = [each.did for each in kept if each.hardware is memory]
+        read = sum((did.reads for did in mine), Counter[int]())
+        written = sum((did.fills + did.updates for did in mine), Counter[int]())
         ports: list[tuple[LimitAction, Counter[int], float | None]] = [
             ("read", read, memory.read_bandwidth_words_per_cycle),
             ("write", written, memory.write_bandwidth_words_per_cycle),

@@ -5,6 +5,7 @@ One tensor at a time, for tensors share nothing but moments. docs/oracle.md stat
 
 from __future__ import annotations
 
+import functools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -15,8 +16,6 @@ from tilewright_costmodels.oracle.trace import Ints, SpatialLoop, Trace
 
 Tiles = dict[int, set[int]]
 """Instance -> the words it needs in one step."""
-
-NOTHING: frozenset[int] = frozenset()
 
 
 @dataclass
@@ -50,16 +49,12 @@ def execute(
         memory.instances = len(np.unique(trace.instances(memory.entry)))
         memory.tile_words = max(len(tile) for _, tiles in _steps(trace, words, memory.entry) for tile in tiles.values())
     for outer, inner in zip(memories, memories[1:], strict=False):
-        link = _Link(trace, outer, inner, shares)
-        if output:
-            _collect(trace, words, link, inner)
-        else:
-            _supply(trace, words, link, inner)
+        (_collect if output else _supply)(trace, words, _Link(trace, outer, inner, shares), inner)
     link = _Link(trace, memories[-1], None, shares)
-    if output:
-        _accumulate(trace, words, link)
-    else:
-        _operate(trace, words, link)
+    for _, tiles in _steps(
+        trace, words, None
+    ):  # compute keeps nothing: every operation reads its operand or sends a sum
+        (link.add if output else link.read)(link.heads(tiles))
     return memories
 
 
@@ -79,16 +74,18 @@ class _Link:
             if outer.entry <= loop.entry < last and shares(loop)
         ]
         self.drained: defaultdict[int, set[int]] = defaultdict(set)
-        self._heads: dict[int, int] = {}
+        self._head = functools.cache(self._first)
 
     def parent(self, child: int) -> int:
         return child // self.children
 
-    def head(self, child: int) -> int:
-        """The first of the children that can share an access with this one."""
-        if child not in self._heads:
-            self._heads[child] = child - sum(child // weight % trips * weight for weight, trips in self.shared)
-        return self._heads[child]
+    def _first(self, child: int) -> int:
+        """Of the children that can share an access with this one."""
+        return child - sum(child // weight % trips * weight for weight, trips in self.shared)
+
+    def heads(self, tiles: Tiles) -> Counter[tuple[int, int]]:
+        """(First of the children that can share an access, word) -> how many of them have it in their tiles."""
+        return Counter((self._head(child), word) for child, tile in tiles.items() for word in tile)
 
     def read(self, wanted: Counter[tuple[int, int]]) -> None:
         """One read per (head, word), which goes to as many children as want it."""
@@ -127,25 +124,10 @@ def _supply(trace: Trace, words: Ints, link: _Link, inner: Memory) -> None:
     """Operands: a child fetches what its tile needs and its own tile before did not have."""
     held: Tiles = {}
     for _, tiles in _steps(trace, words, inner.entry):
-        wanted: Counter[tuple[int, int]] = Counter()
-        for child, tile in tiles.items():
-            new = tile - held.get(child, NOTHING)
-            inner.fills[child] += len(new)
-            wanted.update((link.head(child), word) for word in new)
-            held[child] = tile
-        link.read(wanted)
-
-
-def _operate(trace: Trace, words: Ints, link: _Link) -> None:
-    """Compute keeps nothing: every operation reads its operand."""
-    for _, tiles in _steps(trace, words, None):
-        link.read(Counter((link.head(lane), word) for lane, tile in tiles.items() for word in tile))
-
-
-def _accumulate(trace: Trace, words: Ints, link: _Link) -> None:
-    """Compute keeps nothing: every operation sends its product up."""
-    for _, tiles in _steps(trace, words, None):
-        link.add(Counter((link.head(lane), word) for lane, tile in tiles.items() for word in tile))
+        wanted = {child: tile - held.get(child, set()) for child, tile in tiles.items()}
+        inner.fills.update({child: len(new) for child, new in wanted.items()})
+        held |= tiles
+        link.read(link.heads(wanted))
 
 
 def _collect(trace: Trace, words: Ints, link: _Link, inner: Memory) -> None:
@@ -161,13 +143,12 @@ def _collect(trace: Trace, words: Ints, link: _Link, inner: Memory) -> None:
             outer_step, outer_tiles = next(outer_steps)
             for child in held.keys() - tiles.keys():  # idle, while the tile it works for may move on
                 next_tiles[child] = held[child] & outer_tiles.get(link.parent(child), held[child])
-        leaving: Counter[tuple[int, int]] = Counter()
+        leaving: Tiles = {}
         for child, tile in next_tiles.items():
-            before = held.get(child, NOTHING)
-            leaving.update((link.head(child), word) for word in before - tile)
-            new = tile - before
+            before = held.get(child, set())
+            leaving[child], new = before - tile, tile - before
             inner.fills[child] += len(new & known[child])
             known[child] |= new
             held[child] = tile
-        link.add(leaving)
-    link.add(Counter((link.head(child), word) for child, tile in held.items() for word in tile))
+        link.add(link.heads(leaving))
+    link.add(link.heads(held))

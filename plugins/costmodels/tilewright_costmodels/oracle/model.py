@@ -10,10 +10,10 @@ from tilewright.plugin.costmodel import ScalarEvaluator
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Execution, Limit, Report, overlapping
+from tilewright.schema.report import Limit, Report, overlapping
 from tilewright_costmodels import OracleOptions
 from tilewright_costmodels.oracle.account import levels, limits, run
-from tilewright_costmodels.oracle.result import Coverage, TensorResult, Words, compute, coverage, inside
+from tilewright_costmodels.oracle.result import Words, examine, inside
 from tilewright_costmodels.oracle.trace import Ints, TooManyOperationsError, Trace, trace
 
 UNREADABLE = ("dimension", "target", "tensor")
@@ -66,11 +66,9 @@ class OracleEvaluator(ScalarEvaluator):
             reasons += (Reason(code="too_large", where="execution", message=text),)
             return report.model_copy(update={"reasons": reasons})
         iterations = inside(self.problem, ran)
-        covered = coverage(self.problem, iterations)
-        result = compute(self.problem, self._words, iterations)
-        reasons = (*reasons, *covered.faults(), *result.faults())
-        seen = report.model_copy(update={"reasons": reasons, "execution": _execution(iterations.size, covered, result)})
-        return seen if reasons else self._count(seen, mapping, ran, iterations)
+        execution, faults = examine(self.problem, self._words, iterations)
+        seen = report.model_copy(update={"reasons": (*reasons, *faults), "execution": execution})
+        return seen if seen.reasons else self._count(seen, mapping, ran, iterations)
 
     def _count(self, report: Report, mapping: Mapping, ran: Trace, iterations: Ints) -> Report:
         """Add the figures of a mapping that is right."""
@@ -106,14 +104,3 @@ class OracleEvaluator(ScalarEvaluator):
         if any(w.energy_per_hop_pj or w.energy_per_router_pj or w.energy_per_ingress_pj for w in networks):
             return ("the energy of the NoC is left out: how far words travel is not executed",)
         return ()
-
-
-def _execution(operations: int, covered: Coverage, result: TensorResult) -> Execution:
-    return Execution(
-        operations=operations,
-        missing=covered.missing,
-        repeated=covered.repeated,
-        outside=covered.outside,
-        result_words=len(result.words),
-        wrong_words=result.wrong,
-    )

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import string
-from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.errors import Reason
 from tilewright.schema.problem import Problem, Tensor
+from tilewright.schema.report import Execution
 from tilewright_costmodels.oracle.trace import Ints, Trace
 
 
@@ -36,43 +35,6 @@ class Words:
         return f"{self.tensor.name}[{','.join(str(at) for at in self.coordinates[word])}]"
 
 
-@dataclass(frozen=True)
-class Coverage:
-    """How often every iteration was executed, [iteration]; and operations that are no iteration of the problem."""
-
-    times: Ints
-    outside: int
-    sizes: tuple[int, ...]
-    names: tuple[str, ...]
-
-    @property
-    def missing(self) -> int:
-        return int((self.times == 0).sum())
-
-    @property
-    def repeated(self) -> int:
-        return int((self.times > 1).sum())
-
-    def faults(self) -> Iterator[Reason]:
-        """One reason for iterations left out, one for those done again, one for those that do not exist."""
-        total = len(self.times)
-        if self.missing:
-            where = self._at(int(np.argmax(self.times == 0)))
-            text = f"{self.missing} of {total} iterations are never executed, {where} for one"
-            yield Reason(code="uncovered", where="execution", message=text)
-        if self.repeated:
-            worst = int(np.argmax(self.times))
-            text = f"{self.repeated} of {total} iterations are executed more than once, {self._at(worst)} {self.times[worst]} times"
-            yield Reason(code="overlap", where="execution", message=text)
-        if self.outside:
-            text = f"{self.outside} operations are on iterations that the problem does not have"
-            yield Reason(code="outside", where="execution", message=text)
-
-    def _at(self, iteration: int) -> str:
-        point = np.unravel_index(iteration, self.sizes)
-        return " ".join(f"{name}={int(at)}" for name, at in zip(self.names, point, strict=True))
-
-
 def inside(problem: Problem, trace: Trace) -> Ints:
     """Number of the iteration that each operation is of, -1 where the problem has no such iteration, [n]."""
     real = (trace.points < np.array(problem.sizes)).all(axis=1)
@@ -81,68 +43,70 @@ def inside(problem: Problem, trace: Trace) -> Ints:
     return numbers
 
 
-def coverage(problem: Problem, iterations: Ints) -> Coverage:
-    """Count the executions of every iteration."""
+def examine(problem: Problem, words: dict[str, Words], iterations: Ints) -> tuple[Execution, list[Reason]]:
+    """What operations on these iterations come to, and what is wrong with it: iterations left out or done again, ones that
+    do not exist, words of the result."""
     real = iterations[iterations >= 0]
-    times = np.bincount(real, minlength=problem.macs).astype(np.int64)
-    return Coverage(times, len(iterations) - len(real), problem.sizes, problem.dimension_names)
-
-
-@dataclass(frozen=True)
-class TensorResult:
-    """The computed tensor beside the true one, [word]."""
-
-    words: Words
-    computed: Ints
-    expected: Ints
-
-    @property
-    def wrong(self) -> int:
-        return int((self.computed != self.expected).sum())
-
-    def faults(self) -> Iterator[Reason]:
-        """A reason if some word is wrong."""
-        if self.wrong:
-            first = int(np.argmax(self.computed != self.expected))
-            text = (
-                f"{self.wrong} of {len(self.words)} words of the result are wrong, {self.words.name(first)} is "
-                f"{self.computed[first]} instead of {self.expected[first]} for one"
-            )
-            yield Reason(code="result", where=f"tensor {self.words.tensor.name}", message=text)
-
-
-def compute(problem: Problem, words: dict[str, Words], iterations: Ints) -> TensorResult:
-    """Do the executed operations on small integers, one after another, and compare."""
-    random = np.random.default_rng(0)
-    values = {tensor.name: random.integers(1, 5, len(words[tensor.name])) for tensor in problem.operands}
-    real = iterations[iterations >= 0]
-    products = np.ones(len(real), dtype=np.int64)
-    for name, value in values.items():
-        products *= value[words[name].of_iteration[real]]
+    times = np.bincount(real, minlength=problem.macs)
     output = words[problem.output.name]
-    computed = np.zeros(len(output), dtype=np.int64)
-    np.add.at(computed, output.of_iteration[real], products)
-    return TensorResult(output, computed, _expected(problem, words, values))
+    computed, expected = _results(problem, words, real)
+    seen = Execution(
+        operations=len(iterations),
+        missing=int((times == 0).sum()),
+        repeated=int((times > 1).sum()),
+        outside=len(iterations) - len(real),
+        result_words=len(output),
+        wrong_words=int((computed != expected).sum()),
+    )
+
+    def at(iteration: int) -> str:
+        point = np.unravel_index(iteration, problem.sizes)
+        return " ".join(f"{name}={int(index)}" for name, index in zip(problem.dimension_names, point, strict=True))
+
+    reasons, where = [], "execution"
+    if seen.missing:
+        text = f"{seen.missing} of {len(times)} iterations are never executed, {at(int(times.argmin()))} for one"
+        reasons.append(Reason(code="uncovered", where=where, message=text))
+    if seen.repeated:
+        most = int(times.argmax())
+        text = f"{seen.repeated} of {len(times)} iterations are executed more than once, {at(most)} {times[most]} times"
+        reasons.append(Reason(code="overlap", where=where, message=text))
+    if seen.outside:
+        text = f"{seen.outside} operations are on iterations that the problem does not have"
+        reasons.append(Reason(code="outside", where=where, message=text))
+    if seen.wrong_words:
+        first = int((computed != expected).argmax())
+        text = (
+            f"{seen.wrong_words} of {len(output)} words of the result are wrong, {output.name(first)} is "
+            f"{computed[first]} instead of {expected[first]} for one"
+        )
+        reasons.append(Reason(code="result", where=f"tensor {problem.output.name}", message=text))
+    return seen, reasons
 
 
-def _expected(problem: Problem, words: dict[str, Words], values: dict[str, NDArray[np.int64]]) -> Ints:
-    """The true result, [word]. Operands with strides or sums are first laid out over their dimensions, where
-    `numpy.einsum` can take them; an output with strides or sums is gathered from such a layout."""
-    letters = dict(zip(problem.dimension_names, string.ascii_letters, strict=False))
-    used = [name for name in problem.dimension_names if name in problem.output.dimensions]
-    operands = [(_layout(problem, words[name], value[words[name].of_iteration])) for name, value in values.items()]
-    ones = np.ones(problem.sizes, dtype=np.int64)  # dimensions that no operand has are summed over too
-    formula = ",".join("".join(letters[name] for name in names) for names, _ in operands)
-    formula = f"{formula},{''.join(letters[n] for n in problem.dimension_names)}->{''.join(letters[n] for n in used)}"
-    summed = np.einsum(formula, *(array for _, array in operands), ones)
-    _, at = _layout(problem, words[problem.output.name], words[problem.output.name].of_iteration)
-    result = np.zeros(len(words[problem.output.name]), dtype=np.int64)
-    np.add.at(result, at.reshape(-1), summed.reshape(-1))
-    return result
+def _results(problem: Problem, words: dict[str, Words], iterations: Ints) -> tuple[Ints, Ints]:
+    """The output [word] as the iterations compute it on small integers, one after another, and the true one.
+
+    For the latter operands with strides or sums are first laid out over their dimensions, where `numpy.einsum` can take
+    them; an output with strides or sums is gathered from such a layout.
+    """
+    random, output = np.random.default_rng(0), words[problem.output.name]
+    computed, expected = np.zeros((2, len(output)), dtype=np.int64)
+    products = np.ones(len(iterations), dtype=np.int64)
+    operands: list[Any] = [np.ones(problem.sizes, dtype=np.int64), range(len(problem.sizes))]  # all are summed over
+    for tensor in problem.operands:
+        touched = words[tensor.name]
+        value = random.integers(1, 5, len(touched))[touched.of_iteration]
+        products *= value[iterations]
+        operands += _layout(problem, tensor, value)
+    np.add.at(computed, output.of_iteration[iterations], products)
+    places, axes = _layout(problem, problem.output, output.of_iteration)
+    np.add.at(expected, places.reshape(-1), np.einsum(*operands, axes).reshape(-1))
+    return computed, expected
 
 
-def _layout(problem: Problem, words: Words, by_iteration: Ints) -> tuple[list[str], Ints]:
-    """What does not depend on the dimensions that a tensor lacks: (its dimensions, array over them)."""
-    names = [name for name in problem.dimension_names if name in words.tensor.dimensions]
-    pick = tuple(slice(None) if name in names else 0 for name in problem.dimension_names)
-    return names, by_iteration.reshape(problem.sizes)[pick]
+def _layout(problem: Problem, tensor: Tensor, by_iteration: Ints) -> tuple[NDArray[np.int64], list[int]]:
+    """What does not depend on the dimensions that a tensor lacks: (array over those it has, their numbers)."""
+    axes = [axis for axis, name in enumerate(problem.dimension_names) if name in tensor.dimensions]
+    pick = tuple(slice(None) if axis in axes else 0 for axis in range(len(problem.sizes)))
+    return by_iteration.reshape(problem.sizes)[pick], axes

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from tilewright.errors import Reason
 from tilewright.mapspace.legality import legality
@@ -29,44 +31,38 @@ class TimeloopBinaryModel:
     """The program, which is looked for when it is first used."""
 
     def __init__(self, options: TimeloopBinaryOptions) -> None:
-        self.path = options.path
-        self.seconds = options.seconds
+        self.options = options
 
     def bind(self, problem: Problem, architecture: Architecture) -> TimeloopBinaryEvaluator:
-        return TimeloopBinaryEvaluator(problem, architecture, self.path, self.seconds)
+        return TimeloopBinaryEvaluator(problem, architecture, self.options.path, self.options.seconds)
 
 
+@dataclass(frozen=True)
 class TimeloopBinaryEvaluator(ScalarEvaluator):
     """The program bound to one problem and one architecture; it is started once for every mapping."""
 
-    def __init__(self, problem: Problem, architecture: Architecture, path: str, seconds: float) -> None:
-        self.problem = problem
-        self.architecture = architecture
-        self.path = path
-        self.seconds = seconds
+    problem: Problem
+    architecture: Architecture
+    path: str
+    seconds: float
 
     def explain(self, mapping: Mapping) -> Report:
         """Timeloop's own account. A mapping that its files cannot say, a crash, a time-out and output that cannot be
         read give `valid` false and the reason."""
-        report = Report(model=NAME, problem=self.problem.name, macs=self.problem.macs, valid=False)
-        verdict = legality(self.problem, self.architecture, mapping)
-        reasons = tuple(reason for reason in verdict.reasons if reason.code != "fanout")
-        if reasons:
-            return report.model_copy(update={"reasons": reasons})
         adapter: Adapter = installed().make(AdapterSpec, "timeloop")
         inputs = InputSet(self.problem, self.architecture, mapping)
-        said = adapter.expressible(inputs)
-        if not said:
-            return report.model_copy(update={"reasons": said.reasons})
-        files = {name: text for name, text in adapter.render(inputs).items() if name != _OURS}
-        ended = _run_once(self.path, tuple(files.items()), self.seconds)
-        failure = _failure(ended, self.path, self.seconds)
-        if failure is None:
+        broken = legality(self.problem, self.architecture, mapping).reasons
+        reasons = tuple(reason for reason in broken if reason.code != "fanout") or adapter.expressible(inputs).reasons
+        if not reasons:
+            files = {name: text for name, text in adapter.render(inputs).items() if name != _OURS}
+            ended = _run_once(self.path, tuple(files.items()), self.seconds)
+            reasons = tuple(_failures(ended, self.path, self.seconds))
+        if not reasons:
             try:
                 return report_of(read_stats(ended.wrote or ""), self.problem, self.architecture, mapping, NAME)
             except Unreadable as error:
-                failure = Reason(code="unreadable", where=OUTPUT, message=f"cannot be read: {error}")
-        return report.model_copy(update={"reasons": (failure,)})
+                reasons = (Reason(code="unreadable", where=OUTPUT, message=f"cannot be read: {error}"),)
+        return Report(model=NAME, problem=self.problem.name, macs=self.problem.macs, valid=False, reasons=reasons)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -75,16 +71,16 @@ def _run_once(path: str, files: tuple[tuple[str, str], ...], seconds: float) -> 
     return run(path, dict(files), OUTPUT, seconds)
 
 
-def _failure(ended: Ended, path: str, seconds: float) -> Reason | None:
-    if ended.late:
-        return Reason(code="timeout", where=path, message=f"took longer than {seconds:g} s and was stopped")
-    if ended.code is None:
-        return Reason(code="absent", where=path, message=f"could not be started: {ended.printed}")
+def _failures(ended: Ended, path: str, seconds: float) -> Iterator[Reason]:
+    """Why there are no statistics, if there are none."""
     complaint = next((line for line in reversed(ended.printed.splitlines()) if "ERROR" in line), None)
-    if ended.code == 0 and ended.wrote is not None:
-        return None
-    if complaint is not None:
-        return Reason(code="rejected", where=path, message=complaint.strip())
-    how = f"was ended by signal {-ended.code}" if ended.code < 0 else f"ended with exit code {ended.code}"
-    last = " ".join(ended.printed.split())[-200:]
-    return Reason(code="crashed", where=path, message=f"{how} and wrote no {OUTPUT}; it last said: {last or 'nothing'}")
+    if ended.late:
+        yield Reason(code="timeout", where=path, message=f"took longer than {seconds:g} s and was stopped")
+    elif ended.code is None:
+        yield Reason(code="absent", where=path, message=f"could not be started: {ended.printed}")
+    elif (ended.code or ended.wrote is None) and complaint is not None:
+        yield Reason(code="rejected", where=path, message=complaint.strip())
+    elif ended.code or ended.wrote is None:
+        how = f"was ended by signal {-ended.code}" if ended.code < 0 else f"ended with exit code {ended.code}"
+        last = " ".join(ended.printed.split())[-200:] or "nothing"
+        yield Reason(code="crashed", where=path, message=f"{how} and wrote no {OUTPUT}; it last said: {last}")

@@ -18,27 +18,21 @@ _UNLIMITED = 2**40
 
 
 def request(problem: Problem, architecture: Architecture, mapping: Mapping) -> dict[str, Any]:
-    """All that the process needs. Memories are there twice: `energy` moves one block per access, so that accesses are
-    blocks; `cycles` moves what the bandwidths allow."""
+    """All that the process needs, in ZigZag's own fields. Layer and accelerator are there twice: for `energy` one access
+    moves a block and words have one bit, so that accesses are blocks; for `cycles` it moves what the bandwidths allow."""
     names = {name: f"L{index}" for index, name in enumerate(problem.dimension_names)}
     places = held(problem, architecture, mapping)
     bits = _bits_of_a_word(architecture)
     return {
-        "layer": _layer(problem, names),
-        "bits": bits,
-        "operations": {
-            "energy_pj": architecture.compute.energy_per_operation_pj,
-            "units": architecture.compute_instances,
-            "cycles": architecture.compute.cycles_per_operation,
-        },
-        "energy": _memories(architecture, places, 1, by_block=True),
-        "cycles": _memories(architecture, places, bits, by_block=False),
+        "energy": (_layer(problem, names, 1), _accelerator(architecture, places, None)),
+        "cycles": (_layer(problem, names, bits), _accelerator(architecture, places, bits)),
         "temporal": {operand: _temporal(mapping, where, names) for operand, where in places.items()},
         "spatial": {operand: _spatial(mapping, where, names) for operand, where in places.items()},
+        "cycles_per_op": architecture.compute.cycles_per_operation,
     }
 
 
-def _layer(problem: Problem, names: dict[str, str]) -> dict[str, Any]:
+def _layer(problem: Problem, names: dict[str, str], bits: int) -> dict[str, Any]:
     text, relations = equation(problem, names)
     return {
         "id": 0,
@@ -48,50 +42,68 @@ def _layer(problem: Problem, names: dict[str, str]) -> dict[str, Any]:
         "dimension_relations": relations,
         "loop_dims": [*names.values(), UNIT],
         "loop_sizes": [*problem.sizes, 1],
+        "operand_precision": dict.fromkeys((*OPERANDS, "O_final"), bits),
+        "operand_source": {},
+        "pr_loop_dims": None,
+        "pr_loop_sizes": None,
+        "padding": None,
     }
 
 
 def _bits_of_a_word(architecture: Architecture) -> int:
     """So many that all bandwidths are whole bits per cycle, as nearly as `_FINEST` allows."""
-    widths = [1.0]
-    for memory in architecture.memories:
-        widths += [each for each in _bandwidths(memory) if each is not None]
-    bits = 8
-    for width in widths:
-        bits = math.lcm(bits, Fraction(width).limit_denominator(1000).denominator)
-    return min(bits, _FINEST)
+    widths = [width for memory in architecture.memories for width in _bandwidths(memory) if width is not None]
+    denominators = [Fraction(width).limit_denominator(1000).denominator for width in widths]
+    return min(math.lcm(8, *denominators), _FINEST)
 
 
 def _bandwidths(memory: Memory) -> tuple[float | None, float | None]:
     return memory.read_bandwidth_words_per_cycle, memory.write_bandwidth_words_per_cycle
 
 
-def _memories(
-    architecture: Architecture, places: dict[str, list[Held]], bits: int, by_block: bool
-) -> list[dict[str, Any]]:
-    """Innermost first, those that hold something, in ZigZag's own fields."""
-    found = []
-    for memory in reversed(architecture.memories):
-        kept = [operand for operand in OPERANDS if any(place.memory == memory for place in places[operand])]
-        if not kept:
-            continue
-        widths = [
-            memory.block_words * bits if by_block else _UNLIMITED if width is None else max(1, round(width * bits))
-            for width in _bandwidths(memory)
-        ]
-        found.append(
-            {
-                "name": memory.name,
-                "operands": [MEMORY_OPERANDS[operand] for operand in kept],
-                "size": _UNLIMITED if memory.usable_words is None else memory.usable_words * bits,
-                "r_cost": memory.read_energy_pj,
-                "w_cost": memory.write_energy_pj,
-                "read_bits": widths[0],
-                "write_bits": widths[1],
-                "double": memory.multiple_buffering >= 2,
-            }
-        )
-    return found
+def _accelerator(architecture: Architecture, places: dict[str, list[Held]], bits: int | None) -> dict[str, Any]:
+    """`bits` of a word; None: an access moves a block of words of one bit. Memories that hold something, innermost first."""
+    array = {
+        "is_imc": False,
+        "unit_energy": architecture.compute.energy_per_operation_pj,
+        "unit_area": 0.0,
+        "dimensions": ["D1"],
+        "sizes": [architecture.compute_instances],
+        "systolic_dimensions": [],
+    }
+    kept = {
+        memory: [operand for operand in OPERANDS if any(place.memory == memory for place in places[operand])]
+        for memory in reversed(architecture.memories)
+    }
+    memories = {memory.name: _memory(memory, operands, bits) for memory, operands in kept.items() if operands}
+    return {"name": "tilewright", "operational_array": array, "memories": memories}
+
+
+def _memory(memory: Memory, operands: list[str], bits: int | None) -> dict[str, Any]:
+    """One port to read and one to write, for all operands."""
+    names = [MEMORY_OPERANDS[operand] for operand in operands]
+    reading, writing = [f"{name}, tl" for name in names], [f"{name}, fh" for name in names]
+    if "O" in names:
+        reading.append("O, th")
+        writing.append("O, fl")
+    ports = []
+    for kind, width, ways in zip(("read", "write"), _bandwidths(memory), (reading, writing), strict=True):
+        moved = memory.block_words if bits is None else _UNLIMITED if width is None else max(1, round(width * bits))
+        bandwidth = {"bandwidth_min": moved, "bandwidth_max": moved}
+        ports.append({"name": f"{kind[0]}_port_1", "type": kind, "allocation": ways, **bandwidth})
+    return {
+        "size": _UNLIMITED if memory.usable_words is None else memory.usable_words * (bits or 1),
+        "r_cost": memory.read_energy_pj,
+        "w_cost": memory.write_energy_pj,
+        "area": 0.0,
+        "latency": 1,
+        "mem_type": "sram",
+        "auto_cost_extraction": False,
+        "force_double_buffering": memory.multiple_buffering >= 2,
+        "operands": names,
+        "ports": ports,
+        "served_dimensions": ["D1"],
+    }
 
 
 def _temporal(mapping: Mapping, places: list[Held], names: dict[str, str]) -> list[list[tuple[str, int]]]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tilewright.notations.operand_loops import MEMORY_OPERANDS
+
 
 def reply(request: dict[str, Any]) -> dict[str, Any]:
     """As `answered`; `failed` says what ZigZag raised instead, whose classes are not known elsewhere."""
@@ -26,10 +28,6 @@ def answered(request: dict[str, Any]) -> dict[str, Any]:
         "loading": float(timed.data_onloading_cycle),
         "unloading": float(timed.data_offloading_cycle),
         "ports": _ports(timed),
-        "still": {
-            str(operand): int(cycles)
-            for operand, cycles in costed.temporal_mapping.mac_level_data_stationary_cycle.items()
-        },
     }
 
 
@@ -74,6 +72,7 @@ def _evaluated(request: dict[str, Any], which: str) -> Any:
     from zigzag.mapping.spatial_mapping_internal import SpatialMappingInternal
     from zigzag.mapping.temporal_mapping import TemporalMapping, TemporalMappingType
     from zigzag.parser.accelerator_factory import AcceleratorFactory
+    from zigzag.parser.workload_factory import LayerNodeFactory
 
     def levels(what: str) -> dict[Any, list[list[tuple[Any, int]]]]:
         return {
@@ -81,71 +80,20 @@ def _evaluated(request: dict[str, Any], which: str) -> Any:
             for operand, each in request[what].items()
         }
 
-    bits = request["bits"] if which == "cycles" else 1
-    layer = _layer(request["layer"], bits)
+    data, accelerator = request[which]
+    mapping = {
+        "name": "default",
+        "spatial_mapping": None,
+        "memory_operand_links": MEMORY_OPERANDS,
+        "temporal_ordering": None,
+    }
+    layer = LayerNodeFactory(data, [mapping]).create()
     spatial = SpatialMappingInternal(levels("spatial"), layer)
     return CostModelEvaluation(
-        accelerator=AcceleratorFactory(_accelerator(request["operations"], request[which])).create(),
+        accelerator=AcceleratorFactory(accelerator).create(),
         layer=layer,
         spatial_mapping=spatial,
         spatial_mapping_int=spatial,
         temporal_mapping=TemporalMapping(levels("temporal"), layer, TemporalMappingType.UNEVEN),
-        cycles_per_op=request["operations"]["cycles"],
+        cycles_per_op=request["cycles_per_op"],
     )
-
-
-def _layer(layer: dict[str, Any], bits: int) -> Any:
-    from zigzag.parser.workload_factory import LayerNodeFactory
-
-    data = layer | {
-        "operand_precision": {"I": bits, "W": bits, "O": bits, "O_final": bits},
-        "operand_source": {},
-        "pr_loop_dims": None,
-        "pr_loop_sizes": None,
-        "padding": None,
-    }
-    mapping = {
-        "name": "default",
-        "spatial_mapping": None,
-        "memory_operand_links": {"I": "I1", "W": "I2", "O": "O"},
-        "temporal_ordering": None,
-    }
-    return LayerNodeFactory(data, [mapping]).create()
-
-
-def _accelerator(operations: dict[str, Any], memories: list[dict[str, Any]]) -> dict[str, Any]:
-    array = {
-        "is_imc": False,
-        "unit_energy": operations["energy_pj"],
-        "unit_area": 0.0,
-        "dimensions": ["D1"],
-        "sizes": [operations["units"]],
-        "systolic_dimensions": [],
-    }
-    return {"name": "tilewright", "operational_array": array, "memories": {m["name"]: _memory(m) for m in memories}}
-
-
-def _memory(memory: dict[str, Any]) -> dict[str, Any]:
-    """One port to read and one to write, for all operands."""
-    reading = [f"{operand}, tl" for operand in memory["operands"]]
-    writing = [f"{operand}, fh" for operand in memory["operands"]]
-    if "O" in memory["operands"]:
-        reading.append("O, th")
-        writing.append("O, fl")
-    ports = [
-        {"name": f"{kind[0]}_port_1", "type": kind, "bandwidth_min": bits, "bandwidth_max": bits, "allocation": ways}
-        for kind, bits, ways in (("read", memory["read_bits"], reading), ("write", memory["write_bits"], writing))
-    ]
-    return {
-        "size": memory["size"],
-        "r_cost": memory["r_cost"],
-        "w_cost": memory["w_cost"],
-        "area": 0.0,
-        "latency": 1,
-        "mem_type": "sram",
-        "auto_cost_extraction": False,
-        "force_double_buffering": memory["double"],
-        "operands": memory["operands"],
-        "ports": ports,
-        "served_dimensions": ["D1"],
-    }
