@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import itertools
 import math
+import os
 import shutil
 import sys
 import textwrap
@@ -233,7 +234,10 @@ class Printed:
 
 def text_width() -> int | None:
     """That of the terminal; None for a file or a pipe, which hold every column."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    if not sys.stdout.isatty():
+        return None
+    own = os.get_terminal_size(sys.stdout.fileno())
+    return shutil.get_terminal_size(own).columns  # COLUMNS goes before
 
 
 def as_text(parts: Sequence[Table | str], width: int | None, bold: Callable[[str], str] = str) -> str:

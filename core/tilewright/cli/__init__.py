@@ -8,6 +8,7 @@ import typer
 
 from tilewright.cli import compare, convert, evaluate, library, mapping, plugins, schema, verify
 from tilewright.cli.failure import ended
+from tilewright.cli.streams import stdout_for_results
 from tilewright.version import __version__
 
 app = typer.Typer(
@@ -48,4 +49,5 @@ def _help(
 def main() -> NoReturn:
     """Run the command line. Exit codes: 0 done, 1 no valid mapping, 2 wrong input or call, 3 a plugin failed, 130
     interrupted before there was anything to keep."""
-    ended(app)
+    with stdout_for_results():
+        ended(app)

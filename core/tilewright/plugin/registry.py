@@ -267,7 +267,7 @@ class Registry:
         if "tilewright_plugins" not in own:
             return []  # it only watches
         answers = self._alone("tilewright_plugins", module)() or [None]  # pluggy drops an answer of None
-        if not isinstance(answers[0], Sequence):
+        if not isinstance(answers[0], Sequence) or isinstance(answers[0], str | bytes):
             raise ValueError(f"tilewright_plugins() of {name} returned {type(answers[0]).__name__}, expected a list")
         return list(answers[0])
 

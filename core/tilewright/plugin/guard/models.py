@@ -39,7 +39,7 @@ class GuardedDirectiveModel(GuardedModel):
     plugin: DirectiveModel  # type: ignore[assignment]
 
     def explain_directives(self, program: DirectiveProgram) -> tuple[Report, ...]:
-        with calling(self.owner, "explain_directives"):
+        with limited(self.owner, "explain_directives"):
             reports = tuple(self.plugin.explain_directives(program))
         if len(reports) != len(program.layers):
             raise fault(
@@ -68,7 +68,7 @@ class GuardedEvaluator:
         return self._checked("evaluate_batch", costs, len(batch), self.least)
 
     def explain(self, mapping: Mapping) -> Report:
-        with calling(self.owner, "explain"):
+        with limited(self.owner, "explain"):
             report: Report = self.plugin.explain(mapping)
         wrong = fault_of_report(report, self.problem, self.architecture)
         if wrong:

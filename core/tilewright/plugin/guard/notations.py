@@ -6,11 +6,11 @@ from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-from tilewright.errors import InputError, Verdict
+from tilewright.errors import InputError, Reason, Verdict
 from tilewright.notations.directives import DirectiveProgram
 from tilewright.plugin.adapter import Adapter, InputSet, RecordedFigure, ReportReader
 from tilewright.plugin.frontend import Frontend
-from tilewright.plugin.guard.calls import Owner, calling, described, fault
+from tilewright.plugin.guard.calls import Owner, described, fault
 from tilewright.plugin.guard.patience import limited
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
@@ -43,7 +43,7 @@ class GuardedFrontend:
         return answer
 
     def load(self, source: str) -> Workload:
-        with calling(self.owner, "load"):
+        with limited(self.owner, "load"):
             workload = self.plugin.load(source)
         wrong = fault_of_workload(workload)
         if wrong:
@@ -75,14 +75,16 @@ class GuardedAdapter:
         self.plugin, self.owner = plugin, owner
 
     def expressible(self, inputs: InputSet) -> Verdict:
-        with calling(self.owner, "expressible"):
+        with limited(self.owner, "expressible"):
             verdict: object = self.plugin.expressible(inputs)
-        if not isinstance(verdict, Verdict):
-            raise fault(self.owner, f"expressible returned {described(verdict)}, a Verdict is expected")
+        reasons: object = verdict.reasons if isinstance(verdict, Verdict) else None
+        if not isinstance(reasons, tuple) or not all(isinstance(each, Reason) for each in reasons):
+            raise fault(self.owner, f"expressible returned {described(verdict)}, a Verdict with Reasons is expected")
+        assert isinstance(verdict, Verdict)
         return verdict
 
     def render(self, inputs: InputSet) -> dict[str, str]:
-        with calling(self.owner, "render"):
+        with limited(self.owner, "render"):
             files: object = self.plugin.render(inputs)
             wrong = fault_of_files(files)
         if wrong:
@@ -91,7 +93,7 @@ class GuardedAdapter:
         return dict(files)
 
     def parse(self, files: Sequence[Path]) -> InputSet:
-        with calling(self.owner, "parse"):
+        with limited(self.owner, "parse"):
             inputs: object = self.plugin.parse(files)
         wrong = fault_of_inputs(inputs)
         if wrong:
@@ -103,7 +105,7 @@ class GuardedAdapter:
         """Raises InputError: the adapter reads no reports."""
         if not isinstance(self.plugin, ReportReader):
             raise InputError(f"{self.owner} reads no reports of its tool")
-        with calling(self.owner, "figures"):
+        with limited(self.owner, "figures"):
             found: object = self.plugin.figures(recorded, inputs, ours)
         if not isinstance(found, tuple) or not all(isinstance(each, RecordedFigure) for each in found):
             raise fault(self.owner, f"figures returned {described(found)}, a tuple of RecordedFigure is expected")

@@ -21,7 +21,7 @@ TOLD, ENDED = 3.0, 15.0
 
 
 def limit() -> float:
-    """Seconds for what third parties' plugins do before and beside a search: import, hooks, building, binding."""
+    """Seconds for each call of a third party's plugin that no deadline ends."""
     try:
         seconds = float(os.environ.get(SECONDS, ""))
     except ValueError:
@@ -75,7 +75,7 @@ def patient(told: float, ended: float, say: Callable[[calling, float], str]) -> 
 
 @contextmanager
 def limited(owner: Owner, what: str) -> Iterator[None]:
-    """`calling` with a limit on its time, for what third parties do before a search; built-in plugins may compile."""
+    """`calling` with a limit on its time, for third parties' plugins; built-in ones may have to compile."""
     most = limit()
     if owner.distribution in (None, BUILTIN):
         with calling(owner, what):

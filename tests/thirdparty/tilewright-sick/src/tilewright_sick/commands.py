@@ -1,0 +1,96 @@
+"""Tilewright's command line with one sick plugin, in this process or in one of its own."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tilewright.cli import main
+from tilewright.plugin import installed
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def data(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def blame(self) -> list[str]:
+        """The lines that name the sick plugin."""
+        return [line for line in self.err.splitlines() if "tilewright-sick" in line]
+
+
+Sick = Callable[..., Ran]
+
+
+def _checked(ran: Ran) -> Ran:
+    """What holds whatever is done."""
+    assert "Traceback" not in ran.err + ran.out
+    assert "hello" not in ran.out
+    return ran
+
+
+@pytest.fixture(autouse=True)
+def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path_factory.mktemp("cache")))
+    monkeypatch.setenv("TILEWRIGHT_PLUGIN_SECONDS", "0.5")
+    monkeypatch.delenv("TILEWRIGHT_DISABLE", raising=False)
+
+
+def _forget() -> None:
+    installed.cache_clear()
+    for name in ("tilewright_sick", "tilewright_sick.faults", "tilewright_sick.plugins"):
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Sick]:
+    """`run("PLACE FAULT", "map", ...)`, in this process."""
+    folder = Path.cwd()
+
+    def call(sick: str, *words: object) -> Ran:
+        monkeypatch.setenv("TILEWRIGHT_SICK", sick)
+        monkeypatch.setattr(sys, "argv", ["tilewright", *map(str, words)])
+        _forget()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        os.chdir(folder)
+        captured = capsys.readouterr()
+        return _checked(Ran(int(ended.value.code or 0), captured.out, captured.err))
+
+    yield call
+    _forget()
+
+
+@pytest.fixture
+def process() -> Sick:
+    """The same in a process of its own; `seconds` after which it is killed."""
+
+    def call(sick: str, *words: object, seconds: float = 100, **environment: str) -> Ran:
+        command = [sys.executable, "-m", "tilewright", *map(str, words)]
+        try:
+            done = subprocess.run(
+                command,
+                capture_output=True,
+                text=True,
+                timeout=seconds,
+                env={**os.environ, "TILEWRIGHT_SICK": sick, **environment},
+            )
+        except subprocess.TimeoutExpired:
+            return Ran(-9, "", "")
+        return _checked(Ran(done.returncode, done.stdout, done.stderr))
+
+    return call

@@ -1,0 +1,59 @@
+"""What only a process of its own shows."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tilewright_sick.commands import Sick
+
+WHERE = ("nk,km->nm; n=4 k=5 m=6", "--arch", "eyeriss", "--no-cache", "--json")
+LAYERS = Path(__file__).parents[4] / "examples" / "three_layers.workload.yaml"
+
+
+@pytest.mark.parametrize("fault", ["print", "close stdout", "lose stdout", "write", "close 1"])
+def test_json_is_json(process: Sick, fault: str) -> None:
+    listed = process(f"import {fault}", "plugins", "list", "--json", TILEWRIGHT_PLUGIN_SECONDS="30")
+    assert listed.code == 0 and len(listed.data["plugins"]) > 10
+
+
+@pytest.mark.parametrize("fault", ["leave", "endless"])
+def test_what_ends_the_program_is_named_by_the_next_start(process: Sick, fault: str) -> None:
+    first = process(f"import {fault}", "plugins", "list", "--json", seconds=4)
+    assert first.out == ""
+    second = process("", "plugins", "list", "--json")
+    assert second.code == 0 and "while importing plugin 'sick' of tilewright-sick 1.0" in second.err
+    assert process("", "plugins", "list", "--json").blame == []
+    off = process(f"import {fault}", "plugins", "list", "--json", TILEWRIGHT_DISABLE="tilewright-sick/sick")
+    assert off.code == 0 and off.data["plugins"]
+
+
+@pytest.mark.parametrize("place", ["mapper.step", "costmodel.evaluate_batch"])
+def test_exit_0_in_the_middle_is_no_success(process: Sick, place: str) -> None:
+    ran = process(f"{place} exit 0", "map", *WHERE, "--mapper", "sick", "--model", "sick", "--evaluations", 50)
+    assert ran.code == 3 and len(ran.blame) == 1 and ran.data["layers"][0]["error"]
+
+
+def test_a_mapper_that_runs_on_is_told_of_and_ended_in_its_process(process: Sick) -> None:
+    words = ("map", LAYERS, *WHERE[1:], "--mapper", "sick", "--seconds", 0.2, "--jobs", 2)
+    started = time.monotonic()
+    ran = process("mapper.step spin", *words)
+    assert ran.code == 3 and time.monotonic() - started < 90
+    assert "mapper 'sick' of tilewright-sick 1.0 runs on" in ran.err and "was ended after" in ran.err
+    assert all("was ended after" in layer["error"] for layer in ran.data["layers"])
+
+
+def test_ctrl_c_stays_ctrl_c() -> None:
+    words = ("map", *WHERE, "--mapper", "sick")
+    run = subprocess.Popen(
+        [sys.executable, "-c", "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+         "from tilewright.cli import main; main()", *map(str, words)],
+        env={**__import__("os").environ, "TILEWRIGHT_SICK": "mapper.step sleep"},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    time.sleep(6)
+    run.send_signal(signal.SIGINT)
+    out, err = run.communicate(timeout=30)
+    assert run.returncode == 1 and "Traceback" not in err and "cancelled" in out
