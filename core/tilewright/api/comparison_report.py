@@ -120,6 +120,7 @@ class ComparisonReport(Tabular):
                 "lower_bound": result.lower_bound if result else None,
                 "gap": result.gap if result else None,
                 "rejections": result.rejections.model_dump() if result and result.rejections else None,
+                "error": None if row.layer.error is None else row.layer.error.message,
             },
             "prices": [
                 report.model_dump(mode="json", include=figures) | {"model": model.name}
@@ -147,6 +148,9 @@ class ComparisonReport(Tabular):
     def _warnings(self) -> list[tuple[str, str]]:
         """(model or mapper, text), once for all that differ in numbers only."""
         said = [(row.point.mapper, text) for row in self.searches for text in row.layer.warnings]
+        said += [
+            (row.point.mapper, row.layer.error.message) for row in self.searches if row.reports and row.layer.error
+        ]
         said += [(report.model, text) for row in self.searches for report in row.reports for text in report.warnings]
         alike: dict[tuple[str, str], dict[str, None]] = {}
         for name, text in said:

@@ -30,12 +30,13 @@ def stdout_for_results() -> Iterator[None]:
 
 
 def _results() -> TextIO | None:
-    if sys.stdout is None or sys.stdout is not sys.__stdout__:
+    ours = sys.__stdout__
+    if ours is None or sys.stdout is not ours:
         return None
     with suppress(OSError, ValueError):  # a stdout or stderr that is closed is nobody's to keep
-        sys.stdout.flush()
-        number = sys.stdout.fileno()
+        ours.flush()
+        number = ours.fileno()
         kept = os.dup(number)
         os.dup2(sys.stderr.fileno(), number)
-        return open(kept, "w", encoding=sys.stdout.encoding, errors=sys.stdout.errors, buffering=1)
+        return open(kept, "w", encoding=ours.encoding, errors=ours.errors, buffering=1)
     return None

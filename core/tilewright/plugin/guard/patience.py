@@ -40,7 +40,7 @@ def patient(told: float, ended: float, say: Callable[[calling, float], str]) -> 
     """Watches what plugins do inside, in the main thread.
 
     Args:
-        told: seconds after which the plugin that runs then is told of.
+        told: seconds after which the plugin that runs then is told of, if it is not ended before.
         ended: seconds after which it is ended, as soon as it is in Python: code in C is waited for.
         say: what is told of the call that runs so many seconds after the beginning.
     """
@@ -48,14 +48,14 @@ def patient(told: float, ended: float, say: Callable[[calling, float], str]) -> 
     started = time.monotonic()
 
     def watch() -> None:
-        if over.wait(min(told, threading.TIMEOUT_MAX)):
+        if over.wait(min(told, ended, threading.TIMEOUT_MAX)):
             return
-        while not over.wait(0.05):
+        while told < ended and not over.wait(0.05):
             call, passed = running(), time.monotonic() - started
             if call is not None:
                 tell_once(say(call, passed))
                 break
-        if over.wait(max(0.0, started + ended - time.monotonic())):
+        if over.wait(min(max(0.0, started + ended - time.monotonic()), threading.TIMEOUT_MAX)):
             return
         while True:
             call = running()

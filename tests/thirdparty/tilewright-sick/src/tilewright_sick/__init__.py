@@ -17,19 +17,15 @@ if PLACE == "import":
 
 @hookimpl
 def tilewright_plugins() -> Any:
-    """The sick plugin; of each kind one, with a fault in one of them."""
+    """A plugin of each kind; one of them, or one more, is sick."""
     if PLACE in ("", "import", "tilewright_search_done"):
         return []
     from tilewright_sick.faults import FAULTS
     from tilewright_sick.plugins import sick_specs
 
-    if PLACE == "healthy":
-        return sick_specs("", None)
     if PLACE == "tilewright_plugins":
         return FAULTS[PLACE][FAULT]()
-    if PLACE == "spec":
-        return [*sick_specs("", None), FAULTS[PLACE][FAULT]()]
-    return sick_specs(PLACE, FAULTS[PLACE][FAULT])
+    return [*sick_specs(), *([FAULTS[PLACE][FAULT]()] if PLACE == "spec" else [])]
 
 
 if PLACE == "tilewright_search_done":

@@ -70,7 +70,7 @@ def _closing(value: Any = None, *_: Any) -> Any:
 
 
 def _losing(value: Any = None, *_: Any) -> Any:
-    sys.stdout = sys.stderr = None  # type: ignore[assignment]
+    sys.stdout = sys.stderr = None
     return value
 
 
@@ -172,6 +172,10 @@ def _rewriting(candidates: Any, task: Any, run: Any) -> Any:
     run.evaluated = -(10**9)
     run.started = run.clock() + 10**9
     run.budget = None
+    return candidates
+
+
+def _proving_nonsense(candidates: Any, task: Any, run: Any) -> Any:
     run.prove(float("nan"))
     return candidates
 
@@ -230,7 +234,7 @@ FAULTS: dict[str, dict[str, Fault]] = {
         "name 5": _spec(name=5),
         "name a/b": _spec(name="a/b"),
         "summary None": _spec(summary=None),
-        "summary lost": lambda: _Hostile(name="sicker", summary="", factory=print),
+        "summary lost": _spec(_Hostile),
         "factory None": _spec(factory=None),
         "options dict": _spec(options=dict),
         "options None": _spec(options=None),
@@ -242,7 +246,7 @@ FAULTS: dict[str, dict[str, Fault]] = {
         "interface 99": _spec(interface=99),
         "programs None": _spec(programs=None),
         "programs list": _spec(programs=["ls"]),
-        "exhausts text": _spec(exhausts="no"),
+        "ends text": _spec(ends="no"),
         "suffixes 5": _spec(FrontendSpec, suffixes=5),
         "suffixes empty": _spec(FrontendSpec, suffixes=("",)),
         "library None": _spec(FrontendSpec, library=None),
@@ -270,6 +274,7 @@ FAULTS: dict[str, dict[str, Fault]] = {
         "other problem": _of_another_problem,
         "no rules": _without_rules,
         "rewrites the run": _rewriting,
+        "proves nan": _proving_nonsense,
         "bound nan": _left_behind("lower_bound", float("nan")),
         "bound text": _left_behind("lower_bound", "low"),
         "bound too high": _left_behind("lower_bound", 1e300),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,16 +22,13 @@ from tilewright.plugin import (
     Task,
 )
 from tilewright.testing.reference import PlainEvaluator, PlainModel
-
-Fault = Callable[..., Any]
-"""What happens instead of, or to, what would be returned. It is given that and the arguments."""
-
-_fault: tuple[str, Fault] = "", lambda value, *_: value
+from tilewright_sick.faults import FAULTS
 
 
 def _happens(place: str, value: Any, *arguments: Any) -> Any:
-    where, fault = _fault
-    return fault(value, *arguments) if where == place else value
+    """What is returned there, or what happens instead."""
+    sick, _, fault = os.environ.get("TILEWRIGHT_SICK", "").partition(" ")
+    return FAULTS[sick][fault](value, *arguments) if sick == place else value
 
 
 class Mapper:
@@ -100,11 +98,8 @@ class Adapter:
         return _happens("adapter.parse", inputs, files)
 
 
-def sick_specs(place: str, fault: Fault | None) -> list[PluginSpec[Any]]:
-    """A plugin called `sick` of each kind; `fault` happens in `place`."""
-    global _fault
-    if fault is not None:
-        _fault = place, fault
+def sick_specs() -> list[PluginSpec[Any]]:
+    """A plugin called `sick` of each kind."""
     kinds: dict[Any, type] = {
         MapperSpec: Mapper, CostModelSpec: CostModel, FrontendSpec: Frontend, AdapterSpec: Adapter,
     }  # fmt: skip
