@@ -16,8 +16,8 @@ from pydantic import Field, model_validator
 
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.document import FileModel, commented
-from tilewright.schema.entries import completed, shortened
 from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.mapping.entries import completed, shortened
 from tilewright.schema.problem import DimensionName, Name, Problem, Tensor
 from tilewright.tables import Printed
 from tilewright.values import Model

@@ -1,0 +1,193 @@
+"""YAML and JSON documents that remember where everything stood.
+
+Files are untrusted: only plain data is built, size and depth are bounded while it is built, what aliases stand for
+included, and keys may not repeat. Booleans and numbers follow YAML 1.2, so that dimensions called `N`, `Y` or `NO` stay
+names and `1e-3` is a number.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from tilewright.errors import InputError, Location
+from tilewright.schema.document.reading import (
+    MAX_DEPTH,
+    MAX_NODES,
+    Document,
+    Loader,
+    Path_,
+    parse_document,
+    read_document,
+)
+from tilewright.values import Model
+
+__all__ = [
+    "MAX_DEPTH",
+    "MAX_NODES",
+    "Document",
+    "FileModel",
+    "Path_",
+    "commented",
+    "dump_yaml",
+    "parse_document",
+    "read_document",
+    "suggestion",
+    "validate",
+]
+
+MAX_FAULTS = 10
+"""Told of one document."""
+MAX_WORD = 100
+"""Characters of a word for which similar ones are looked for."""
+
+
+M = TypeVar("M", bound=BaseModel)
+
+
+class FileModel(Model):
+    """A schema that lives in a file of its own."""
+
+    @classmethod
+    def from_yaml(cls, text: str, *, source: str = "<text>") -> Self:
+        """Parse from text. Raises InputError with line and column of every fault."""
+        return validate(cls, parse_document(text, source=source))
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Self:
+        """Read from a file. Raises InputError with line and column of every fault."""
+        return validate(cls, read_document(path))
+
+    def to_data(self) -> dict[str, Any]:
+        """Plain data that `model_validate` reads back to an equal object; fields at their default are left out."""
+        data = self.model_dump(mode="json", exclude_defaults=True)
+        head = {key: getattr(self, key) for key in ("schema_version", "kind") if hasattr(self, key)}
+        return head | data
+
+    def to_yaml(self) -> str:
+        """The YAML form; `from_yaml` reads it back to an equal object."""
+        return dump_yaml(self.to_data(), flat=True)
+
+    def to_json(self) -> str:
+        """The JSON form; `from_yaml` reads it back too, JSON being YAML."""
+        return json.dumps(self.to_data(), indent=2)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Indents lists below their key; never writes aliases, which readers refuse when they multiply."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, False)
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+_Dumper.yaml_implicit_resolvers = {
+    first: [*resolvers, *Loader.yaml_implicit_resolvers.get(first, [])]
+    for first, resolvers in yaml.SafeDumper.yaml_implicit_resolvers.items()
+}
+
+
+class _FlatDumper(_Dumper):
+    """Puts a memory, a tensor or an entry on one line: keys whose values are plain, or short collections of plain ones."""
+
+    def represent_mapping(self, tag: str, mapping: Any, flow_style: bool | None = None) -> yaml.MappingNode:
+        node = super().represent_mapping(tag, mapping, flow_style)
+        node.flow_style = all(
+            isinstance(value, yaml.ScalarNode) or all(isinstance(part, yaml.ScalarNode) for part in _parts(value))
+            for _, value in node.value
+        )
+        return node
+
+    def serialize(self, node: yaml.Node) -> None:
+        if isinstance(node, yaml.MappingNode):
+            node.flow_style = False
+        super().serialize(node)
+
+
+def _parts(node: yaml.Node) -> list[yaml.Node]:
+    return [value for _, value in node.value] if isinstance(node, yaml.MappingNode) else list(node.value)
+
+
+def dump_yaml(data: Any, flat: bool = False) -> str:
+    """Readable YAML: short collections on one line, order kept; `flat`: those with short collections in them, too."""
+    dumper = _FlatDumper if flat else _Dumper
+    return yaml.dump(data, Dumper=dumper, sort_keys=False, default_flow_style=None, width=120, allow_unicode=True)
+
+
+def commented(text: str) -> str:
+    """Lines of text as a comment."""
+    return "".join(f"# {line}".rstrip() + "\n" for line in text.splitlines())
+
+
+def validate(model: type[M], document: Document) -> M:
+    """Check a document against a schema.
+
+    Raises:
+        InputError: every fault with file, line, column, what was found and what was expected.
+    """
+    try:
+        return model.model_validate(document.data)
+    except ValidationError as error:
+        errors = error.errors(include_url=False, include_context=False)
+        faults = [_describe(fault, model, document) for fault in errors[:MAX_FAULTS]]
+        location, first = faults[0]
+        rest = "".join(f"\n{place}: {text}" for place, text in faults[1:])
+        more = f"\nand {len(errors) - MAX_FAULTS:,} more" if len(errors) > MAX_FAULTS else ""
+        raise InputError(first + rest + more, location=location) from None
+
+
+def _describe(fault: Any, model: type[BaseModel], document: Document) -> tuple[Location, str]:
+    path = _real_path(fault["loc"], document.data)
+    where = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
+    prefix = f"{where}: " if where else ""
+    kind, message = fault["type"], fault["msg"].removeprefix("Value error, ")
+    if kind == "extra_forbidden":
+        message = f"unknown key '{path[-1]}'" + suggestion(str(path[-1]), _field_names(model))
+        prefix = ""
+    elif kind == "missing":
+        message = f"'{fault['loc'][-1]}' is missing"
+    elif not isinstance(fault["input"], dict | list | BaseModel) and kind != "value_error":
+        message = f"{message} (found {fault['input']!r})"
+    return document.locate(path), prefix + message
+
+
+def _real_path(loc: tuple[int | str, ...], data: Any) -> Path_:
+    """Drop the steps pydantic adds for unions and validators: keep those that exist in the data."""
+    path: list[str | int] = []
+    for step in loc:
+        if isinstance(data, dict) and step in data:
+            data = data[step]
+        elif isinstance(data, list) and isinstance(step, int) and step < len(data):
+            data = data[step]
+        else:
+            continue
+        path.append(step)
+    return tuple(path)
+
+
+@cache
+def _field_names(model: type[BaseModel]) -> set[str]:
+    schema = model.model_json_schema()
+    parts = [schema, *schema.get("$defs", {}).values()]
+    return {name for part in parts for name in part.get("properties", {})}
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """`; did you mean 'x'?` when something similar is known, else nothing.
+
+    >>> suggestion("eyeris", ["eyeriss", "simba"])
+    "; did you mean 'eyeriss'?"
+    """
+    if len(word) > MAX_WORD:
+        return ""
+    near = difflib.get_close_matches(word, [each for each in known if len(each) <= MAX_WORD], n=1, cutoff=0.6)
+    return f"; did you mean '{near[0]}'?" if near else ""
