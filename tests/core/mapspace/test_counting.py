@@ -58,7 +58,8 @@ def unbounded(problem: Problem, memories: int) -> MapSpace:
         Cluster(name=f"C{n}", memories=(Memory(name=f"M{n}", read_energy_pj=1, write_energy_pj=1),))
         for n in range(memories)
     ]
-    clusters[-1] = clusters[-1].model_copy(update={"fanout": Fanout(size=2**40)})
+    wide = Fanout(size=1).model_copy(update={"size": 2**40})  # wider than files may say
+    clusters[-1] = clusters[-1].model_copy(update={"fanout": wide})
     compute = Compute(energy_per_operation_pj=1)
     return MapSpace.of(problem, Architecture(name="wide", clusters=tuple(clusters), compute=compute), rules=None)
 
