@@ -222,7 +222,7 @@ class Tabular:
     def _repr_html_(self) -> str:
         groups = itertools.groupby(self.tables(), lambda part: isinstance(part, str))
         parts = [["\n".join(map(str, group))] if lines else list(group) for lines, group in groups]
-        return "\n".join(as_html(part) for group in parts for part in group)
+        return "\n".join(as_html(part) for group in parts for part in group if part)
 
 
 class Printed:

@@ -80,6 +80,13 @@ def test_a_reader_sees_where_the_energy_goes_and_what_limits_the_speed() -> None
     assert report.seconds == pytest.approx(48e-9) and report.giga_macs_per_second == pytest.approx(0.25)
 
 
+def test_what_a_model_leaves_out_is_not_told() -> None:
+    little = Report(model="m", problem="p", valid=True, macs=12, cycles=24, energy_pj=100.0, edp=2400.0)
+    text = as_text(little.explained().tables(), 80)
+    assert "cycles  24\n" in text and "unnamed parts  100.0" in text and "limit" not in text and "reads" not in text
+    assert "energy  -, - pJ per MAC" in str(Report(model="m", problem="p", valid=True, macs=12))
+
+
 FORM = """\
 p on a by m: 12 MACs
   energy  100 pJ, 8.333 pJ per MAC, 80.0 % of it in DRAM

@@ -144,7 +144,7 @@ class ReportContent(Model):
         yield from parts
         rest = (self.energy_pj or 0.0) - sum(part.energy_pj for part in parts)
         if abs(rest) > 1e-6 * (self.energy_pj or 0.0):
-            yield EnergyPart("elsewhere", None, rest)
+            yield EnergyPart("unnamed parts", None, rest)
 
 
 def _parts_of(level: LevelReport) -> Iterator[EnergyPart]:

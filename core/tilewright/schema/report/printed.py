@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright.schema.report.content import EnergyPart, ReportContent
 from tilewright.schema.report.parts import Limit
-from tilewright.tables import Column, Table, numbers, quantity
+from tilewright.tables import Column, Table, figure, numbers, quantity
 
 SHOWN = 3
 """Limits in a summary."""
@@ -31,7 +31,7 @@ def explanation(report: ReportContent) -> list[Table | str]:
     """Everything: all limits, energies, counts and memories."""
     if not report.valid:
         return _head(report)
-    return [*_head(report), *_limits(report, report.slowest), *_shares(report), _energies(report), _counts(report)]
+    return [*_head(report), *_limits(report, report.slowest), *_shares(report), *_energies(report), *_counts(report)]
 
 
 def rows(report: ReportContent) -> list[dict[str, Any]]:
@@ -62,8 +62,9 @@ def _head(report: ReportContent, *title: str) -> list[Table | str]:
     energies = _by_place(report)
     most = max(energies, key=lambda place: sum(part.energy_pj for part in energies[place]), default=None)
     share = f", {100 * _sum(energies[most], report):.1f} % of it in {most}" if most else ""
-    lines.append(f"  energy  {quantity(report.energy_pj, 'pJ')}, {report.pj_per_mac:.4g} pJ per MAC{share}")
-    lines.append(f"  cycles  {report.cycles:,}{_bound(report)}, utilization {100 * (report.utilization or 0):.3g} %")
+    lines.append(f"  energy  {quantity(report.energy_pj, 'pJ')}, {figure(report.pj_per_mac)} pJ per MAC{share}")
+    used = "" if report.utilization is None else f", utilization {100 * report.utilization:.3g} %"
+    lines.append(f"  cycles  {quantity(report.cycles, '')}{_bound(report)}{used}")
     if report.seconds and report.giga_macs_per_second:
         speed = report.giga_macs_per_second
         lines.append(
@@ -107,6 +108,8 @@ def _because(report: ReportContent, limit: Limit) -> str:
 def _shares(report: ReportContent) -> Iterator[Table | str]:
     """A row per place, a column per tensor: shares of the energy."""
     places = _by_place(report)
+    if not places:
+        return
     tensors = list(dict.fromkeys(part.tensor for parts in places.values() for part in parts if part.tensor))
     full = {level.name: level for level in report.levels}
     table = Table(
@@ -131,7 +134,7 @@ def _row(report: ReportContent, parts: list[EnergyPart], tensors: list[str]) -> 
     return [*shares, 100 * _sum(parts, report), sum(part.energy_pj for part in parts) / report.macs]
 
 
-def _energies(report: ReportContent) -> Table:
+def _energies(report: ReportContent) -> Iterator[Table]:
     """Every part, with a line for each place that has several."""
     table = Table(
         "place", "tensor", numbers("energy", "pJ"), numbers("share", "%", decimals=2),
@@ -145,10 +148,11 @@ def _energies(report: ReportContent) -> Table:
             total = sum(part.energy_pj for part in parts)
             table.add_row("", "all", total, 100 * _of(total, report), total / report.macs)
     table.add_row("total", "", report.energy_pj, 100.0, report.pj_per_mac)
-    return table
+    if len(table.rows) > 1:
+        yield table
 
 
-def _counts(report: ReportContent) -> Table:
+def _counts(report: ReportContent) -> Iterator[Table]:
     """Words of one instance, moved and held."""
     table = Table(
         "memory", "tensor", numbers("instances", rank=1), numbers("reads"), numbers("fills"), numbers("updates"),
@@ -163,7 +167,8 @@ def _counts(report: ReportContent) -> Table:
         if not alone:
             name, used = ("", level.used_words) if level.tensors else (level.name, 0)
             table.add_row(name, "all", level.instances, "", "", "", used, capacity)
-    return table
+    if table.rows:
+        yield table
 
 
 def _by_place(report: ReportContent) -> dict[str, list[EnergyPart]]:
