@@ -5,7 +5,9 @@ With the environment variable NUMBA_DISABLE_JIT=1 they run as they stand, for re
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -25,11 +27,34 @@ def compiled(function: Function) -> Function:
 
     They make no arrays: what is quick to compile and to run works in those that it is given.
     """
-    kernel = njit(cache=True, nogil=True, **_OPTIONS)(function)
-    kept = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
-    if kept is not None:  # numba looks at the function's own file only
-        kept._source_stamp = _stamp(function)
+    try:
+        kernel = njit(cache=True, nogil=True, **_OPTIONS)(function)
+    except RuntimeError:  # it may write neither beside the code nor in a home
+        _tell_nothing_is_kept()
+        kernel = njit(nogil=True, **_OPTIONS)(function)
+    cache: Any = getattr(kernel, "_cache", None)
+    if getattr(cache, "_cache_file", None) is not None:  # numba looks at the function's own file only
+        cache._cache_file._source_stamp = _stamp(function)
+        cache.save_overload = _kept_if_there_is_room(cache.save_overload)
     return cast(Function, kernel)
+
+
+def _kept_if_there_is_room(save: Callable[..., None]) -> Callable[..., None]:
+    """What is compiled can run, whether or not it can be kept."""
+
+    def save_or_tell(*arguments: object) -> None:
+        try:
+            save(*arguments)
+        except OSError:
+            _tell_nothing_is_kept()
+
+    return save_or_tell
+
+
+@lru_cache
+def _tell_nothing_is_kept() -> None:
+    message = "warning: compiled code cannot be kept, so that it is compiled each time; set NUMBA_CACHE_DIR to a folder"
+    logging.getLogger("tilewright").warning(message)
 
 
 def _stamp(function: Callable[..., object]) -> tuple[int, int]:

@@ -1,12 +1,15 @@
-"""Files: read within limits; written whole or not at all."""
+"""Files: read within limits; written whole or not at all; folders that belong to one run."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import re
 import stat
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from tilewright.errors import InputError, OutputError
 
@@ -14,14 +17,22 @@ MAX_BYTES = 2 * 2**20
 """Of a document: more would take seconds to read."""
 MAX_TEXT = 10_000
 """Characters of one value, one line or one formula."""
+MAX_NAME = 80
+"""Characters of a word in the name of a file."""
+MARK = "run.json"
+"""Says which run a folder belongs to."""
+SUMMARIES = ("summary.json", "summary.csv", "compare.json", "compare.csv")
 
 
 def cache_folder() -> Path:
-    """`TILEWRIGHT_CACHE`, or `tilewright` in the platform's folder for caches."""
+    """`TILEWRIGHT_CACHE`, or `tilewright` in the platform's folder for caches. Raises OutputError: there is none."""
     import platformdirs  # most commands need no cache
 
     told = os.environ.get("TILEWRIGHT_CACHE")
-    return Path(told) if told else platformdirs.user_cache_path("tilewright", appauthor=False)
+    try:
+        return Path(told) if told else platformdirs.user_cache_path("tilewright", appauthor=False)
+    except RuntimeError:  # a user whom the system does not know
+        raise OutputError("there is no home directory to keep results in", hint="set TILEWRIGHT_CACHE") from None
 
 
 def is_file(path: str | os.PathLike[str]) -> bool:
@@ -121,3 +132,70 @@ def made(folder: str | os.PathLike[str]) -> Path:
     except ValueError as error:  # a NUL in the name
         raise OutputError(f"cannot make the folder {path}: {error}") from None
     return path
+
+
+def file_name(*words: str) -> str:
+    """Words as one name that every file system takes: plain characters, and not too many of them."""
+    return "_".join(re.sub(r"[^A-Za-z0-9_.\-]+", "_", word)[:MAX_NAME] for word in words)
+
+
+class RunFolder:
+    """Where the files of one run go; those of another are never among them.
+
+    A file that cannot be written is no end of the run: `failure` says what was wrong first, and the next one is tried.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = made(path)
+        self.failure: OutputError | None = None
+
+    def claim(self, work: str, content: str, run: str, *, resume: bool = False, force: bool = False) -> None:
+        """Make it the folder of this run.
+
+        What an earlier run of the same work left is taken away, unless it is the very same run, which may go on.
+
+        Args:
+            work: what is done, for people.
+            content: the same for the same work.
+            run: the same for the same run.
+            resume: only go on with this very run.
+            force: take away what a run of other work left, too.
+
+        Raises:
+            InputError: another run has it.
+            OutputError: it cannot be written to.
+        """
+        before = self._owner()
+        if before is not None and before.get("run") != run:
+            if before.get("content") != content and not force or resume:
+                hint = "give another folder" + ("" if resume else ", or --force, which takes that run's files away")
+                raise InputError(
+                    f"{self.path} has the files of another run: {before.get('work', 'unknown')}", hint=hint
+                )
+            self._clear()
+        mark = {"schema_version": 1, "work": work, "content": content, "run": run}
+        write_text(self.path / MARK, json.dumps(mark, indent=2) + "\n")
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file of the run; see `failure`."""
+        try:
+            write_text(self.path / name, text)
+        except OutputError as error:
+            self.failure = self.failure or error
+
+    def _owner(self) -> dict[str, Any] | None:
+        """What the mark says; an empty dict where it is damaged or there are summaries without one; None: nobody's."""
+        try:
+            found = json.loads(read_text(self.path / MARK))
+        except (InputError, ValueError):
+            there = [self.path / name for name in (MARK, *SUMMARIES)]
+            return {} if any(os.path.lexists(path) for path in there) else None
+        return found if isinstance(found, dict) else {}
+
+    def _clear(self) -> None:
+        """Take away what runs write; raises OutputError."""
+        try:
+            for path in [self.path / name for name in SUMMARIES] + sorted(self.path.glob("[0-9][0-9][0-9]*_*.yaml")):
+                path.unlink(missing_ok=True)
+        except OSError as error:
+            raise OutputError(f"cannot take {error.filename} away: {error.strerror}") from None

@@ -6,7 +6,9 @@ columns are left out, in the order that the table declares; names and digits nev
 
 from __future__ import annotations
 
+import csv
 import html
+import io
 import itertools
 import math
 import os
@@ -230,6 +232,15 @@ class Printed:
 
     def _repr_html_(self) -> str:
         return as_html(str(self))
+
+
+def csv_text(columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> str:
+    """Rows as comma-separated values below a head."""
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, columns)
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
 
 
 def text_width() -> int | None:

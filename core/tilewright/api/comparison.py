@@ -48,18 +48,16 @@ def compare(
         plan = Plan.of(arch, some_mappers, some_models, settings)
         points = [_point(plan, mapper, model) for model in plan.models for mapper in some_mappers]
     network = work_of(workload)
-    path = folder_of(settings)
+    folder = folder_of(settings, network, [(point.mapper, point.configuration) for point in points])
     rows: list[SweepRow] = []
     with sweep_progress(network, points, plan.objective, plan.progress) as seen, suppress(KeyboardInterrupt):
         watch = seen.watch if seen else None
         for row in sweep(network, points, plan.models, watch, jobs=plan.jobs, cache=plan.results):
             rows.append(row)
-            if path is not None:
-                save_row(path, len(rows), row)
-    report = ComparisonReport(network, plan.architecture, plan.objective, tuple(points), plan.models, tuple(rows), path)
-    if path is not None:
-        report.save_summary(path)
-    return report
+            if folder is not None:
+                save_row(folder, len(rows), row)
+    report = ComparisonReport(network, plan.architecture, plan.objective, tuple(points), plan.models, tuple(rows))
+    return report.summarised(folder)
 
 
 @contextmanager

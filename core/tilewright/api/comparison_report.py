@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 import re
@@ -11,9 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tilewright.api.mapping_report import made
-from tilewright.errors import Reason
-from tilewright.run.configuration import told
+from tilewright.errors import OutputError, Reason
+from tilewright.files import RunFolder, file_name
+from tilewright.run.configuration import claim, told
 from tilewright.run.evaluation import BuiltModel
 from tilewright.run.network import mapping_file
 from tilewright.run.sweep import SweepPoint, SweepRow
@@ -21,7 +20,7 @@ from tilewright.schema.architecture import Architecture
 from tilewright.schema.report import UNITS, Objective, Report
 from tilewright.schema.unmatched import unmatched
 from tilewright.schema.workload import Workload
-from tilewright.tables import Cell, Table, Tabular, numbers
+from tilewright.tables import Cell, Table, Tabular, csv_text, numbers
 
 COLUMNS = (
     "layer", "count", "macs", "mapper", "guide", "model", "valid", "energy_pj", "cycles", "edp", "utilization",
@@ -40,6 +39,7 @@ class ComparisonReport(Tabular):
     models: tuple[BuiltModel, ...]
     searches: tuple[SweepRow, ...]
     folder: Path | None = None
+    unwritten: OutputError | None = None
 
     def __repr__(self) -> str:
         return f"<ComparisonReport of {self.workload.name} on {self.architecture.name}: {len(self.searches)} searches>"
@@ -56,21 +56,23 @@ class ComparisonReport(Tabular):
 
     def save(self, folder: str | Path) -> Path:
         """Write a mapping file per search, `compare.json` and `compare.csv`; what `compare -o` writes. Raises
-        InputError."""
-        path = made(folder)
+        InputError, OutputError."""
+        run = RunFolder(folder)
+        claim(run, self.workload, [(point.mapper, point.configuration) for point in self.points])
         for number, row in enumerate(self.searches, start=1):
-            save_row(path, number, row)
-        self.save_summary(path)
-        return path
+            save_row(run, number, row)
+        if (failure := self.summarised(run).unwritten) is not None:
+            raise failure
+        return run.path
 
-    def save_summary(self, folder: Path) -> None:
-        """`compare.json` and `compare.csv` alone."""
-        saved = replace(self, folder=folder)
-        (folder / "compare.json").write_text(json.dumps(saved.data(), indent=2) + "\n", encoding="utf-8")
-        with (folder / "compare.csv").open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, COLUMNS)
-            writer.writeheader()
-            writer.writerows(saved.rows())
+    def summarised(self, folder: RunFolder | None) -> ComparisonReport:
+        """The report with its folder, where `compare.json` and `compare.csv` are now, too."""
+        if folder is None:
+            return self
+        saved = replace(self, folder=folder.path)
+        folder.write("compare.json", json.dumps(saved.data(), indent=2) + "\n")
+        folder.write("compare.csv", csv_text(COLUMNS, saved.rows()))
+        return replace(saved, unwritten=folder.failure)
 
     def rows(self) -> list[dict[str, Any]]:
         """One per search and model."""
@@ -136,7 +138,8 @@ class ComparisonReport(Tabular):
             total = self.missing + len(self.searches)
             found.append(f"interrupted: {self.missing} of {total} searches were not made")
         if self.folder is not None:
-            found.append(f"written to {self.folder}")
+            failed = self.unwritten is not None
+            found.append(f"error: {self.unwritten}" if failed else f"written to {self.folder}")
         return found
 
     def _unmatched(self) -> tuple[str, ...]:
@@ -214,12 +217,10 @@ class ComparisonReport(Tabular):
 
 def row_file(number: int, row: SweepRow) -> str:
     """The name of a search's mapping file; `number` counts from 1."""
-    words = (f"{number:03d}", row.layer.name, row.point.mapper, row.point.model)
-    return "_".join(re.sub(r"[^A-Za-z0-9.\-]+", "_", word) for word in words) + ".yaml"
+    return file_name(f"{number:03d}", row.layer.name, row.point.mapper, row.point.model) + ".yaml"
 
 
-def save_row(folder: Path, number: int, row: SweepRow) -> None:
+def save_row(folder: RunFolder, number: int, row: SweepRow) -> None:
     """Write the mapping file of a search that found a mapping."""
     if row.layer.report is not None and row.point.configuration is not None:
-        text = mapping_file(row.layer, row.point.configuration).to_yaml()
-        (folder / row_file(number, row)).write_text(text, encoding="utf-8")
+        folder.write(row_file(number, row), mapping_file(row.layer, row.point.configuration).to_yaml())

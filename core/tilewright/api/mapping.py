@@ -41,7 +41,10 @@ def map(
         jobs: layers mapped at once, each in a process.
         progress: whether a bar is shown on stderr; None: in a terminal or a notebook.
         cache: whether results are found again and kept; or the folder for them.
-        folder: where each layer's mapping file is written as soon as it is found, and then the summaries.
+        folder: where each layer's mapping file is written as soon as it is found, and then the summaries. A folder belongs to
+            one run: what an earlier one of the same workload left there is replaced, that of another is refused.
+        resume: go on with this very run in `folder`: the layers that it finished come from the cache.
+        force: replace the files of another workload's run, too.
 
     Returns:
         The report; a layer without a mapping says why. Ctrl-C ends the search and returns what is done.
@@ -49,6 +52,7 @@ def map(
     Raises:
         CallError, InputError, UnknownNameError: a word is wrong; the message says what would be right.
         PluginError: mapper or model cannot be built.
+        OutputError: the folder cannot be written to. What is found later on, such as a full disk, is `unwritten` of the report.
     """
     plan = Plan.of(arch, [mapper], [model], settings)
     (built,) = plan.models
@@ -56,20 +60,17 @@ def map(
         raise built.error
     configuration = plan.configuration(mapper, built)
     network = work_of(workload)
-    path = folder_of(settings)
+    folder = folder_of(settings, network, [(configuration.mapper_record.name, configuration)])
     layers: list[MappedLayer] = []
     with mapping_progress(network, configuration.budget, plan.objective, plan.progress) as seen:
         watch = seen.watch if seen else None
         for layer in map_workload(network, configuration, watch, jobs=plan.jobs, cache=plan.results):
             layers.append(layer)
-            if path is not None:
-                save_layer(path, len(layers), layer, configuration)
+            if folder is not None:
+                save_layer(folder, len(layers), layer, configuration)
             if seen:
                 seen.done(layer.distinct)
-    report = MappingReport(network, configuration, tuple(layers), path)
-    if path is not None:
-        report.save_summary(path)
-    return report
+    return MappingReport(network, configuration, tuple(layers)).summarised(folder)
 
 
 @checked

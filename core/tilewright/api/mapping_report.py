@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import csv
 import json
-import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tilewright.errors import InputError
-from tilewright.run.configuration import RunConfiguration, limit_of, told
+from tilewright.errors import OutputError
+from tilewright.files import RunFolder, file_name
+from tilewright.run.configuration import RunConfiguration, claim, limit_of, told
 from tilewright.run.network import MappedLayer, mapping_file
 from tilewright.schema.report.printed import limited_by, summary
 from tilewright.schema.unmatched import unmatched
 from tilewright.schema.workload import Workload
-from tilewright.tables import Column, Table, Tabular, numbers
+from tilewright.tables import Column, Table, Tabular, csv_text, numbers
 
 
 @dataclass(frozen=True, repr=False)
@@ -32,6 +31,7 @@ class MappingReport(Tabular):
     configuration: RunConfiguration
     layers: tuple[MappedLayer, ...]
     folder: Path | None = None
+    unwritten: OutputError | None = None
 
     def __repr__(self) -> str:
         where = self.configuration.architecture.name
@@ -81,23 +81,26 @@ class MappingReport(Tabular):
         return None if self.energy_pj is None or self.cycles is None else self.energy_pj * self.cycles
 
     def save(self, folder: str | Path) -> Path:
-        """Write a mapping file per layer, `summary.json` and `summary.csv`; what `map -o` writes. Raises InputError."""
-        path = made(folder)
+        """Write a mapping file per layer, `summary.json` and `summary.csv`; what `map -o` writes. Raises InputError,
+        OutputError."""
+        run = RunFolder(folder)
+        claim(run, self.workload, [(self.configuration.mapper_record.name, self.configuration)])
         for number, layer in enumerate(self.layers, start=1):
-            save_layer(path, number, layer, self.configuration)
-        self.save_summary(path)
-        return path
+            save_layer(run, number, layer, self.configuration)
+        if (failure := self.summarised(run).unwritten) is not None:
+            raise failure
+        return run.path
 
-    def save_summary(self, folder: Path) -> None:
-        """`summary.json` and `summary.csv` alone."""
-        saved = MappingReport(self.workload, self.configuration, self.layers, folder)
-        (folder / "summary.json").write_text(json.dumps(saved.data(), indent=2) + "\n", encoding="utf-8")
+    def summarised(self, folder: RunFolder | None) -> MappingReport:
+        """The report with its folder, where `summary.json` and `summary.csv` are now, too."""
+        if folder is None:
+            return self
+        saved = replace(self, folder=folder.path)
+        folder.write("summary.json", json.dumps(saved.data(), indent=2) + "\n")
         keys = ("layer", "count", "macs", "valid", "energy_pj", "cycles", "edp", "utilization", "evaluated", "stop",
                 "mapping_file")  # fmt: skip
-        with (folder / "summary.csv").open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, keys)
-            writer.writeheader()
-            writer.writerows(saved.rows())
+        folder.write("summary.csv", csv_text(keys, saved.rows()))
+        return replace(saved, unwritten=folder.failure)
 
     def rows(self) -> list[dict[str, Any]]:
         """One per distinct problem."""
@@ -193,7 +196,8 @@ class MappingReport(Tabular):
                 f"interrupted: {self.missing} of {len(self.workload.distinct())} distinct layers were not searched"
             )
         if self.folder is not None:
-            found.append(f"written to {self.folder}")
+            failed = self.unwritten is not None
+            found.append(f"error: {self.unwritten}" if failed else f"written to {self.folder}")
         return found
 
     @property
@@ -283,24 +287,12 @@ class MappingReport(Tabular):
         return None if layer.result is None else limit_of(layer.result.stop, self.configuration.budget)
 
 
-def made(folder: str | Path) -> Path:
-    """A folder that exists. Raises InputError."""
-    path = Path(folder)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot write to {path}: {error}") from None
-    return path
-
-
 def layer_file(number: int, layer: MappedLayer) -> str:
     """The name of a layer's mapping file; `number` counts from 1."""
-    safe = re.sub(r"[^A-Za-z0-9_.\-]+", "_", layer.name)
-    return f"{number:03d}_{safe}.yaml"
+    return file_name(f"{number:03d}", layer.name) + ".yaml"
 
 
-def save_layer(folder: Path, number: int, layer: MappedLayer, configuration: RunConfiguration) -> None:
+def save_layer(folder: RunFolder, number: int, layer: MappedLayer, configuration: RunConfiguration) -> None:
     """Write the mapping file of a layer that has a mapping."""
     if layer.report is not None:
-        text = mapping_file(layer, configuration).to_yaml()
-        (folder / layer_file(number, layer)).write_text(text, encoding="utf-8")
+        folder.write(layer_file(number, layer), mapping_file(layer, configuration).to_yaml())

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping as MappingOf
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypedDict, get_args, get_type_hints
 
 from tilewright.api.load import Source, load_architecture, load_constraints, load_workload
-from tilewright.api.mapping_report import made
 from tilewright.api.progress import is_shown
 from tilewright.api.words import at_least, budget_of, objective_of, options_by_name
-from tilewright.errors import InputError
-from tilewright.files import cache_folder
+from tilewright.errors import InputError, OutputError
+from tilewright.files import RunFolder, cache_folder
 from tilewright.plugin.capabilities import Capabilities
 from tilewright.plugin.guard.mappers import guarded_mapper
 from tilewright.plugin.mapper import Budget, Mapper
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import MapperSpec
 from tilewright.run.cache import ResultCache
-from tilewright.run.configuration import RunConfiguration, with_default
+from tilewright.run.configuration import RunConfiguration, claim, with_default
 from tilewright.run.evaluation import BuiltModel, build_model, record_of
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
@@ -44,6 +45,8 @@ class Settings(TypedDict, total=False):
     progress: Annotated[bool | None, None]
     cache: Annotated[bool | str | os.PathLike[str], True]
     folder: Annotated[str | os.PathLike[str] | None, None]
+    resume: Annotated[bool, False]
+    force: Annotated[bool, False]
 
 
 DEFAULTS = {name: get_args(hint)[1] for name, hint in get_type_hints(Settings, include_extras=True).items()}
@@ -125,7 +128,11 @@ class Plan:
         """Where results are found again and kept."""
         if self.cache is False:
             return None
-        return ResultCache(cache_folder() if self.cache is True else Path(self.cache))
+        try:
+            return ResultCache(cache_folder() if self.cache is True else Path(self.cache))
+        except OutputError as error:
+            logging.getLogger("tilewright").warning("warning: results are not kept: %s", error)
+            return None
 
 
 def work_of(source: Source) -> Workload:
@@ -140,10 +147,25 @@ def work_of(source: Source) -> Workload:
     return workload
 
 
-def folder_of(settings: Settings) -> Path | None:
-    """Where files go, made if need be. Raises InputError."""
-    folder = settings.get("folder")
-    return None if folder is None else made(Path(folder))
+def folder_of(
+    settings: Settings, workload: Workload, points: Sequence[tuple[str, RunConfiguration | None]]
+) -> RunFolder | None:
+    """Where the files of this run go. `points`: names and configurations of its searches.
+
+    Raises:
+        InputError: another run has the folder, or `resume` without what it needs.
+        OutputError: it cannot be written to.
+    """
+    words = {**DEFAULTS, **settings}
+    if words["resume"] and (words["folder"] is None or words["cache"] is False):
+        raise InputError(
+            "resume goes on with a run in a folder; what that finished comes from the cache", hint="give both"
+        )
+    if words["folder"] is None:
+        return None
+    folder = RunFolder(words["folder"])
+    claim(folder, workload, points, resume=words["resume"], force=words["force"])
+    return folder
 
 
 def name_of(plugin: object) -> str:

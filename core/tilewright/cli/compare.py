@@ -26,4 +26,6 @@ def compare_command(
 
     report = tw.compare(flags.loaded(workload), arch, mappers=mappers, models=models, **flags.settings())
     show(report, flags.json, flags.quiet, report.messages())
+    if report.unwritten is not None:
+        raise typer.Exit(report.unwritten.exit_code)
     raise typer.Exit(0 if report.complete and any(row.reports for row in report.searches) else 1)

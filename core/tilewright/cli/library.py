@@ -146,22 +146,20 @@ def _print_layers(workload: Workload, json: bool) -> None:
 
 
 def _write_graph(workload: Workload, path: Path) -> None:
-    """Raises InputError: the name does not say how to write it, or it cannot be written."""
+    """Raises InputError: the name does not say how to write it; OutputError."""
     import json
 
     import networkx as nx
 
     from tilewright.errors import InputError
+    from tilewright.files import write_text
 
-    try:
-        if path.suffix == ".graphml":
-            nx.write_graphml_xml(workload.graph, path)
-        elif path.suffix == ".json":
-            path.write_text(json.dumps(nx.node_link_data(workload.graph, edges="edges"), indent=2), encoding="utf-8")
-        else:
-            raise InputError(f"a graph cannot be written as {path.name}", hint="name a file .graphml or .json")
-    except OSError as error:
-        raise InputError(f"cannot write to {path}: {error.strerror}") from None
+    if path.suffix == ".graphml":
+        write_text(path, "\n".join(nx.generate_graphml(workload.graph)) + "\n")
+    elif path.suffix == ".json":
+        write_text(path, json.dumps(nx.node_link_data(workload.graph, edges="edges"), indent=2))
+    else:
+        raise InputError(f"a graph cannot be written as {path.name}", hint="name a file .graphml or .json")
 
 
 def _architectures() -> list[dict[str, Any]]:

@@ -33,7 +33,8 @@ def map_command(
     show(report, flags.json, flags.quiet, report.messages())
     if not flags.json and not flags.quiet and not report.is_one:
         _tell_how_to_see_one(report, workload)
-    failures = [layer.error.exit_code for layer in report.layers if layer.error is not None]
+    errors = [report.unwritten, *(layer.error for layer in report.layers)]
+    failures = [error.exit_code for error in errors if error is not None]
     raise typer.Exit(max(failures, default=0 if report.complete else 1))
 
 

@@ -90,6 +90,12 @@ class RunFlags:
         int, typer.Option("--jobs", "-j", metavar="N", min=1, help="layers mapped at once, each in a process")
     ] = 1
     no_cache: Annotated[bool, typer.Option("--no-cache", help="search anew, and keep no results")] = False
+    resume: Annotated[
+        bool, typer.Option("--resume", help="go on with the run in DIR: what it finished comes from the cache")
+    ] = False
+    force: Annotated[
+        bool, typer.Option("--force", help="replace the files that a run of another workload left in DIR")
+    ] = False
     json: Json = False
     quiet: Quiet = False
 
@@ -107,7 +113,7 @@ class RunFlags:
         """The same as keywords of `tw.map` and `tw.compare`."""
         from tilewright.cli.common import key_values
 
-        same = ("objective", "constraints", "seconds", "evaluations", "patience", "seed", "jobs")
+        same = ("objective", "constraints", "seconds", "evaluations", "patience", "seed", "jobs", "resume", "force")
         return {name: getattr(self, name) for name in same} | {
             "mapper_options": key_values(self.mapper_option, "--mapper-option"),
             "model_options": key_values(self.model_option, "--model-option"),

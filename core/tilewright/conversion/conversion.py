@@ -9,6 +9,7 @@ from pathlib import Path
 from tilewright.conversion.dropped import DroppedField, simplified
 from tilewright.conversion.recognition import recognised
 from tilewright.errors import InputError, NotConformableError
+from tilewright.files import made, write_text
 from tilewright.notations.directives.tiles import tiled
 from tilewright.plugin.adapter import Adapter, InputSet
 from tilewright.plugin.registry import Registry
@@ -92,16 +93,20 @@ def convert(
 
 
 def write_files(folder: Path, files: Mapping[str, str]) -> list[Path]:
-    """Write named texts below a folder, made if need be. Raises InputError: it cannot be written."""
+    """Write named texts into a folder, made if need be.
+
+    Raises:
+        OutputError: it cannot be written.
+        InputError: a name is a path that leads elsewhere.
+    """
     paths = []
-    try:
-        for name, text in files.items():
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-            paths.append(path)
-    except OSError as error:
-        raise InputError(f"cannot write to {folder}: {error}") from None
+    for name, text in files.items():
+        path = folder / name
+        if not path.resolve().is_relative_to(folder.resolve()):
+            raise InputError(f"an adapter may write below {folder} only, not {name}")
+        made(path.parent)
+        write_text(path, text)
+        paths.append(path)
     return paths
 
 

@@ -11,51 +11,58 @@ import hashlib
 import importlib.metadata
 import importlib.util
 import json
+import math
 import os
-import tempfile
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
-from tilewright.plugin.result import Rejections, Result, Stop
+from tilewright.errors import InputError
+from tilewright.files import made, read_bytes, write_text
+from tilewright.plugin.result import Result, Stop
 from tilewright.schema.mapping import Mapping
 from tilewright.values import Model
 
 KEPT: tuple[Stop, ...] = ("finished", "deadline", "evaluations", "patience")
 """How a search ended whose result is worth keeping."""
 
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+
 
 class Entry(Model):
-    """What is written. `value` is None where nothing was found (JSON knows no infinity)."""
+    """What is written."""
 
     schema_version: Literal[1] = 1
     key: str
-    best: Mapping | None
-    value: float | None
+    best: Mapping
+    value: Finite
     evaluated: int
     valid: int
     rejected: int
     stop: Stop
-    cpu_seconds: float
-    wall_seconds: float
+    cpu_seconds: Finite
+    wall_seconds: Finite
     seed: int
-    lower_bound: float | None = None
-    figures: dict[str, float] = {}
-    rejections: Rejections | None = None
+    lower_bound: Finite | None = None
+    figures: dict[str, Finite] = {}
 
     @classmethod
     def of(cls, key: str, result: Result) -> Entry:
-        figures = {name: getattr(result, name) for name in cls.model_fields if hasattr(result, name)}
-        return cls(**{**figures, "key": key, "value": None if result.best is None else result.value})
+        found = {name: getattr(result, name) for name in cls.model_fields if hasattr(result, name)}
+        found["key"] = key
+        found["figures"] = {name: value for name, value in result.figures.items() if math.isfinite(value)}
+        if result.lower_bound is not None and not math.isfinite(result.lower_bound):
+            found["lower_bound"] = None
+        return cls(**found)
 
     def result(self) -> Result:
         figures = {name: getattr(self, name) for name in type(self).model_fields}
         del figures["schema_version"], figures["key"]
-        return Result(**{**figures, "value": float("inf") if self.value is None else self.value})
+        return Result(**figures)
 
 
 @dataclass(frozen=True)
@@ -74,12 +81,12 @@ class ResultCache:
             ValueError: there is an entry, and it is damaged.
         """
         path = self.path(key)
-        try:
-            entry = Entry.model_validate_json(path.read_bytes())
-        except FileNotFoundError:
+        if not os.path.lexists(path):
             return None
-        except OSError as error:
-            raise ValueError(f"{path} cannot be read: {error.strerror}") from None
+        try:
+            entry = Entry.model_validate_json(read_bytes(path))
+        except InputError as error:
+            raise ValueError(error.message) from None
         except ValidationError as error:
             raise ValueError(f"{path} is damaged: {error.error_count()} faults") from None
         if entry.key != key:
@@ -87,23 +94,16 @@ class ResultCache:
         return entry.result()
 
     def keep(self, key: str, result: Result) -> None:
-        """Write a result that was not interrupted, all of it or nothing.
+        """Write the mapping that was found by a search that was not interrupted.
 
         Raises:
-            OSError: the folder cannot be written to.
+            OutputError: the folder cannot be written to.
         """
-        if result.stop not in KEPT:
+        if result.stop not in KEPT or result.best is None:
             return
         path = self.path(key)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(Entry.of(key, result).model_dump_json())
-            os.replace(name, path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        made(path.parent)
+        write_text(path, Entry.of(key, result).model_dump_json())
 
 
 def digest(parts: MappingOf[str, Any], plugins: tuple[object, ...]) -> str:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from tilewright.files import RunFolder
 from tilewright.plugin.capabilities import Capabilities
 from tilewright.plugin.mapper import Budget, Mapper
 from tilewright.plugin.result import Stop
@@ -13,6 +18,7 @@ from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
 from tilewright.schema.mapped import PluginRecord
 from tilewright.schema.report import Objective
+from tilewright.schema.workload import Workload
 
 DEFAULT_EVALUATIONS = 100_000
 """Mappings per search where the user limits neither their number nor the time."""
@@ -61,3 +67,36 @@ class RunConfiguration:
     budget: Budget
     seed: int
     mapper_capabilities: Capabilities = Capabilities()
+
+    @property
+    def data(self) -> dict[str, object]:
+        """Everything that decides a search, but the problem and the code, as JSON data."""
+        return {
+            "architecture": self.architecture.model_dump(mode="json"),
+            "constraints": self.constraints.model_dump(mode="json"),
+            "mapper": self.mapper_record.model_dump(mode="json"),
+            "model": self.model.record.model_dump(mode="json"),
+            "objective": self.objective,
+            "budget": dataclasses.asdict(self.budget),
+            "seed": self.seed,
+        }
+
+
+def claim(
+    folder: RunFolder,
+    workload: Workload,
+    points: Sequence[tuple[str, RunConfiguration | None]],
+    *,
+    resume: bool = False,
+    force: bool = False,
+) -> None:
+    """Make it the folder of a run: these searches of each layer of this workload. See `RunFolder.claim`."""
+    content = _digest([(each.name, each.problem.content_key) for each in workload.layers])
+    searches = [(name, None if point is None else point.data) for name, point in points]
+    names = ", ".join(dict.fromkeys(name for name, _ in points))
+    run = _digest([content, searches])
+    folder.claim(f"{workload.name} by {names}", content, run, resume=resume, force=force)
+
+
+def _digest(data: object) -> str:
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from tilewright.errors import PluginError, TilewrightError
+from tilewright.errors import OutputError, PluginError, TilewrightError
 from tilewright.mapspace.legality import legality
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import Evaluator
@@ -250,8 +250,8 @@ class _Memory:
         if self.cache is not None and self.key is not None and layer.result is not None and layer.error is None:
             try:
                 self.cache.keep(self.key, layer.result)
-            except OSError as error:
-                self.warnings.append(f"result not kept in {self.cache.folder}: {error.strerror}")
+            except OutputError as error:
+                self.warnings.append(f"result not kept: {error.message}")
         return dataclasses.replace(layer, warnings=tuple(self.warnings))
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -210,7 +211,23 @@ def _foreign(text: str) -> str:
     return json.dumps({**json.loads(text), "key": "0" * 64})
 
 
-@pytest.mark.parametrize("damage", [_empty, _cut, _cheaper, _smaller, _foreign])
+def _not_a_number(text: str) -> str:
+    return re.sub('"value":[^,]*', '"value":NaN', text)
+
+
+def _nothing(text: str) -> str:
+    return json.dumps({**json.loads(text), "best": None})
+
+
+def _endless(text: str) -> str:
+    return json.dumps({**json.loads(text), "cpu_seconds": float("inf")})
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [_empty, _cut, _cheaper, _smaller, _foreign, _not_a_number, _nothing, _endless],
+    ids=lambda each: each.__name__,
+)
 def test_a_damaged_entry_is_ignored_with_a_warning_and_made_anew(tilewright: Command, damage: Any) -> None:
     words = ("map", "quickflow_convs/XII", "--arch", "eyeriss", "--evaluations", 800, "--json")
     first = tilewright(*words)
@@ -226,6 +243,42 @@ def test_a_damaged_entry_is_ignored_with_a_warning_and_made_anew(tilewright: Com
     assert (kept["best"], kept["value"]) == (before["best"], before["value"])
     third = tilewright(*words)
     assert third.data["layers"][0]["search"]["cached"] and not third.err
+
+
+def test_an_entry_that_is_a_pipe_is_not_waited_for(tilewright: Command) -> None:
+    words = ("map", "quickflow_convs/XII", "--arch", "eyeriss", "--evaluations", 800, "--json")
+    tilewright(*words)
+    (entry,) = entries()
+    entry.unlink()
+    os.mkfifo(entry)
+    again = tilewright(*words)
+    assert again.code == 0 and "is a pipe" in again.err
+    assert tilewright(*words).data["layers"][0]["search"]["cached"]
+
+
+def test_two_runs_never_share_a_folder(tilewright: Command, tmp_path: Path) -> None:
+    """The same run goes on, another one of the same workload takes the place, that of another workload is refused."""
+    words = ("--arch", "eyeriss", "--evaluations", 20, "-o", tmp_path, "--quiet")
+    tilewright("map", "quickflow_convs", *words)
+    first = {path.name for path in tmp_path.iterdir()}
+    other = tilewright("map", "union_dnn_layers", *words)
+    assert (
+        other.code == 2 and "has the files of another run: quickflow_convs by" in other.err and "--force" in other.err
+    )
+    assert tilewright("map", "union_dnn_layers", *words, "--resume").code == 2
+    assert {path.name for path in tmp_path.iterdir()} == first
+    resumed = tilewright("map", "quickflow_convs", *words[:-1], "--resume")
+    assert resumed.code == 0 and "from the cache, not searched again (--no-cache would): all layers" in resumed.out
+    assert tilewright("map", "quickflow_convs", *words, "--seed", 1).code == 0
+    assert {path.name for path in tmp_path.iterdir()} == first
+    assert tilewright("map", "union_dnn_layers", *words, "--force").code == 0
+    assert len(list(tmp_path.glob("*.yaml"))) == 9
+
+
+def test_going_on_with_a_run_needs_its_folder_and_the_cache(tilewright: Command, tmp_path: Path) -> None:
+    for words in ((), ("-o", tmp_path / "x", "--no-cache")):
+        ran = tilewright("map", "quickflow_convs/XII", "--arch", "eyeriss", "--resume", *words)
+        assert ran.code == 2 and "comes from the cache" in ran.err
 
 
 def test_a_cache_that_cannot_be_written_is_a_warning(
