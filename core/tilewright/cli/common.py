@@ -28,9 +28,10 @@ class Shown(Protocol):
 
 
 def show(result: Shown, json: bool, quiet: bool = False, messages: Iterable[str] = ()) -> None:
-    """The result on stdout, as JSON or as tables; messages to the person on stderr, unless that wants none."""
-    for message in () if quiet else messages:
-        note(message)
+    """The result on stdout, as JSON or as tables; messages to the person on stderr, errors only if that wants quiet."""
+    for message in messages:
+        if not quiet or message.startswith("error:"):
+            note(message)
     if json:
         print_json(result.data())
         return

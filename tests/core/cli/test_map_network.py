@@ -81,7 +81,7 @@ def test_processes_tell_how_far_they_are() -> None:
 
 
 def test_an_error_in_a_process_is_that_of_the_layer(tilewright: Command) -> None:
-    words = ("map", "quickflow_convs", "--arch", "eyeriss", "--mapper", "exhaustive", "--no-cache")
+    words = ("map", "quickflow_convs", "--arch", "eyeriss", "--mapper", "exhaustive", "--no-cache", "--quiet")
     one, two = tilewright(*words), tilewright(*words, "--jobs", 2)
     assert one.code == two.code == 2
     assert one.err == two.err and "the limit of the mapper" in two.err
