@@ -102,13 +102,17 @@ class EvaluationReport(Tabular):
         """One per report."""
         keys = ("problem", "model", "valid", "energy_pj", "cycles", "edp", "utilization")
         return [
-            {key: getattr(report, key) for key in keys} | {"reason": "; ".join(map(str, report.reasons))}
+            {key: getattr(report, key) for key in keys}
+            | {"pj_per_mac": report.pj_per_mac, "limited_by": _limit(report)}
+            | {"reason": "; ".join(map(str, report.reasons))}
             for report in self.reports
         ]
 
     def tables(self) -> Sequence[Table | str]:
-        parts: list[Table | str] = [self._totals(), *self._differences()] if self.is_side_by_side else []
-        for report in self.reports if self.is_explained or not self.is_side_by_side else ():
+        several = len(self.reports) > 1
+        parts: list[Table | str] = [self._totals()] if several else []
+        parts += self._differences() if self.is_side_by_side else []
+        for report in self.reports if self.is_explained or not several else ():
             account = report.explained() if self.is_explained else report
             parts += [*([""] if parts else []), *account.tables()]
         if self.mapping is not None and any(report.valid for report in self.reports):
@@ -116,17 +120,18 @@ class EvaluationReport(Tabular):
         return parts
 
     def _totals(self) -> Table:
-        """A row per model, refusals with their reason."""
+        """A row per model and layer, refusals with their reason."""
+        layers = list(dict.fromkeys(report.problem for report in self.reports))
         table = Table(
-            "model", numbers("energy", "pJ"), numbers("cycles"), numbers("EDP", "pJ x cycles", rank=1),
+            *(["layer"] if len(layers) > 1 else []), "model", numbers("energy", "pJ"), numbers("cycles"), numbers("EDP", "pJ x cycles", rank=1),
             numbers("utilization", rank=2), Column("limited by", rank=3), Column("remarks", wrapped=True),
-            title=self.reports[0].problem,
+            title="" if len(layers) > 1 else layers[0], more="--json or --explain",
         )  # fmt: skip
         for report in self.reports:
             remarks = [*report.warnings, *(str(reason) for reason in report.reasons)]
             figures = (report.energy_pj, report.cycles, report.edp, report.utilization)
-            limit = limited_by(report.slowest[0]) if report.valid and report.limits else "-"
-            table.add_row(report.model, *figures, limit, "; ".join(remarks))
+            named = [report.problem, report.model] if len(layers) > 1 else [report.model]
+            table.add_row(*named, *figures, _limit(report) or "-", "; ".join(remarks))
         return table
 
     def _differences(self) -> list[Table | str]:
@@ -142,6 +147,11 @@ class EvaluationReport(Tabular):
             values = ("none" if row["counts"][model] is None else row["counts"][model] for model in valid)
             table.add_row(row["level"], row["tensor"], row["action"], *values)
         return [table]
+
+
+def _limit(report: Report) -> str | None:
+    """What binds most cycles; None where the model does not say."""
+    return limited_by(report.slowest[0]) if report.valid and report.limits else None
 
 
 @checked

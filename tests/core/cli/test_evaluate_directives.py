@@ -105,3 +105,14 @@ def test_the_diagonals_of_unions_figure_7(tilewright: Command, tmp_path: Path) -
         theirs["columns"]["num_macs"] == truth["execution"]["operations"]
         and theirs["columns"]["avg_utilized_pes"] == 18
     )
+
+
+def test_several_layers_are_a_table_and_explained_one_by_one(tilewright: Command, tmp_path: Path) -> None:
+    layer = "Layer {} {{ Type: GEMM Dimensions {{ M: 4, N: 6, K: 8 }} Dataflow {{ SpatialMap(1,1) M; TemporalMap(2,2) K; }} }}"
+    (tmp_path / "two.m").write_text(f"Network net {{ {layer.format('A')} {layer.format('B')} }}")
+    shown = tilewright("evaluate", tmp_path / "two.m").out
+    assert [line.split()[:2] for line in shown.splitlines()[2:]] == [["A", "maestro"], ["B", "maestro"]]
+    explained = tilewright("evaluate", tmp_path / "two.m", "--explain").out
+    assert (
+        explained.startswith(shown) and "A by maestro: 192 MACs" in explained and "B by maestro: 192 MACs" in explained
+    )
