@@ -1,4 +1,4 @@
-"""Tables of results: as text, as HTML for notebooks, as data frames.
+"""Tables of results: as text, as HTML for notebooks, as data frames. What steers a terminal is written out.
 
 A column's numbers are written alike: one unit, the same decimals, thousands separated. Where a terminal is too narrow, whole
 columns are left out, in the order that the table declares; names and digits never.
@@ -18,6 +18,8 @@ import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from tilewright.errors import printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,7 +98,7 @@ class Table:
             self._wrap(widths, shown, width)
         names = [column.name for column in self.columns]
         head = [names, units] if any(units[index] for index in shown) else [names]
-        lines = [bold(self.title)] if self.title else []
+        lines = [bold(printable(self.title))] if self.title else []
         lines += [bold(line) for row in head for line in self._line(row, shown, widths)]
         lines += [line for row in rows for line in self._line(row, shown, widths)]
         missing = [
@@ -181,7 +183,7 @@ class _Form:
 
     def text(self, cell: Cell) -> str:
         if isinstance(cell, str):
-            return cell
+            return printable(cell)
         if cell is None or not math.isfinite(cell):
             return "-"
         value = cell if self.step == 1 else cell / self.step
@@ -257,7 +259,7 @@ def as_text(parts: Sequence[Table | str], width: int | None, bold: Callable[[str
     for before, part in zip([None, *parts], parts, strict=False):
         if isinstance(before, Table) and isinstance(part, Table):
             lines.append("")
-        lines += [part] if isinstance(part, str) else part.lines(width, bold)
+        lines += [printable(part)] if isinstance(part, str) else part.lines(width, bold)
     return "\n".join(lines)
 
 

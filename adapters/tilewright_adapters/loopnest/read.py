@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tilewright.api.load import is_file_name, load_architecture
+from tilewright import library
+from tilewright.api.load import YAML_SUFFIXES
 from tilewright.errors import InputError, Location, UnknownNameError
 from tilewright.schema.architecture import Architecture
-from tilewright.schema.document import Document, suggestion, validate
+from tilewright.schema.document import Document, FileModel, suggestion, validate
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright_adapters.loopnest.words import Line, read_lines
@@ -61,17 +62,21 @@ def _add(found: Found, part: str, value: object, location: Location) -> None:
 
 
 def _included(line: Line, folder: Path) -> tuple[str, object]:
-    """`include architecture NAME|FILE`, `include problem FILE`; files are looked for beside the one that names them."""
+    """`include architecture NAME|FILE`, `include problem FILE`; files stand beside or below the one that names them: what
+    somebody else wrote shall not say which of all files are read."""
     words = line.arguments().words
     if len(words) != 2 or words[0] not in ("problem", "architecture"):
         line.fail("include needs what and from where", hint="include architecture eyeriss, include problem gemm.yaml")
     part, source = str(words[0]), str(words[1])
-    if is_file_name(source):
-        source = str(folder / source)
-    elif part == "problem":
+    if source.endswith(YAML_SUFFIXES):
+        if "\0" in source or not (folder / source).resolve().is_relative_to(folder.resolve()):
+            line.fail(f"'{source}' leads elsewhere; what is included stands beside this file or below")
+        kinds: dict[str, type[FileModel]] = {"problem": Problem, "architecture": Architecture}
+        return part, kinds[part].from_file(folder / source)
+    if part == "problem":
         line.fail(f"'{source}' is no YAML file", hint="include problem FILE.yaml")
     try:
-        return part, load_architecture(source) if part == "architecture" else Problem.from_file(source)
+        return part, library.architecture(source)
     except UnknownNameError as error:
         line.fail(error.message, error.hint)
 

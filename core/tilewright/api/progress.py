@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
-from tilewright.errors import InputError
+from tilewright.errors import InputError, printable
 from tilewright.plugin.mapper import Budget
 from tilewright.plugin.result import Progress
 from tilewright.run.network import Watch
@@ -55,7 +55,9 @@ class Lines:
         if now - self.said >= SECONDS:
             self.said = now
             so_far = f"{now - self.started:.0f} s, {int(done)} of {self.total} {self.what} done"
-            print(f"{so_far}; {', '.join(part for part in (what, note) if part)}", file=sys.stderr, flush=True)
+            print(
+                printable(f"{so_far}; {', '.join(part for part in (what, note) if part)}"), file=sys.stderr, flush=True
+            )
 
 
 @contextmanager
@@ -67,14 +69,15 @@ def _display(total: int, what: str) -> Iterator[Display]:
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as RichProgress
 
-    texts = TextColumn("{task.description}"), BarColumn(bar_width=20), TextColumn("{task.fields[note]}")
+    name = TextColumn("{task.description}", markup=False)  # names may hold brackets
+    texts = name, BarColumn(bar_width=20), TextColumn("{task.fields[note]}", markup=False)
     columns = (*texts, TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
     with RichProgress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("starting", total=float(total), note="")
 
         class Bar:
             def show(self, done: float, what: str, note: str = "") -> None:
-                bar.update(task, description=what, completed=done, note=note)
+                bar.update(task, description=printable(what), completed=done, note=printable(note))
 
         yield Bar()
 

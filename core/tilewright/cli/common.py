@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import typer
 
-from tilewright.errors import InputError
+from tilewright.errors import InputError, printable
 from tilewright.schema.document import parse_document
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def show(result: Shown, json: bool, quiet: bool = False, messages: Iterable[str]
 
 def note(message: str) -> None:
     """A message to the person, never mixed with the result."""
-    typer.echo(message, err=True)
+    typer.echo(printable(message), err=True)
 
 
 def print_tables(*parts: Table | str) -> None:
