@@ -46,9 +46,9 @@ nitpicky = True
 nitpick_ignore_regex = [
     (r"py:.*", r"(?!tilewright).*"),  # other libraries' types are no links
     (r"py:.*", r".*\.([A-Z](_co)?|_\w+)"),  # nor are type variables, and what checks a number
-    # nor what nobody outside asks for, though a signature names it
-    (r"py:.*", r"tilewright\.(tables\.Table|run\.evaluation\.BuiltModel|plugin\.specs\.Lazy|plugin\.guard\..*)"),
-    (r"py:.*", r"tilewright\.(mapspace\.rules\.\w+|schema\.frozen\.Annotated)"),
+    # nor what no plugin touches, though a signature names it
+    (r"py:.*", r"tilewright\.(api|files|run|tables)\..*"),
+    (r"py:.*", r"tilewright\.(plugin\.(guard\..*|specs\.Lazy)|mapspace\.rules\..*|schema\.frozen\.Annotated)"),
 ]
 
 html_theme = "furo"
@@ -67,8 +67,8 @@ PUBLIC = {
 
 def resolve(app: Sphinx, env: BuildEnvironment, node: pending_xref, content: Element) -> reference | None:
     """Type hints name the private module of a class; its documentation is under the public door."""
-    target = node.get("reftarget", "").rpartition(".")[2]
-    if node.get("refdomain") != "py" or target not in PUBLIC:
+    path, _, target = node.get("reftarget", "").rpartition(".")
+    if node.get("refdomain") != "py" or not path.startswith("tilewright") or target not in PUBLIC:
         return None
     domain: Any = env.domains["py"]
     for kind in ("class", "obj"):
