@@ -398,7 +398,7 @@ def report(rows: Sequence[Row], folder: Path) -> None:
     try:
         plot(rows, folder)
     except ModuleNotFoundError as error:
-        print(f"no plots: {error.name} is missing; pip install 'tilewright[plots]'", file=sys.stderr)
+        print(f"no plots: {error.name} is missing; pip install {error.name}", file=sys.stderr)
     print(f"written to {folder}")
 
 

@@ -198,8 +198,8 @@ class ComparisonReport(Tabular):
             value = self._value(row, index)
             costs += [value, math.inf if math.isinf(value) else value / best if best else 1.0]
         seconds = None if row.layer.result is None else row.layer.result.wall_seconds
-        marks = [str(notes.setdefault(text, len(notes) + 1)) for text in self._remarks(row)]
-        return [row.point.model, row.point.mapper, *costs, seconds, " ".join(marks)]
+        marks = sorted(notes.setdefault(text, len(notes) + 1) for text in self._remarks(row))
+        return [row.point.model, row.point.mapper, *costs, seconds, " ".join(map(str, marks))]
 
     def _value(self, row: SweepRow, model: int) -> float:
         """The objective by one model; inf where there is none."""

@@ -7,7 +7,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from tilewright.cli import compare, convert, evaluate, library, mapping, plugins, schema, verify
-from tilewright.cli.failure import ended
+from tilewright.cli.common import ended
 from tilewright.cli.streams import stdout_for_results
 from tilewright.version import __version__
 

@@ -1,4 +1,5 @@
-"""What several commands share: options that plugins define, and results for people or programs."""
+"""What commands share: results for people or programs, options that plugins define, and how they end: with an exit code, and
+every error in one style, on stderr and under --json on stdout too."""
 
 from __future__ import annotations
 
@@ -6,17 +7,20 @@ import json
 import os
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import typer
-
-from tilewright.errors import InputError, printable
-from tilewright.schema.document import parse_document
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tilewright.errors import TilewrightError
     from tilewright.tables import Table
+
+ClickException = typer.BadParameter.__mro__[2]
+"""Click's, or that which newer typers carry."""
+LISTS = {"arch": "library archs", "workload": "library workloads", "mappers": "plugins", "models": "plugins"}
+"""Parameter -> the command that lists what it may be."""
 
 
 class Shown(Protocol):
@@ -40,6 +44,8 @@ def show(result: Shown, json: bool, quiet: bool = False, messages: Iterable[str]
 
 def note(message: str) -> None:
     """A message to the person, never mixed with the result."""
+    from tilewright.errors import printable
+
     typer.echo(printable(message), err=True)
 
 
@@ -58,6 +64,9 @@ def print_json(data: Any) -> None:
 
 def key_values(items: Iterable[str] | None, option: str) -> dict[str, Any]:
     """`KEY=VALUE` words as a dict; values are read as YAML scalars. Raises InputError."""
+    from tilewright.errors import InputError
+    from tilewright.schema.document import parse_document
+
     result: dict[str, Any] = {}
     for item in items or ():
         key, sign, value = item.partition("=")
@@ -65,3 +74,55 @@ def key_values(items: Iterable[str] | None, option: str) -> dict[str, Any]:
             raise InputError(f"{option} takes KEY=VALUE, not '{item}'")
         result[key] = parse_document(value, source=f"{option} {item}").data
     return result
+
+
+def ended(app: typer.Typer) -> NoReturn:
+    """Run a command to its end."""
+    try:
+        code = app(prog_name="tilewright", standalone_mode=False)
+    except BrokenPipeError:  # the reader of a pipe has gone
+        sys.exit(0)
+    except typer.Abort:
+        code = 130
+    except Exception as error:
+        from tilewright.errors import TilewrightError  # only now: listing plugins should start quickly
+
+        if isinstance(error, ClickException):
+            error = _misused(error)
+        if not isinstance(error, TilewrightError):
+            raise
+        tell(error)
+        sys.exit(error.exit_code)
+    if code == 130:
+        note("interrupted")
+    sys.exit(code or 0)
+
+
+def tell(error: TilewrightError, data: dict[str, Any] | None = None) -> None:
+    """Say what is wrong.
+
+    Args:
+        data: what else stands in the JSON document.
+    """
+    lines = [f"error: {error.headline}"]
+    if error.headline != error.message:
+        lines[0] += ":"
+        lines += [f"  - {reason}" for reason in error.reasons]
+    if error.hint:
+        lines.append(f"  hint: {error.hint}")
+    note("\n".join(lines))
+    if "--json" in sys.argv:
+        print_json({"schema_version": 1} | (data or {}) | {"error": error.data()})
+
+
+def _misused(error: Any) -> TilewrightError:
+    """A call that the parser of arguments refused."""
+    from tilewright.errors import CallError
+
+    context, parameter = getattr(error, "ctx", None), getattr(getattr(error, "param", None), "name", None)
+    where = context.command_path if context else "tilewright"
+    what = error.format_message().rstrip(".")
+    hint = f"{where} --help says what it takes"
+    if what.startswith("Missing") and parameter in LISTS:
+        hint = f"tilewright {LISTS[parameter]} lists them; {hint}"
+    return CallError(f"{where}: {what[:1].lower()}{what[1:]}", hint=hint)

@@ -31,8 +31,7 @@ def convert_command(
 ) -> None:
     """Write files of one notation in another. What the other cannot hold is refused with every reason, unless --lossy."""
     import tilewright as tw
-    from tilewright.cli.common import note, print_json
-    from tilewright.cli.failure import tell
+    from tilewright.cli.common import note, print_json, tell
     from tilewright.errors import NotConformableError
 
     try:

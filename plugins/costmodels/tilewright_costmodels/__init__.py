@@ -105,7 +105,7 @@ def tilewright_plugins() -> list[CostModelSpec]:
             options=ZigZagOptions,
             capabilities=Capabilities(imperfect_factors=False, max_operands=2),
             needs=("zigzag", "six"),
-            hint="pip install 'tilewright[zigzag]'",
+            hint="pip install 'zigzag-dse>=3.9' six",
             approximations=OF_ZIGZAG,
         ),
     ]

@@ -255,7 +255,7 @@ def tilewright_plugins() -> list[MapperSpec]:
             factory=lazy("tilewright_mappers.cosa.mapper", "Cosa"),
             options=CosaOptions,
             needs=("highspy",),
-            hint="pip install 'tilewright[milp]'",
+            hint="pip install 'highspy>=1.9'",
             ends=True,
         ),
     ]

@@ -43,7 +43,9 @@ def tiled(program: DirectiveProgram) -> Tiled:
     """A program of one layer in our terms (see `tiled_layer`). Raises NotConformableError."""
     if len(program.layers) > 1:
         message = f"has {len(program.layers)} layers; a mapping of tiles is one layer's"
-        raise _refusal([Reason(code="layers", where=f"program {program.name}", message=message)])
+        names = ", ".join(layer.name for layer in program.layers[:8])
+        hint = f"name one behind the file: FILE/LAYER, of {names}"
+        raise _refusal([Reason(code="layers", where=f"program {program.name}", message=message)], hint)
     return tiled_layer(program.layers[0], program.hardware)
 
 
@@ -63,8 +65,8 @@ def tiled_layer(layer: DirectiveLayer, hardware: DirectiveHardware) -> Tiled:
     return Tiled(_problem(layer), _architecture(levels, hardware), _mapping(layer, levels), tuple(_rests(layer)))
 
 
-def _refusal(reasons: list[Reason]) -> NotConformableError:
-    return NotConformableError("a mapping of tiles", reasons)
+def _refusal(reasons: list[Reason], hint: str | None = None) -> NotConformableError:
+    return NotConformableError("a mapping of tiles", reasons, hint=hint)
 
 
 def _name(letter: str, layer: DirectiveLayer) -> str:

@@ -1,0 +1,107 @@
+"""The commands of README and manual run as they stand, from a clone of the repository; so do those that hints name.
+
+A block of commands is marked `sh`. One with files of the reader's own is marked `sh pattern`, synopses are `text`. What installs things
+and the README's test command are run where the continuous integration starts from nothing.
+"""
+
+import glob
+import re
+import shlex
+import shutil
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from support import ROOT
+from support.command import Command, command
+from tilewright.api import settings
+from tilewright.plugin import MapperSpec, installed
+from tilewright.plugin.mapper import Budget
+from tilewright.run import search
+
+PAGES = {
+    path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+}
+FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
+INSTALLING = ("python3.11", ".venv/bin/pip", ".venv-test/bin/pip", ".venv-test/bin/python", "pip", ".")
+"""What begins a command that is not for a test to run."""
+COMMAND = re.compile(r"^(?:\S*/)?tilewright ", flags=re.MULTILINE)
+
+
+def blocks(page: str, mark: str) -> list[str]:
+    return [text for found, text in FENCE.findall(PAGES[page]) if found == mark]
+
+
+def commands(block: str) -> list[list[str]]:
+    """The commands of Tilewright in it, word by word, file names written out."""
+    found = []
+    for line in block.replace("\\\n", " ").splitlines():
+        for part in line.split(" && "):
+            words = shlex.split(part, comments=True)
+            if words and words[0] not in INSTALLING:
+                program, *rest = words
+                assert program.removeprefix(".venv/bin/") == "tilewright", line
+                found.append(rest)
+    return found
+
+
+@pytest.fixture
+def clone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A folder with what a clone has for users; searches are short."""
+    for name in ("examples", "docs"):
+        shutil.copytree(ROOT / name, tmp_path / "clone" / name)
+    monkeypatch.chdir(tmp_path / "clone")
+    monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path / "cache"))
+
+    def short(budget: Budget, mapper: MapperSpec | None) -> Budget:
+        seconds = None if budget.seconds is None else min(0.3, budget.seconds)
+        return replace(budget, evaluations=min(100, budget.evaluations or 100), seconds=seconds)
+
+    monkeypatch.setattr(settings, "with_default", short)
+    monkeypatch.setattr(search, "FIRST_PIECE", 1)
+    return tmp_path / "clone"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "sh")])
+@pytest.mark.usefixtures("clone")
+def test_commands_run(page: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    run: Command = command(monkeypatch, capsys)
+    for words in [each for block in blocks(page, "sh") for each in commands(block)]:
+        given = [name for word in words for name in sorted(glob.glob(word)) or [word]]
+        ran = run(*given)
+        assert ran.code == 0 and ran.out + ran.err and "Traceback" not in ran.err, (words, ran.err)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_command_stands_where_it_is_tested_or_is_marked(page: str) -> None:
+    unmarked = [text for mark, text in FENCE.findall(PAGES[page]) if mark not in ("sh", "sh pattern", "text")]
+
+    assert [text for text in unmarked if COMMAND.search(text)] == []
+
+
+def test_a_pattern_is_no_command_in_disguise(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It names files of which there is none in a clone."""
+    monkeypatch.chdir(ROOT)
+    for page in PAGES:
+        for block in blocks(page, "sh pattern"):
+            names = re.findall(r"\b[\w./]+\.(?:onnx|mlir|yaml|txt|m)\b", block)
+            assert names and not any(Path(name).exists() for name in names), (page, block)
+
+
+def test_hints_name_packages_that_the_project_declares() -> None:
+    """Not extras of Tilewright: nobody knows from where it was installed."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    declared = {
+        re.split(r"[><=~! ]", each)[0]
+        for each in (
+            *project["dependencies"],
+            *(name for extra in project["optional-dependencies"].values() for name in extra),
+        )
+    }
+    hints = [each.spec.hint for each in installed().registrations if each.spec.hint]
+    named = [word for hint in hints if hint.startswith("pip install ") for word in shlex.split(hint)[2:]]
+
+    assert named and {re.split(r"[><=]", word)[0] for word in named} <= declared
