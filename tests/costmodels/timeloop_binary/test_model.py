@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tilewright as tw
 from support import fake_timeloop
 from support.processes import runs, soon
 from support.recorded.timeloop import Case, cases
@@ -110,7 +111,9 @@ def test_absence_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(PluginError) as caught:
         installed().make(CostModelSpec, "timeloop_binary")
-    assert caught.value.message == "cost model 'timeloop_binary' needs timeloop-model, which is not installed"
+    assert caught.value.message == (
+        f"cost model 'timeloop_binary' of tilewright {tw.__version__} needs timeloop-model, which is not installed"
+    )
     assert caught.value.hint is not None and "path=" in caught.value.hint
     installed().make(CostModelSpec, "timeloop_binary", {"path": fake_timeloop.program("cheap")})
 

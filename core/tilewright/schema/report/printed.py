@@ -82,13 +82,16 @@ def _bound(report: ReportContent) -> str:
     return f", limited by {limited_by(limit)}" + (f" for {share:.1f} % of them" if share < 100 else "")
 
 
+BECAUSE = Column("because", wrapped=True)
+
+
 def _limits(report: ReportContent, limits: Iterable[Limit]) -> Iterator[Table | str]:
     """What each would take alone, and why."""
     if not report.limits:
         return
     shared = sum(limit.binding_cycles > 0 for limit in report.limits) > 1
     columns = [numbers("binds", "% of cycles", decimals=1)] if shared else []
-    table = Table("limit", numbers("cycles"), numbers("of the run", "%", decimals=1), *columns, "because")
+    table = Table("limit", numbers("cycles"), numbers("of the run", "%", decimals=1), *columns, BECAUSE)
     yield ""
     for limit in limits:
         share = [100 * each / (report.cycles or 1) for each in (limit.cycles, limit.binding_cycles)]
