@@ -134,7 +134,7 @@ class Table:
 
     def _line(self, texts: Sequence[str], shown: Sequence[int], widths: Sequence[int]) -> list[str]:
         """A row, on several lines where texts are wrapped."""
-        parts = [textwrap.wrap(texts[index], widths[index]) or [""] for index in shown]
+        parts = [textwrap.wrap(texts[index], widths[index], break_on_hyphens=False) or [""] for index in shown]
         lines = []
         for cells in itertools.zip_longest(*parts, fillvalue=""):
             padded = [

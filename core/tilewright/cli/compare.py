@@ -15,9 +15,22 @@ def compare_command(
     flags: options.RunFlags,
     workload: options.Workload,
     arch: options.Arch,
-    mappers: Annotated[str, typer.Option(metavar="A,B,...", help="mappers, with commas between", show_default=False)],
+    mappers: Annotated[
+        str,
+        typer.Option(
+            autocompletion=options.names_of("mapper"),
+            metavar="A,B,...",
+            help="mappers, with commas between",
+            show_default=False,
+        ),
+    ],
     models: Annotated[
-        str, typer.Option(metavar="X,Y,...", help="cost models; every mapper searches under each")
+        str,
+        typer.Option(
+            autocompletion=options.names_of("cost model"),
+            metavar="X,Y,...",
+            help="cost models; every mapper searches under each",
+        ),
     ] = api.MODEL,
 ) -> None:
     """Let every mapper search under every cost model, and evaluate each best mapping by all of these models."""

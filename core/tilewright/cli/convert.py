@@ -17,10 +17,24 @@ def convert_command(
     files: Annotated[
         list[Path], typer.Argument(metavar="FILE...", help="all files of one input set", show_default=False)
     ],
-    target: Annotated[str, typer.Option("--to", metavar="NOTATION", help="the notation to write", show_default=False)],
+    target: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            autocompletion=options.names_of("adapter"),
+            metavar="NOTATION",
+            help="the notation to write",
+            show_default=False,
+        ),
+    ],
     source: Annotated[
         str | None,
-        typer.Option("--from", metavar="NOTATION", help="their notation, where it cannot be told by reading them"),
+        typer.Option(
+            "--from",
+            autocompletion=options.names_of("adapter"),
+            metavar="NOTATION",
+            help="their notation, where it cannot be told by reading them",
+        ),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="DIR", help="folder for the files; else printed")

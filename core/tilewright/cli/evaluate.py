@@ -21,11 +21,17 @@ def evaluate_command(
     notation: Annotated[
         str | None,
         typer.Option(
-            "--from", metavar="NOTATION", help="notation of the files, where it cannot be told by reading them"
+            "--from",
+            autocompletion=options.names_of("adapter"),
+            metavar="NOTATION",
+            help="notation of the files, where it cannot be told by reading them",
         ),
     ] = None,
     model: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="cost model; may be given several times")
+        list[str] | None,
+        typer.Option(
+            autocompletion=options.names_of("cost model"), metavar="NAME", help="cost model; may be given several times"
+        ),
     ] = None,
     model_option: Annotated[
         list[str] | None,

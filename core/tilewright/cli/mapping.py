@@ -21,9 +21,19 @@ def map_command(
     workload: options.Workload,
     arch: options.Arch,
     mapper: Annotated[
-        str, typer.Option(metavar="NAME", help="mapper that searches; `tilewright plugins` lists them")
+        str,
+        typer.Option(
+            autocompletion=options.names_of("mapper"),
+            metavar="NAME",
+            help="mapper that searches; `tilewright plugins` lists them",
+        ),
     ] = api.MAPPER,
-    model: Annotated[str, typer.Option(metavar="NAME", help="cost model that the search uses")] = api.MODEL,
+    model: Annotated[
+        str,
+        typer.Option(
+            autocompletion=options.names_of("cost model"), metavar="NAME", help="cost model that the search uses"
+        ),
+    ] = api.MODEL,
 ) -> None:
     """Map every distinct layer of a workload onto an architecture."""
     import tilewright as tw

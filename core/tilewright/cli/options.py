@@ -22,16 +22,48 @@ def _hush(quiet: bool) -> bool:
     return quiet
 
 
+def names_of(kind: str) -> Callable[[str], list[str]]:
+    """Completes a name in a shell, the last one of several with commas between.
+
+    Args:
+        kind: of a plugin (`mapper`, `cost model`, `adapter`), `workload` or `architecture`.
+    """
+
+    def complete(incomplete: str) -> list[str]:
+        from tilewright import library
+        from tilewright.api.load import workload_names
+        from tilewright.plugin import installed
+
+        if kind == "workload":
+            names = list(workload_names())
+        elif kind == "architecture":
+            names = list(library.names("architectures"))
+        else:
+            names = [each.name for each in installed().registrations if each.spec.kind == kind]
+        before, comma, last = incomplete.rpartition(",")
+        return [f"{before}{comma}{name}" for name in names if name.startswith(last)]
+
+    return complete
+
+
 Workload = Annotated[
     str,
     typer.Argument(
+        autocompletion=names_of("workload"),
         help="ONNX file, workload or problem YAML, library name (resnet50), NAME/LAYER, FILE/LAYER, or a formula",
         metavar="WORKLOAD",
         show_default=False,
     ),
 ]
 Arch = Annotated[
-    str, typer.Option("--arch", metavar="ARCH", help="architecture: library name or YAML file", show_default=False)
+    str,
+    typer.Option(
+        "--arch",
+        autocompletion=names_of("architecture"),
+        metavar="ARCH",
+        help="architecture: library name or YAML file",
+        show_default=False,
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="print one JSON document")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", callback=_hush, help="nothing but the result and errors")]

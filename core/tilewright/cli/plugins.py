@@ -134,6 +134,7 @@ def _row(registration: Registration) -> dict[str, Any]:
         "version": registration.version,
         "summary": spec.summary,
         "missing": list(spec.missing()),
+        "hint": spec.hint,
     }
 
 
@@ -141,7 +142,6 @@ def _details(registration: Registration) -> dict[str, Any]:
     spec = registration.spec
     return _row(registration) | {
         "needs": list(spec.needs),
-        "hint": spec.hint,
         "capabilities": spec.capabilities.model_dump(mode="json"),
         "options": spec.options.model_json_schema().get("properties", {}),
         "approximations": {each.code: each.meaning for each in getattr(spec, "approximations", ())},
@@ -149,32 +149,45 @@ def _details(registration: Registration) -> dict[str, Any]:
 
 
 def _print_list(rows: list[dict[str, Any]], broken: list[str]) -> None:
-    widths = {
-        key: max(len(key), *(len(str(row[key])) for row in rows)) if rows else 0
-        for key in ("kind", "name", "distribution")
-    }
+    from tilewright.cli.common import note, print_tables
+    from tilewright.tables import Column, Table
+
+    table = Table("kind", "name", Column("from", rank=1), Column("what it does", wrapped=True))
     for row in rows:
-        lead = "  ".join(str(row[key]).ljust(width) for key, width in widths.items())
-        missing = f" (needs {', '.join(row['missing'])}, not installed)" if row["missing"] else ""
-        typer.echo(f"{lead}  {row['summary']}{missing}")
+        table.add_row(row["kind"], row["name"], row["distribution"], f"{row['summary']}{_lacking(row)}")
+    print_tables(table)
     if broken:
-        typer.echo("failed to load:", err=True)
-        for line in broken:
-            typer.echo(f"  {line}", err=True)
+        note("\n".join(["failed to load:", *(f"  {line}" for line in broken)]))
+
+
+def _lacking(row: dict[str, Any]) -> str:
+    """What is not installed, and what to type."""
+    missing = ", ".join(row["missing"])
+    return f" Needs {missing}{': ' if row['hint'] else ''}{row['hint'] or ''}" if missing else ""
 
 
 def _print_details(details: dict[str, Any]) -> None:
-    typer.echo(f"{details['kind']} {details['name']} ({details['distribution']} {details['version']})")
-    typer.echo(f"  {details['summary']}")
-    for option, schema in details["options"].items():
-        default = schema.get("default", "required")
-        typer.echo(f"  option {option} (default {default}): {schema.get('description', '')}")
+    from tilewright.cli.common import print_tables
+    from tilewright.tables import Column, Table
+
     limits = {key: value for key, value in details["capabilities"].items() if value is not None and value is not True}
-    typer.echo(f"  limits: {', '.join(f'{key}={value}' for key, value in limits.items()) or 'none declared'}")
-    for code, meaning in details["approximations"].items():
-        typer.echo(f"  counts approximately: {meaning} ({code})")
-    if details["missing"]:
-        typer.echo(f"  missing: {', '.join(details['missing'])}; {details['hint'] or ''}")
+    lines: list[Table | str] = [
+        f"{details['kind']} {details['name']} ({details['distribution']} {details['version']})",
+        f"  {details['summary']}{_lacking(details)}",
+        f"  limits: {', '.join(f'{key}={value}' for key, value in limits.items()) or 'none declared'}",
+        *(f"  counts approximately: {meaning} ({code})" for code, meaning in details["approximations"].items()),
+    ]
+    if details["options"]:
+        table = Table("option", "default", Column("meaning", wrapped=True))
+        for option, schema in details["options"].items():
+            table.add_row(option, _plain(schema.get("default", "required")), schema.get("description", ""))
+        lines += ["", table]
+    print_tables(*lines)
+
+
+def _plain(default: Any) -> str:
+    """A default, in words that may stand behind `KEY=`."""
+    return "none" if default is None else str(default).lower() if isinstance(default, bool) else str(default)
 
 
 def _check(found: list[Registration], options: dict[str, Any], sources: list[str], json: bool) -> None:

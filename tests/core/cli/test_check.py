@@ -31,3 +31,21 @@ def test_options_reach_the_plugin(tilewright: Command) -> None:
 
     assert done.code == 3
     assert "options of mapper 'random': batch: Input should be greater than or equal to 1" in done.out
+
+
+def test_the_list_says_what_to_type_for_what_is_missing(tilewright: Command) -> None:
+    rows = {row["name"]: row for row in tilewright("plugins", "--json").data["plugins"] if row["kind"] == "cost model"}
+    assert (
+        rows["timeloop_binary"]["missing"] == ["timeloop-model"]
+        and "--model-option path=PATH" in rows["timeloop_binary"]["hint"]
+    )
+    shown = tilewright("plugins").out
+    assert "quickflow" in shown and "Needs timeloop-model: install Timeloop" in shown
+
+
+def test_one_plugin_is_shown_with_its_options(tilewright: Command) -> None:
+    lines = tilewright("plugins", "show", "gamma").out.splitlines()
+    assert lines[0].startswith("mapper gamma (tilewright ") and lines[2] == "  limits: none declared"
+    assert [line.split()[:2] for line in lines[5:]] == [
+        ["population", "500"], ["generations", "200"], ["elite", "0.1"], ["mutation", "0.5"],
+    ]  # fmt: skip

@@ -1,15 +1,13 @@
 """How commands end: one style of error, JSON where it is asked for, help and versions."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from support import EXAMPLE_FILES
 from support.command import Command
+from tilewright.cli import app
 from tilewright.version import __version__
 
 MISUSES = [
@@ -64,13 +62,27 @@ def test_every_command_has_help(tilewright: Command, command: str) -> None:
     assert all(len(line) <= 80 for line in ran.out.splitlines())
 
 
-def test_shells_can_complete_commands(tmp_path: Path) -> None:
-    words = {"_TILEWRIGHT_COMPLETE": "complete_bash", "COMP_WORDS": "tilewright ma", "COMP_CWORD": "1"}
-    program = "from tilewright.cli import app; app(prog_name='tilewright')"
-    ran = subprocess.run(
-        [sys.executable, "-c", program], env=os.environ | words, capture_output=True, text=True, timeout=60
-    )
-    assert ran.stdout.split() == ["map"]
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("ma", "map"),
+        ("map resn", "resnet50"),
+        ("map resnet50 --arch ey", "eyeriss"),
+        ("map resnet50 --mapper quick", "quickflow"),
+        ("compare resnet50 --mappers random,sun", "random,sunstone"),
+        ("evaluate --model orac", "oracle"),
+        ("convert a.yaml --to loop", "loopnest"),
+    ],
+)
+def test_shells_complete_commands_and_names(
+    typed: str, completed: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("_TILEWRIGHT_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", f"tilewright {typed}")
+    monkeypatch.setenv("COMP_CWORD", str(len(typed.split())))
+    with pytest.raises(SystemExit):
+        app(prog_name="tilewright")
+    assert capsys.readouterr().out.split() == [completed]
 
 
 def test_quiet_leaves_the_result(tilewright: Command, tmp_path: Path) -> None:

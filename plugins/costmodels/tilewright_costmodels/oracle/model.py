@@ -30,7 +30,9 @@ class OracleModel:
         """Raises NotConformableError: the problem is too large to execute (reason `too_large`)."""
         if problem.macs > self.max_operations:
             raise NotConformableError(
-                "cost model oracle", (_too_large(problem.macs, self.max_operations, problem.name),)
+                "cost model oracle",
+                (_too_large(problem.macs, self.max_operations, problem.name),),
+                hint=f"its option max_operations={problem.macs} lets it (--option of verify, --model-option elsewhere)",
             )
         return OracleEvaluator(problem, architecture, self.max_operations)
 
