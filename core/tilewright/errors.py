@@ -208,6 +208,12 @@ class PluginError(TilewrightError, RuntimeError):
         self.plugin = plugin
 
 
+class OverdueError(PluginError):
+    """A plugin used up its time and was ended."""
+
+    code = "overdue"
+
+
 class OutputError(TilewrightError, OSError):
     """A file cannot be written: no room, no permission, no folder."""
 

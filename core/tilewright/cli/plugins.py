@@ -192,17 +192,16 @@ def _plain(default: Any) -> str:
 
 def _check(found: list[Registration], options: dict[str, Any], sources: list[str], json: bool) -> None:
     """Run the conformance kit; exit code 3 if a promise is broken."""
-    from tilewright.cli.common import print_json
+    from tilewright.cli.common import print_json, print_tables
+    from tilewright.tables import Column, Table
     from tilewright.testing import check_plugin
 
-    outcomes = []
-    for registration in found:
-        for outcome in check_plugin(registration, options=options, sources=sources):
-            outcomes.append((registration.spec.kind, outcome))
-            if not json:
-                message = f": {outcome.message}" if outcome.message else ""
-                typer.echo(f"{registration.spec.kind} {outcome.plugin}  {outcome.check}  {outcome.status}{message}")
-    failed = [outcome for _, outcome in outcomes if not outcome.ok]
+    outcomes = [
+        (registration.spec.kind, outcome)
+        for registration in found
+        for outcome in check_plugin(registration, options=options, sources=sources)
+    ]
+    broken = sum(not outcome.ok for _, outcome in outcomes)
     if json:
         rows = [
             {"kind": kind, "plugin": each.plugin, "check": each.check, "status": each.status, "message": each.message}
@@ -210,5 +209,8 @@ def _check(found: list[Registration], options: dict[str, Any], sources: list[str
         ]
         print_json({"schema_version": 1, "checks": rows})
     else:
-        typer.echo(f"{len(outcomes) - len(failed)} of {len(outcomes)} promises kept")
-    raise typer.Exit(3 if failed else 0)
+        table = Table(Column("plugin", rank=1), "check", "status", Column("why", wrapped=True))
+        for kind, each in outcomes:
+            table.add_row(f"{kind} {each.plugin}", each.check, each.status, " ".join(each.message.split()))
+        print_tables(table, f"{len(outcomes) - broken} of {len(outcomes)} promises kept")
+    raise typer.Exit(3 if broken else 0)

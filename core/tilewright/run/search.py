@@ -38,18 +38,19 @@ def search(
     seed: int = 0,
     watch: Watcher | None = None,
     clock: Callable[[], float] = time.monotonic,
+    ended: float | None = None,
 ) -> Result:
     """Run a mapper until it is done or the budget is spent. Whatever ends it, the best mapping so far is returned.
 
     The loop acts between batches, and between the pieces in which large ones are evaluated. Ctrl-C ends the search, not
     the program (`cancelled`); a mapper or a model that breaks a promise ends it with `failed` and a PluginError in `error`.
-    So does one that runs on long after the deadline.
+    So does one that runs on `ended` seconds after the deadline (by default 15).
     """
     guarded = guarded_evaluator(evaluator, task.problem, task.architecture)
     loop = _Loop(guarded_mapper(mapper), task, guarded, budget, seed, watch, clock)
     cpu = time.process_time()
     with listening():
-        stop, error = loop.run_through()
+        stop, error = loop.run_through(ENDED if ended is None else ended)
         cpu_seconds, wall_seconds = time.process_time() - cpu, loop.own.elapsed_seconds
         rejections = None
         if loop.best is None and error is None and stop != "cancelled":
@@ -100,7 +101,7 @@ class _Loop:
         self.piece = FIRST_PIECE
         self.sample = RejectionSample()
 
-    def run_through(self) -> tuple[Stop, TilewrightError | None]:
+    def run_through(self, ended_after: float) -> tuple[Stop, TilewrightError | None]:
         try:
             warm_up(self.evaluator, self.task)
             proposals = self.mapper.search(self.task, self.run)
@@ -110,7 +111,7 @@ class _Loop:
             return "failed", error
         self.own.started = self.run.started = self.own.clock()
         ended: tuple[Stop, TilewrightError | None]
-        with _deadline(self.own):
+        with _deadline(self.own, ended_after):
             try:
                 ended = self._drive(proposals), None
             except KeyboardInterrupt:
@@ -211,7 +212,7 @@ class _Loop:
 
 
 @contextmanager
-def _deadline(run: Run) -> Iterator[None]:
+def _deadline(run: Run, ended_after: float) -> Iterator[None]:
     """Whoever runs on after the deadline is told of, and then ended."""
     seconds = run.budget.seconds
     if seconds is None or run.clock is not time.monotonic:
@@ -221,5 +222,5 @@ def _deadline(run: Run) -> Iterator[None]:
     def say(call: calling, passed: float) -> str:
         return f"{call.owner} runs on {passed - seconds:.0f} s after the deadline ({call.what})"
 
-    with patient(seconds + TOLD, seconds + ENDED, say):
+    with patient(seconds + TOLD, seconds + ended_after, say):
         yield

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tilewright.errors import NotConformableError
 from tilewright.plugin.adapter import Adapter, InputSet
+from tilewright.plugin.guard.notations import fault_of_files
 from tilewright.plugin.specs import AdapterSpec
 from tilewright.testing.kit import CheckFailure, Subject, check, require, require_refusal
 
@@ -33,6 +34,8 @@ def _expressible(subject: Subject) -> Iterator[tuple[str, InputSet]]:
 
 
 def _parse(adapter: Adapter, files: Mapping[str, str]) -> InputSet:
+    wrong = fault_of_files(files)
+    require(wrong is None, f"render {wrong}")
     with tempfile.TemporaryDirectory() as folder:
         for name, text in files.items():
             (Path(folder) / name).parent.mkdir(parents=True, exist_ok=True)
@@ -45,12 +48,18 @@ def check_adapter_round_trip(subject: Subject) -> None:
     """What it says it can express comes back equal: parse(render(x)) == x."""
     adapter: Adapter = subject.make()
     for name, inputs in _expressible(subject):
-        files = adapter.render(inputs)
-        good = bool(files) and all(isinstance(part, str) for item in files.items() for part in item)
-        require(good, f"{name}: render returned {files!r}; file name -> text is expected")
-        again = _parse(adapter, files)
+        again = _parse(adapter, adapter.render(inputs))
         lost = [part for part in PARTS if getattr(again, part) != getattr(inputs, part)]
         require(not lost, f"{name}: {', '.join(lost)} changed on the way, though expressible() said yes")
+
+
+@check(AdapterSpec)
+def check_adapter_stays_in_its_folder(subject: Subject) -> None:
+    """It names files below the folder that it is given, each with its text."""
+    adapter: Adapter = subject.make()
+    for name, inputs in _expressible(subject):
+        wrong = fault_of_files(adapter.render(inputs))
+        require(wrong is None, f"{name}: render {wrong}")
 
 
 @check(AdapterSpec)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import io
 import json
 import os
 import subprocess
 import sys
+from functools import cache
 from typing import Any
 
 from pydantic import ValidationError
@@ -17,6 +20,7 @@ from tilewright.plugin.frontend import Frontend
 from tilewright.plugin.mapper import Mapper
 from tilewright.plugin.registry import check_options
 from tilewright.plugin.specs import AdapterSpec, CostModelSpec, FrontendSpec, Lazy, MapperSpec, PluginSpec
+from tilewright.testing.exercises import exercise
 from tilewright.testing.kit import Subject, check, require
 
 HEAVY = frozenset(
@@ -71,29 +75,50 @@ def check_interface(subject: Subject) -> None:
             require(False, f"{type(made).__name__}.{name} cannot be called as {name}({', '.join(wanted)}): {error}")
 
 
-def _homes(factory: Any) -> set[str]:
-    """Modules that are imported to have a factory; of a lazy one, the package of the class that it names."""
-    if isinstance(factory, Lazy):
-        return {factory.module.partition(".")[0]} if "." in factory.module else set()
-    return {getattr(factory, "func", factory).__module__}
-
-
 @check()
 def check_import_is_light(subject: Subject) -> None:
     """Learning the plugin's name imports neither what it `needs` nor other heavy libraries; the factory does."""
     heavy = sorted(HEAVY | {name.partition(".")[0] for name in subject.spec.needs})
-    names = sorted({*_homes(subject.spec.factory), subject.spec.options.__module__})
+    names = _homes(subject)
+    done = _imported(tuple(names))
+    require(done.returncode == 0, f"{', '.join(names)} cannot be imported in a new interpreter: {done.stderr}")
+    found = sorted(set(heavy) & set(json.loads(done.stdout.splitlines()[-1])))
+    require(not found, f"importing {', '.join(names)} imports {', '.join(found)}; import them inside the factory")
+
+
+@check()
+def check_prints_nothing(subject: Subject) -> None:
+    """stdout is for results: neither the import nor any call prints; `logging` and `warnings` do no harm."""
+    names = _homes(subject)
+    printed = "\n".join(_imported(tuple(names)).stdout.splitlines()[:-1])
+    require(not printed, f"importing {', '.join(names)} prints {printed[:80]!r}")
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.suppress(Exception):  # what breaks is another check's matter
+        exercise(subject)
+    require(not out.getvalue(), f"it prints {out.getvalue()[:80]!r}")
+
+
+def _homes(subject: Subject) -> list[str]:
+    """Modules that are imported to have a spec: those of its factory and its options."""
+    factory: Any = subject.spec.factory
+    if isinstance(factory, Lazy):
+        of_factory = {factory.module.partition(".")[0]} if "." in factory.module else set()
+    else:
+        of_factory = {getattr(factory, "func", factory).__module__}
+    return sorted({*of_factory, subject.spec.options.__module__})
+
+
+@cache
+def _imported(names: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
+    """A new interpreter that imported modules; the last line of its stdout has all modules that were imported."""
     code = (
         "import importlib, json, sys\n"
         "for name in json.loads(sys.argv[1]): importlib.import_module(name)\n"
-        "print(json.dumps([name for name in json.loads(sys.argv[2]) if name in sys.modules]))"
+        "print(); print(json.dumps(sorted(sys.modules)))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, json.dumps(names), json.dumps(heavy)],
+    return subprocess.run(
+        [sys.executable, "-c", code, json.dumps(names)],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
     )
-    require(done.returncode == 0, f"{', '.join(names)} cannot be imported in a new interpreter: {done.stderr}")
-    found = json.loads(done.stdout.splitlines()[-1])
-    require(not found, f"importing {', '.join(names)} imports {', '.join(found)}; import them inside the factory")

@@ -11,7 +11,9 @@ import numpy as np
 from tilewright.errors import NotConformableError
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.plugin.costmodel import Bounder, CandidateEvaluator, Costs, Evaluator
+from tilewright.plugin.guard.figures import fault_of_costs, faults_of_parts, faults_of_utilization, least_cycles
 from tilewright.plugin.specs import CostModelSpec
+from tilewright.schema.report import Report
 from tilewright.testing.corpus import Sample, content, cramped
 from tilewright.testing.kit import CheckFailure, Subject, check, require
 
@@ -49,16 +51,46 @@ def check_costmodel_costs_are_sound(subject: Subject) -> None:
     for sample, evaluator in _bound(subject):
         batch = sample.batch()
         costs = evaluator.evaluate_batch(batch)
-        for name, kind in (("valid", np.bool_), ("energy_pj", np.float64), ("cycles", np.float64)):
-            column: object = getattr(costs, name)
-            good = isinstance(column, np.ndarray) and column.shape == (len(batch),) and column.dtype == kind
-            require(good, f"{sample}: {name} is no array of {len(batch)} {np.dtype(kind)}")
+        wrong = fault_of_costs(costs, len(batch), 0.0)
+        require(wrong is None, f"{sample}: evaluate_batch {wrong}")
         require(bool(costs.valid.any()), f"{sample}: not one of {len(batch)} mappings is valid; most of them are legal")
-        for name, array in (("energy_pj", costs.energy_pj), ("cycles", costs.cycles)):
-            wrong = array[costs.valid]
-            require(bool((np.isfinite(wrong) & (wrong >= 0)).all()), f"{sample}: {name} of valid mappings: {wrong}")
-            wrong = array[~costs.valid]
-            require(bool((wrong == np.inf).all()), f"{sample}: {name} of invalid mappings is not inf: {wrong}")
+
+
+@check(CostModelSpec)
+def check_costmodel_cycles_suffice_for_the_work(subject: Subject) -> None:
+    """No fewer cycles than operations over compute units, by the batch and explained."""
+    for sample, evaluator in _bound(subject):
+        least, batch = least_cycles(sample.problem, sample.architecture), sample.batch(8)
+        costs = evaluator.evaluate_batch(batch)
+        reported = [report.cycles for _, report in _explained(evaluator, batch) if report.cycles is not None]
+        fewest = min([*costs.cycles[costs.valid].tolist(), *reported], default=least)
+        require(fewest >= least, f"{sample}: {fewest:g} cycles; all compute units together need {least:g}")
+
+
+@check(CostModelSpec)
+def check_costmodel_energy_is_the_sum_of_its_parts(subject: Subject) -> None:
+    """Energies of levels, networks and compute, where they are told, add up to the report's; those of tensors to the level's."""
+    for sample, evaluator in _bound(subject):
+        for _, report in _explained(evaluator, sample.batch(8)):
+            wrong = next(faults_of_parts(report), None) if report.energy_pj is not None else None
+            require(wrong is None, f"{sample}: {wrong}")
+
+
+@check(CostModelSpec)
+def check_costmodel_utilization_is_a_fraction(subject: Subject) -> None:
+    """A utilization, where one is told, is between 0 and 1."""
+    for sample, evaluator in _bound(subject):
+        for _, report in _explained(evaluator, sample.batch(8)):
+            wrong = next(faults_of_utilization(report), None)
+            require(wrong is None, f"{sample}: {wrong}")
+
+
+def _explained(evaluator: Evaluator, batch: MappingBatch) -> Iterator[tuple[int, Report]]:
+    """The reports of the valid ones, with their places."""
+    for index, mapping in enumerate(batch):
+        report = evaluator.explain(mapping)
+        if report.valid:
+            yield index, report
 
 
 @check(CostModelSpec)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewright.errors import NotConformableError, SpaceTooLargeError
+from tilewright.errors import NotConformableError, NoValidMappingError, OverdueError, SpaceTooLargeError
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.legality import legality
@@ -17,7 +18,9 @@ from tilewright.plugin.costmodel import Costs
 from tilewright.plugin.mapper import Budget, Mapper, Proposals, Run, Task
 from tilewright.plugin.result import Result
 from tilewright.plugin.specs import MapperSpec
+from tilewright.run.accepted import accepted
 from tilewright.run.search import search
+from tilewright.schema.constraints import TemporalRule
 from tilewright.schema.mapping import Mapping
 from tilewright.testing.corpus import Sample, content
 from tilewright.testing.kit import CheckFailure, Subject, check, require
@@ -65,12 +68,12 @@ def _packed(sample: Sample, proposed: object) -> MappingBatch:
     return MappingBatch.pack(sample.problem, list(proposed))
 
 
-def _proposals(mapper: Mapper, sample: Sample, run: Run) -> Iterator[Proposal]:
+def driven(mapper: Mapper, sample: Sample, run: Run) -> Iterator[Proposal]:
     """Drive a mapper as the host does, evaluate by the plain model. Ends when the budget does."""
     evaluator = PlainModel().bind(sample.problem, sample.architecture)
-    proposals = mapper.search(Task(sample.space), run)
+    generator = mapper.search(Task(sample.space), run)
     try:
-        proposed = next(proposals)
+        proposed = next(generator)
         while True:
             batch = _packed(sample, proposed)
             yield Proposal(proposed, batch, content(batch))
@@ -78,12 +81,12 @@ def _proposals(mapper: Mapper, sample: Sample, run: Run) -> Iterator[Proposal]:
             run.evaluated += len(batch)
             if run.exhausted:
                 return
-            proposed = proposals.send(costs)
+            proposed = generator.send(costs)
     except StopIteration:
         return
     finally:
         with suppress(RuntimeError):  # a mapper that goes on is another check's matter
-            proposals.close()
+            generator.close()
 
 
 def _accepted(subject: Subject) -> Iterator[Sample]:
@@ -91,7 +94,7 @@ def _accepted(subject: Subject) -> Iterator[Sample]:
     refusals = []
     for sample in subject.samples():
         try:
-            next(_proposals(subject.make(), sample, _run()), None)
+            next(driven(subject.make(), sample, _run()), None)
         except REFUSALS as error:
             refusals.append(f"{sample}: {error}")
         else:
@@ -104,7 +107,7 @@ def check_mapper_proposes_mappings_of_the_task(subject: Subject) -> None:
     """Every proposal is a mapping of the problem onto the architecture; only capacity and fanout may be exceeded."""
     for sample in _accepted(subject):
         seen = 0
-        for proposal in _proposals(subject.make(), sample, _run()):
+        for proposal in driven(subject.make(), sample, _run()):
             for mapping in proposal.batch.take(slice(0, EXAMINED - seen)):
                 verdict = legality(sample.problem, sample.architecture, mapping)
                 faults = [str(reason) for reason in verdict.reasons if reason.code not in LEFT_TO_MODELS]
@@ -112,6 +115,47 @@ def check_mapper_proposes_mappings_of_the_task(subject: Subject) -> None:
                 seen += 1
             if seen >= EXAMINED:
                 break
+
+
+@check(MapperSpec)
+def check_mapper_keeps_to_the_constraints(subject: Subject) -> None:
+    """What it proposes, and what is legal of that, keeps the rules of the task's map space."""
+    for sample in _constrained(subject):
+        seen = 0
+        for proposal in driven(subject.make(), sample, _run()):
+            for mapping in proposal.batch.take(slice(0, EXAMINED - seen)):
+                if legality(sample.problem, sample.architecture, mapping):
+                    broken = sample.space.obeyed(mapping).reasons
+                    require(not broken, f"{sample}, constrained: it proposes a mapping that breaks {broken[:1]}")
+                seen += 1
+            if seen >= EXAMINED:
+                break
+
+
+def _constrained(subject: Subject) -> Iterator[Sample]:
+    """Samples in which the loops inside the outermost memory have an order, where the mapper takes them."""
+    for sample in subject.samples():
+        names = sample.problem.dimension_names
+        rule = TemporalRule(memory=sample.architecture.memories[0].name, order=names[::-1])
+        rules = sample.rules.model_copy(update={"temporal": (*sample.rules.temporal, rule)})
+        constrained = Sample(sample.problem, sample.architecture, rules)
+        with suppress(*REFUSALS, NoValidMappingError):
+            accepted(constrained.space, subject.spec.capabilities, subject.spec.name)
+            next(driven(subject.make(), constrained, _run()), None)
+            yield constrained
+
+
+@check(MapperSpec)
+def check_mapper_keeps_its_deadline(subject: Subject) -> None:
+    """A search with a deadline yields or ends soon after it: long steps ask `run.exhausted`."""
+    for sample in itertools.islice(_accepted(subject), 1):
+        evaluator = PlainModel().bind(sample.problem, sample.architecture)
+        _search(subject.make(), sample, 50)  # what is compiled at first use
+        for attempt in range(3):  # a busy machine may be late, too, but not always
+            result = search(subject.make(), Task(sample.space), evaluator, Budget(seconds=0.2), seed=7, ended=2.0)
+            if not isinstance(result.error, OverdueError):
+                break
+            require(attempt < 2, f"{sample}: {result.error}, with a deadline after 0.2 s")
 
 
 @check(MapperSpec)
@@ -145,7 +189,7 @@ def check_mapper_same_seed_same_proposals(subject: Subject) -> None:
         for elsewhere in (1, 2):
             with _global_chance(elsewhere):
                 sequences.append(
-                    [proposal.content for proposal in _proposals(subject.make(), sample, _run(evaluations=500))]
+                    [proposal.content for proposal in driven(subject.make(), sample, _run(evaluations=500))]
                 )
         require(sequences[0] == sequences[1], f"{sample}: two searches with one seed propose different mappings")
 
@@ -156,7 +200,7 @@ def check_mapper_keeps_no_state(subject: Subject) -> None:
     mapper = subject.make()
     for sample in _accepted(subject):
         first, second = (
-            [proposal.content for proposal in _proposals(mapper, sample, _run(evaluations=500))] for _ in range(2)
+            [proposal.content for proposal in driven(mapper, sample, _run(evaluations=500))] for _ in range(2)
         )
         require(first == second, f"{sample}: the second search of one object differs from its first")
 
@@ -165,7 +209,7 @@ def check_mapper_keeps_no_state(subject: Subject) -> None:
 def check_mapper_leaves_proposals_alone(subject: Subject) -> None:
     """A batch belongs to the host once it is yielded: it is not written to any more."""
     for sample in _accepted(subject):
-        proposals = list(_proposals(subject.make(), sample, _run()))
+        proposals = list(driven(subject.make(), sample, _run()))
         require(
             all(content(_packed(sample, each.proposed)) == each.content for each in proposals),
             f"{sample}: a batch changed after it was yielded",
@@ -230,8 +274,11 @@ def check_mapper_proves_true_bounds(subject: Subject) -> None:
             continue
         evaluator = PlainModel().bind(sample.problem, sample.architecture)
         best = min(float(evaluator.evaluate_batch(part.batch()).edp.min()) for part in sample.space.enumerate())
-        result = _search(subject.make(), sample, 2 * ENOUGH)
-        bound = result.lower_bound
+        run = _run(evaluations=2 * ENOUGH)
+        with suppress(*REFUSALS):
+            for _ in driven(subject.make(), sample, run):
+                pass
+        bound = run.lower_bound
         require(bound is None or bound <= best * (1 + 1e-9), f"{sample}: the bound is {bound}, a mapping costs {best}")
 
 

@@ -7,7 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilewright.errors import NotConformableError, TilewrightError
+from tilewright.errors import NotConformableError, PluginError, TilewrightError
+from tilewright.plugin.guard.calls import calling, said
 from tilewright.plugin.registry import Registration, Registry
 from tilewright.plugin.specs import KINDS, FrontendSpec, PluginSpec
 from tilewright.run.accepted import accepted
@@ -31,9 +32,7 @@ def require_refusal(what: str, call: Callable[[], object]) -> None:
     except TilewrightError as error:
         require(bool(str(error)), f"{what} is refused without a word")
     except Exception as error:  # a third party's plugin may raise anything
-        raise CheckFailure(
-            f"{what} raised {type(error).__name__}: {error}; raise tilewright.errors.InputError"
-        ) from error
+        raise CheckFailure(f"{what} raised {said(error)}; raise tilewright.errors.InputError") from error
     else:
         raise CheckFailure(f"{what} returned something; an InputError is expected")
 
@@ -91,12 +90,18 @@ class Check:
 
     def run(self, subject: Subject) -> None:
         """Raises CheckFailure; whatever else the plugin raises is one too."""
+        failure = None
         try:
-            self.function(subject)
-        except CheckFailure:
-            raise
-        except Exception as error:  # a third party's plugin may raise anything
-            raise CheckFailure(f"it raised {type(error).__name__}: {error}") from error
+            with calling(subject.registration.owner, self.name):
+                try:
+                    self.function(subject)
+                except CheckFailure as kept:
+                    failure = kept
+        except TilewrightError as error:
+            told = error.__cause__ if isinstance(error, PluginError) and error.__cause__ else error
+            raise CheckFailure(f"it raised {said(told)}") from error
+        if failure is not None:
+            raise failure
 
 
 CHECKS: dict[str, Check] = {}

@@ -7,15 +7,16 @@ def test_a_plugin_that_keeps_its_promises(tilewright: Command) -> None:
     done = tilewright("plugins", "check", "exhaustive")
 
     assert done.code == 0
-    assert "mapper tilewright/exhaustive  check_interface  passed" in done.out
-    assert done.out.endswith("13 of 13 promises kept\n")
+    assert "mapper tilewright/exhaustive  check_interface " in done.out and "failed" not in done.out
+    assert done.out.endswith("16 of 16 promises kept\n")
 
 
 def test_a_broken_promise_ends_with_3_and_says_which(tilewright: Command) -> None:
     done = tilewright("plugins", "check", "einsum")
 
     assert done.code == 3
-    assert "check_frontend_loads_its_sources  failed: there is nothing to load" in done.out
+    (line,) = [line for line in done.out.splitlines() if "check_frontend_loads_its_sources" in line]
+    assert "failed" in line and "there is nothing to load" in line
 
 
 def test_sources_and_json(tilewright: Command) -> None:

@@ -18,7 +18,14 @@ from typing import Any, NoReturn
 
 from pydantic import ValidationError
 
-from tilewright.errors import InvalidMappingError, NotConformableError, PluginError, Reason, TilewrightError
+from tilewright.errors import (
+    InvalidMappingError,
+    NotConformableError,
+    OverdueError,
+    PluginError,
+    Reason,
+    TilewrightError,
+)
 
 BUILTIN = "tilewright"
 """The distribution whose plugin names nobody can take over."""
@@ -120,7 +127,8 @@ def _translate(call: calling, error: BaseException) -> NoReturn:
         raise error
     if isinstance(error, Overdue):
         seconds = time.monotonic() - call.since
-        raise fault(call.owner, f"{call.what} took too long and was ended after {seconds:.1f} s") from None
+        what = f"{call.what} took too long and was ended after {seconds:.1f} s"
+        raise OverdueError(f"{call.owner} failed: {what}", plugin=str(call.owner)) from None
     what = "ended the program, " if isinstance(error, SystemExit) else "raised "
     raise fault(call.owner, f"{call.what} {what}{said(error)}") from error
 

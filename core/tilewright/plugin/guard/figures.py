@@ -86,7 +86,7 @@ def faults_of_report(report: object, problem: Problem | None, architecture: Arch
         yield "reports a valid mapping without energy, cycles or EDP"
         return
     yield from _figures(report, problem, architecture)
-    yield from _parts(report)
+    yield from faults_of_parts(report)
 
 
 def _figures(report: Report, problem: Problem | None, architecture: Architecture | None) -> Iterator[str]:
@@ -101,21 +101,26 @@ def _figures(report: Report, problem: Problem | None, architecture: Architecture
         least = least_cycles(problem, architecture)
         if 0 <= report.cycles < least:
             yield f"reports {report.cycles} cycles, where all compute units together need {least:g}"
+    yield from faults_of_utilization(report)
+
+
+def faults_of_utilization(report: Report) -> Iterator[str]:
+    """A utilization, where one is told, is between 0 and 1."""
     used = report.utilization
     if used is not None and not 0 <= used <= 1 + CLOSE:
-        yield f"reports a utilization of {used:g}, above 1" if used > 1 else f"reports a utilization of {used:g}"
+        yield f"reports a utilization of {used:g}{', above 1' if used > 1 else ''}"
 
 
-def _parts(report: Report) -> Iterator[str]:
-    """Where parts are told, they make the whole."""
-    assert report.energy_pj is not None
+def faults_of_parts(report: Report) -> Iterator[str]:
+    """Energies of parts, where they are told, make the whole; without that of compute they are no more than it."""
+    whole = report.energy_pj
+    assert whole is not None
     for level in report.levels:
         held = math.fsum((level.leakage_pj, *(counts.energy_pj for counts in level.tensors.values())))
         if level.tensors and not math.isclose(level.energy_pj, held, rel_tol=CLOSE, abs_tol=CLOSE):
             yield f"reports {level.energy_pj:g} pJ in {level.name}, its tensors and leakage add up to {held:g} pJ"
     parts = [level.energy_pj for level in report.levels] + [network.energy_pj for network in report.networks]
-    if not parts and report.compute_energy_pj is None:
-        return
     total = math.fsum([report.compute_energy_pj or 0.0, *parts])
-    if not math.isclose(report.energy_pj, total, rel_tol=CLOSE, abs_tol=CLOSE):
-        yield f"reports an energy of {report.energy_pj:g} pJ, its parts add up to {total:g} pJ"
+    told = report.compute_energy_pj is not None
+    if not math.isclose(whole, total, rel_tol=CLOSE, abs_tol=CLOSE) and (told or total > whole):
+        yield f"reports an energy of {whole:g} pJ, its parts add up to {total:g} pJ"

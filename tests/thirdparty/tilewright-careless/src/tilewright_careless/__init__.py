@@ -63,15 +63,16 @@ def tilewright_plugins() -> list[PluginSpec[Any]]:
         *_specs(
             MapperSpec,
             "mappers",
-            "OtherArguments Uncovered Idle Unseeded Remembering Overwriting Unstoppable Hopeful Boasting",
+            "OtherArguments Uncovered Idle Unseeded Remembering Overwriting Unstoppable Hopeful Boasting Talking Oversleeping "
+            "Lawless",
         ),
         *_specs(
             CostModelSpec,
             "costmodels",
             "Refusing CountsForTruth TwoMinds Neighbourly NeedsSomething Uncovering Unfitting NoEdp LastBound Overbound "
-            "Unpicklable Estimating",
+            "Unpicklable Estimating Unsummed Overused Hasty",
         ),
         CostModelSpec(name="good", summary="Plain.", factory=Late("costmodels", "Good")),
         *_specs(FrontendSpec, "frontends", "Good Startled Deaf ListsOnly Dreaming Unwritable Rude"),
-        *_specs(AdapterSpec, "adapters", "Good Forgetful Dated Silent Rude"),
+        *_specs(AdapterSpec, "adapters", "Good Forgetful Dated Straying Silent Rude"),
     ]

@@ -68,6 +68,13 @@ class Dated(Good):
         return {name: f"# file {next(self.numbers)}\n{text}" for name, text in super().write(inputs).items()}
 
 
+class Straying(Good):
+    """Writes beside the folder that it is given."""
+
+    def write(self, inputs: InputSet) -> dict[str, str]:
+        return {f"../{name}": text for name, text in super().write(inputs).items()}
+
+
 class Silent(Good):
     """Writes what it says it cannot."""
 

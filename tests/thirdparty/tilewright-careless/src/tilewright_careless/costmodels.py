@@ -137,6 +137,42 @@ class Unfitting:
         return _Unfitting(problem, architecture)
 
 
+class _Unsummed(PlainEvaluator):
+    def explain(self, mapping: Mapping) -> Report:
+        report = super().explain(mapping)
+        return report.model_copy(update={"compute_energy_pj": 1.0}) if report.valid else report
+
+
+class Unsummed(_Changed):
+    """Its parts are no whole."""
+
+    evaluator = _Unsummed
+
+
+class _Overused(PlainEvaluator):
+    def explain(self, mapping: Mapping) -> Report:
+        report = super().explain(mapping)
+        return report.model_copy(update={"utilization": 5.0}) if report.valid else report
+
+
+class Overused(_Changed):
+    """Uses more than there is."""
+
+    evaluator = _Overused
+
+
+class _Hasty(PlainEvaluator):
+    def evaluate_batch(self, batch: MappingBatch) -> Costs:
+        costs = super().evaluate_batch(batch)
+        return Costs(costs.valid, costs.energy_pj, np.where(costs.valid, 1.0, np.inf))
+
+
+class Hasty(_Changed):
+    """Is done in one cycle."""
+
+    evaluator = _Hasty
+
+
 class LastBound(PlainModel):
     """All its evaluators share what was bound last."""
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tilewright import MapSpace
 from tilewright.plugin import Proposals, Run, Task
 
 SIZE = 64
@@ -75,6 +77,34 @@ class Overwriting:
             yield replace(drawn, trips=trips, order=order)
             new = task.space.sample(run.rng, SIZE)
             trips[:], order[:] = new.trips, new.orders
+
+
+class Talking:
+    """Tells whoever listens."""
+
+    def search(self, task: Task, run: Run) -> Proposals:
+        while True:
+            print("another batch")
+            yield task.space.sample(run.rng, SIZE)
+
+
+class Oversleeping:
+    """Sleeps through every deadline."""
+
+    def search(self, task: Task, run: Run) -> Proposals:
+        while True:
+            if run.budget.seconds is not None:
+                time.sleep(run.budget.seconds + 60)
+            yield task.space.sample(run.rng, SIZE)
+
+
+class Lawless:
+    """Draws as if there were no constraints."""
+
+    def search(self, task: Task, run: Run) -> Proposals:
+        free = MapSpace.of(task.problem, task.architecture, None)
+        while True:
+            yield free.sample(run.rng, SIZE)
 
 
 class Unstoppable:

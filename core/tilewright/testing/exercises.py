@@ -1,0 +1,71 @@
+"""What a host asks of a plugin of each kind, once and without judging it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tilewright.plugin.adapter import InputSet
+from tilewright.plugin.mapper import Budget, Run
+from tilewright.plugin.specs import AdapterSpec, CostModelSpec, FrontendSpec, MapperSpec, PluginSpec
+from tilewright.testing.checks_mapper import REFUSALS, driven
+from tilewright.testing.corpus import Sample
+from tilewright.testing.kit import Subject
+
+
+def exercise(subject: Subject) -> None:
+    """Build the plugin and use it. Raises whatever it raises."""
+    EXERCISES[type(subject.spec)](subject)
+
+
+def _mapper(subject: Subject) -> None:
+    for sample in subject.samples():
+        run = Run(np.random.default_rng(7), Budget(200))
+        with suppress(*REFUSALS):
+            for _ in driven(subject.make(), sample, run):
+                pass
+
+
+def _cost_model(subject: Subject) -> None:
+    sample = _first(subject)
+    evaluator = subject.make().bind(sample.problem, sample.architecture)
+    evaluator.evaluate_batch(sample.batch(4))
+    for mapping in sample.batch(4):
+        evaluator.explain(mapping)
+
+
+def _frontend(subject: Subject) -> None:
+    frontend = subject.make()
+    for source in subject.all_sources():
+        frontend.recognises(source)
+        frontend.load(source)
+
+
+def _adapter(subject: Subject) -> None:
+    sample, adapter = _first(subject), subject.make()
+    for mapping in sample.batch(4):
+        inputs = InputSet(sample.problem, sample.architecture, mapping)
+        if not adapter.expressible(inputs):
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            paths = [Path(folder) / Path(name).name for name in adapter.render(inputs)]
+            for path, text in zip(paths, adapter.render(inputs).values(), strict=True):
+                path.write_text(text, encoding="utf-8")
+            adapter.parse(paths)
+
+
+def _first(subject: Subject) -> Sample:
+    return subject.samples()[0]
+
+
+EXERCISES: dict[type[PluginSpec[Any]], Callable[[Subject], None]] = {
+    MapperSpec: _mapper,
+    CostModelSpec: _cost_model,
+    FrontendSpec: _frontend,
+    AdapterSpec: _adapter,
+}
