@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from tilewright.plugin.hooks import hookimpl
-from tilewright.plugin.specs import AdapterSpec, lazy
+from tilewright.plugin.specs import AdapterSpec, Options, lazy
+from tilewright.schema.frozen import FrozenDict
+
+
+class TimeloopFiles(Options):
+    """How Timeloop's files are read."""
+
+    dense: bool = Field(
+        default=False, description="leave out densities and sparse hardware: the figures are the dense ones"
+    )
+    set: FrozenDict[str, str | int | float | bool] = Field(
+        default=FrozenDict(), description="values of variables that templates name and do not set"
+    )
 
 
 @hookimpl
@@ -18,12 +32,14 @@ def tilewright_plugins() -> list[AdapterSpec]:
         AdapterSpec(
             name="timeloop",
             summary="Timeloop's input files; those it writes are v0.3.",
-            factory=lazy("tilewright_adapters.timeloop", "TimeloopAdapter"),
+            factory=lazy("tilewright_adapters.timeloop", "TimeloopAdapter", "v3"),
+            options=TimeloopFiles,
         ),
         AdapterSpec(
             name="timeloop_v4",
             summary="Timeloop's input files; those it writes are v4.",
             factory=lazy("tilewright_adapters.timeloop", "TimeloopAdapter", "v4"),
+            options=TimeloopFiles,
         ),
         AdapterSpec(
             name="maestro",

@@ -12,11 +12,12 @@ from tilewright.schema.architecture import Architecture
 from tilewright.schema.document import Document, parse_document
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
+from tilewright_adapters import TimeloopFiles
 from tilewright_adapters.timeloop import sidecar
 from tilewright_adapters.timeloop.reading.clusters import build, estimated
 from tilewright_adapters.timeloop.reading.directives import Directives, listed, read_directives
 from tilewright_adapters.timeloop.reading.energies import read_energies
-from tilewright_adapters.timeloop.reading.files import read_file
+from tilewright_adapters.timeloop.reading.files import read_files
 from tilewright_adapters.timeloop.reading.hierarchy import read_hierarchy
 from tilewright_adapters.timeloop.reading.mapping import build as build_mapping
 from tilewright_adapters.timeloop.reading.nodes import Nodes, read_nodes
@@ -35,9 +36,10 @@ Version = Literal["v3", "v4"]
 class TimeloopAdapter:
     """Reads Timeloop's input files of any version, writes those of one."""
 
-    def __init__(self, version: Version = "v3") -> None:
+    def __init__(self, version: Version = "v3", options: TimeloopFiles | None = None) -> None:
         self.name = "timeloop" if version == "v3" else "timeloop_v4"
         self.version = version
+        self.options = options or TimeloopFiles()
 
     def parse(self, files: Sequence[Path]) -> InputSet:
         """One input set of all files together.
@@ -48,11 +50,11 @@ class TimeloopAdapter:
         Raises:
             InputError: with file and line; everything that would change figures and has no place in the schemas.
         """
-        return self.read([read_file(path) for path in files])
+        return self.read(read_files(files, self.options.set))
 
     def read(self, documents: Sequence[Document]) -> InputSet:
         """As `parse`, from documents. Raises InputError."""
-        sections = Sections.of(documents)
+        sections = Sections.of(documents, self.options.dense)
         ours = sections.found.pop(OURS, None)
         plain = _read(sections)
         if ours is None:
@@ -138,7 +140,7 @@ def _problem(sections: Sections) -> Problem | None:
     if "problem" not in sections.found:
         return None
     with sections.found["problem"].checked():
-        return read_problem(sections.found["problem"], sections.found.get("shape"), sections.warnings)
+        return read_problem(sections.found["problem"], sections)
 
 
 def _is_v4(sections: Sections) -> bool:
@@ -152,7 +154,7 @@ def _tree(sections: Sections) -> Nodes | None:
     if section is None:
         return None
     if _is_v4(sections):
-        return read_nodes(section, sections.found.get("variables"))
+        return read_nodes(section, sections)
     return Nodes(read_hierarchy(section))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from collections.abc import Mapping as MappingOf
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tilewright.errors import InputError, Location, Reason
@@ -48,6 +48,11 @@ BYTES = Reason(
     where="Timeloop before 2020",
     message="bandwidths are bytes per cycle, not words",
 )
+SPARSE = Reason(
+    code="sparse",
+    where="this sparse run",
+    message="energies and cycles are those of what was left to do; its algorithmic counts are beside ours",
+)
 COUNTS = ("reads", "fills", "updates", "instances", "tile_words", "partition_words")
 Causes = tuple[Reason, ...] | None
 """None: nobody knows why."""
@@ -66,9 +71,10 @@ def figures(recorded: Path, inputs: InputSet, ours: Report) -> tuple[RecordedFig
             hint="give the stats.txt first, then the files that Timeloop was given for it",
         ) from None
     beside = _Beside(stats, theirs, ours, inputs.problem, inputs.architecture, inputs.mapping)
-    levels = [figure for level in theirs.levels for figure in beside.level(level)]
+    levels = [figure for level in theirs.levels if level.tensors for figure in beside.level(level)]
     parts = [*levels, *beside.networks(), *beside.compute()]
-    return (*parts, *beside.totals(parts))
+    found = (*parts, *beside.totals(parts))
+    return tuple(_of_sparse(each) for each in found) if stats.is_sparse else found
 
 
 @dataclass
@@ -174,7 +180,7 @@ class _Beside:
         given = (memory.read_bandwidth_words_per_cycle, memory.write_bandwidth_words_per_cycle)
         ports = [(words, bandwidth) for words, bandwidth in zip((read, written), given, strict=True) if bandwidth]
         for scale, why in ((1.0, ()), (8 / memory.word_bits, (BYTES,))):
-            cycles = max(computing, *(math.ceil(words / bandwidth / scale) for words, bandwidth in ports))
+            cycles = max([computing, *(math.ceil(words / bandwidth / scale) for words, bandwidth in ports)])
             if abs(cycles - level.cycles) <= 1:
                 return _joined(counted, why)
         return None
@@ -185,6 +191,12 @@ def _energy(
 ) -> RecordedFigure:
     same = _close(recorded, ours, lines)
     return RecordedFigure(level, tensor, figure, recorded, ours, same, () if same else why or ())
+
+
+def _of_sparse(figure: RecordedFigure) -> RecordedFigure:
+    """A figure of a sparse run: but for counts, which it tells of the dense one, too, it may be another."""
+    differs = not figure.equal and not figure.causes and figure.figure not in COUNTS
+    return replace(figure, causes=(SPARSE,)) if differs else figure
 
 
 def _close(recorded: float, ours: float, lines: int) -> bool:

@@ -12,13 +12,12 @@ from typing import Any
 from tilewright import api
 from tilewright.api.load import Source, is_file_name, load_architecture, load_mapping, load_problem
 from tilewright.api.words import checked, names_of, options_by_name
-from tilewright.conversion.recognition import recognised
+from tilewright.conversion.recognition import read
 from tilewright.errors import InputError
 from tilewright.files import is_file
 from tilewright.plugin.adapter import InputSet
 from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.registry import installed
-from tilewright.plugin.specs import AdapterSpec
 from tilewright.run.evaluation import FAILED, build_model, evaluate_directives
 from tilewright.run.evaluation import evaluate as evaluate_mapping
 from tilewright.run.network import MappedLayer
@@ -163,6 +162,7 @@ def evaluate(
     models: str | CostModel | Sequence[str | CostModel] | None = None,
     model_options: MappingOf[str, Any] | None = None,
     notation: str | None = None,
+    reading: MappingOf[str, Any] | None = None,
 ) -> EvaluationReport:
     """Evaluate a mapping; what `tilewright evaluate` does.
 
@@ -171,6 +171,7 @@ def evaluate(
         problem, arch: where the mapping does not bring them, or others than it brings.
         models: names of installed cost models, or objects; `timeloop` by default, `maestro` for its own files.
         model_options: options for all models; `{"timeloop": {...}}` for one.
+        reading: options of the notation's adapter, such as `{"set": {"architecture": "eyeriss_like"}}`.
         notation: that of the files, such as timeloop, maestro or zigzag, where it cannot be told by reading them.
 
     Returns:
@@ -179,7 +180,8 @@ def evaluate(
     Raises:
         CallError, InputError, UnknownNameError: a word or a file is wrong; the message says what would be right.
     """
-    given = inputs_of(mapping, problem, arch) if notation is None else set_of(mapping, problem, arch, notation)
+    foreign = notation is not None or reading
+    given = set_of(mapping, problem, arch, notation, reading) if foreign else inputs_of(mapping, problem, arch)
     return evaluate_inputs(given, models, model_options)
 
 
@@ -211,7 +213,7 @@ def inputs_of(mapping: Mapped | Files, problem: Source | None, arch: Source | No
         if mapping.mapping is None:
             raise InputError(f"{mapping.name} has no mapping", hint="its .error and .result say why")
         mapping = mapping.mapping
-    if not isinstance(mapping, str | os.PathLike) and isinstance(mapping, Sequence):
+    if (isinstance(mapping, Sequence) and not isinstance(mapping, str)) or _is_folder(mapping):
         return set_of(mapping, problem, arch)
     if isinstance(mapping, BoundMapping):
         found: Mapping | MappedProblem = mapping
@@ -240,13 +242,15 @@ def paths_of(files: object) -> list[Path]:
 
 
 def set_of(
-    files: object, problem: Source | None = None, arch: Source | None = None, notation: str | None = None
+    files: object,
+    problem: Source | None = None,
+    arch: Source | None = None,
+    notation: str | None = None,
+    reading: MappingOf[str, Any] | None = None,
 ) -> InputSet:
     """What all files of an input set say; other parts than theirs where they are given. Raises InputError."""
     paths = paths_of(files)
-    inputs = (
-        recognised(paths, installed())[1] if notation is None else installed().make(AdapterSpec, notation).parse(paths)
-    )
+    inputs = read(paths, notation, installed(), reading)
     names = ", ".join(str(path) for path in paths)
     if inputs.directives is not None:
         if problem is not None or arch is not None:
@@ -273,6 +277,10 @@ def _foreign(mapping: Source, problem: Source | None, arch: Source | None, error
         return set_of(files, None if problem in files else problem, None if arch in files else arch)
     except InputError as unread:
         raise (error if is_file_name(os.fspath(mapping)) else unread) from None
+
+
+def _is_folder(mapping: object) -> bool:
+    return isinstance(mapping, str | os.PathLike) and os.path.isdir(mapping)
 
 
 def _name(mapping: object) -> str:

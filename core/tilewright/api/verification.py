@@ -291,6 +291,7 @@ def diff_stats(
     notation: str = "timeloop",
     model: str = api.MODEL,
     model_options: MappingOf[str, Any] | None = None,
+    reading: MappingOf[str, Any] | None = None,
 ) -> RecordedReport:
     """Lay a tool's own report beside ours; what `tilewright diff-stats` does.
 
@@ -299,12 +300,13 @@ def diff_stats(
         files: all files of the input set that the tool was given, the mapping included.
         notation: that of the files.
         model: the cost model to lay beside it, with `model_options`.
+        reading: options of the notation's adapter, such as `{"dense": True}`.
 
     Raises:
         CallError, InputError, UnknownNameError: a word or a file is wrong, or the model refuses the mapping.
     """
     adapter = cast(GuardedAdapter, installed().make(AdapterSpec, notation))
-    inputs = set_of(files, notation=notation)
+    inputs = set_of(files, notation=notation, reading=reading)
     (report,) = evaluate_inputs(inputs, [model], model_options).reports
     if not report.valid:
         raise InputError(f"{report.model} does not evaluate these files: {report.reasons[0]}")

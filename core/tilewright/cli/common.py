@@ -126,3 +126,9 @@ def _misused(error: Any) -> TilewrightError:
     if what.startswith("Missing") and parameter in LISTS:
         hint = f"tilewright {LISTS[parameter]} lists them; {hint}"
     return CallError(f"{where}: {what[:1].lower()}{what[1:]}", hint=hint)
+
+
+def reading(values: Iterable[str] | None, dense: bool) -> dict[str, Any]:
+    """What `--set` and `--dense` say to the reader of another tool's files. Raises InputError."""
+    given = key_values(values, "--set")
+    return ({"set": given} if given else {}) | ({"dense": True} if dense else {})

@@ -40,16 +40,18 @@ def convert_command(
         Path | None, typer.Option("-o", "--output", metavar="DIR", help="folder for the files; else printed")
     ] = None,
     lossy: Annotated[bool, typer.Option("--lossy", help="leave out what cannot be said there, and list it")] = False,
+    values: options.Set = None,
+    dense: options.Dense = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Write files of one notation in another. What the other cannot hold is refused with every reason, unless --lossy."""
     import tilewright as tw
-    from tilewright.cli.common import note, print_json, tell
+    from tilewright.cli.common import note, print_json, reading, tell
     from tilewright.errors import NotConformableError
 
     try:
-        made = tw.convert(files, source, target, lossy=lossy)
+        made = tw.convert(files, source, target, lossy=lossy, reading=reading(values, dense))
     except NotConformableError as error:
         tell(error, _data(source, target) | {"refused": True, "reasons": error.data()["reasons"]})
         raise typer.Exit(error.exit_code) from None

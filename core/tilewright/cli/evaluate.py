@@ -37,6 +37,8 @@ def evaluate_command(
         list[str] | None,
         typer.Option(metavar="[NAME.]KEY=VALUE", help="for the cost models; with NAME. for one of several"),
     ] = None,
+    values: options.Set = None,
+    dense: options.Dense = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="every energy, limit and count, and what memories hold")
     ] = False,
@@ -45,7 +47,7 @@ def evaluate_command(
 ) -> None:
     """Tell what a mapping costs. A mapping file written by `map` needs nothing else; --problem and --arch override."""
     import tilewright as tw
-    from tilewright.cli.common import key_values, show
+    from tilewright.cli.common import key_values, reading, show
     from tilewright.errors import InputError, PluginError
 
     given = [*(files or []), *([] if mapping is None else [mapping])]
@@ -58,6 +60,7 @@ def evaluate_command(
         models=model,
         model_options=key_values(model_option, "--model-option"),
         notation=notation,
+        reading=reading(values, dense),
     )
     if report.failures:
         raise PluginError(report.failures[0])

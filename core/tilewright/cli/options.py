@@ -67,6 +67,13 @@ Arch = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="print one JSON document")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", callback=_hush, help="nothing but the result and errors")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="value of a variable that templates among the files name"),
+]
+Dense = Annotated[
+    bool, typer.Option("--dense", help="leave out what makes files sparse, and list it: the figures are the dense ones")
+]
 Problem = Annotated[
     str | None, typer.Option("--problem", metavar="PROBLEM", help="problem file, formula or NAME/LAYER")
 ]

@@ -47,16 +47,23 @@ def diff_stats_command(
     model_option: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="for the cost model, e.g. link_transfers=false")
     ] = None,
+    values: options.Set = None,
+    dense: options.Dense = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Lay a report that a tool wrote beside ours, level by level, with the cause of each difference that is known, such as
     the tool's version. Exit code 0 when all causes are known, 1 when not."""
     import tilewright as tw
-    from tilewright.cli.common import key_values, show
+    from tilewright.cli.common import key_values, reading, show
 
     found = tw.diff_stats(
-        recorded, files, notation=notation, model=model, model_options=key_values(model_option, "--model-option")
+        recorded,
+        files,
+        notation=notation,
+        model=model,
+        model_options=key_values(model_option, "--model-option"),
+        reading=reading(values, dense),
     )
     show(found, json, quiet, [f"warning: {warning}" for warning in found.warnings])
     raise typer.Exit(1 if found.unexplained else 0)

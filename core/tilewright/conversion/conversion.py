@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from tilewright.conversion.dropped import DroppedField, simplified
 from tilewright.conversion.recognition import recognised
@@ -55,13 +56,20 @@ class Conversion:
 
 
 def convert(
-    files: Sequence[Path], source: str | None, target: str, registry: Registry, *, lossy: bool = False
+    files: Sequence[Path],
+    source: str | None,
+    target: str,
+    registry: Registry,
+    *,
+    lossy: bool = False,
+    reading: Mapping[str, Any] | None = None,
 ) -> Conversion:
     """Read files of one notation and write them in another.
 
     Args:
         source, target: names of adapters; without a source the one that reads the files.
         lossy: leave out what the target cannot hold, as far as that can be left out, and list it.
+        reading: options of the adapter that reads.
 
     Raises:
         UnknownPluginError, AmbiguousPluginError: no single adapter has that name.
@@ -71,14 +79,14 @@ def convert(
     """
     last = registry.find(AdapterSpec, target)
     if source is None:
-        first, read = recognised(files, registry, unlike=last.long_name)
+        first, read = recognised(files, registry, unlike=last.long_name, options=reading)
     else:
         first = registry.find(AdapterSpec, source)
     if first.long_name == last.long_name:
         which = f"--from and --to are both {source}" if source else f"the files are in {target} already"
         raise InputError(which, hint="name another notation to write")
     if source is not None:
-        read = registry.make(AdapterSpec, first.long_name).parse(files)
+        read = registry.make(AdapterSpec, first.long_name, reading or {}).parse(files)
     adapter = registry.make(AdapterSpec, last.long_name)
     known = _known(adapter, read)
     found, dropped = _render(adapter, last.long_name, known, lossy)

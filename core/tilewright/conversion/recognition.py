@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from tilewright.errors import InputError, TilewrightError, shortened
 from tilewright.files import is_file
@@ -13,24 +14,39 @@ from tilewright.plugin.registry import Registration, Registry
 from tilewright.plugin.specs import AdapterSpec
 
 
-def recognised(files: Sequence[Path], registry: Registry, unlike: str = "") -> tuple[Registration, InputSet]:
+def read(
+    files: Sequence[Path], notation: str | None, registry: Registry, options: Mapping[str, Any] | None = None
+) -> InputSet:
+    """What files say, in a notation or in the one that reads them. `options`: the reader's. Raises InputError."""
+    if notation is None:
+        return recognised(files, registry, options=options)[1]
+    return registry.make(AdapterSpec, notation, options or {}).parse(files)
+
+
+def recognised(
+    files: Sequence[Path], registry: Registry, unlike: str = "", options: Mapping[str, Any] | None = None
+) -> tuple[Registration, InputSet]:
     """The adapter that reads the files, and what they say.
 
     Args:
         files: all files of one input set.
+        options: for the reader; an adapter that has no such options is none that reads the files.
         unlike: the long name of an adapter that shall not be it, where another one reads the same.
 
     Raises:
         InputError: no adapter reads them, with the complaint of each; or several do, and not the same.
     """
-    absent = [path for path in files if not is_file(path) and not is_file(path.parent)]  # FILE/LAYER is a file, too
+    here = [
+        path for path in files if is_file(path) or path.is_dir() or is_file(path.parent)
+    ]  # FILE/LAYER is a file, too
+    absent = [path for path in files if path not in here]
     if absent:
         raise InputError(f"there is no file {absent[0]}", hint="check the path")
     fits: list[tuple[Registration, InputSet]] = []
     complaints: dict[str, list[str]] = {}
     for registration in registry.of_kind(AdapterSpec):
         try:
-            fits.append((registration, registry.make(AdapterSpec, registration.long_name).parse(files)))
+            fits.append((registration, registry.make(AdapterSpec, registration.long_name, options or {}).parse(files)))
         except TilewrightError as error:
             complaints.setdefault(str(error).partition("\n")[0], []).append(registration.spec.name)
     named = ", ".join(str(path) for path in files)

@@ -12,6 +12,7 @@ from tilewright_adapters.timeloop.cursor import Cursor, refuse_unknown
 from tilewright_adapters.timeloop.reading.hierarchy import Hierarchy
 
 _FACTOR = re.compile(r"(?:([A-Za-z_]\w*?)\s*+=\s*+|([A-Za-z_]++)\s*+)(\d{1,15})(?:\s*+,\s*+(\d{1,15}))?[\s,]*+")
+_ALL = ("len(spec.problem.instance)", "len(spec.problem.shape.dimensions)")
 _UNREAD = {
     "no_link_transfer": "links switched off for single tensors",
     "no_temporal_reuse": "reuse switched off in time",
@@ -22,10 +23,12 @@ _UNREAD = {
 }
 FACTOR_MACROS = {"factors_only", "no_iteration_over_dataspaces", "must_iterate_over_dataspaces"}
 """v4's abbreviations for factors of 1."""
+WIDER = {"maximize_dims", "maximize_dims_capacity", "default_max_factor", "default_min_factor", "remainders"}
+"""Words of v4 that narrow a search and say nothing of a mapping."""
 FIELDS = {
     "bypass": {"keep", "bypass", "keep_only", "bypass_only"},
-    "temporal": {"factors", "permutation", *FACTOR_MACROS},
-    "spatial": {"factors", "permutation", "split", "no_multicast_no_reduction", "no_reuse", *FACTOR_MACROS},
+    "temporal": {"factors", "permutation", *FACTOR_MACROS, *WIDER},
+    "spatial": {"factors", "permutation", "split", "no_multicast_no_reduction", "no_reuse", *FACTOR_MACROS, *WIDER},
 }
 KINDS = {name: "bypass" for name in ("bypass", "bypassing", "datatype", "dataspace")} | {
     "temporal": "temporal",
@@ -221,7 +224,7 @@ class _Gathered:
         if "permutation" in fields and self.permutation is None:
             self.permutation = permutation(fields["permutation"], dims)
         if "split" in fields and self.split is None:
-            self.split = fields["split"].whole("split", 0)
+            self.split = split(fields["split"], dims)
         for word in ("no_multicast_no_reduction", "no_reuse"):
             if word in fields:
                 self.unicast |= tensors(fields[word], problem)
@@ -301,6 +304,11 @@ def _factors(text: str, cursor: Cursor, problem: Problem) -> dict[str, Factor]:
             raise cursor.error(f"{name}={match[3]},{match[4]}: the remainder must lie between 1 and {end}")
         position = match.end()
     return result
+
+
+def split(cursor: Cursor, dims: tuple[str, ...]) -> int:
+    """How many of a permutation lie along X; as v4 may write it, as many as the problem has. Raises InputError."""
+    return len(dims) if str(cursor.value).strip() in _ALL else cursor.whole("split", 0)
 
 
 def permutation(cursor: Cursor, dims: tuple[str, ...]) -> tuple[str, ...]:

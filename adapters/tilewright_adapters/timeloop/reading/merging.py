@@ -1,25 +1,14 @@
-"""YAML's merge keys: `<<`, and v4's `<<<`, which merges what is inside, too. What is merged keeps its places."""
+"""YAML's merge keys: `<<`, and v4's `<<<`, which merges what is inside, too."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
-from tilewright.errors import InputError, Location
+from tilewright.errors import InputError
 from tilewright.schema.document import Document
+from tilewright_adapters.tree import Node, document_of, node_of
 
 _SHALLOW, _DEEP = "<<", "<<<"
 _ALONE = "!nomerge"
 """The tag of a value that `<<<` leaves as it is."""
-
-
-@dataclass(frozen=True)
-class Node:
-    """A value with its place and its tag; `value` is a dict or a list of nodes, or a scalar."""
-
-    value: Any
-    place: Location
-    tag: str | None = None
 
 
 def merged(document: Document) -> Document:
@@ -31,37 +20,6 @@ def merged(document: Document) -> Document:
     if not any(path and path[-1] in (_SHALLOW, _DEEP) for path in document.marks):
         return document
     return document_of(_followed(node_of(document)), document.source)
-
-
-def node_of(document: Document) -> Node:
-    """A document as nodes."""
-
-    def node(value: Any, path: tuple[str | int, ...]) -> Node:
-        if isinstance(value, dict):
-            value = {key: node(each, (*path, key)) for key, each in value.items()}
-        elif isinstance(value, list):
-            value = [node(each, (*path, index)) for index, each in enumerate(value)]
-        return Node(value, document.locate(path), document.tags.get(path))
-
-    return node(document.data, ())
-
-
-def document_of(node: Node, source: str) -> Document:
-    """The nodes as a document."""
-    marks: dict[tuple[str | int, ...], Location] = {}
-    tags: dict[tuple[str | int, ...], str] = {}
-
-    def plain(node: Node, path: tuple[str | int, ...]) -> Any:
-        marks[path] = node.place
-        if node.tag is not None:
-            tags[path] = node.tag
-        if isinstance(node.value, dict):
-            return {key: plain(each, (*path, key)) for key, each in node.value.items()}
-        if isinstance(node.value, list):
-            return [plain(each, (*path, index)) for index, each in enumerate(node.value)]
-        return node.value
-
-    return Document(plain(node, ()), source, marks, tags)
 
 
 def _followed(node: Node) -> Node:

@@ -14,6 +14,7 @@ from tilewright_adapters.expressions import resolved
 from tilewright_adapters.timeloop.cursor import Cursor, refuse_unknown
 from tilewright_adapters.timeloop.reading.directives import KINDS, Said
 from tilewright_adapters.timeloop.reading.hierarchy import DUMMY, Component, Hierarchy, computed, hierarchy_of
+from tilewright_adapters.timeloop.reading.sections import Sections
 
 _KINDS = ("Architecture", "Container", "Component", "Element", "Hierarchical", "Parallel", "Nothing")
 _FIELDS = {
@@ -23,7 +24,6 @@ _FIELDS = {
     "Branch": {"name", "nodes", "version"},
     "Nothing": {"name", "constraints"},
 }
-_CHANGING = ("sparse_optimizations", "networks")
 
 
 @dataclass
@@ -56,10 +56,9 @@ class Nodes:
                 yield Said(rule.where, rule.target, KINDS[rule.kind], fields, is_rule=True)
 
 
-def read_nodes(section: Cursor, variables: Cursor | None) -> Nodes:
+def read_nodes(section: Cursor, sections: Sections) -> Nodes:
     """Raises InputError: with file and line, what cannot be read."""
-    values = _variables(variables)
-    walk = _Walk(values)
+    walk = _Walk(_variables(sections.found.get("variables")), sections)
     fields = section.fields("architecture")
     refuse_unknown(fields, _FIELDS["Branch"] | {"attributes", "variables"}, "an architecture of nodes")
     components = list(walk.branch(section, parallel=False))
@@ -81,6 +80,7 @@ class _Walk:
     """The state of a walk over the tree, outermost first: how many there are of what comes next, and what it inherits."""
 
     values: dict[str, object]
+    sections: Sections
     mesh: tuple[int, int] = (1, 1)
     inherited: dict[str, Cursor] = field(default_factory=dict)
     first: str | None = None
@@ -158,10 +158,11 @@ class _Walk:
     def fields(self, node: Cursor, kind: str) -> dict[str, Cursor]:
         """Of a container or a component, checked."""
         fields = node.fields(f"a {kind.lower()}")
-        for name in _CHANGING:
-            if name in fields and fields[name].value:
-                raise fields[name].error(f"{name} cannot be read: it could change the figures")
-            fields.pop(name, None)
+        if "sparse_optimizations" in fields:
+            self.sections.leave_out("sparse_optimizations", fields.pop("sparse_optimizations"))
+        networks = fields.pop("networks", None)
+        if networks is not None and networks.value:
+            raise networks.error("networks cannot be read: it could change the figures")
         refuse_unknown(fields, _FIELDS[kind], f"a {kind.lower()}")
         if "name" not in fields:
             raise node.error(f"the {kind.lower()} has no 'name'")

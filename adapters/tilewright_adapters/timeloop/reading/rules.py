@@ -13,12 +13,14 @@ from tilewright.schema.problem import Problem
 from tilewright_adapters.timeloop.cursor import Cursor
 from tilewright_adapters.timeloop.reading.directives import (
     KINDS,
+    WIDER,
     Said,
     checked,
     factor_text,
     keeping,
     ones,
     permutation,
+    split,
 )
 from tilewright_adapters.timeloop.reading.nodes import Nodes
 from tilewright_adapters.timeloop.reading.sections import CONSTRAINTS, Sections
@@ -160,7 +162,10 @@ def _gather(loops: _Loops, rule: Said, problem: Problem, warnings: list[str]) ->
             raise fields["permutation"].error(f"a second {rule.kind} permutation for {rule.target}")
         loops.order = order
     if "split" in fields:
-        loops.split = fields["split"].whole("split", 0)
+        loops.split = split(fields["split"], problem.dimension_names)
+    for word in sorted(WIDER & fields.keys()):
+        place = fields[word].document.locate(fields[word].path)
+        warnings.append(f"{place}: {word} of {rule.target} is not read: the search decides")
 
 
 def _both(one: TripRange, other: TripRange, where: Cursor, name: str) -> TripRange:

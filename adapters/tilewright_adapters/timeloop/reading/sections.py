@@ -11,7 +11,14 @@ from tilewright_adapters.timeloop.reading.merging import merged
 
 OURS = "tilewright"
 """The section with what Timeloop's files have no place for."""
-CONSTRAINTS = ("constraints", "mapspace_constraints", "architecture_constraints", "arch_constraints", "mapspace")
+CONSTRAINTS = (
+    "constraints",
+    "mapspace_constraints",
+    "architecture_constraints",
+    "arch_constraints",
+    "mapspace",
+    "extra_mapping_constraints",
+)
 _SECTIONS = {
     "architecture": "architecture",
     "arch": "architecture",
@@ -33,8 +40,13 @@ _UNUSED = {
     "compound_components": "Accelergy's component descriptions",
     "components": "Accelergy's component descriptions",
 }
-_CHANGING = {
+SPARSE = {
     "sparse_optimizations": "sparse hardware",
+    "densities": "sparse tensors",
+    "commonDensity": "sparse tensors",
+}
+"""What makes a run sparse."""
+_CHANGING = {
     "layout": "data layouts",
     "model": "settings of the model",
 }
@@ -48,15 +60,31 @@ class Sections:
 
     found: dict[str, Cursor] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    dense: bool = False
+    """What makes a run sparse is left out."""
 
     @classmethod
-    def of(cls, documents: Iterable[Document]) -> Sections:
+    def of(cls, documents: Iterable[Document], dense: bool = False) -> Sections:
         """Raises InputError: a section twice, or one that nobody knows or that could change the figures."""
-        result = cls()
+        result = cls(dense=dense)
         for document in documents:
             for key, cursor in Cursor(merged(document)).fields("the file").items():
                 result._add(key, cursor)
         return result
+
+    def leave_out(self, name: str, cursor: Cursor) -> None:
+        """Something of SPARSE, which is listed. Raises InputError: the run shall not be taken as a dense one."""
+        if not cursor.value:
+            return
+        if not self.dense:
+            raise cursor.error(
+                f"{name} ({SPARSE[name]}) cannot be read: it would change the figures",
+                hint="--dense (dense=True in Python) leaves it out, and the figures are those of the dense run",
+            )
+        of = (
+            f" of {', '.join(map(str, cursor.value))}" if isinstance(cursor.value, dict) and name == "densities" else ""
+        )
+        self.warnings.append(f"{cursor.document.locate(cursor.path)}: {name}{of} ({SPARSE[name]}) left out")
 
     def _add(self, key: str, cursor: Cursor) -> None:
         place = cursor.document.locate(cursor.path)
@@ -64,6 +92,9 @@ class Sections:
             return
         if key in _UNUSED:
             self.warnings.append(f"{place}: {key} ({_UNUSED[key]}) is not read")
+            return
+        if key in SPARSE:
+            self.leave_out(key, cursor)
             return
         if key in _CHANGING:
             if cursor.value:
@@ -75,7 +106,7 @@ class Sections:
                 f"Timeloop has no section '{key}'{suggestion(key, known)}", hint=f"known: {', '.join(known)}"
             )
         first = self.found.get(_SECTIONS[key])
-        if first is None or not first.value:  # Timeloop writes empty sections, too
+        if first is None or not first.value:  # Timeloop writes empty sections, and the same one into several files
             self.found[_SECTIONS[key]] = cursor
-        elif cursor.value:
+        elif cursor.value and cursor.value != first.value:
             raise cursor.error(f"a second {key}; the first is at {first.document.locate(first.path)}")

@@ -6,11 +6,10 @@ from tilewright.schema.document import parse_document, suggestion
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import Problem, Rank, Role, Tensor
 from tilewright_adapters.timeloop.cursor import Cursor, refuse_unknown
+from tilewright_adapters.timeloop.reading.sections import SPARSE, Sections
 
 _IN_INSTANCE = {"type", "name", "version", "notes"}
 _CHANGING = {
-    "densities": "sparse tensors",
-    "commonDensity": "sparse tensors",
     "data_spaces": "data-space bounds in the instance",
 }
 
@@ -45,14 +44,13 @@ data-spaces:
 """The shapes that come with Timeloop; a problem that names none is the first."""
 
 
-def read_problem(section: Cursor, separate: Cursor | None, warnings: list[str]) -> Problem:
-    """Problem of a `problem` section: `shape` with `instance`, or sizes beside the shape.
-
-    `separate`: a shape in a section of its own. Without either it is Timeloop's default, a convolution.
+def read_problem(section: Cursor, sections: Sections) -> Problem:
+    """Problem of a `problem` section: `shape` with `instance`, or sizes beside the shape, which may be a section of its own.
+    Without either it is Timeloop's default, a convolution.
 
     Raises InputError.
     """
-    fields = section.fields("problem")
+    fields, separate = section.fields("problem"), sections.found.get("shape")
     shape = fields.get("shape", separate)
     for name, cursor in fields.items() if shape is None else ():
         if suggestion(name, ["shape"]):
@@ -69,7 +67,7 @@ def read_problem(section: Cursor, separate: Cursor | None, warnings: list[str]) 
         raise parts["dimensions"].error(f"a dimension stands twice: {', '.join(dimensions)}")
     sizes = fields["instance"].fields("instance") if "instance" in fields else fields
     coefficients = _coefficients(parts.get("coefficients"))
-    _check_instance(sizes, {*dimensions, *coefficients}, warnings)
+    _check_instance(sizes, {*dimensions, *coefficients}, sections)
     coefficients |= {name: sizes[name].whole(f"coefficient {name}") for name in coefficients if name in sizes}
     missing = [name for name in dimensions if name not in sizes]
     if missing:
@@ -105,8 +103,11 @@ def _own_shape(name: str, where: Cursor) -> Cursor:
     return Cursor(parse_document(SHAPES[known[name.lower()]], source=f"Timeloop's shape {name}"))
 
 
-def _check_instance(sizes: dict[str, Cursor], known: set[str], warnings: list[str]) -> None:
+def _check_instance(sizes: dict[str, Cursor], known: set[str], sections: Sections) -> None:
     for name, cursor in sizes.items():
+        if name in SPARSE:
+            sections.leave_out(name, cursor)
+            continue
         if name in _CHANGING:
             if not cursor.value:
                 continue
@@ -114,10 +115,14 @@ def _check_instance(sizes: dict[str, Cursor], known: set[str], warnings: list[st
         if name in known | _IN_INSTANCE | {"shape", "instance"}:
             continue
         meant = suggestion(name, known)
-        if meant:
+        written = next((each for each in known if each.lower() == name.lower()), None)
+        if meant and written is None:
             raise cursor.error(f"'{name}' is neither a dimension nor a coefficient{meant}")
         place = cursor.document.locate(cursor.path)
-        warnings.append(f"{place}: '{name}' is neither a dimension nor a coefficient: ignored, as in Timeloop")
+        unlike = f" ({written} is another name)" if written else ""
+        sections.warnings.append(
+            f"{place}: '{name}' is neither a dimension nor a coefficient{unlike}: ignored, as in Timeloop"
+        )
 
 
 def _tensors(section: Cursor, dimensions: tuple[str, ...], coefficients: dict[str, int]) -> tuple[Tensor, ...]:

@@ -32,7 +32,7 @@ def report_of(stats: Stats, problem: Problem, architecture: Architecture, mappin
         levels.append(_level(held[index], section or Section(), tensors, stats.cycles))
     compute = number(stats.levels[0].fields.get("Energy (total)", "none"))
     titles = {section.title: numbers[index] for index, section in stats.levels.items() if index}
-    networks = tuple(_networks(stats, titles, problem))
+    networks = () if stats.is_sparse else tuple(_networks(stats, titles, problem))  # they carry what is not left out
     total = compute + sum(level.energy_pj for level in levels) + sum(network.energy_pj for network in networks)
     if not math.isclose(total, stats.energy_pj, rel_tol=0.01, abs_tol=2 * stats.energy_step_pj):
         raise Unreadable(f"energies add up to {total:g} pJ, the summary says {stats.energy_pj:g} pJ")
@@ -59,7 +59,7 @@ def _level(name: str, section: Section, tensors: tuple[str, ...], cycles: int) -
         fields = section.tensors.get(tensor)
         if fields is None:
             raise Unreadable(f"nothing about {tensor} in {name}")
-        capacity = "Utilized capacity" if "Utilized capacity" in fields else "Max utilized data storage capacity"
+        capacity = "Utilized capacity" if "Utilized capacity" in fields else "Data tile shape"
         found[tensor] = TensorCounts(
             reads=count(fields, "Scalar reads (per-instance)"),
             fills=count(fields, "Scalar fills (per-instance)"),
@@ -112,7 +112,7 @@ def _networks(stats: Stats, titles: dict[str, str], problem: Problem) -> Iterato
 
 
 def _warnings(stats: Stats, problem: Problem) -> Iterator[str]:
-    for word in ("Computes (total)", "Actual Computes (total)"):
+    for word in ("Computes (total)", "Algorithmic Computes (total)"):
         given = stats.levels[0].fields.get(word)
         if given is not None and number(given) != problem.macs:
             yield f"Timeloop counts {given} operations, the problem has {problem.macs}"

@@ -42,8 +42,8 @@ class Stats:
     energy_pj: float
     energy_step_pj: float
     """To what the energy of the summary is rounded."""
-    counts_maccs: bool
-    """Operations are called MACCs, as in version 1, until 2021."""
+    is_sparse: bool
+    """Energies and cycles are those of a sparse run."""
 
 
 def read_stats(text: str) -> Stats:
@@ -89,7 +89,7 @@ def read_stats(text: str) -> Stats:
         utilization=_share(summary["Utilization"][0]) if "Utilization" in summary else 0.0,
         energy_pj=number(value) * scale,
         energy_step_pj=0.01 * scale,
-        counts_maccs=re.search(r"^MACCs = ", text, re.MULTILINE) is not None,
+        is_sparse=any(name.startswith("Algorithmic") for name in levels[0].fields),
     )
 
 
@@ -122,8 +122,8 @@ def number(text: str) -> float:
 
 
 def count(fields: Mapping[str, str], what: str) -> int:
-    """`Scalar reads (per-instance)`; versions with sparse hardware call it `Actual scalar reads`. Raises Unreadable."""
-    for name in (what, f"Actual {what[0].lower()}{what[1:]}"):
+    """`Scalar reads (per-instance)`; of a sparse run those of the dense one, `Algorithmic scalar reads`. Raises Unreadable."""
+    for name in (what, *(f"{kind} {what[0].lower()}{what[1:]}" for kind in ("Algorithmic", "Actual"))):
         if name in fields:
             return whole(fields[name])
     raise Unreadable(f"no '{what}'")

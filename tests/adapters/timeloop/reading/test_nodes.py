@@ -1,5 +1,6 @@
 """Reading Timeloop v4: nodes, variables, parallel branches, and rules that stand at the nodes."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from tilewright.errors import InputError
 from tilewright.mapspace.legality import legality
 from tilewright.plugin.adapter import InputSet
 from tilewright.schema.document import parse_document
+from tilewright.schema.frozen import FrozenDict
+from tilewright_adapters import TimeloopFiles
 from tilewright_adapters.expressions import CannotSay, evaluate
 from tilewright_adapters.timeloop import TimeloopAdapter
 from tilewright_costmodels import TimeloopOptions
@@ -306,13 +309,58 @@ def test_whatever_stands_there_evaluates_to_a_number_or_is_refused(text: str) ->
         pass
 
 
-def test_templates_and_includes_are_told_what_to_do(tmp_path: Path) -> None:
-    for text, words in (
-        ("{% if x %}\narch: {{ x }}", "jinja template"),
-        ("!include a.yaml\n!include b.yaml\n", "includes"),
-    ):
-        path = tmp_path / "top.yaml"
-        path.write_text(text)
-        with pytest.raises(InputError) as caught:
-            TimeloopAdapter().parse([path])
-        assert words in str(caught.value) and "top.yaml:" in str(caught.value)
+def test_templates_and_includes(tmp_path: Path) -> None:
+    """As the authors' files have it: a top that draws in a design by its name, a problem that merges a base."""
+    (tmp_path / "designs").mkdir()
+    (tmp_path / "designs/two.yaml").write_text(ARCHITECTURE.replace("depth: 32768", "depth: {{size}}"))
+    (tmp_path / "base.yaml").write_text(PROBLEM.replace("problem:", "base_ignore: &base").replace("P: 16", "P: 4"))
+    (tmp_path / "layer.yaml").write_text("{{include_text('base.yaml')}}\nproblem:\n  <<<: *base\n  instance: {P: 16}\n")
+    (tmp_path / "map.yaml").write_text(MAPPING)
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables/1.yaml").write_text(ENERGIES)
+    (tmp_path / "top.yaml.jinja2").write_text(
+        "{{add_to_path(cwd())}}\n"
+        "{% set mapping = cwd() ~ '/map.yaml' %}\n"
+        "architecture: {{include('designs/' ~ design ~ '.yaml', 'architecture')}}\n"
+        "problem: {{include('layer.yaml', 'problem')}}\n"
+        "{% if path_exists(mapping) %}\nmapping: {{include(mapping, 'mapping')}}\n{% endif %}\n"
+        "ERT: {{include_all('tables/*.yaml', 'ERT')}}\n"
+    )
+    options = TimeloopFiles(set=FrozenDict({"design": "two", "size": 32768}))
+    found = TimeloopAdapter("v3", options).parse([tmp_path / "top.yaml.jinja2"])
+    assert found == read(ARCHITECTURE, ENERGIES, PROBLEM, MAPPING)
+    with pytest.raises(InputError, match="needs a value for design") as caught:
+        TimeloopAdapter().parse([tmp_path / "top.yaml.jinja2"])
+    assert "top.yaml.jinja2:3" in str(caught.value)
+
+
+def test_a_folder_stands_for_its_files(tmp_path: Path) -> None:
+    for name, text in (("a.yaml", ARCHITECTURE), ("b.yml", ENERGIES), ("c.yaml", PROBLEM), ("d.yaml", MAPPING)):
+        (tmp_path / name).write_text(text)
+    (tmp_path / "x.flattened_architecture.yaml").write_text(ARCHITECTURE.replace("16", "8"))
+    (tmp_path / "x.stats.txt").write_text("Buffer and Arithmetic Levels\n")
+    assert TimeloopAdapter().parse([tmp_path]) == read(ARCHITECTURE, ENERGIES, PROBLEM, MAPPING)
+    (tmp_path / "none").mkdir()
+    with pytest.raises(InputError, match="has no files of Timeloop"):
+        TimeloopAdapter().parse([tmp_path / "none"])
+
+
+SPARSE = (
+    PROBLEM.replace("P: 16}", "P: 16, densities: {Inputs: 0.5, Weights: {distribution: fixed, density: 0.1}}}"),
+    ARCHITECTURE.replace(
+        "name: GlobalBuffer,", "name: GlobalBuffer, sparse_optimizations: {action_optimization: [x]},"
+    ),
+)
+
+
+def test_sparse_files_are_read_as_dense_ones_when_that_is_said() -> None:
+    problem, architecture = SPARSE
+    for texts, words in (((problem,), "densities (sparse tensors)"), ((architecture,), "sparse_optimizations")):
+        message = complaint(*texts)
+        assert words in message and "--dense" in message
+    documents = [parse_document(text, source="x.yaml") for text in (architecture, ENERGIES, problem, MAPPING)]
+    found = TimeloopAdapter("v4", TimeloopFiles(dense=True)).read(documents)
+    assert replace(found, warnings=()) == read(ARCHITECTURE, ENERGIES, PROBLEM, MAPPING)
+    assert len(found.warnings) == 2
+    assert "densities of Inputs, Weights (sparse tensors) left out" in found.warnings[0]
+    assert "sparse_optimizations (sparse hardware) left out" in found.warnings[1]

@@ -322,7 +322,8 @@ def test_faults_are_named_with_their_place(tmp_path: Path, old: str, new: str, w
 
 def test_a_section_that_stands_twice_names_both_places(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"1.yaml:3:3: a second problem; the first is at .*0.yaml:3:3"):
-        read(tmp_path, PROBLEM, PROBLEM)
+        read(tmp_path, PROBLEM, PROBLEM.replace("K: 12", "K: 6"))
+    assert read(tmp_path, PROBLEM, PROBLEM) == read(tmp_path, PROBLEM)
 
 
 def test_an_empty_section_says_nothing(tmp_path: Path) -> None:

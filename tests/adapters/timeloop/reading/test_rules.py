@@ -113,9 +113,16 @@ def test_what_is_wider_here_is_said() -> None:
         "\n- {target: Spad, type: temporal, permutation: K}"
         "\n- {target: Buffer, type: spatial, factors: M=4}"
         "\n- {target: DRAM, type: temporal, factors: N=99}"
-        "\n- {target: Spad, type: utilization, min: 0.5}\n"
+        "\n- {target: Spad, type: utilization, min: 0.5}"
+        "\n- {target: Buffer, type: spatial, maximize_dims: [[M]]}\n"
     ).warnings
-    for words in ("M, N may step inside K", "M may lie along X or Y", "N=99 exceeds", "utilization"):
+    for words in (
+        "maximize_dims of Buffer is not read",
+        "M, N may step inside K",
+        "M may lie along X or Y",
+        "N=99 exceeds",
+        "utilization",
+    ):
         assert any(words in warning for warning in warnings), words
 
 
@@ -132,7 +139,7 @@ def test_what_is_wider_here_is_said() -> None:
         ("{target: Buffer, type: temporal, permutation: MM}", "twice"),
         ("{target: Buffer, type: bypass, keep: [B]}", "no tensor 'B'"),
         ("{target: Buffer, type: temporal, no_reuse: [A]}", "no_reuse"),
-        ("{target: Buffer, type: spatial, maximize_dims: [[M]]}", "maximize_dims"),
+        ("{target: Buffer, type: spatial, maximise_dims: [[M]]}", "did you mean 'maximize_dims'"),
     ],
 )
 def test_faults_are_named_with_their_place(rule: str, words: str) -> None:

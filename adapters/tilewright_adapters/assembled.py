@@ -1,0 +1,102 @@
+"""Documents of several files: templates are filled in, and what they and the tags `!include` and `!includedir` draw in stands at
+its place, with places of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tilewright.errors import InputError
+from tilewright.schema.document import Document, parse_document, suggestion
+from tilewright_adapters.templates import MAX_DEPTH, MAX_FILES, PART, Filled, filled, inside
+from tilewright_adapters.tree import Node, document_of, node_of
+
+_FILE = "!include"
+_FOLDER = ("!includedir", "!include_dir")
+_SUFFIX = ".yaml"
+
+
+def assembled(path: Path, folders: tuple[str, ...], values: Mapping[str, object]) -> Document:
+    """A file as a document.
+
+    Args:
+        folders: those that files are drawn in from, by their real paths.
+        values: of the variables that templates name.
+
+    Raises:
+        InputError: with file and line.
+    """
+    return _Assembly(folders, values).document(path, 0)
+
+
+@dataclass
+class _Assembly:
+    folders: tuple[str, ...]
+    values: Mapping[str, object]
+    files: int = 0
+
+    def document(self, path: Path, depth: int) -> Document:
+        self.files += 1
+        if self.files > MAX_FILES or depth > MAX_DEPTH:
+            raise InputError(f"{path}: files that draw in {'too many others' if depth <= MAX_DEPTH else 'one another'}")
+        whole = filled(path, self.folders, self.values)
+        document = parse_document(whole.text, source=str(path))
+        if not {PART, _FILE, *_FOLDER} & set(document.tags.values()):
+            return document
+        return document_of(self._with_parts(node_of(document), path, whole, depth), str(path))
+
+    def _with_parts(self, node: Node, path: Path, whole: Filled, depth: int) -> Node:
+        if isinstance(node.value, dict):
+            found = {key: self._with_parts(each, path, whole, depth) for key, each in node.value.items()}
+            return Node(found, node.place, node.tag)
+        if isinstance(node.value, list):
+            return Node([self._with_parts(each, path, whole, depth) for each in node.value], node.place, node.tag)
+        if node.tag == PART:
+            return self._part(node, whole, depth)
+        if node.tag == _FILE:
+            return node_of(self.document(self._beside(node, path), depth + 1))
+        if node.tag in _FOLDER:
+            folder = self._beside(node, path)
+            if not folder.is_dir():
+                raise InputError(f"{folder} is no folder", location=node.place)
+            names = sorted(name for name in os.listdir(folder) if name.endswith(_SUFFIX))
+            return Node([node_of(self.document(folder / name, depth + 1)) for name in names], node.place)
+        return node
+
+    def _part(self, node: Node, whole: Filled, depth: int) -> Node:
+        """What a template drew in."""
+        if not str(node.value).isdecimal() or int(node.value) >= len(whole.parts) or depth > MAX_DEPTH:
+            raise InputError(f"{PART} stands for nothing here", location=node.place)
+        part = whole.parts[int(node.value)]
+        found = []
+        for number in part.files:
+            real, name, text = whole.texts[number]
+            self.files += 1
+            if self.files > MAX_FILES:
+                raise InputError("files that draw in too many others", location=node.place)
+            document = node_of(parse_document(text, source=name))
+            found.append(_at(self._with_parts(document, Path(real), whole, depth + 1), part.keys))
+        return Node(found, node.place) if part.several else found[0]
+
+    def _beside(self, node: Node, path: Path) -> Path:
+        """The file that a tag names, beside the one that it stands in."""
+        name = str(node.value).rstrip(",").strip()
+        wanted = os.path.normpath(os.path.join(os.path.dirname(os.path.realpath(path)), name))
+        if not name or "\0" in name or not inside(self.folders, wanted):
+            raise InputError(
+                f"{name or 'nothing'} lies outside of the folders that were given",
+                location=node.place,
+                hint=f"give {name} (or its folder) beside {path}",
+            )
+        return Path(wanted)
+
+
+def _at(node: Node, keys: tuple[str, ...]) -> Node:
+    for key in keys:
+        if not isinstance(node.value, dict) or key not in node.value:
+            known = list(map(str, node.value)) if isinstance(node.value, dict) else []
+            raise InputError(f"there is no '{key}' to draw in{suggestion(key, known)}", location=node.place)
+        node = node.value[key]
+    return node

@@ -1,0 +1,68 @@
+"""The loop nest that Timeloop prints beside its statistics (`map.txt`), as directives."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilewright.errors import InputError, Location
+from tilewright.schema.document import Document, Path_
+
+_LEVEL = re.compile(r"(\S+) \[ (.*)\] *")
+_TENSOR = re.compile(r"([^\s:]+):\d+ *(?:\(\d+\))? *")
+_LOOP = re.compile(r"\| *for ([^\s\[\]]+) in \[0:(\d+)(?:,(\d+))?\)(?: \(Spatial-([XY])\))? *")
+_SAYS_NOTHING = re.compile(r"-*|\| *<< Compute >> *")
+
+
+@dataclass
+class _Level:
+    name: str
+    line: int
+    keep: list[str]
+    loops: dict[str, list[tuple[str, str]]] = field(default_factory=lambda: {"": [], "X": [], "Y": []})
+    """Axis, none for time -> (dimension, factor), outermost first."""
+
+
+def is_nest(text: str) -> bool:
+    """Does a text begin as a printed nest does?"""
+    return _LEVEL.fullmatch(text.lstrip("\n").partition("\n")[0]) is not None
+
+
+def parse_nest(text: str, source: str) -> Document:
+    """A `mapping` section with a directive for each level that keeps, steps or unrolls. Raises InputError with the line."""
+    levels: list[_Level] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if found := _LEVEL.fullmatch(line):
+            if _TENSOR.sub("", found[2]).strip():
+                raise InputError(f"no tensors of a level: '{found[2]}'", location=Location(source, number))
+            levels.append(_Level(found[1], number, _TENSOR.findall(found[2])))
+        elif (found := _LOOP.fullmatch(line)) and levels:
+            factor = f"{found[1]}={found[2]}" + (f",{found[3]}" if found[3] else "")
+            levels[-1].loops[found[4] or ""].append((found[1], factor))
+        elif not _SAYS_NOTHING.fullmatch(line):
+            raise InputError(
+                f"no line of a nest that Timeloop prints: '{line[:80]}'",
+                location=Location(source, number),
+                hint="expected LEVEL [ TENSOR:WORDS ], or | for DIMENSION in [0:N)",
+            )
+    directives: list[dict[str, Any]] = []
+    marks: dict[Path_, Location] = {(): Location(source, 1), ("mapping",): Location(source, 1)}
+    for level in levels:
+        for directive in _directives(level):
+            marks["mapping", len(directives)] = Location(source, level.line)
+            directives.append(directive)
+    return Document({"mapping": directives}, source, marks)
+
+
+def _directives(level: _Level) -> list[dict[str, Any]]:
+    keep = {"keep_only": level.keep} if level.keep else {"bypass": ["*"]}
+    found: list[dict[str, Any]] = [{"target": level.name, "type": "dataspace"} | keep]
+    steps, x, y = (level.loops[axis][::-1] for axis in ("", "X", "Y"))
+    for kind, loops in (("temporal", steps), ("spatial", [*x, *y])):
+        if loops:
+            said = {"factors": [factor for _, factor in loops], "permutation": [name for name, _ in loops]}
+            found.append({"target": level.name, "type": kind} | said)
+    if x or y:
+        found[-1]["split"] = len(x)
+    return found

@@ -1,0 +1,51 @@
+"""Documents as nodes, for what puts them together of several: merge keys, includes. Every node keeps its place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.errors import InputError, Location
+from tilewright.schema.document import MAX_DEPTH, MAX_NODES, Document, Path_
+
+
+@dataclass(frozen=True)
+class Node:
+    """A value with its place and its tag; `value` is a dict or a list of nodes, or a scalar."""
+
+    value: Any
+    place: Location
+    tag: str | None = None
+
+
+def node_of(document: Document) -> Node:
+    """A document as nodes."""
+
+    def node(value: Any, path: Path_) -> Node:
+        if isinstance(value, dict):
+            value = {key: node(each, (*path, key)) for key, each in value.items()}
+        elif isinstance(value, list):
+            value = [node(each, (*path, index)) for index, each in enumerate(value)]
+        return Node(value, document.locate(path), document.tags.get(path))
+
+    return node(document.data, ())
+
+
+def document_of(node: Node, source: str) -> Document:
+    """The nodes as a document. Raises InputError: together they are too many, or too deep."""
+    marks: dict[Path_, Location] = {}
+    tags: dict[Path_, str] = {}
+
+    def plain(node: Node, path: Path_) -> Any:
+        if len(marks) >= MAX_NODES or len(path) > MAX_DEPTH:
+            raise InputError("with all that is put together here the document is too large", location=node.place)
+        marks[path] = node.place
+        if node.tag is not None:
+            tags[path] = node.tag
+        if isinstance(node.value, dict):
+            return {key: plain(each, (*path, key)) for key, each in node.value.items()}
+        if isinstance(node.value, list):
+            return [plain(each, (*path, index)) for index, each in enumerate(node.value)]
+        return node.value
+
+    return Document(plain(node, ()), source, marks, tags)

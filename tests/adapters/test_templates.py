@@ -1,0 +1,200 @@
+"""Templates and includes: what is drawn in, where it stands, and what is never read."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tilewright.errors import InputError
+from tilewright_adapters.assembled import assembled
+from tilewright_adapters.templates import folders_of
+
+SECRET = "do-not-read-me"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to work in, beside one that holds a secret."""
+    monkeypatch.chdir(tmp_path)
+    inside = tmp_path / "inside"
+    (inside / "parts").mkdir(parents=True)
+    (tmp_path / "outside").mkdir()
+    for place in (tmp_path / "outside", tmp_path):
+        (place / "secret.yaml").write_text(f"secret: {SECRET}\n")
+    (inside / "link.yaml").symlink_to(tmp_path / "secret.yaml")
+    (inside / "parts/a.yaml").write_text("a:\n  b: {c: [1, 2]}\n  here: '{{cwd()}}'\n")
+    (inside / "parts/b.yaml").write_text("a: {b: {c: 3}}\n")
+    (inside / "base.yaml").write_text("base_ignore: &base {x: 1}\n")
+    monkeypatch.chdir(inside)
+    return inside
+
+
+def read(folder: Path, text: str, **values: object) -> object:
+    (folder / "t.yaml").write_text(text)
+    return assembled(Path("t.yaml"), folders_of([Path("t.yaml")]), values).data
+
+
+def complaint(folder: Path, text: str, **values: object) -> str:
+    with pytest.raises(InputError) as caught:
+        read(folder, text, **values)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "data"),
+    [
+        ("x: {{include('parts/a.yaml', 'a.b.c')}}", {"x": [1, 2]}),
+        ("x: {{include('parts/b.yaml')}}", {"x": {"a": {"b": {"c": 3}}}}),
+        ("x: {{include_all('parts/*.yaml', 'a.b.c')}}", {"x": [[1, 2], 3]}),
+        ("{{add_to_path('parts')}}\nx: {{include('b.yaml', 'a.b.c')}}", {"x": 3}),
+        ("{{add_to_path(cwd() ~ '/parts')}}\nx: '{{find_path('b.yaml')}}'", {"x": "{inside}/parts/b.yaml"}),
+        ("x: {{path_exists('parts/b.yaml')}}\ny: {{path_exists('c.yaml')}}", {"x": "True", "y": "False"}),
+        ("{{include_text('base.yaml')}}\ny: {<<: *base, z: 2}", {"base_ignore": {"x": 1}, "y": {"<<": {"x": 1}, "z": 2}}),
+        ("x: {{size}}\ny: {{other | default(7)}}", {"x": 5, "y": 7}),
+        ("{% set n = 2 %}\nx: [{% for i in range(n) %}{{i}}, {% endfor %}]", {"x": [0, 1]}),
+        ("x: !include parts/b.yaml\ny: !includedir parts", {"x": {"a": {"b": {"c": 3}}}, "y": [{"a": 1}, {"a": 2}]}),
+    ],
+)  # fmt: skip
+def test_files_are_drawn_in(folder: Path, text: str, data: dict[str, object]) -> None:
+    found = read(folder, text, size=5)
+    if "includedir" in text:
+        assert isinstance(found, dict) and [each["a"]["b"]["c"] for each in found.pop("y")] == [[1, 2], 3]
+        data.pop("y")
+    expected = {key: each.format(inside=folder) if isinstance(each, str) else each for key, each in data.items()}
+    if "path_exists" in text:
+        expected = {"x": True, "y": False}
+    assert found == expected
+
+
+def test_what_is_drawn_in_keeps_its_place(folder: Path) -> None:
+    (folder / "t.yaml").write_text("x: {{include('parts/a.yaml', 'a')}}\ny: !include parts/b.yaml\n")
+    document = assembled(Path("t.yaml"), folders_of([Path("t.yaml")]), {})
+    assert str(document.locate(("x", "b", "c"))).startswith("parts/a.yaml:2:")
+    assert str(document.locate(("y", "a"))).endswith("parts/b.yaml:1:4")
+    assert str(document.locate(("x",))).startswith("parts/a.yaml:2:")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a: 1\nx: {{size}}", ("t.yaml:2", "needs a value for size", "--set size=VALUE", "{% set size = VALUE %}")),
+        ("a: 1\nx: {{include('nowhere.yaml')}}", ("t.yaml:2", "no file nowhere.yaml")),
+        ("x: {{include('../secret.yaml')}}", ("t.yaml:1", "lies outside of the folders", "give ../secret.yaml")),
+        ("x: {{include_text('/etc/hostname')}}", ("lies outside of the folders",)),
+        ("x: {{include_all('../*.yaml')}}", ("lies outside of the folders",)),
+        ("x: !include ../secret.yaml", ("t.yaml:1:4", "lies outside of the folders")),
+        ("x: !includedir ../outside", ("lies outside of the folders",)),
+        ("x: {{include('parts/a.yaml', 'a.d')}}", ("parts/a.yaml:2", "there is no 'd' to draw in")),
+        ("x: {{include_text('t.yaml')}}", ("draws in itself",)),
+        ("x: !include t.yaml", ("draw in one another",)),
+        ("{{setenv('TIMELOOP_X', 1)}}", ("setenv('TIMELOOP_X', ...) is not done",)),
+        ("x: {{cwd.__globals__}}", ("t.yaml:1", "unsafe")),
+        ("a: 1\nx: {{ 1 + }}", ("t.yaml:2", "no template")),
+        ("{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}", ("no template that can be",)),
+        ("{% set ns = namespace(x='a') %}{% for i in range(40) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}", ("no template",)),
+        ("x: '{{ 'a' * 3000000 }}'", ("more than",)),
+        ("x: !part 3", ("stands for nothing here",)),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_told_with_its_place(folder: Path, text: str, words: tuple[str, ...]) -> None:
+    message = complaint(folder, text)
+    assert all(word in message for word in words), message
+    assert SECRET not in message
+
+
+def test_links_out_of_the_folder_are_not_followed(folder: Path) -> None:
+    for text in ("{{include('link.yaml')}}", "{{include_text('link.yaml')}}"):
+        assert "there is no file link.yaml" in complaint(folder, f"x: {text}") or SECRET not in complaint(folder, text)
+    assert "lies outside" in complaint(folder, "x: !include link.yaml")
+    assert read(folder, "x: {{path_exists('link.yaml')}}") == {"x": False}
+
+
+def test_a_file_given_beside_opens_its_folder(folder: Path) -> None:
+    (folder / "t.yaml").write_text("x: {{include('../outside/secret.yaml', 'secret')}}")
+    opened = folders_of([folder / "t.yaml", folder.parent / "outside/secret.yaml"])
+    assert assembled(folder / "t.yaml", opened, {}).data == {"x": SECRET}
+
+
+def test_files_that_multiply_are_bounded(folder: Path) -> None:
+    (folder / "12.yaml").write_text("x: 1\n")
+    for number in range(12):
+        (folder / f"{number}.yaml").write_text(f"x: [{', '.join([f'!include {number + 1}.yaml'] * 9)}]\n")
+    assert "draw in too many others" in complaint(folder, "x: !include 0.yaml")
+    for number in range(12):
+        inner = f"{{{{include('{number + 1}.yaml')}}}}"
+        (folder / f"{number}.yaml").write_text(f"x: [{', '.join([inner] * 9)}]\n")
+    assert "draws in more than 1,000 files" in complaint(folder, "x: {{include('0.yaml')}}")
+
+
+PIECES = st.sampled_from(
+    [
+        *("../secret.yaml", "../outside/secret.yaml", "../../inside/../secret.yaml", "link.yaml", "/etc/passwd", "parts/a.yaml"),
+        *("parts/../../secret.yaml", "..", ".", "parts", "*.yaml", "../*.yaml", "parts/*", "~/x", "", "\\0", "base.yaml", "t.yaml"),
+    ]
+)  # fmt: skip
+CALLS = st.sampled_from(
+    ["include", "include_all", "include_text", "find_path", "find_paths", "path_exists", "add_to_path", "cwd", "range"]
+)
+GLUE = st.sampled_from(
+    [
+        *(
+            "x: ",
+            "\n",
+            "- ",
+            "{% raw %}",
+            "{% endraw %}",
+            "{{ ",
+            " }}",
+            "{% set a = ",
+            " %}",
+            "{% if ",
+            "{% endif %}",
+            "'",
+            "|list ",
+        ),
+        *(
+            "~ '/secret.yaml'",
+            "{% for i in ",
+            "{% endfor %}",
+            "!include ",
+            "!includedir ",
+            "{# ",
+            " #}",
+            "&a ",
+            "*a ",
+            "<<: ",
+        ),
+        *(
+            ".__class__.__mro__",
+            "|attr('__globals__')",
+            "[0]",
+            "self",
+            "namespace",
+            "lipsum(50)",
+            "joiner",
+            "cycler(1)",
+        ),
+    ]
+)
+
+
+@st.composite
+def hostile(draw: st.DrawFn) -> str:
+    """Texts that draw in what they should not, or go wrong on the way."""
+    call = st.builds(lambda name, path: f"{{{{ {name}('{path}') }}}}", CALLS, PIECES)
+    tag = st.builds(lambda tag, path: f"{tag} {path}\n", st.sampled_from(["!include", "!includedir", "!part"]), PIECES)
+    return "".join(draw(st.lists(st.one_of(call, call, tag, GLUE, PIECES), min_size=1, max_size=8)))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(text=hostile())
+def test_no_template_reads_outside_of_its_folders(folder: Path, text: str) -> None:
+    (folder / "t.yaml").write_text(text)
+    try:
+        document = assembled(folder / "t.yaml", (os.path.realpath(folder),), {})
+    except InputError as error:
+        assert SECRET not in str(error) and "root:" not in str(error)
+    else:
+        assert SECRET not in str(document.data) and "root:" not in str(document.data)
