@@ -23,8 +23,9 @@ from tilewright.run import search
 
 PAGES = {
     path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
-    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/from").glob("*.md")))
 }
+"""Those in `docs/plugins` speak of a plugin that is not installed: `test_plugin_pages`."""
 FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 INSTALLING = ("python3.11", ".venv/bin/pip", ".venv-test/bin/pip", ".venv-test/bin/python", "pip", ".")
 """What begins a command that is not for a test to run."""
