@@ -28,6 +28,15 @@ Source = str | os.PathLike[str] | MappingOf[str, Any] | FileModel
 M = TypeVar("M", bound=FileModel)
 Kind = Literal["workload", "problem", "architecture", "mapping", "constraints"]
 
+PLACES = {
+    "problem": "a problem is what `map` maps, or stands behind --problem",
+    "workload": "a workload is what `map` maps; one layer of it, FILE/LAYER, may stand behind --problem",
+    "architecture": "an architecture stands behind --arch",
+    "mapping": "a mapping stands behind --mapping, with its --problem and --arch",
+    "mapped": "a mapping with its problem and architecture is what `evaluate` takes",
+    "constraints": "constraints stand behind --constraints",
+}
+"""Kind of a file -> where it belongs."""
 YAML_SUFFIXES = (".yaml", ".yml", ".json")
 SCHEMAS: dict[str, type[FileModel]] = {
     "workload": Workload,
@@ -290,6 +299,7 @@ def _expect(document: Document, kind: str) -> None:
         raise InputError(
             f"expected a file of kind '{kind}', this one is of kind '{found}'",
             location=document.locate(("kind",)),
+            hint=PLACES.get(found or ""),
         )
 
 

@@ -31,7 +31,7 @@ def map(
 
     Args:
         workload, arch: names, files, dicts or objects, as for `load`; a workload may be a formula.
-        mapper, model: names of installed plugins, or objects of your own that keep their promises.
+        mapper, model: names of installed plugins, or objects of your own; `quickflow` and `timeloop` by default.
         objective: what to make small: edp, energy or cycles.
         constraints: a name, a file, a dict, an object, or `none`; by default the architecture's published dataflow.
         seconds, evaluations, patience: limits for each distinct layer; without seconds and evaluations 100,000 mappings, unless the

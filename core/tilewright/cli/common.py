@@ -121,7 +121,7 @@ def _misused(error: Any) -> TilewrightError:
 
     context, parameter = getattr(error, "ctx", None), getattr(getattr(error, "param", None), "name", None)
     where = context.command_path if context else "tilewright"
-    what = error.format_message().rstrip(".")
+    what = error.format_message().rstrip(".").replace("Value error, ", "")
     hint = f"{where} --help says what it takes"
     if what.startswith("Missing") and parameter in LISTS:
         hint = f"tilewright {LISTS[parameter]} lists them; {hint}"

@@ -51,7 +51,7 @@ def told(limit: str, which: str) -> str:
     """
     option, _, value = limit.partition(" ")
     default = " (the default)" if limit == f"--evaluations {DEFAULT_EVALUATIONS}" else ""
-    return f"stopped by {limit}{default}{which and f': {which}'}; {option} {10 * float(value):.10g} lets it go on"
+    return f"stopped by {limit}{default}{which and f': {which}'}; {option} {10 * float(value) or 10:.10g} lets it go on"
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,10 @@ def test_a_limit_is_told_as_it_is_typed(stop: Stop, said: str | None) -> None:
     assert (None if limit is None else told(limit, "n0")) == said
 
 
+def test_no_time_at_all_is_a_limit_too() -> None:
+    assert told("--seconds 0", "") == "stopped by --seconds 0; --seconds 10 lets it go on"
+
+
 def test_the_default_is_called_so() -> None:
     limit = limit_of("evaluations", with_default(Budget(), ENDLESS))
     assert limit is not None
