@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
+from types import FunctionType
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -78,6 +79,16 @@ def kernel_part(function: Function) -> Function:
 def inlined(function: Function) -> Function:
     """The same for a function that becomes part of those that call it: calls that hand on many arrays take long."""
     return cast(Function, njit(inline="always", **_OPTIONS)(function))
+
+
+def interpreted(kernel: Any) -> Callable[..., Any]:
+    """A compiled function, and all that it calls, as plain Python."""
+    function = getattr(kernel, "py_func", kernel)
+    names = dict(function.__globals__)
+    for name in function.__code__.co_names:
+        if hasattr(names.get(name), "py_func"):
+            names[name] = interpreted(names[name])
+    return FunctionType(function.__code__, names)
 
 
 def integer(value: int) -> int:

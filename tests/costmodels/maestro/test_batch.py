@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -13,32 +12,28 @@ import tilewright as tw
 from support.maestro_mappings import Case, cases
 from support.profiles import scaled
 from support.recorded.maestro import hardware_of, layer_of, load
+from tilewright.compiled import interpreted
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.legality import legal
 from tilewright.notations.directives.completion import complete_table
-from tilewright.notations.directives.nest import scratch_of, write_rows
-from tilewright.notations.directives.plan import plan_of
-from tilewright.notations.directives.roles import roles_of
-from tilewright.notations.directives.table import Letters, Table, complete_rows, empty_table, letters_of
-from tilewright.notations.directives.translation import cast_of, nests_of
-from tilewright.notations.directives.translation import layer_of as layer_of_problem
+from tilewright.notations.directives.table import fill_in, letters_of
+from tilewright.notations.directives.translation import nests_of, written
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright_costmodels import MaestroOptions
-from tilewright_costmodels.maestro.analysis import analyse, analyse_interpreted, interpreted
+from tilewright_costmodels.maestro.analysis import analyse, analyse_interpreted
 from tilewright_costmodels.maestro.machine import machine_of_directives
 from tilewright_costmodels.maestro.model import MaestroModel
 from tilewright_costmodels.maestro.work import Result, Work
 
 
 @pytest.mark.parametrize("roomy", [True, False])
-@given(data=st.data(), faithful=st.booleans(), chunk=st.integers(1, 5))
-def test_batch_equals_one_by_one(data: st.DataObject, faithful: bool, chunk: int, roomy: bool) -> None:
+@given(data=st.data(), faithful=st.booleans())
+def test_batch_equals_one_by_one(data: st.DataObject, faithful: bool, roomy: bool) -> None:
     problem, architecture, found = data.draw(cases(roomy, most=8))
     evaluator = MaestroModel(MaestroOptions(faithful=faithful)).bind(problem, architecture)
-    with mock.patch("tilewright_costmodels.maestro.model.CHUNK", chunk):
-        costs = evaluator.evaluate_batch(MappingBatch.pack(problem, found))
+    costs = evaluator.evaluate_batch(MappingBatch.pack(problem, found))
     for index, mapping in enumerate(found):
         report = evaluator.explain(mapping)
         event("valid" if report.valid else report.reasons[0].code)
@@ -48,19 +43,6 @@ def test_batch_equals_one_by_one(data: st.DataObject, faithful: bool, chunk: int
             np.testing.assert_allclose(costs.energy_pj[index], report.energy_pj, rtol=1e-12)
         else:
             assert np.isinf(costs.energy_pj[index]) and np.isinf(costs.cycles[index])
-
-
-def table_of(problem: Problem, architecture: Architecture, batch: MappingBatch) -> tuple[Letters, Table]:
-    """The complete directives of a batch, legal or not, by the same functions as plain Python."""
-    roles = roles_of(problem)
-    layer = layer_of_problem(problem, roles)
-    letters = letters_of(layer)
-    table = empty_table(len(batch), len(letters.sizes))
-    nests = nests_of(batch, cast_of(problem, roles, layer), plan_of(architecture))
-    judged = legal(problem, architecture, batch)
-    interpreted(write_rows)(letters, nests, judged, 0, table, scratch_of(nests, table))
-    interpreted(complete_rows)(letters, table)
-    return letters, table
 
 
 def assert_same(one: tuple[Result, Work], other: tuple[Result, Work]) -> None:
@@ -81,14 +63,18 @@ def test_compiled_equals_interpreted(case: Case) -> None:
     problem, architecture, found = case
     evaluator = MaestroModel(MaestroOptions()).bind(problem, architecture)
     batch = MappingBatch.pack(problem, found)
-    letters, table = table_of(problem, architecture, batch)
-    costs = evaluator.evaluate_batch(batch)
-    for row in range(len(batch)):
-        alone = Table(*(field[row : row + 1] for field in table))
-        compiled = analyse(letters, evaluator.numbers, alone)
-        assert (compiled[0].energy_pj[0], compiled[0].cycles[0]) == (costs.energy_pj[row], costs.cycles[row])
+    costs, letters, judged = evaluator.evaluate_batch(batch), evaluator.letters, legal(problem, architecture, batch)
+    nests = nests_of(batch, judged, evaluator.cast, evaluator.plan)
+    for n in np.flatnonzero(judged).tolist():
+        table = written(letters, nests, n)
+        if table.fault[0]:
+            assert not costs.valid[n]
+            continue
+        interpreted(fill_in)(letters, table)
+        compiled = analyse(letters, evaluator.numbers, table)
+        assert (compiled[0].energy_pj[0], compiled[0].cycles[0]) == (costs.energy_pj[n], costs.cycles[n])
         for kind in (np.int64, object):
-            assert_same(analyse_interpreted(letters, evaluator.numbers, alone, kind), compiled)
+            assert_same(analyse_interpreted(letters, evaluator.numbers, table, kind), compiled)
 
 
 @pytest.mark.parametrize("case", load("cases"), ids=lambda case: case["id"])

@@ -6,14 +6,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tilewright.compiled import interpreted
 from tilewright.errors import NotConformableError, Reason
 from tilewright.notations.directives.program import WINDOWS, DirectiveHardware, DirectiveLayer, Map
 from tilewright.notations.directives.table import (
     MAX_LEVELS,
     NOWHERE,
     Table,
-    complete_rows,
     empty_table,
+    fill_in,
     letters_of,
     names_of,
 )
@@ -34,35 +35,35 @@ def complete(layer: DirectiveLayer, hardware: DirectiveHardware) -> tuple[Comple
     sizes = dict(layer.dimensions)
     levels: list[CompleteLevel] = []
     for level in range(len(layer.levels)):
-        spatial = (table.unrolled[0, level], table.pair[0, level])
+        spatial = (table.unrolled[level], table.pair[level])
         maps = tuple(
             Map(
                 spatial=letter in spatial,
-                size=int(table.size[0, level, letter]),
-                offset=int(table.offset[0, level, letter]),
+                size=int(table.size[level, letter]),
+                offset=int(table.offset[level, letter]),
                 dimension=names[letter],
             )
-            for letter in table.order[0, level].tolist()
+            for letter in table.order[level].tolist()
         )
         sizes = {each.dimension: sizes[each.dimension] for each in maps}
-        levels.append(CompleteLevel(maps, sizes, int(table.clusters[0, level])))
+        levels.append(CompleteLevel(maps, sizes, int(table.clusters[level])))
         sizes = {each.dimension: min(each.size, sizes[each.dimension]) for each in maps}
     return tuple(levels)
 
 
 def complete_table(layer: DirectiveLayer, hardware: DirectiveHardware) -> Table:
-    """The same as a table of one row. Raises NotConformableError likewise."""
+    """The same as numbers. Raises NotConformableError likewise."""
     reasons = list(_faults(layer, hardware))
     if reasons:
         raise NotConformableError("MAESTRO", reasons)
     names = names_of(layer)
-    table = empty_table(1, len(names))
+    table = empty_table(len(names))
     table.levels[0], table.lanes[0] = len(layer.levels), hardware.simd_lanes
     counts = (hardware.num_pes // math.prod(layer.cluster_sizes), *layer.cluster_sizes)
     for level, (maps, count) in enumerate(zip(layer.levels, counts, strict=True)):
-        table.clusters[0, level] = count
+        table.clusters[level] = count
         _write(maps, names, level, table)
-    complete_rows(letters_of(layer), table)
+    interpreted(fill_in)(letters_of(layer), table)
     return table
 
 
@@ -116,14 +117,14 @@ def _level_faults(layer: DirectiveLayer, maps: tuple[Map, ...], index: int) -> l
 
 
 def _write(maps: Sequence[Map], names: Sequence[str], level: int, table: Table) -> None:
-    """One level of the first row. `Map(m, o) X'` reads the input columns `Map(m + s - 1, o) X`, s being the tile of S in
+    """One level. `Map(m, o) X'` reads the input columns `Map(m + s - 1, o) X`, s being the tile of S in
     the same level."""
     sizes = {each.dimension: each.size for each in maps}
     for place, each in enumerate(maps):
         name = each.dimension.rstrip("'")
         letter = names.index(name)
-        table.order[0, level, place] = letter
-        table.size[0, level, letter] = each.size + (sizes[WINDOWS[name]] - 1 if each.dimension != name else 0)
-        table.offset[0, level, letter] = each.offset
+        table.order[level, place] = letter
+        table.size[level, letter] = each.size + (sizes[WINDOWS[name]] - 1 if each.dimension != name else 0)
+        table.offset[level, letter] = each.offset
     spatial = [names.index(each.dimension.rstrip("'")) for each in maps if each.spatial]
-    table.unrolled[0, level], table.pair[0, level] = (*spatial, NOWHERE)[:2]
+    table.unrolled[level], table.pair[level] = (*spatial, NOWHERE)[:2]

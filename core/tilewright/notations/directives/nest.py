@@ -10,13 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilewright.compiled import compiled, integer, kernel_part
+from tilewright.compiled import for_kernel, integer, kernel_part
 from tilewright.mapspace.batch import Bools, Ints, Positions
 from tilewright.notations.directives.table import NOWHERE, Letters, Table
 
 (
     FINE,
-    ILLEGAL,
     UNICAST,
     BYPASS_L2,
     BYPASS_L1,
@@ -27,48 +26,56 @@ from tilewright.notations.directives.table import NOWHERE, Letters, Table
     LEVELS,
     FOLD,
     PIECES,
+    UNKNOWN,
 ) = map(integer, range(12))
 """Why a mapping has no directives; the numbers that go with it are an entry or a letter, a tile, trips and a tile."""
+
+
+_LIST, _GRID, _CUBE = (for_kernel(np.zeros((0,) * axes, dtype=np.int64)) for axes in (1, 2, 3))
+_ORDERS = for_kernel(np.zeros((0, 0, 0), dtype=np.int8))
+_FLAG, _FLAGS = for_kernel(np.zeros(0, dtype=np.bool_)), for_kernel(np.zeros((0, 0, 0), dtype=np.bool_))
 
 
 class Cast(NamedTuple):
     """Which letters a problem's dimensions play. Shapes: D dimensions, L letters."""
 
-    letter: Ints
+    letter: Ints = _LIST
     """[D]"""
-    whole: Ints
+    whole: Ints = _LIST
     """[L]: sizes of the problem, outputs for Y and X; 1 for letters that it has not."""
-    refused: Ints
+    refused: Ints = _GRID
     """[2, L]: why no loop in time, or in space, may be over a letter outside L1; FINE: one may."""
-    idle: Ints
+    idle: Ints = _LIST
     """Letters for the SpatialMap of a level without an unrolling, best first: those that do not step there are free."""
-    last_resort: int
+    last_resort: int = NOWHERE
     """The letter for it if only Y and X step there and none is free."""
 
 
 class Nests(NamedTuple):
-    """Mappings over one skeleton. Shapes: n mappings, E entries, S slots, D dimensions, T tensors."""
+    """Mappings over one skeleton, none if nothing is given. Shapes: n mappings, E entries, S slots, D dimensions, T tensors."""
 
-    cast: Cast
-    l2: Bools
+    cast: Cast = Cast()
+    legal: Bools = _FLAG
+    """[n]: which to look at."""
+    l2: Bools = _FLAG
     """[E]: the entry may hold in L2."""
-    l1: Bools
+    l1: Bools = _FLAG
     """[E]: in L1."""
-    slots: Ints
+    slots: Ints = _GRID
     """[S, 3]: where loops stand, outermost first: the entry, whether in space, and the block of their order; NOWHERE: they
     have the problem's, or `spatial_order`."""
-    trips: Ints
+    trips: Ints = _CUBE
     """[n, S, D]; of no mappings where tile sizes are given."""
-    temporal: Ints
+    temporal: Ints = _CUBE
     """[n, E, D]: tile sizes, and `spatial` likewise; of no mappings where `trips` are given."""
-    spatial: Ints
-    order: Positions
+    spatial: Ints = _CUBE
+    order: Positions = _ORDERS
     """[n, block, D]: as in `MappingBatch`."""
-    spatial_order: Positions
+    spatial_order: Positions = _ORDERS
     """[n, E, D]; of no mappings where the problem's order stands."""
-    keep: Bools
+    keep: Bools = _FLAGS
     """[n, E, T]; of one mapping where all keep the same."""
-    unicast: Bools
+    unicast: Bools = _FLAGS
     """[n, E, T]; of no mappings where nothing is sent separately."""
 
 
@@ -81,21 +88,25 @@ class Scratch(NamedTuple):
     """[V, L]: what the loops of a level and those outside it leave of every letter."""
     stepping: Ints
     """[V]: the letters of a level's loops in time, as bits."""
+    l1: Ints
+    """[3]: the fault if not every tensor goes through both buffers, UNKNOWN before the first mapping; first and last entry
+    that holds in L1."""
 
 
 def scratch_of(nests: Nests, table: Table) -> Scratch:
     """Room for any mapping of the nests."""
-    levels, letters = table.size.shape[1:]
+    levels, letters = table.size.shape
     return Scratch(
         loops=np.zeros((len(nests.slots) * len(nests.cast.letter), 3), dtype=np.int64),
         tiles=np.zeros((levels, letters), dtype=np.int64),
         stepping=np.zeros(levels, dtype=np.int64),
+        l1=np.full(3, UNKNOWN),
     )
 
 
 @kernel_part
-def _held_in_l1(nests: Nests, n: int) -> tuple[int, int, int]:
-    """The fault if not every tensor goes through both buffers; first and last entry that holds in L1."""
+def _find_l1(nests: Nests, n: int, l1: Ints) -> None:
+    """What `Scratch.l1` is."""
     code, first, last = FINE, NOWHERE, NOWHERE
     for tensor in range(nests.keep.shape[2]):
         in_l2 = in_l1 = False
@@ -110,7 +121,7 @@ def _held_in_l1(nests: Nests, n: int) -> tuple[int, int, int]:
             code = BYPASS_L2
         elif not in_l1 and code == FINE:
             code = BYPASS_L1
-    return code, first, last
+    l1[0], l1[1], l1[2] = code, first, last
 
 
 @kernel_part
@@ -163,7 +174,6 @@ def _place(
     letters: Letters,
     nests: Nests,
     n: int,
-    row: int,
     first: int,
     loops: int,
     last_unrolled: int,
@@ -174,11 +184,11 @@ def _place(
 
     `first`: the outermost entry that holds in L1.
     """
-    fault, order, tiles = table.fault[row], table.order[row], scratch.tiles
+    fault, order, tiles = table.fault, table.order, scratch.tiles
     for letter in range(len(nests.cast.whole)):
         tiles[0, letter] = nests.cast.whole[letter]
     level = placed = stepping = unrolled = 0
-    table.unrolled[row, 0], table.clusters[row, 0] = NOWHERE, 1
+    table.unrolled[0], table.clusters[0] = NOWHERE, 1
     for number in range(loops):
         slot, d, trips = scratch.loops[number, 0], scratch.loops[number, 1], scratch.loops[number, 2]
         entry, in_space, letter = nests.slots[slot, 0], nests.slots[slot, 1], nests.cast.letter[d]
@@ -197,14 +207,14 @@ def _place(
             for each in range(len(nests.cast.whole)):
                 tiles[level + 1, each] = tiles[level, each]
             level, placed, stepping, unrolled = level + 1, 0, 0, 0
-            table.unrolled[row, level], table.clusters[row, level] = NOWHERE, 1
+            table.unrolled[level], table.clusters[level] = NOWHERE, 1
         now = tiles[level, letter]
         tile = now // trips
         if not len(nests.trips):
             tile = nests.spatial[n, entry, d] if in_space else nests.temporal[n, entry, d]
         tiles[level, letter] = tile
         if in_space:
-            table.unrolled[row, level], table.clusters[row, level] = letter, trips
+            table.unrolled[level], table.clusters[level] = letter, trips
             unrolled = 1 << letter | pair
             # a letter that steps and is unrolled takes full folds; the pieces of a diagonal are equal
             if now != tile * trips and (pair or stepping >> letter & 1):
@@ -219,7 +229,7 @@ def _place(
             return
     scratch.stepping[level] = stepping
     _end(order[level], placed)
-    table.levels[row] = level + 1
+    table.levels[0] = level + 1
 
 
 @kernel_part
@@ -243,16 +253,16 @@ def _idle(letters: Letters, nests: Nests, order: Ints, stepping: int) -> int:
 
 
 @kernel_part
-def _measure(letters: Letters, nests: Nests, row: int, table: Table, scratch: Scratch) -> None:
+def _measure(letters: Letters, nests: Nests, table: Table, scratch: Scratch) -> None:
     """Sizes and offsets of the directives, of inputs for Y and X."""
-    for level in range(table.levels[row]):
-        order, tile, stepping = table.order[row, level], scratch.tiles[level], scratch.stepping[level]
-        mapped, pair = table.unrolled[row, level], NOWHERE
+    for level in range(table.levels[0]):
+        order, tile, stepping = table.order[level], scratch.tiles[level], scratch.stepping[level]
+        mapped, pair = table.unrolled[level], NOWHERE
         if mapped == NOWHERE:
             mapped = _idle(letters, nests, order, stepping)
         elif letters.slides[mapped] != NOWHERE:  # a diagonal
             pair, mapped = mapped, letters.slides[mapped]
-        table.unrolled[row, level], table.pair[row, level] = mapped, pair
+        table.unrolled[level], table.pair[level] = mapped, pair
         placed = 0
         while placed < len(order) and order[placed] != NOWHERE:
             placed += 1
@@ -267,26 +277,19 @@ def _measure(letters: Letters, nests: Nests, row: int, table: Table, scratch: Sc
             if window != NOWHERE:
                 size = (tile[letter] - 1) * letters.strides[letter] + tile[window]
                 offset = tile[window] if pair == window else tile[letter] * letters.strides[letter]
-            table.size[row, level, letter], table.offset[row, level, letter] = size, offset
+            table.size[level, letter], table.offset[level, letter] = size, offset
 
 
-@compiled
-def write_rows(letters: Letters, nests: Nests, legal: Bools, start: int, table: Table, scratch: Scratch) -> None:
-    """The directives of as many mappings as the table has rows, from number `start` on; of each that is not `legal` or has
-    none the fault (`table.fault`)."""
-    code, first, last = FINE, NOWHERE, NOWHERE
-    for row in range(len(table.levels)):
-        n, fault = start + row, table.fault[row]
-        if n >= len(legal):
-            fault[0] = ILLEGAL
-            continue
-        if row == 0 or len(nests.keep) > 1:
-            code, first, last = _held_in_l1(nests, n if len(nests.keep) > 1 else 0)
-        fault[0] = code if legal[n] else ILLEGAL
-        if fault[0]:
-            continue
-        loops, last_unrolled, table.lanes[row] = _find_loops(nests, n, last, fault, scratch.loops)
+@kernel_part
+def write_directives(letters: Letters, nests: Nests, n: int, table: Table, scratch: Scratch) -> None:
+    """The directives of mapping n, which is legal: as written, or why it has none (`table.fault`)."""
+    fault, l1 = table.fault, scratch.l1
+    if l1[0] == UNKNOWN or len(nests.keep) > 1:
+        _find_l1(nests, n if len(nests.keep) > 1 else 0, l1)
+    fault[0] = l1[0]
+    if not fault[0]:
+        loops, last_unrolled, table.lanes[0] = _find_loops(nests, n, l1[2], fault, scratch.loops)
         if not fault[0]:
-            _place(letters, nests, n, row, first, loops, last_unrolled, table, scratch)
-        if not fault[0]:
-            _measure(letters, nests, row, table, scratch)
+            _place(letters, nests, n, l1[1], loops, last_unrolled, table, scratch)
+    if not fault[0]:
+        _measure(letters, nests, table, scratch)

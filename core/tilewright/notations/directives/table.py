@@ -1,4 +1,4 @@
-"""Directives as numbers: `n` dataflows of one layer, row by row, for loops that numba may compile.
+"""Directives as numbers: a dataflow of a layer, for loops that numba may compile.
 
 The functions here are plain Python on arrays, so that one statement serves a single program and a compiled batch.
 """
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilewright.compiled import compiled, for_kernel, integer
+from tilewright.compiled import for_kernel, integer, kernel_part
 from tilewright.mapspace.batch import Ints
 from tilewright.notations.directives.program import FILTER, INPUT, OUTPUT, WINDOWS, DirectiveLayer
 
@@ -34,26 +34,26 @@ class Letters(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Dataflows as written, or complete. Shapes: n rows, D = MAX_LEVELS, L letters."""
+    """A dataflow as written, or complete. Shapes: V = MAX_LEVELS, L letters."""
 
     levels: Ints
-    """[n]"""
+    """[1]: how many."""
     order: Ints
-    """[n, D, L]: the letters of a level, outermost first; NOWHERE after the last."""
+    """[V, L]: the letters of a level, outermost first; NOWHERE after the last."""
     size: Ints
-    """[n, D, L]: of the directive on a letter."""
+    """[V, L]: of the directive on a letter."""
     offset: Ints
-    """[n, D, L]"""
+    """[V, L]"""
     unrolled: Ints
-    """[n, D]: the letter of the first SpatialMap."""
+    """[V]: the letter of the first SpatialMap."""
     pair: Ints
-    """[n, D]: that of a second one; NOWHERE: there is none."""
+    """[V]: that of a second one; NOWHERE: there is none."""
     clusters: Ints
-    """[n, D]: sub-clusters."""
+    """[V]: sub-clusters."""
     lanes: Ints
-    """[n]: MACs per PE and cycle."""
+    """[1]: MACs per PE and cycle."""
     fault: Ints
-    """[n, 5]: why there are no directives: a code, 0 where there are, and numbers for its message."""
+    """[5]: why there are no directives: a code, 0 where there are, and numbers for its message."""
 
 
 def names_of(layer: DirectiveLayer) -> tuple[str, ...]:
@@ -84,62 +84,58 @@ def letters_of(layer: DirectiveLayer) -> Letters:
     )
 
 
-def empty_table(rows: int, letters: int) -> Table:
-    """Room for so many dataflows."""
-    deep = (rows, MAX_LEVELS)
+def empty_table(letters: int) -> Table:
+    """Room for a dataflow."""
     return Table(
-        levels=np.zeros(rows, dtype=np.int64),
-        order=np.full((*deep, letters), NOWHERE, dtype=np.int64),
-        size=np.ones((*deep, letters), dtype=np.int64),
-        offset=np.ones((*deep, letters), dtype=np.int64),
-        unrolled=np.full(deep, NOWHERE, dtype=np.int64),
-        pair=np.full(deep, NOWHERE, dtype=np.int64),
-        clusters=np.ones(deep, dtype=np.int64),
-        lanes=np.ones(rows, dtype=np.int64),
-        fault=np.zeros((rows, 5), dtype=np.int64),
+        levels=np.zeros(1, dtype=np.int64),
+        order=np.full((MAX_LEVELS, letters), NOWHERE, dtype=np.int64),
+        size=np.ones((MAX_LEVELS, letters), dtype=np.int64),
+        offset=np.ones((MAX_LEVELS, letters), dtype=np.int64),
+        unrolled=np.full(MAX_LEVELS, NOWHERE, dtype=np.int64),
+        pair=np.full(MAX_LEVELS, NOWHERE, dtype=np.int64),
+        clusters=np.ones(MAX_LEVELS, dtype=np.int64),
+        lanes=np.ones(1, dtype=np.int64),
+        fault=np.zeros(5, dtype=np.int64),
     )
 
 
-@compiled
-def complete_rows(letters: Letters, table: Table) -> None:
-    """Fill in what MAESTRO fills in, for every row without fault.
+@kernel_part
+def fill_in(letters: Letters, table: Table) -> None:
+    """Fill in what MAESTRO fills in.
 
     What the outer level has and an inner one does not goes in front, last first, in time; what no level names is taken
     whole, innermost. With a stride, tiles at least a window wide are rounded and their offsets replaced.
     """
     count = len(letters.sizes)
-    for row in range(len(table.levels)):
-        if table.fault[row, 0]:
-            continue
-        for level in range(table.levels[row]):
-            order, size, offset = table.order[row, level], table.size[row, level], table.offset[row, level]
-            own, have = 0, 0
-            while own < count and order[own] != NOWHERE:
-                have |= 1 << order[own]
-                own += 1
-            if level == 0:
-                for letter in range(count):
-                    if not have >> letter & 1:
-                        order[own] = letter
-                        own += 1
-                        size[letter] = offset[letter] = letters.sizes[letter]
-            else:
-                missing = count - own
-                for place in range(own - 1, -1, -1):
-                    order[place + missing] = order[place]
-                for place in range(count):
-                    letter = table.order[row, level - 1, place]
-                    if not have >> letter & 1:
-                        missing -= 1
-                        order[missing] = letter
-                        size[letter] = table.size[row, level - 1, letter]
-                        offset[letter] = table.offset[row, level - 1, letter]
+    for level in range(table.levels[0]):
+        order, size, offset = table.order[level], table.size[level], table.offset[level]
+        own, have = 0, 0
+        while own < count and order[own] != NOWHERE:
+            have |= 1 << order[own]
+            own += 1
+        if level == 0:
             for letter in range(count):
-                stride, window = letters.strides[letter], letters.windows[letter]
-                if stride == 1:
-                    continue
-                width = letters.sizes[window]
-                if size[letter] >= width:
-                    steps = (size[letter] + stride - width) // stride
-                    size[letter] = steps * min(stride, width) + max(width - stride, 0)
-                    offset[letter] = steps * (min(stride, width) if level else stride)
+                if not have >> letter & 1:
+                    order[own] = letter
+                    own += 1
+                    size[letter] = offset[letter] = letters.sizes[letter]
+        else:
+            missing = count - own
+            for place in range(own - 1, -1, -1):
+                order[place + missing] = order[place]
+            for place in range(count):
+                letter = table.order[level - 1, place]
+                if not have >> letter & 1:
+                    missing -= 1
+                    order[missing] = letter
+                    size[letter] = table.size[level - 1, letter]
+                    offset[letter] = table.offset[level - 1, letter]
+        for letter in range(count):
+            stride, window = letters.strides[letter], letters.windows[letter]
+            if stride == 1:
+                continue
+            width = letters.sizes[window]
+            if size[letter] >= width:
+                steps = (size[letter] + stride - width) // stride
+                size[letter] = steps * min(stride, width) + max(width - stride, 0)
+                offset[letter] = steps * (min(stride, width) if level else stride)

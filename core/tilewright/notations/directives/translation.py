@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.compiled import for_kernel, integer
-from tilewright.mapspace.batch import Ints, MappingBatch
+from tilewright.compiled import for_kernel, integer, interpreted
+from tilewright.mapspace.batch import Bools, Ints, MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.legality import place
 from tilewright.notations.directives import nest
-from tilewright.notations.directives.nest import Cast, Nests, scratch_of, write_rows
+from tilewright.notations.directives.nest import Cast, Nests
 from tilewright.notations.directives.plan import Plan
 from tilewright.notations.directives.program import DirectiveHardware, DirectiveLayer, Map
 from tilewright.notations.directives.roles import Roles, refusal
-from tilewright.notations.directives.table import MAX_LEVELS, NOWHERE, Table, empty_table, letters_of, names_of
+from tilewright.notations.directives.table import MAX_LEVELS, NOWHERE, Letters, Table, empty_table, letters_of, names_of
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 
@@ -34,14 +34,13 @@ def directives_of(
             full; more levels than MAESTRO knows.
     """
     layer = layer_of(problem, roles)
-    letters = letters_of(layer)
-    table = empty_table(1, len(letters.sizes))
-    nests = nests_of(MappingBatch.pack(problem, [mapping]), cast_of(problem, roles, layer), plan)
-    write_rows(letters, nests, np.ones(1, dtype=np.bool_), integer(0), table, scratch_of(nests, table))
-    if table.fault[0, 0]:
-        raise refusal(*_reason(table.fault[0].tolist(), mapping, problem, roles, plan, names_of(layer)))
+    batch = MappingBatch.pack(problem, [mapping])
+    nests = nests_of(batch, np.ones(1, dtype=np.bool_), cast_of(problem, roles, layer), plan)
+    table = written(letters_of(layer), nests, 0)
+    if table.fault[0]:
+        raise refusal(*_reason(table.fault.tolist(), mapping, problem, roles, plan, names_of(layer)))
     levels = tuple(tuple(_maps(table, level, names_of(layer))) for level in range(table.levels[0]))
-    clusters = table.clusters[0, : len(levels)].tolist()
+    clusters = table.clusters[: len(levels)].tolist()
     hardware = DirectiveHardware(
         num_pes=math.prod(clusters),
         noc_bandwidth=plan.noc_bandwidth,
@@ -79,33 +78,32 @@ def cast_of(problem: Problem, roles: Roles, layer: DirectiveLayer) -> Cast:
     )
 
 
-def nests_of(mappings: MappingBatch | Candidates, cast: Cast, plan: Plan) -> Nests:
-    """A batch or candidates for `write_rows`."""
-    space = mappings.space if isinstance(mappings, Candidates) else mappings
-    entries, dims = space.skeleton.entries, len(space.problem.dimensions)
-    tiles = np.zeros((0, len(entries), dims), dtype=np.int64)
-    arrays: dict[str, NDArray[Any]] = {
-        "trips": tiles,
-        "temporal": tiles,
-        "spatial": tiles,
-        "spatial_order": tiles.astype(np.int8),
-        "unicast": np.zeros((0, len(entries), len(space.problem.tensors)), dtype=np.bool_),
-    }
+def nests_of(mappings: MappingBatch | Candidates, legal: Bools, cast: Cast, plan: Plan) -> Nests:
+    """A batch or candidates for `nest.write_directives`."""
     if isinstance(mappings, Candidates):
-        blocks = {slot: block for block, slot in enumerate(mappings.space.temporal_slots)}
-        slots = [(slot.entry, int(slot.spatial), blocks.get(at, -1)) for at, slot in enumerate(mappings.space.slots)]
-        arrays |= {"trips": mappings.trips, "order": mappings.orders}
+        entries, blocks = (
+            mappings.space.skeleton.entries,
+            {slot: n for n, slot in enumerate(mappings.space.temporal_slots)},
+        )
+        slots = [(slot.entry, int(slot.spatial), blocks.get(n, -1)) for n, slot in enumerate(mappings.space.slots)]
         keep = mappings.space.keeps[0][None] if mappings.keep is None else mappings.keep
+        arrays: dict[str, NDArray[Any] | None] = {"trips": mappings.trips, "order": mappings.orders, "keep": keep}
     else:
+        entries = mappings.skeleton.entries
         slots = [(at // 2, at % 2, -1 if at % 2 else at // 2) for at in range(1, 2 * len(entries))]
-        given = {name: getattr(mappings, name) for name in ("temporal", "spatial", "order", "spatial_order", "unicast")}
-        arrays |= {name: array for name, array in given.items() if array is not None}
-        keep = mappings.keep
-    l2, l1 = (
-        np.array([entry.holds and entry.target == cluster.name for entry in entries]) for cluster in (plan.l2, plan.l1)
-    )
-    arrays |= {"keep": keep, "l2": l2, "l1": l1, "slots": np.array(slots, dtype=np.int64)}
-    return Nests(cast=cast, **{name: for_kernel(array) for name, array in arrays.items()})
+        names = ("temporal", "spatial", "order", "spatial_order", "keep", "unicast")
+        arrays = {name: getattr(mappings, name) for name in names}
+    arrays |= {"legal": legal, "slots": np.array(slots, dtype=np.int64)}
+    for name, cluster in (("l2", plan.l2), ("l1", plan.l1)):
+        arrays[name] = np.array([entry.holds and entry.target == cluster.name for entry in entries])
+    return Nests(cast=cast, **{name: for_kernel(array) for name, array in arrays.items() if array is not None})
+
+
+def written(letters: Letters, nests: Nests, n: int) -> Table:
+    """The directives of mapping n, which is legal: as written, or why there are none."""
+    table = empty_table(len(letters.sizes))
+    interpreted(nest.write_directives)(letters, nests, n, table, nest.scratch_of(nests, table))
+    return table
 
 
 def _ints(values: Sequence[object]) -> Ints:
@@ -113,18 +111,18 @@ def _ints(values: Sequence[object]) -> Ints:
 
 
 def _maps(table: Table, level: int, names: tuple[str, ...]) -> Iterator[Map]:
-    """The directives of a level of the first row."""
-    spatial = (table.unrolled[0, level], table.pair[0, level])
-    for letter in table.order[0, level].tolist():
+    """The directives of a level."""
+    spatial = (table.unrolled[level], table.pair[level])
+    for letter in table.order[level].tolist():
         if letter != NOWHERE:
-            size, offset = int(table.size[0, level, letter]), int(table.offset[0, level, letter])
+            size, offset = int(table.size[level, letter]), int(table.offset[level, letter])
             yield Map(spatial=letter in spatial, size=size, offset=offset, dimension=names[letter])
 
 
 def _reason(
     fault: list[int], mapping: Mapping, problem: Problem, roles: Roles, plan: Plan, names: tuple[str, ...]
 ) -> tuple[str, str, str]:
-    """Code, place and message of what `write_rows` found."""
+    """Code, place and message of what `nest.write_directives` found."""
     code, which, size, trips, tile = fault
     if code == nest.UNICAST:
         sent = ", ".join(mapping.entries[which].unicast)

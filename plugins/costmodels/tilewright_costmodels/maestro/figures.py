@@ -149,7 +149,7 @@ def figures_of(layer: DirectiveLayer, hardware: DirectiveHardware, machine: Mach
     result, work = analyse(letters_of(layer), machine.numbers.boundless, table, explain=True)
     fault = work.faults[0, 0].tolist()
     if fault[0] != at.FINE:
-        raise NotConformableError("cost model maestro", [_reason(fault, layer, table.size[0].tolist())])
+        raise NotConformableError("cost model maestro", [_reason(fault, layer, table.size.tolist())])
     steps = [Step(*step) for step in work.steps[: work.phases[0]].tolist()]
     return Figures(
         layer=layer,

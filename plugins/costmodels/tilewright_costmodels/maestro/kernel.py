@@ -1,4 +1,4 @@
-"""MAESTRO's analysis of complete directives, one dataflow after another (docs/maestro.md gives the rules).
+"""MAESTRO's analysis, one dataflow after another (docs/maestro.md gives the rules).
 
 Plain Python on arrays of integers: compiled for 64 bits, and as it stands (`interpreted`) for reading, debugging, and
 counts beyond 64 bits (arrays of Python's integers).
@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from tilewright.compiled import compiled, kernel_part
 from tilewright.mapspace.batch import Ints
-from tilewright.notations.directives.table import NOWHERE, Letters, Table
+from tilewright.notations.directives.nest import Nests, Scratch, write_directives
+from tilewright.notations.directives.table import NOWHERE, Letters, Table, fill_in
 from tilewright_costmodels.maestro import work as at
 from tilewright_costmodels.maestro.phases import at_work_in, inner_of, list_groups, list_phases, sent_in, work_in
 from tilewright_costmodels.maestro.tiles import cut_tiles, find_states
@@ -177,7 +178,7 @@ def _count(letters: Letters, hardware: Hardware, innermost: int, work: Work) -> 
 
 
 @kernel_part
-def _cost(hardware: Hardware, row: int, result: Result, work: Work) -> None:
+def _cost(hardware: Hardware, n: int, result: Result, work: Work) -> None:
     """Energy of the counts and cycles, if the memories hold what is required."""
     for memory in range(len(hardware.capacity)):
         need = 0
@@ -191,36 +192,58 @@ def _cost(hardware: Hardware, row: int, result: Result, work: Work) -> None:
         for tensor in range(3):
             for action in range(3):
                 energy += work.counts[level, tensor, action] * hardware.energies[level, tensor, action]
-    result.energy_pj[row], result.cycles[row] = energy, work.states[0, 0].cycles
+    result.energy_pj[n], result.cycles[n] = energy, work.states[0, 0].cycles
+
+
+@kernel_part
+def _count_all(letters: Letters, hardware: Hardware, table: Table, explain: bool, work: Work) -> None:
+    """The account of complete directives whose tiles were cut."""
+    levels = table.levels[0]
+    _meet_all(letters, table.order, levels, work)
+    for number in range(levels - 1, -1, -1):
+        for index in range(work.queue[number, 0]):
+            sub, one_by_one, kinds = work.queue[number, 1 + index], explain and number == 0, NONE
+            work.states[number, sub].met = 0
+            while not kinds:
+                kinds = _total(letters, hardware, number, sub, one_by_one, work)
+                work.phases[0], one_by_one = kinds, True
+    if not work.sums[0].occurrences:
+        _fail(NONE, NONE, at.IDLE, NONE, NONE, NONE, work)
+    _count(letters, hardware, levels - 1, work)
 
 
 @compiled
-def analyse_rows(
-    letters: Letters, hardware: Hardware, table: Table, explain: bool, limit: float, result: Result, work: Work
+def analyse_all(
+    letters: Letters,
+    hardware: Hardware,
+    nests: Nests,
+    scratch: Scratch,
+    table: Table,
+    explain: bool,
+    limit: float,
+    result: Result,
+    work: Work,
 ) -> None:
-    """MAESTRO's figures for as many rows of complete directives as `result` has.
+    """MAESTRO's figures of mappings, by way of their directives; if there are none, of the complete directives in `table`.
 
     Args:
-        explain: with the phases of the last row.
-        limit: rows whose counts may be as large are left out.
+        explain: with the phases of the last one.
+        limit: those whose counts may be as large are left out.
     """
-    for row in range(len(result.code)):
-        levels, fault = table.levels[row], work.faults[0, 0]
-        fault[0] = at.UNTRANSLATED if table.fault[row, 0] else at.FINE
-        if not fault[0] and cut_tiles(letters, hardware, table, row, work) >= limit:
+    for n in range(len(result.code)):
+        fault = work.faults[0, 0]
+        fault[0] = at.FINE
+        if len(nests.legal):
+            fault[0] = at.UNTRANSLATED
+            if nests.legal[n]:
+                write_directives(letters, nests, n, table, scratch)
+                if not table.fault[0]:
+                    fill_in(letters, table)
+                    fault[0] = at.FINE
+        if not fault[0] and cut_tiles(letters, hardware, table, work) >= limit:
             fault[0] = at.INEXACT
         if not fault[0]:
-            _meet_all(letters, table.order[row], levels, work)
-            for number in range(levels - 1, -1, -1):
-                for index in range(work.queue[number, 0]):
-                    sub, one_by_one, kinds = work.queue[number, 1 + index], explain and number == 0, NONE
-                    work.states[number, sub].met = 0
-                    while not kinds:
-                        kinds = _total(letters, hardware, number, sub, one_by_one, work)
-                        work.phases[0], one_by_one = kinds, True
-            if not work.sums[0].occurrences:
-                _fail(NONE, NONE, at.IDLE, NONE, NONE, NONE, work)
-            _count(letters, hardware, levels - 1, work)
+            _count_all(letters, hardware, table, explain, work)
             if not fault[0]:
-                _cost(hardware, row, result, work)
-        result.code[row] = fault[0]
+                _cost(hardware, n, result, work)
+        result.code[n] = fault[0]

@@ -6,17 +6,18 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tilewright.compiled import interpreted
 from tilewright.errors import NotConformableError, Reason
 from tilewright.mapspace.batch import Bools, MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.legality import broken_rules_of_trips, legal, legality
 from tilewright.mapspace.rules import LEGAL
 from tilewright.notations.directives import DirectiveProgram
-from tilewright.notations.directives.nest import scratch_of, write_rows
+from tilewright.notations.directives.nest import scratch_of
 from tilewright.notations.directives.plan import plan_of
 from tilewright.notations.directives.roles import roles_of
-from tilewright.notations.directives.table import Table, complete_rows, empty_table, letters_of
-from tilewright.notations.directives.translation import cast_of, directives_of, layer_of, nests_of
+from tilewright.notations.directives.table import empty_table, fill_in, letters_of
+from tilewright.notations.directives.translation import cast_of, directives_of, layer_of, nests_of, written
 from tilewright.plugin.costmodel import BatchEvaluator, Costs
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
@@ -25,13 +26,10 @@ from tilewright.schema.report import Report
 from tilewright_costmodels import MaestroOptions
 from tilewright_costmodels.maestro.analysis import EXACT, analyse, empty_result
 from tilewright_costmodels.maestro.figures import figures_of
-from tilewright_costmodels.maestro.kernel import analyse_rows
+from tilewright_costmodels.maestro.kernel import analyse_all
 from tilewright_costmodels.maestro.machine import machine_of, machine_of_directives
 from tilewright_costmodels.maestro.report import report_of
-from tilewright_costmodels.maestro.work import INEXACT, Result, work_for
-
-CHUNK = 512
-"""Mappings taken together: their directives stay in cache."""
+from tilewright_costmodels.maestro.work import INEXACT, work_for
 
 
 class MaestroEvaluator(BatchEvaluator):
@@ -64,20 +62,16 @@ class MaestroEvaluator(BatchEvaluator):
         return self._costs(candidates, np.asarray(codes == LEGAL))
 
     def _costs(self, mappings: MappingBatch | Candidates, judged: Bools) -> Costs:
-        count, letters = len(mappings), len(self.letters.sizes)
-        nests = nests_of(mappings, self.cast, self.plan)
-        table, costs = empty_table(min(count, CHUNK), letters), empty_result(count)
-        scratch, work = scratch_of(nests, table), work_for(letters, np.int64)
-        for start in range(0, count, CHUNK):
-            rows = slice(start, min(start + CHUNK, count))
-            write_rows(self.letters, nests, judged, start, table, scratch)
-            complete_rows(self.letters, table)
-            result = Result(costs.energy_pj[rows], costs.cycles[rows], costs.code[rows])
-            analyse_rows(self.letters, self.numbers, table, False, EXACT, result, work)
-            for row in np.flatnonzero(result.code == INEXACT):
-                one, _ = analyse(self.letters, self.numbers, Table(*(field[row : row + 1] for field in table)))
-                result.energy_pj[row], result.cycles[row] = one.energy_pj[0], one.cycles[0]
-        return Costs(costs.cycles < np.inf, costs.energy_pj, costs.cycles)
+        letters, numbers = self.letters, self.numbers
+        nests, table = nests_of(mappings, judged, self.cast, self.plan), empty_table(len(letters.sizes))
+        result, work = empty_result(len(mappings)), work_for(len(letters.sizes), np.int64)
+        analyse_all(letters, numbers, nests, scratch_of(nests, table), table, False, EXACT, result, work)
+        for n in np.flatnonzero(result.code == INEXACT).tolist():
+            table = written(letters, nests, n)
+            interpreted(fill_in)(letters, table)
+            one, _ = analyse(letters, numbers, table)
+            result.energy_pj[n], result.cycles[n] = one.energy_pj[0], one.cycles[0]
+        return Costs(result.cycles < np.inf, result.energy_pj, result.cycles)
 
     def explain(self, mapping: Mapping) -> Report:
         """The full account; `valid` false and every reason for a mapping that is illegal or has no directives."""

@@ -18,20 +18,20 @@ def last_fold(cut: int, full: int, offset: int, clusters: int) -> tuple[int, int
 
 
 @kernel_part
-def cut_tiles(letters: Letters, hardware: Hardware, table: Table, row: int, work: Work) -> float:
+def cut_tiles(letters: Letters, hardware: Hardware, table: Table, work: Work) -> float:
     """The tiles of all levels, against the nominal sizes of their letters. Gives a number that no count and no number of
-    cycles of the row exceeds: all steps, times what one can compute or send."""
+    cycles exceeds: all steps, times what one can compute or send."""
     steps_of_all = most_elements = 1.0
-    for number in range(table.levels[row]):
+    for number in range(table.levels[0]):
         level = work.levels[number]
-        spatial, pair, clusters = table.unrolled[row, number], table.pair[row, number], table.clusters[row, number]
+        spatial, pair, clusters = table.unrolled[number], table.pair[number], table.clusters[number]
         level.spatial, level.pair, level.clusters = spatial, pair, clusters
         level.along = 1 << spatial if pair == NOWHERE else 1 << spatial | 1 << pair
-        level.lanes = table.lanes[row] if number + 1 == table.levels[row] else 0
+        level.lanes = table.lanes[0] if number + 1 == table.levels[0] else 0
         elements = float(clusters)
         for letter in range(len(letters.sizes)):
             tile = work.tiles[number, letter]
-            full, offset = table.size[row, number, letter], table.offset[row, number, letter]
+            full, offset = table.size[number, letter], table.offset[number, letter]
             cut = most = letters.sizes[letter]
             if number:
                 outer = work.tiles[number - 1, letter]
@@ -58,7 +58,7 @@ def cut_tiles(letters: Letters, hardware: Hardware, table: Table, row: int, work
             _, _, level.edge_clusters = last_fold(tile.cut, tile.full, tile.offset, clusters)
         elif tile.cut > tile.full:  # a partial one is counted only if all fit in one fold
             level.edge_clusters = tile.steps + 1 + (tile.offset * tile.steps + tile.full < tile.cut)
-    most_of_one: float = most_elements + (hardware.noc_latency + 1.0) * table.levels[row]
+    most_of_one: float = most_elements + (hardware.noc_latency + 1.0) * table.levels[0]
     return 2.0 * steps_of_all * most_of_one
 
 

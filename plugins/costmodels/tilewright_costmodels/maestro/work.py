@@ -84,7 +84,7 @@ class Step(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What rows cost. Shapes: n rows."""
+    """What `n` mappings cost, or one dataflow."""
 
     energy_pj: Floats
     """[n]; untouched, and `cycles` too, where there is a fault or the memories do not hold what is required."""
@@ -94,7 +94,7 @@ class Result(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Room for one row, and the account of the last one. Shapes: V levels, L letters, S = 2**L sub-problems, each by the
+    """Room for one mapping, and the account of the last one. Shapes: V levels, L letters, S = 2**L sub-problems, each by the
     letters of the level outside whose tile is the short last one."""
 
     tiles: NDArray[Any]
