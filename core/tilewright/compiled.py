@@ -6,10 +6,10 @@ With the environment variable NUMBA_DISABLE_JIT=1 they run as they stand, for re
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from pathlib import Path
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 
 Function = TypeVar("Function", bound=Callable[..., object])
 Scalar = TypeVar("Scalar", bound=np.generic)
+Records = NDArray[Any]
+Index: Any = np.uint32
+"""Of a field that is used as an index: where it is unsigned, nobody asks whether it counts from the end."""
 
 
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
@@ -64,7 +67,9 @@ def _stamp(function: Callable[..., object]) -> tuple[int, int]:
     while functions:
         code, names = functions[-1].__code__, functions.pop().__globals__
         folders.add(Path(code.co_filename).parent)
-        functions += [names[name].py_func for name in code.co_names if hasattr(names.get(name), "py_func")]
+        spaces = [names, *(vars(names[name]) for name in code.co_names if isinstance(names.get(name), ModuleType))]
+        called = (space.get(name) for space in spaces for name in code.co_names)
+        functions += [each.py_func for each in called if hasattr(each, "py_func")]
     times = [file.stat().st_mtime_ns for folder in folders for file in folder.glob("*.py")]
     return sum(times), len(times)
 
@@ -94,6 +99,20 @@ def interpreted(kernel: Any) -> Callable[..., Any]:
 def integer(value: int) -> int:
     """An integer that kernels hand to one another: a function is compiled anew for every literal that it is given."""
     return cast(int, np.int64(value))
+
+
+def records(shape: int | tuple[int, ...], **fields: type) -> Records:
+    """Zeros that have fields by name: `array[place].field`, in compiled functions, too."""
+    return np.zeros(shape, _record(fields))
+
+
+def table(rows: Iterable[object], **fields: type) -> Records:
+    """Rows, or rows of rows, of such records, read-only; each a tuple."""
+    return for_kernel(np.array(list(rows), _record(fields)))
+
+
+def _record(fields: dict[str, type]) -> np.dtype[Any]:
+    return np.dtype((np.record, np.dtype(list(fields.items()), align=True)))
 
 
 def for_kernel(array: NDArray[Scalar]) -> NDArray[Scalar]:

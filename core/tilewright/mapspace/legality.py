@@ -90,11 +90,12 @@ def broken_rules_of_trips(rules: Rules, slots: Ints, trips: Ints, order: Positio
         keep: bool [n, entry, tensor], or of one mapping where all keep the same.
     """
     codes = np.empty(len(trips), dtype=np.int8)
+    order = np.zeros((0, 0, trips.shape[2]), dtype=np.int8) if order is None else order
     judge_trips(
         rules=rules,
         slots=slots,
         trips=for_kernel(trips),
-        order=for_kernel(np.zeros((0, 0, trips.shape[2]), dtype=np.int8) if order is None else order),
+        order=for_kernel(order.view(np.uint8)),
         keep=for_kernel(keep),
         codes=codes,
         scratch=scratch_of(rules, trips.shape[1]),

@@ -12,32 +12,29 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.compiled import compiled, for_kernel, inlined, integer, kernel_part
+from tilewright.compiled import Index, Records, compiled, for_kernel, inlined, integer, kernel_part, table
 from tilewright.mapspace.batch import Bools, Floats, Ints, Positions
 from tilewright.mapspace.skeleton import Skeleton, Slot
 from tilewright.schema.architecture import Architecture, Cluster
 from tilewright.schema.problem import Problem, Tensor
 
 Codes = NDArray[np.int8]
+Orders = NDArray[np.uint8]
+"""`Positions` as compiled functions read them."""
 
 LEGAL, WHOLE, REST, TEMPORAL, SPATIAL, FANOUT, UNROLL, HOME, TWICE, BACKING, CAPACITY, ORDER = map(integer, range(12))
 """Codes of faults. WHOLE, REST: coverage outside and inside; TEMPORAL, SPATIAL: nesting; HOME: a tensor kept where no
 single memory may hold it; ORDER: not every dimension once."""
 NONE = integer(0)
-DIMENSION, COEFFICIENT, LAST = range(3)
-"""Columns of `Terms.term`; LAST: whether it is the last term of its coordinate."""
-SUB_CLUSTERS, UNROLLS, FIRST_ALIKE = range(3)
-"""Columns of `Rules.entry`: of the entry's cluster; whether it is the last entry there, the only one that may unroll; the first
-entry there."""
 
 
 class Terms(NamedTuple):
     """The coordinates of tensors. Shapes: T tensors, P terms of all of them."""
 
-    start: Ints
+    start: NDArray[np.uint32]
     """[T + 1]: the terms of tensor t are those from start[t] to start[t + 1] - 1."""
-    term: Ints
-    """[P, 3]."""
+    term: Records
+    """[P]: its dimension and coefficient; whether it is the last of its coordinate."""
 
 
 class Rules(NamedTuple):
@@ -45,8 +42,9 @@ class Rules(NamedTuple):
 
     sizes: Ints
     """[D]."""
-    entry: Ints
-    """[E, 3]."""
+    entry: Records
+    """[E]: sub-clusters of its cluster; whether it is the last entry there, the only one that may unroll; the first entry
+    there."""
     memory: Ints
     """[E, T]: number of the only memory of the entry's cluster that may hold the tensor, if the entry holds; else -1."""
     usable_words: Floats
@@ -93,15 +91,14 @@ def rules_of(problem: Problem, architecture: Architecture, skeleton: Skeleton) -
         able = [numbers[memory.name] for memory in cluster.memories if memory.may_hold(tensor)]
         return able[0] if len(able) == 1 else -1
 
+    entries = [
+        (cluster.fanout.size, target not in targets[number + 1 :], targets.index(target))
+        for number, (target, cluster) in enumerate(zip(targets, clusters, strict=True))
+    ]
     usable = [np.inf if memory.usable_words is None else memory.usable_words for memory in architecture.memories]
     return Rules(
         sizes=_ints(problem.sizes),
-        entry=_ints(
-            [
-                [cluster.fanout.size, target not in targets[e + 1 :], targets.index(target)]
-                for e, (target, cluster) in enumerate(zip(targets, clusters, strict=True))
-            ]
-        ),
+        entry=table(entries, sub_clusters=int, unrolls=bool, first_alike=int),
         memory=_ints(
             [
                 [home(cluster, tensor) if entry.holds else -1 for tensor in problem.tensors]
@@ -123,7 +120,7 @@ def terms_of(problem: Problem) -> Terms:
         for number, (name, coefficient) in enumerate(rank)
     ]
     start = np.cumsum([0, *(sum(map(len, tensor)) for tensor in ranks)])
-    return Terms(start=_ints(start), term=_ints(terms).reshape(-1, 3))
+    return Terms(start=for_kernel(start.astype(Index)), term=table(terms, dimension=Index, coefficient=int, last=bool))
 
 
 def slots_of_entries(slots: Sequence[Slot], entries: int) -> Ints:
@@ -194,7 +191,7 @@ def judge_tiles(
 
 @compiled
 def judge_trips(
-    rules: Rules, slots: Ints, trips: Ints, order: Positions, keep: Bools, codes: Codes, scratch: Scratch
+    rules: Rules, slots: Ints, trips: Ints, order: Orders, keep: Bools, codes: Codes, scratch: Scratch
 ) -> None:
     """The same for trip counts [n, slot, dimension]; see `judge`."""
     for n in range(len(trips)):
@@ -206,7 +203,7 @@ def judge(
     rules: Rules,
     slots: Ints,
     trips: Ints,
-    order: Positions,
+    order: Orders,
     keep: Bools,
     lax_fanout: bool,
     n: int,
@@ -234,13 +231,9 @@ def judge(
         scratch.used[e] = used
     if found:
         return int(faults[0, 0])
-    signs = NONE
-    for s in range(trips.shape[1] - 1, -1, -1):
-        for d in range(dims):
-            signs |= trips[n, s, d]
-            inside[s, d] = inside[s + 1, d] * trips[n, s, d]
+    _lay_out(trips, n, inside)
     for d in range(dims):
-        if inside[0, d] != rules.sizes[d] or signs < 0:
+        if inside[0, d] != rules.sizes[d]:
             return WHOLE
     _hold_all(rules, slots, keep, kept, scratch)
     if _fit(rules, faults, NONE, scratch):
@@ -259,9 +252,9 @@ def _note(faults: Floats, found: int, code: int, where: int, which: int, value: 
 @inlined
 def _unrolled(rules: Rules, lax_fanout: bool, e: int, used: float, faults: Floats, found: int) -> int:
     """No more sub-clusters are in use than there are, and only below the last entry on a cluster."""
-    if used > rules.entry[e, SUB_CLUSTERS] and not lax_fanout:
-        found = _note(faults, found, FANOUT, e, NONE, used, float(rules.entry[e, SUB_CLUSTERS]))
-    if used > 1 and not rules.entry[e, UNROLLS]:
+    if used > rules.entry[e].sub_clusters and not lax_fanout:
+        found = _note(faults, found, FANOUT, e, NONE, used, float(rules.entry[e].sub_clusters))
+    if used > 1 and not rules.entry[e].unrolls:
         found = _note(faults, found, UNROLL, e, NONE, used, 1.0)
     return found
 
@@ -275,12 +268,25 @@ def _kept(rules: Rules, keep: Bools, n: int, faults: Floats, found: int) -> int:
     for e in range(keep.shape[1]):
         for t in range(keep.shape[2]):
             if keep[n, e, t]:
-                for other in range(rules.entry[e, FIRST_ALIKE], e):
+                for other in range(rules.entry[e].first_alike, e):
                     if keep[n, other, t]:
                         found = _note(faults, found, TWICE, e, t, float(other), 0.0)
                 if rules.memory[e, t] < 0:
                     found = _note(faults, found, HOME, e, t, 0.0, 0.0)
     return found
+
+
+@inlined
+def _lay_out(trips: Ints, n: int, inside: Floats) -> None:
+    """Iterations inside every slot and all those further in; -1 in the first where a trip count is negative."""
+    for d in range(trips.shape[2]):
+        product, signs = 1.0, NONE
+        for outside in range(trips.shape[1]):
+            s = Index(trips.shape[1] - 1 - outside)
+            signs |= trips[n, s, d]
+            product *= trips[n, s, d]
+            inside[s, d] = product
+        inside[0, d] = product if signs >= 0 else -1.0
 
 
 @inlined
@@ -335,15 +341,16 @@ def tile_words(terms: Terms, tensor: int, tiles: Floats | Ints, row: int) -> flo
     """
     volume = side = 1.0
     for p in range(terms.start[tensor], terms.start[tensor + 1]):
-        side += terms.term[p, COEFFICIENT] * (tiles[row, terms.term[p, DIMENSION]] - 1.0)
-        if terms.term[p, LAST]:
+        term = terms.term[p]
+        side += term.coefficient * (tiles[row, term.dimension] - 1.0)
+        if term.last:
             volume *= side
             side = 1.0
     return volume
 
 
 @inlined
-def _are_orders(order: Positions, n: int) -> bool:
+def _are_orders(order: Positions | Orders, n: int) -> bool:
     """Whether every row of a mapping names every dimension once."""
     all_named = (1 << order.shape[2]) - 1
     good = True
@@ -371,9 +378,7 @@ def count_words(rules: Rules, temporal: Ints, keep: Bools, need: Floats, scratch
 def count_words_of_trips(rules: Rules, slots: Ints, trips: Ints, keep: Bools, need: Floats, scratch: Scratch) -> None:
     """The same for trip counts [n, slot, dimension]; `slots` and `keep` as in `judge`."""
     for n in range(len(trips)):
-        for s in range(trips.shape[1] - 1, -1, -1):
-            for d in range(trips.shape[2]):
-                scratch.inside[s, d] = scratch.inside[s + 1, d] * trips[n, s, d]
+        _lay_out(trips, n, scratch.inside)
         _hold_all(rules, slots, keep, n if len(keep) > 1 else 0, scratch)
         for memory in range(need.shape[1]):
             need[n, memory] = scratch.need[memory]

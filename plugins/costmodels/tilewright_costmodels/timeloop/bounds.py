@@ -15,31 +15,8 @@ from tilewright.mapspace.batch import Bools, Floats, MappingBatch
 from tilewright.plugin.costmodel import Costs
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.problem import Problem, Tensor
-from tilewright_costmodels.timeloop.costs import (
-    FILLS,
-    HOPS,
-    IN_USE,
-    INGRESSES,
-    LINKS,
-    PARTITION_WORDS,
-    READ_RATE,
-    READS,
-    ROUTERS,
-    UPDATES,
-    WRITE_RATE,
-    Counts,
-    cost_rows,
-)
-from tilewright_costmodels.timeloop.tables import (
-    GATE,
-    HOLDS,
-    LEAKAGE,
-    READ_BANDWIDTH,
-    SLIDING,
-    WORDS,
-    WRITE_BANDWIDTH,
-    Tables,
-)
+from tilewright_costmodels.timeloop.costs import Counts, cost_rows
+from tilewright_costmodels.timeloop.tables import Tables
 
 SURE = 1 - 1e-9
 """Less than one by more than rounding can add up to."""
@@ -95,11 +72,10 @@ class _Known:
         self.problem, self.architecture, self.tables = problem, architecture, tables
         self.batch, self.entries = batch, entries
         n = len(batch)
-        levels, tensors, _ = tables.shape
         rows = {name: count[:n].copy() for name, count in counts._asdict().items()}
         self.counts = Counts(**rows)
         self.actions = self.counts.actions
-        holds = tables.hardware.level[:, HOLDS]
+        holds = tables.hardware.level["holds"]
         self.levels = int((holds < entries).sum())
         """Storage levels that are known; all traffic between them is."""
         self.clusters = [architecture.cluster_index[batch.skeleton.entries[entry].target] for entry in holds]
@@ -120,20 +96,19 @@ class _Known:
         inwards = np.zeros(len(self.batch))
         for number, tensor in enumerate(self.problem.tensors):
             inwards += self._undecided(number, tensor)
-        for level in range(self.levels, len(self.clusters)):
-            self.actions[:, level, :, (READS, FILLS, UPDATES)] = 0.0
-        self.actions[..., (HOPS, ROUTERS, INGRESSES, LINKS)] = 0.0
+        for action in ("reads", "fills", "updates"):
+            self.actions[action][:, self.levels :] = 0.0
         energy, ignored = np.zeros(len(self.batch)), np.zeros(len(self.batch))
         hardware = self.tables.hardware
         tight = hardware.memory.copy()  # what leaks in the steps of the made-up entries is not sure
-        tight[:, LEAKAGE] = 0.0
+        tight["leakage"] = 0.0
         cost_rows(hardware._replace(memory=tight), self.counts, valid, energy, ignored)
         cycles = computing
-        for rate, column in ((READ_RATE, READ_BANDWIDTH), (WRITE_RATE, WRITE_BANDWIDTH)):
-            words = self.counts.memory[..., rate] * self.counts.compute_cycles[:, None]
-            cycles = np.maximum(cycles, np.floor(words / hardware.memory[:, column] * SURE).max(axis=1))
-        in_use = self.counts.memory[:, hardware.memory[:, GATE].astype(np.int64), IN_USE]
-        leaked = cycles * (in_use * hardware.memory[:, LEAKAGE]).sum(axis=1)
+        for port in ("read", "write"):
+            words = self.counts.memory[f"{port}_rate"] * self.counts.compute_cycles[:, None]
+            cycles = np.maximum(cycles, np.floor(words / hardware.memory[f"{port}_bandwidth"] * SURE).max(axis=1))
+        in_use = self.counts.memory["in_use"][:, hardware.memory["gate"]]
+        leaked = cycles * (in_use * hardware.memory["leakage"]).sum(axis=1)
         return (energy + inwards + leaked) * SURE, cycles
 
     def _undecided(self, number: int, tensor: Tensor) -> Floats:
@@ -148,8 +123,8 @@ class _Known:
                 continue
             last = kept & ~decided
             energy += np.where(last, self._inwards(number, tensor, level, memory), 0.0)
-            self.actions[last, level, number, READS] = 0.0
-            self.actions[last, level, number, UPDATES] = 0.0
+            self.actions["reads"][last, level, number] = 0.0
+            self.actions["updates"][last, level, number] = 0.0
             decided = decided | kept
         return energy
 
@@ -159,12 +134,12 @@ class _Known:
         instances = self.counts.instances[:, level]
         in_use = np.minimum(instances, self.architecture.instances[cluster] // memory.instances_per_macro)
         again = np.zeros(len(self.batch))
-        if not self.tables.tensors.whole[number, SLIDING] and _is_dense(tensor):
+        if not self.tables.tensors.whole[number].slides and _is_dense(tensor):
             # else smaller tiles may save on overlaps and on holes
-            words = self.actions[:, level, number, FILLS]
+            words = self.actions["fills"][:, level, number]
             if tensor.is_output:  # the first partial sums are not filled
-                words = words + self.actions[:, level, number, PARTITION_WORDS]
-            words = words if level else np.full(len(self.batch), self.tables.tensors.whole[number, WORDS])
+                words = words + self.actions["partition_words"][:, level, number]
+            words = words if level else np.full(len(self.batch), self.tables.tensors.whole[number].words)
             again = _accesses(words, memory) * _least_energy(tensor, memory) * in_use
         here = self._per_operation(tensor, cluster, memory, self.architecture.compute_instances / instances)
         further = np.full(len(self.batch), np.inf)

@@ -6,54 +6,37 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilewright.compiled import compiled, kernel_part
+from tilewright.compiled import Records, compiled, kernel_part, records
 from tilewright.mapspace.batch import Bools, Floats
-from tilewright_costmodels.timeloop.tables import (
-    BLOCK_WORDS,
-    BUILT,
-    GATE,
-    HOME,
-    HOP_ENERGY,
-    INGRESS_ENERGY,
-    LEAKAGE,
-    READ_BANDWIDTH,
-    READ_ENERGY,
-    ROUTER_ENERGY,
-    UPDATE_ENERGY,
-    WRITE_BANDWIDTH,
-    WRITE_ENERGY,
-    Hardware,
-    Tables,
-)
-
-READS, FILLS, UPDATES, TILE_WORDS, PARTITION_WORDS, HOPS, ROUTERS, INGRESSES, LINKS, ENERGY, NETWORK_ENERGY = range(11)
-"""Columns of `Counts.actions`. The first five: words of one instance of the level; HOPS to LINKS: of the network below it,
-LINKS being words passed on between neighbours; energies in pJ, over all instances."""
-READ_RATE, WRITE_RATE, CYCLES, IN_USE, LEAKED = range(5)
-"""Columns of `Counts.memory`: words per cycle of computing, of memories with a bandwidth; what that makes of the run;
-instances in use; pJ that leaked."""
+from tilewright_costmodels.timeloop.tables import Hardware, Tables
 
 
 class Counts(NamedTuple):
     """What was counted of `n` mappings, and its cost. Shapes: L levels, T tensors, M memories."""
 
-    actions: Floats
-    """[n, L, T, 11]."""
+    actions: Records
+    """[n, L, T]: words of one instance of the level; of the network below it; energies in pJ, over all instances. `links`:
+    words passed on between neighbours."""
     instances: Floats
     """[n, L]: in use."""
-    memory: Floats
-    """[n, M, 5]."""
+    memory: Records
+    """[n, M]: words per cycle of computing, of memories with a bandwidth; what that makes of the run; instances in use; pJ
+    that leaked."""
     compute_cycles: Floats
     """[n]."""
+
+
+ACTIONS = "reads fills updates tile_words partition_words hops routers ingresses links energy network_energy"
 
 
 def counts_of(mappings: int, tables: Tables) -> Counts:
     """Room for so many mappings."""
     levels, tensors, _ = tables.shape
+    rates = dict.fromkeys("read_rate write_rate cycles in_use leaked".split(), float)
     return Counts(
-        actions=np.zeros((mappings, levels, tensors, 11)),
+        actions=records((mappings, levels, tensors), **dict.fromkeys(ACTIONS.split(), float)),
         instances=np.ones((mappings, levels)),
-        memory=np.zeros((mappings, len(tables.hardware.memory), 5)),
+        memory=records((mappings, len(tables.hardware.memory)), **rates),
         compute_cycles=np.ones(mappings),
     )
 
@@ -68,56 +51,59 @@ def cost_rows(hardware: Hardware, counts: Counts, valid: Bools, energy_pj: Float
 
 @kernel_part
 def cost(hardware: Hardware, counts: Counts, detailed: bool, row: int) -> tuple[float, float]:
-    """(energy in pJ, cycles) of the counts in a row, written there by level and tensor, too. `detailed`: that of the networks, too.
+    """(energy in pJ, cycles) of the counts in a row, written there by level and tensor, too; `detailed`: with the networks.
 
     Timeloop: one access per block, per macro; the slowest memory sets the cycles; what is in use leaks in all of them.
     """
-    actions, rates, memories = counts.actions, counts.memory, hardware.memory
-    levels, tensors = len(hardware.level), hardware.level.shape[1] - HOME
+    levels, tensors = hardware.home.shape
     energy, compute_cycles = hardware.compute_energy_pj, counts.compute_cycles[row]
-    for m in range(len(memories)):
-        rates[row, m, READ_RATE] = rates[row, m, WRITE_RATE] = 0.0
-        rates[row, m, IN_USE] = 1.0
+    for m in range(len(hardware.memory)):
+        rates = counts.memory[row, m]
+        rates.read_rate, rates.write_rate, rates.in_use = 0.0, 0.0, 1.0
     for tensor in range(tensors):
         for level in range(levels):
-            m = hardware.level[level, HOME + tensor]
-            if m >= 0:
-                reads, fills, updates = (
-                    actions[row, level, tensor, READS],
-                    actions[row, level, tensor, FILLS],
-                    actions[row, level, tensor, UPDATES],
-                )
-                if reads + fills + updates > 0.0:
-                    rates[row, m, IN_USE] = max(rates[row, m, IN_USE], counts.instances[row, level])
-                if memories[m, READ_BANDWIDTH] < np.inf or memories[m, WRITE_BANDWIDTH] < np.inf:
-                    rates[row, m, READ_RATE] += reads / compute_cycles
-                    rates[row, m, WRITE_RATE] += (fills + updates) / compute_cycles
-                block = memories[m, BLOCK_WORDS]
+            m, counted, instances = (
+                hardware.home[level, tensor],
+                counts.actions[row, level, tensor],
+                counts.instances[row, level],
+            )
+            reads, fills, updates = counted.reads, counted.fills, counted.updates
+            if m >= 0 and reads + fills + updates > 0.0:
+                memory, rates = hardware.memory[m], counts.memory[row, m]
+                rates.in_use = max(rates.in_use, instances)
+                if memory.read_bandwidth < np.inf or memory.write_bandwidth < np.inf:
+                    rates.read_rate += reads / compute_cycles
+                    rates.write_rate += (fills + updates) / compute_cycles
+                block = memory.block_words
                 if block > 1.0:
                     reads, fills, updates = np.ceil(reads / block), np.ceil(fills / block), np.ceil(updates / block)
-                access = reads * memories[m, READ_ENERGY] + fills * memories[m, WRITE_ENERGY]
-                access = access + updates * memories[m, UPDATE_ENERGY]
-                actions[row, level, tensor, ENERGY] = access * min(counts.instances[row, level], memories[m, BUILT])
-                energy += actions[row, level, tensor, ENERGY]
+                access = reads * memory.read_energy + fills * memory.write_energy
+                access = access + updates * memory.update_energy
+                counted.energy = access * min(instances, memory.built)
+                energy += counted.energy
+            else:
+                counted.energy = 0.0
             if detailed:
-                hop, router = hardware.noc[level, HOP_ENERGY], hardware.noc[level, ROUTER_ENERGY]
-                network = actions[row, level, tensor, HOPS] * hop + actions[row, level, tensor, ROUTERS] * router
-                network += actions[row, level, tensor, INGRESSES] * hardware.noc[level, INGRESS_ENERGY]
-                network += actions[row, level, tensor, LINKS] * (hop + 2.0 * router)
-                actions[row, level, tensor, NETWORK_ENERGY] = network * counts.instances[row, level]
-                energy += actions[row, level, tensor, NETWORK_ENERGY]
+                below = hardware.level[level]
+                network = counted.hops * below.hop_energy + counted.routers * below.router_energy
+                network += counted.ingresses * below.ingress_energy
+                network += counted.links * (below.hop_energy + 2.0 * below.router_energy)
+                counted.network_energy = network * instances
+                energy += counted.network_energy
     cycles = compute_cycles
-    for m in range(len(memories)):
-        slowdown = 1.0
-        if rates[row, m, READ_RATE] > 0.0:
-            slowdown = min(slowdown, memories[m, READ_BANDWIDTH] / rates[row, m, READ_RATE])
-        if rates[row, m, WRITE_RATE] > 0.0:
-            slowdown = min(slowdown, memories[m, WRITE_BANDWIDTH] / rates[row, m, WRITE_RATE])
-        rates[row, m, CYCLES] = compute_cycles
+    for m in range(len(hardware.memory)):
+        rates, slowdown = counts.memory[row, m], 1.0
+        if rates.read_rate > 0.0:
+            slowdown = min(slowdown, hardware.memory[m].read_bandwidth / rates.read_rate)
+        if rates.write_rate > 0.0:
+            slowdown = min(slowdown, hardware.memory[m].write_bandwidth / rates.write_rate)
+        rates.cycles = compute_cycles
         if slowdown < 1.0:
-            rates[row, m, CYCLES] = np.ceil(compute_cycles / slowdown)
-            cycles = max(cycles, rates[row, m, CYCLES])
-    for m in range(len(memories)):
-        rates[row, m, LEAKED] = memories[m, LEAKAGE] * cycles * rates[row, int(memories[m, GATE]), IN_USE]
-        energy += rates[row, m, LEAKED]
+            rates.cycles = np.ceil(compute_cycles / slowdown)
+            cycles = max(cycles, rates.cycles)
+    for m in range(len(hardware.memory)):
+        memory = hardware.memory[m]
+        leaked = memory.leakage * cycles * counts.memory[row, memory.gate].in_use
+        counts.memory[row, m].leaked = leaked
+        energy += leaked
     return energy, cycles

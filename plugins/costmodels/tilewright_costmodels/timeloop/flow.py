@@ -12,44 +12,32 @@ from __future__ import annotations
 import numpy as np
 
 from tilewright.compiled import kernel_part
-from tilewright.mapspace.rules import COEFFICIENT, LAST, NONE, tile_words
-from tilewright.mapspace.rules import DIMENSION as TERM_DIMENSION
-from tilewright_costmodels.timeloop.costs import PARTITION_WORDS, TILE_WORDS
-from tilewright_costmodels.timeloop.nest import (
-    DIMENSION,
-    OUTSIDE,
-    SHIFT,
-    SLOT,
-    STEP,
-    TRIPS,
-    Job,
-)
-from tilewright_costmodels.timeloop.sharing import ACCESSES, FAR, MULTICAST, SCATTER, sharing
-from tilewright_costmodels.timeloop.tables import DISPLACEMENT, ENTRY, OUTPUT, SHARED, START, STOP, TOGETHER, WORDS
+from tilewright.mapspace.rules import NONE, tile_words
+from tilewright_costmodels.timeloop.nest import Job
+from tilewright_costmodels.timeloop.sharing import sharing
 
 
 @kernel_part
 def divide_tensor(job: Job, row: int, tensor: int) -> None:
     """The part of the tensor, in words, that one instance of each level answers for; asked for of outputs only."""
-    tensors, nest, inside = job.tensors, job.nest, job.scratch.inside
-    spare = len(inside) - 1
-    part = tensors.whole[tensor, WORDS]
-    job.counts.actions[row, 0, tensor, TILE_WORDS] = part
-    if tensors.whole[tensor, OUTPUT] > 0.0 or job.detailed:
-        for level in range(len(nest.children)):
-            first = job.hardware.level[level, START]
-            before, end = nest.end[max(0, level - 1), 1], nest.end[level, 1]
+    whole, nest, inside = job.tensors.whole[tensor], job.nest, job.scratch.inside
+    spare, part = len(inside) - 1, whole.words
+    job.counts.actions[row, 0, tensor].tile_words = part
+    if whole.is_output or job.detailed:
+        for level in range(len(job.hardware.level)):
+            first = job.hardware.level[level].start
+            before, end = nest.level[max(0, level - 1)].unrolled, nest.level[level].unrolled
             touched = 0
             for u in range(before, end):
-                touched |= tensors.moving[tensor] >> nest.loop[u, DIMENSION] & 1
+                touched |= whole.moving >> nest.loop[u].dimension & 1
             if touched:  # the next part is to this one as a tile is to what all children of a parent hold together
                 for d in range(inside.shape[1]):
                     inside[spare, d] = inside[first, d]
                 for u in range(before, end):
-                    inside[spare, nest.loop[u, DIMENSION]] *= nest.trips[u, TRIPS]
+                    inside[spare, nest.loop[u].dimension] *= nest.loop[u].trips
                 tile = tile_words(job.rules.terms, tensor, inside, first)
                 part = _share_of(part, tile, tile_words(job.rules.terms, tensor, inside, spare))
-            job.counts.actions[row, level, tensor, PARTITION_WORDS] = part
+            job.counts.actions[row, level, tensor].partition_words = part
 
 
 @kernel_part
@@ -76,23 +64,22 @@ def _share_of(part: float, words: float, whole: float) -> float:
 @kernel_part
 def is_unicast(job: Job, n: int, tensor: int, slot: int) -> bool:
     """Whether children that differ in a loop of the slot are each served separately."""
-    unicast, hardware = job.mappings.unicast, job.hardware.slot
-    return bool(
-        hardware[slot, SHARED + tensor] == 0 or (len(unicast) > 0 and unicast[n, hardware[slot, ENTRY], tensor])
-    )
+    unicast = job.mappings.unicast
+    sent = len(unicast) > 0 and unicast[n, job.hardware.slot[slot].entry, tensor]
+    return bool(sent or not job.hardware.shared[slot, tensor])
 
 
 @kernel_part
 def different_tiles(job: Job, n: int, tensor: int, level: int) -> tuple[float, bool]:
     """Different tiles among the children of one parent: deliveries per word and visit; and whether two unrolled loops move
     one coordinate, so that only `sharing` can tell."""
-    nest, moving = job.nest, job.tensors.moving[tensor]
+    moving = job.tensors.whole[tensor].moving
     different, seen, again = 1.0, 1, 0
-    for u in range(nest.end[level, 1], nest.end[level + 1, 1]):
-        d = nest.loop[u, DIMENSION]
-        if moving >> d & 1 or is_unicast(job, n, tensor, nest.loop[u, SLOT]):
-            different *= nest.trips[u, TRIPS]
-        together = job.tensors.by_dimension[tensor, d, TOGETHER]
+    for u in range(job.nest.level[level].unrolled, job.nest.level[level].unrolled_end):
+        loop = job.nest.loop[u]
+        if moving >> loop.dimension & 1 or is_unicast(job, n, tensor, loop.slot):
+            different *= loop.trips
+        together = job.tensors.moves[tensor, loop.dimension].together
         again |= seen & together
         seen |= together
     return different, again != 0
@@ -102,29 +89,31 @@ def different_tiles(job: Job, n: int, tensor: int, level: int) -> tuple[float, b
 def revisits(job: Job, c: int) -> tuple[float, float]:
     """How often, `c` being the innermost loop that moves the tensor, its tile stays where it is, and how often its overlap
     with the tile before is credited: at every step of c, and when an outer loop shifts it by the same."""
-    move, trips = job.nest.move, job.nest.trips
-    still, credited = 0.0, (trips[c, TRIPS] - 1.0) * trips[c, OUTSIDE]
-    step = inner = move[c, SHIFT]  # inner: the steps of all loops inside p, undone when p advances
+    usual = job.nest.loop[c]
+    still, credited = 0.0, (usual.trips - 1.0) * usual.outside
+    inner = usual.shift  # the steps of all loops inside p, undone when p advances
     for p in range(c - 1, -1, -1):
-        times, shift = (trips[p, TRIPS] - 1.0) * trips[p, OUTSIDE], move[p, SHIFT] - inner
+        loop = job.nest.loop[p]
+        times, shift = (loop.trips - 1.0) * loop.outside, loop.shift - inner
         if shift == 0:
             still += times
-        elif shift == step:
+        elif shift == usual.shift:
             credited += times
-        inner += move[p, SHIFT]
+        inner += loop.shift
     return still, credited
 
 
 @kernel_part
 def overlap_of(job: Job, tensor: int, level: int, c: int) -> float:
     """Words that the next level's tile shares with itself one step of loop `c` further."""
-    start, term, inside = job.rules.terms.start, job.rules.terms.term, job.scratch.inside
-    row, moving, step = job.hardware.level[level, STOP], job.nest.loop[c, DIMENSION], job.nest.move[c, STEP]
+    terms, inside, loop = job.rules.terms, job.scratch.inside, job.nest.loop[c]
+    row = job.hardware.level[level].stop
     volume, side = 1.0, 1.0
-    for p in range(start[tensor], start[tensor + 1]):
-        d = term[p, TERM_DIMENSION]
-        side += term[p, COEFFICIENT] * (inside[row, d] - 1.0 - (step if d == moving else 0))
-        if term[p, LAST]:
+    for p in range(terms.start[tensor], terms.start[tensor + 1]):
+        term = terms.term[p]
+        moved = loop.step if term.dimension == loop.dimension else 0
+        side += term.coefficient * (inside[row, term.dimension] - 1.0 - moved)
+        if term.last:
             volume *= max(0.0, side)
             side = 1.0
     return volume
@@ -142,12 +131,12 @@ def pass_on(
         c: the innermost loop of all. One beyond: the children are compute units. They keep nothing, so that every step
             moves a whole tile, and a neighbour has it even where the step moved none of them.
     """
-    nest, keeps = job.nest, c < job.nest.end[level + 1, 0]
+    nest, keeps = job.nest, c < job.nest.level[level].end
     reach = 0  # the farthest that two children's tiles lie apart
-    for u in range(nest.end[level, 1], nest.end[level + 1, 1]):
-        step = job.tensors.by_dimension[tensor, nest.loop[u, DIMENSION], DISPLACEMENT] * nest.move[u, STEP]
-        reach += step * (int(nest.trips[u, TRIPS]) - 1)
-    usual, again = (nest.move[c, SHIFT], nest.trips[c, TRIPS] - 1.0) if keeps else (NONE, 0.0)
+    for u in range(nest.level[level].unrolled, nest.level[level].unrolled_end):
+        loop = nest.loop[u]
+        reach += job.tensors.moves[tensor, loop.dimension].displacement * loop.step * (int(loop.trips) - 1)
+    usual, again = (nest.loop[c].shift, nest.loop[c].trips - 1.0) if keeps else (NONE, 0.0)
     fresh = tile - overlap
     brought = again * fresh if overlap == 0.0 else 0.0  # words that arrive by the usual shift, in the end
     inner = usual  # the steps of all loops inside p, undone when p advances
@@ -155,9 +144,10 @@ def pass_on(
     for p in range(c - 1, -2, -1):
         shift, words = usual, brought
         if p >= 0:
-            shift = nest.move[p, SHIFT] - inner
-            inner += nest.move[p, SHIFT]
-            times, words = (nest.trips[p, TRIPS] - 1.0) * nest.trips[p, OUTSIDE], 0.0
+            loop = nest.loop[p]
+            shift = loop.shift - inner
+            inner += loop.shift
+            times, words = (loop.trips - 1.0) * loop.outside, 0.0
             if not keeps and shift == usual:
                 brought += times * tile
             elif not keeps:
@@ -186,13 +176,17 @@ def describe(job: Job, n: int, tensor: int, level: int, shift: int, plain: bool)
     nest, key = job.nest, job.accounts.key
     key[0], key[1], key[2] = level, tensor, shift
     length, different = 3, 1
-    for u in range(nest.end[level, 1], nest.end[level + 1, 1]):
-        slot, trips = nest.loop[u, SLOT], int(nest.trips[u, TRIPS])
-        move = job.tensors.by_dimension[tensor, nest.loop[u, DIMENSION], DISPLACEMENT] * nest.move[u, STEP]
+    for u in range(nest.level[level].unrolled, nest.level[level].unrolled_end):
+        loop = nest.loop[u]
+        move, trips = job.tensors.moves[tensor, loop.dimension].displacement * loop.step, int(loop.trips)
         if plain and move:
             move = different
             different *= trips
-        key[length], key[length + 1], key[length + 2] = 2 * slot + is_unicast(job, n, tensor, slot), trips, move
+        key[length], key[length + 1], key[length + 2] = (
+            2 * loop.slot + is_unicast(job, n, tensor, loop.slot),
+            trips,
+            move,
+        )
         length += 3
     return length
 
@@ -206,14 +200,14 @@ def deliver(job: Job, tensor: int, level: int, words: float, account: int) -> No
     for number in range(accounts.pool[account + 2]):
         at = account + 3 + 2 * number
         multicast, scatter = accounts.pool[at], accounts.pool[at + 1]
-        row = 0
-        while row < sizes[tensor, level] and (
-            delivered[tensor, level, row, MULTICAST] != multicast or delivered[tensor, level, row, SCATTER] != scatter
+        row, rows = 0, sizes[tensor, level]
+        while row < rows and (
+            delivered[tensor, level, row].multicast != multicast or delivered[tensor, level, row].scatter != scatter
         ):
             row += 1
-        if row == sizes[tensor, level]:
+        each = delivered[tensor, level, row]
+        if row == rows:
             sizes[tensor, level] += 1
-            delivered[tensor, level, row, MULTICAST], delivered[tensor, level, row, SCATTER] = multicast, scatter
-            delivered[tensor, level, row, ACCESSES] = delivered[tensor, level, row, FAR] = 0.0
-        delivered[tensor, level, row, ACCESSES] += words * scatter
-        delivered[tensor, level, row, FAR] += words * accounts.pool_hops[at]
+            each.multicast, each.scatter, each.accesses, each.far = multicast, scatter, 0.0, 0.0
+        each.accesses += words * scatter
+        each.far += words * accounts.pool_hops[at]

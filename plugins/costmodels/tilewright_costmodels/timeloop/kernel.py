@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.compiled import compiled, kernel_part
+from tilewright.compiled import Index, compiled, inlined, kernel_part
 from tilewright.mapspace.batch import Bools, Floats
 from tilewright.mapspace.rules import LEGAL, NONE, judge, tile_words
-from tilewright_costmodels.timeloop import costs, flow, sharing, tables
+from tilewright_costmodels.timeloop import flow, sharing
 from tilewright_costmodels.timeloop.costs import cost
-from tilewright_costmodels.timeloop.nest import DIMENSION, OUTSIDE, SHIFT, STEP, Job, unfold
+from tilewright_costmodels.timeloop.nest import Job, unfold
 
 
 @compiled
@@ -25,7 +25,6 @@ def evaluate(job: Job, valid: Bools, energy_pj: Floats, cycles: Floats) -> None:
     """
     rules, mappings, scratch, nest, counts = job.rules, job.mappings, job.scratch, job.nest, job.counts
     trips, order, keep = mappings.trips, mappings.order, mappings.keep
-    levels = len(nest.children)
     for n in range(len(valid)):
         row = n if len(counts.compute_cycles) > 1 else 0
         if valid[n]:
@@ -34,31 +33,32 @@ def evaluate(job: Job, valid: Bools, energy_pj: Floats, cycles: Floats) -> None:
             valid[n] = unfold(job, n, row)
         if valid[n]:
             sharing.make_room(job.accounts)
-            counts.compute_cycles[row] = nest.trips[nest.end[levels, 0], OUTSIDE] * job.hardware.cycles_per_operation
+            steps = nest.loop[nest.level[len(job.hardware.level) - 1].end].outside
+            counts.compute_cycles[row] = steps * job.hardware.cycles_per_operation
             for tensor in range(len(job.tensors.whole)):
                 flow.divide_tensor(job, row, tensor)
                 _count(job, n, row, tensor)
             energy_pj[n], cycles[n] = cost(job.hardware, counts, job.detailed, row)
 
 
-@kernel_part
+@inlined
 def _count(job: Job, n: int, row: int, tensor: int) -> None:
     """Reads, fills and updates of a tensor at every level, the innermost first."""
-    tensors, hardware, nest, actions = job.tensors, job.hardware, job.nest, job.counts.actions
-    levels, moving = len(nest.children), tensors.moving[tensor]
-    kept = n if len(job.mappings.keep) > 1 else 0
-    sliding = tensors.whole[tensor, tables.SLIDING] > 0.0
-    c = nest.end[levels, 0]  # the innermost loop that moves the tensor, of those of the level and further out
-    if sliding or nest.children[levels - 1] > 1.0:
-        for loop in range(c):
-            shift = tensors.by_dimension[tensor, nest.loop[loop, DIMENSION], tables.DISPLACEMENT]
-            nest.move[loop, SHIFT] = shift * nest.move[loop, STEP]
+    whole, hardware, nest, actions = job.tensors.whole[tensor], job.hardware, job.nest, job.counts.actions
+    levels, kept = len(hardware.level), n if len(job.mappings.keep) > 1 else 0
+    c = int(
+        nest.level[levels - 1].end
+    )  # the innermost loop that moves the tensor, of those of the level and further out
+    if whole.slides or nest.level[levels - 1].children > 1.0:
+        for each in range(c):
+            loop = nest.loop[each]
+            loop.shift = job.tensors.moves[tensor, loop.dimension].displacement * loop.step
     at, still, credited = -1, 0.0, 0.0
     content, keeps = 0.0, False  # words that leave a level; whether it keeps the tensor
-    for level in range(levels - 1, -1, -1):
-        inside, inner_keeps, inner = content, keeps, level == levels - 1
-        children, end = nest.children[level], nest.end[level + 1, 0]
-        keeps = job.mappings.keep[kept, hardware.level[level, tables.HOLDS], tensor]
+    for number in range(levels):
+        level, inside, inner_keeps, inner = Index(levels - 1 - number), content, keeps, number == 0
+        children, end = nest.level[level].children, nest.level[level].end
+        keeps = job.mappings.keep[kept, hardware.level[level].holds, tensor]
         deliveries, tangled, account = 1.0, False, 0
         if children > 1.0:
             deliveries, tangled = flow.different_tiles(job, n, tensor, level)
@@ -67,20 +67,20 @@ def _count(job: Job, n: int, row: int, tensor: int) -> None:
                 account = sharing.sharing(hardware, length, job.accounts)
                 deliveries = float(job.accounts.pool[account])
         # compute has no register: every operation fetches its words
-        words, tile, slides, overlap = nest.trips[end, OUTSIDE], 1.0, False, 0.0
+        words, tile, slides, overlap = nest.loop[end].outside, 1.0, False, 0.0
         if not inner:  # every step of loop c, and every restart of it, moves a whole tile
-            while c >= 0 and (c >= end or not moving >> nest.loop[c, DIMENSION] & 1):
+            while c >= 0 and (c >= end or not whole.moving >> nest.loop[c].dimension & 1):
                 c -= 1
-            words = nest.trips[c + 1, OUTSIDE]
+            words = nest.loop[c + 1].outside
             if inner_keeps or children > 1.0 or job.detailed:  # else only the ratio of counts matters
                 if inner_keeps:
-                    tile = job.scratch.words[hardware.level[level + 1, tables.HOLDS], tensor]
+                    tile = job.scratch.words[hardware.level[level + 1].holds, tensor]
                 else:
-                    tile = tile_words(job.rules.terms, tensor, job.scratch.inside, hardware.level[level, tables.STOP])
-                actions[row, level + 1, tensor, costs.TILE_WORDS] = tile
+                    tile = tile_words(job.rules.terms, tensor, job.scratch.inside, hardware.level[level].stop)
+                actions[row, level + 1, tensor].tile_words = tile
                 words *= tile
-                if sliding and c >= 0:
-                    slides = tensors.by_dimension[tensor, nest.loop[c, DIMENSION], tables.TOGETHER] != 0
+                if whole.slides and c >= 0:
+                    slides = job.tensors.moves[tensor, nest.loop[c].dimension].together != 0
         if slides:
             if at != c:
                 at = c
@@ -103,11 +103,11 @@ def _count(job: Job, n: int, row: int, tensor: int) -> None:
             content, linked = content * factor, 0.0
             if job.detailed:
                 for size in range(job.deliveries.sizes[tensor, level]):
-                    job.deliveries.delivered[tensor, level, size, sharing.ACCESSES] *= factor
-            for action in (costs.READS, costs.FILLS, costs.UPDATES):
-                actions[row, level + 1, tensor, action] = 0.0
+                    job.deliveries.delivered[tensor, level, size].accesses *= factor
+            counted = actions[row, level + 1, tensor]
+            counted.reads = counted.fills = counted.updates = 0.0
         if job.detailed:
-            actions[row, level, tensor, costs.LINKS] = linked
+            actions[row, level, tensor].links = linked
             _network(job, row, level, tensor, keeps)
     _access(job, row, NONE, tensor, content, 0.0, 0.0)
 
@@ -119,36 +119,27 @@ def _access(job: Job, row: int, level: int, tensor: int, content: float, share: 
     Args:
         content: words that leave one instance; `share`, `peer`: that the average one gets from outside, and from neighbours.
     """
-    actions = job.counts.actions
-    reads, fills, updates = np.floor(content + peer + 0.5), np.floor(share + peer), 0.0
-    if job.tensors.whole[tensor, tables.OUTPUT] > 0.0:
+    counted = job.counts.actions[row, level, tensor]
+    counted.reads, counted.fills, counted.updates = np.floor(content + peer + 0.5), np.floor(share + peer), 0.0
+    if job.tensors.whole[tensor].is_output:
         # the first partial sum of every word is written, not added; a box with holes promises more words than exist
-        part = actions[row, level, tensor, costs.PARTITION_WORDS]
-        reads = max(0.0, np.floor(content + peer - part + 0.5))
-        fills = max(0.0, np.floor(share + peer - part + 0.5))
-        updates = np.floor(content + 0.5)
-    actions[row, level, tensor, costs.READS] = reads
-    actions[row, level, tensor, costs.FILLS] = fills
-    actions[row, level, tensor, costs.UPDATES] = updates
+        counted.reads = max(0.0, np.floor(content + peer - counted.partition_words + 0.5))
+        counted.fills = max(0.0, np.floor(share + peer - counted.partition_words + 0.5))
+        counted.updates = np.floor(content + 0.5)
 
 
 @kernel_part
 def _network(job: Job, row: int, level: int, tensor: int, keeps: bool) -> None:
     """Hops, routers and ingresses below one instance of a level (Timeloop's legacy network)."""
-    actions, delivered = job.counts.actions, job.deliveries.delivered
-    hops = routers = ingresses = 0.0
+    counted = job.counts.actions[row, level, tensor]
+    counted.hops = counted.routers = counted.ingresses = 0.0
     for size in range(job.deliveries.sizes[tensor, level]):
-        accesses = np.floor(delivered[tensor, level, size, sharing.ACCESSES] + 0.5)
-        if job.tensors.whole[tensor, tables.OUTPUT] > 0.0 and job.hardware.noc[level, tables.IN_DRAM] > 0.0:
+        each = job.deliveries.delivered[tensor, level, size]
+        each.sent = np.floor(each.accesses + 0.5)
+        if job.tensors.whole[tensor].is_output and job.hardware.level[level].in_dram:
             # DRAM cannot add: partial sums go down and come back
-            part = actions[row, level, tensor, costs.PARTITION_WORDS]
-            accesses = max(accesses, 2.0 * accesses - part) if keeps else 0.0
-        delivered[tensor, level, size, sharing.SENT] = accesses
-        if accesses > 0.0:
-            far = delivered[tensor, level, size, sharing.FAR]
-            hops += far
-            routers += np.trunc((1.0 + far // accesses) * accesses)
-            ingresses += accesses
-    actions[row, level, tensor, costs.HOPS] = hops
-    actions[row, level, tensor, costs.ROUTERS] = routers
-    actions[row, level, tensor, costs.INGRESSES] = ingresses
+            each.sent = max(each.sent, 2.0 * each.sent - counted.partition_words) if keeps else 0.0
+        if each.sent > 0.0:
+            counted.hops += each.far
+            counted.routers += np.trunc((1.0 + each.far // each.sent) * each.sent)
+            counted.ingresses += each.sent

@@ -215,7 +215,7 @@ def _names(problem: Problem) -> tuple[tuple[str, ...], ...]:
 
 def _mappings(trips: Ints, order: Positions, keep: Bools, unicast: Bools | None) -> Mappings:
     separate = np.zeros((0, *keep.shape[1:]), np.bool_) if unicast is None else unicast
-    return Mappings(for_kernel(trips), for_kernel(order), for_kernel(keep), for_kernel(separate))
+    return Mappings(for_kernel(trips), for_kernel(order.view(np.uint8)), for_kernel(keep), for_kernel(separate))
 
 
 def _nothing(count: int) -> Costs:

@@ -4,54 +4,26 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from tilewright.compiled import compiled, kernel_part
-from tilewright.mapspace.batch import Bools, Floats, Ints
+from tilewright.compiled import Index, Records, compiled, kernel_part, records
+from tilewright.mapspace.batch import Bools, Ints
 from tilewright.mapspace.rules import Rules, Scratch
 from tilewright_costmodels.timeloop.costs import Counts
 from tilewright_costmodels.timeloop.sharing import Accounts, Deliveries
-from tilewright_costmodels.timeloop.tables import (
-    ACROSS,
-    DOWN,
-    ENTRY,
-    ORDER,
-    START,
-    STOP,
-    VERTICAL,
-    Hardware,
-    Mappings,
-    Tables,
-    Tensors,
-)
-
-Indices = NDArray[np.uint32]
-"""Unsigned, so that nobody asks whether they count from the end."""
-
-TRIPS, OUTSIDE = range(2)
-"""Columns of `Nest.trips`: of the loop; the product of those of all loops of its kind outside."""
-DIMENSION, SLOT = range(2)
-"""Columns of `Nest.loop`."""
-STEP, SHIFT = range(2)
-"""Columns of `Nest.move`: iterations of the dimension from one trip to the next; by how much that displaces the tile of the
-tensor at hand."""
+from tilewright_costmodels.timeloop.tables import Hardware, Mappings, Tables, Tensors
 
 
 class Nest(NamedTuple):
-    """The non-unit loops of one mapping, outermost first: K temporal ones at most from row 0, as many spatial ones from
-    row K + 1. Shapes: L levels."""
+    """The non-unit loops of one mapping, outermost first: K temporal ones at most from place 0, as many spatial ones from
+    place K + 1. Shapes: L levels."""
 
-    loop: Indices
-    """[2 K + 2, 2]."""
-    move: Ints
-    """[2 K + 2, 2]."""
-    trips: Floats
-    """[2 K + 2, 2]."""
-    end: Ints
-    """[L + 1, 2]: the rows after the last temporal and the last spatial loop of the levels outside."""
-    children: Floats
-    """[L]: sub-clusters in use below one instance."""
+    place: Records
+    """[2 K + 2]: the dimension and the slot."""
+    loop: Records
+    """[2 K + 2]: the same; iterations of the dimension from one trip to the next (`step`); by how much that displaces the tile
+    of the tensor at hand (`shift`); the product of the trips of all loops of its kind outside."""
+    level: Records
+    """[L]: its first temporal loop and the place after the last (`end`), and those of the spatial ones; sub-clusters in use
+    below one instance."""
 
 
 class Job(NamedTuple):
@@ -77,12 +49,11 @@ def nest_of(tables: Tables) -> Nest:
     """Room for mappings of these tables."""
     levels, _, dims = tables.shape
     loops = len(tables.hardware.slot) * dims + 1
+    places = dict.fromkeys(("dimension", "slot"), Index)
     return Nest(
-        loop=np.zeros((2 * loops, 2), np.uint32),
-        move=np.zeros((2 * loops, 2), np.int64),
-        trips=np.ones((2 * loops, 2)),
-        end=np.array([[0, loops]] * (levels + 1), np.int64),
-        children=np.ones(levels),
+        place=records(2 * loops, **places),
+        loop=records(2 * loops, **places, step=int, shift=int, trips=float, outside=float),
+        level=records(levels, first=Index, end=Index, unrolled=Index, unrolled_end=Index, children=float),
     )
 
 
@@ -111,43 +82,49 @@ def divide(sizes: Ints, temporal: Ints, spatial: Ints, trips: Ints, good: Bools)
 @kernel_part
 def unfold(job: Job, n: int, row: int) -> bool:
     """Lay out the loops, by level. False: more instances are in use along an axis than exist (Timeloop's check)."""
-    trips, order, slot = job.mappings.trips, job.mappings.order, job.hardware.slot
-    loop, ends, children = job.nest.loop, job.nest.end, job.nest.children
-    dims = trips.shape[2]
+    trips, order, nest, hardware, place = job.mappings.trips, job.mappings.order, job.nest, job.hardware, job.nest.place
     x = y = instances = 1.0
-    end, last = ends[0, 0], ends[0, 1]
-    for here in range(len(children)):
-        job.counts.instances[row, here] = instances
-        children[here] = 1.0
-        for s in range(job.hardware.level[here, START], job.hardware.level[here, STOP]):
-            temporal, block = slot[s, VERTICAL] < 0, slot[s, ORDER]
-            at = end if temporal else last
-            for position in range(dims):  # a unit loop is overwritten by the next: no branch that nobody can foresee
+    end, unrolled = Index(0), Index(len(place) // 2)
+    for number in range(len(hardware.level)):
+        level, here = hardware.level[number], nest.level[number]
+        job.counts.instances[row, number] = instances
+        here.first, here.unrolled, here.children = end, unrolled, 1.0
+        for s in range(level.start, level.stop):
+            slot = hardware.slot[s]
+            at = end if slot.steps else unrolled
+            for position in range(trips.shape[2]):
                 d = position
-                if block >= 0:
-                    d = order[n, block, position]
-                loop[at, DIMENSION], loop[at, SLOT] = d, s
-                at += trips[n, s, d] > 1
-            if temporal:
+                if slot.ordered:
+                    d = order[n, slot.order, position]
+                place[at].dimension, place[at].slot = d, s
+                at = Index(at + (trips[n, s, d] > 1))  # a unit loop is overwritten: no branch that nobody can foresee
+            if slot.steps:
                 end = at
             else:
-                last = at
-                used = job.scratch.used[slot[s, ENTRY]]
-                children[here] *= used
-                if slot[s, VERTICAL] > 0:
+                unrolled = at
+                used = job.scratch.used[slot.entry]
+                here.children *= used
+                if slot.vertical:
                     y *= used
                 else:
                     x *= used
-        if x > job.hardware.level[here, ACROSS] or y > job.hardware.level[here, DOWN]:
+        if x > level.across or y > level.down:
             return False
-        instances *= children[here]
-        ends[here + 1, 0], ends[here + 1, 1] = end, last
-    for kind in range(2):
-        passes = 1.0
-        for at in range(ends[0, kind], ends[len(children), kind]):
-            d, s = loop[at, DIMENSION], loop[at, SLOT]
-            job.nest.move[at, STEP] = job.scratch.inside[s + 1, d]
-            job.nest.trips[at, TRIPS], job.nest.trips[at, OUTSIDE] = trips[n, s, d], passes
-            passes *= trips[n, s, d]
-        job.nest.trips[ends[len(children), kind], OUTSIDE] = passes
+        instances *= here.children
+        here.end, here.unrolled_end = end, unrolled
+    _measure(job, n, Index(0), end)
+    _measure(job, n, Index(len(place) // 2), unrolled)
     return True
+
+
+@kernel_part
+def _measure(job: Job, n: int, first: int, end: int) -> None:
+    """Trips and steps of loops."""
+    outside = 1.0
+    for at in range(first, end):
+        loop, place = job.nest.loop[at], job.nest.place[at]
+        loop.dimension, loop.slot = place.dimension, place.slot
+        loop.step = job.scratch.inside[place.slot + 1, place.dimension]
+        loop.trips, loop.outside = job.mappings.trips[n, place.slot, place.dimension], outside
+        outside *= loop.trips
+    job.nest.loop[end].outside = outside

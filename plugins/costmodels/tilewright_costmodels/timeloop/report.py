@@ -12,25 +12,9 @@ from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Delivery, LevelReport, Limit, LimitAction, NetworkReport, TensorCounts, overlapping
-from tilewright_costmodels.timeloop.costs import (
-    CYCLES,
-    ENERGY,
-    FILLS,
-    HOPS,
-    INGRESSES,
-    LEAKED,
-    LINKS,
-    NETWORK_ENERGY,
-    PARTITION_WORDS,
-    READ_RATE,
-    READS,
-    TILE_WORDS,
-    UPDATES,
-    WRITE_RATE,
-    Counts,
-)
-from tilewright_costmodels.timeloop.sharing import FAR, MULTICAST, SCATTER, SENT, Deliveries
-from tilewright_costmodels.timeloop.tables import HOLDS, OUTPUT, Tables
+from tilewright_costmodels.timeloop.costs import Counts
+from tilewright_costmodels.timeloop.sharing import Deliveries
+from tilewright_costmodels.timeloop.tables import Tables
 
 
 def figures(
@@ -44,19 +28,19 @@ def figures(
 ) -> dict[str, Any]:
     """The fields of a report on the only mapping that was counted."""
     energy_pj, cycles = float(costs.energy_pj[0]), int(costs.cycles[0])
-    entries = [mapping.entries[entry] for entry in tables.hardware.level[:, HOLDS]]
+    entries = [mapping.entries[entry] for entry in tables.hardware.level["holds"]]
     memories = [(cluster, memory) for cluster in architecture.clusters for memory in cluster.memories]
     levels = []
     for number, (cluster, memory) in enumerate(memories):
         here = [level for level, entry in enumerate(entries) if entry.target == cluster.name]
         if here:
             tensors = dict(_kept(problem, mapping, tables, counts, cluster, memory, here))
-            leakage_pj = float(counts.memory[0, number, LEAKED])
+            leakage_pj = float(counts.memory[0, number].leaked)
             levels.append(
                 LevelReport(
                     name=memory.name,
                     instances=int(counts.instances[0, here[0]]),
-                    cycles=int(counts.memory[0, number, CYCLES]),
+                    cycles=int(counts.memory[0, number].cycles),
                     energy_pj=math.fsum((*(tensor.energy_pj for tensor in tensors.values()), leakage_pj)),
                     leakage_pj=leakage_pj,
                     tensors=FrozenDict(tensors),
@@ -84,12 +68,11 @@ def _limits(architecture: Architecture, counts: Counts) -> Iterator[Limit]:
     computing = float(counts.compute_cycles[0])
     yield Limit(name="compute", action="compute", cycles=int(computing))
     for memory, rates in zip(architecture.memories, counts.memory[0], strict=True):
-        ports: list[tuple[LimitAction, int, float | None]] = [
-            ("read", READ_RATE, memory.read_bandwidth_words_per_cycle),
-            ("write", WRITE_RATE, memory.write_bandwidth_words_per_cycle),
+        ports: list[tuple[LimitAction, float, float | None]] = [
+            ("read", float(rates.read_rate), memory.read_bandwidth_words_per_cycle),
+            ("write", float(rates.write_rate), memory.write_bandwidth_words_per_cycle),
         ]
-        for action, column, bandwidth in ports:
-            rate = float(rates[column])
+        for action, rate, bandwidth in ports:
             if bandwidth is not None and rate > 0:
                 yield Limit(
                     name=memory.name,
@@ -112,19 +95,19 @@ def _kept(
     """The counts of every tensor that the memory keeps."""
     for number, tensor in enumerate(problem.tensors):
         for level in levels:
-            keep = mapping.entries[tables.hardware.level[level, HOLDS]].keep or ()
+            keep = mapping.entries[tables.hardware.level[level].holds].keep or ()
             if tensor.name in keep and cluster.memory_for(tensor) == memory:
                 counted = counts.actions[0, level, number]
                 yield (
                     tensor.name,
                     TensorCounts(
-                        reads=int(counted[READS]),
-                        fills=int(counted[FILLS]),
-                        updates=int(counted[UPDATES]),
+                        reads=int(counted.reads),
+                        fills=int(counted.fills),
+                        updates=int(counted.updates),
                         instances=int(counts.instances[0, level]),
-                        tile_words=int(counted[TILE_WORDS]),
-                        partition_words=int(counted[PARTITION_WORDS]),
-                        energy_pj=float(counted[ENERGY]),
+                        tile_words=int(counted.tile_words),
+                        partition_words=int(counted.partition_words),
+                        energy_pj=float(counted.energy),
                     ),
                 )
 
@@ -135,22 +118,22 @@ def _network(
     counted = counts.actions[0, level, number]
     delivered = [
         Delivery(
-            multicast=int(each[MULTICAST]),
-            scatter=int(each[SCATTER]),
-            accesses=int(each[SENT]),
-            hops=float(each[FAR] / each[SENT]),
+            multicast=int(each.multicast),
+            scatter=int(each.scatter),
+            accesses=int(each.sent),
+            hops=float(each.far / each.sent),
         )
         for each in deliveries.delivered[number, level, : deliveries.sizes[number, level]]
-        if each[SENT]
+        if each.sent
     ]
-    ingresses, output = int(counted[INGRESSES]), bool(tables.tensors.whole[number, OUTPUT])
+    ingresses, output = int(counted.ingresses), bool(tables.tensors.whole[number].is_output)
     return NetworkReport(
         name=name,
         tensor=tensor,
         ingresses=ingresses,
         deliveries=tuple(delivered),
-        link_transfers=math.floor(counted[LINKS] + 0.5),
+        link_transfers=math.floor(counted.links + 0.5),
         spatial_reductions=sum((each.multicast - 1) * each.accesses for each in delivered) if output else 0,
-        hops=float(counted[HOPS]) / ingresses if ingresses else 0.0,
-        energy_pj=float(counted[NETWORK_ENERGY]),
+        hops=float(counted.hops) / ingresses if ingresses else 0.0,
+        energy_pj=float(counted.network_energy),
     )

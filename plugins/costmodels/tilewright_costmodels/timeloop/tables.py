@@ -7,60 +7,48 @@ next one that holds are its loops, temporal and spatial.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from tilewright.compiled import for_kernel
-from tilewright.mapspace.batch import Bools, Floats, Ints, Positions
-from tilewright.mapspace.rules import Rules, rules_of, slots_of_entries
+from tilewright.compiled import Index, Records, for_kernel, table
+from tilewright.mapspace.batch import Bools, Ints
+from tilewright.mapspace.rules import Orders, Rules, rules_of, slots_of_entries
 from tilewright.mapspace.skeleton import Skeleton, Slot
-from tilewright.schema.architecture import Architecture, Memory
+from tilewright.schema.architecture import Architecture
 from tilewright.schema.problem import Problem
-
-ENTRY, ORDER, VERTICAL, SHARED = range(4)
-"""Columns of `Hardware.slot`: the entry; the row of its order (-1: the problem's); 1 if it unrolls along Y, 0 along X, -1 if
-it steps in time; from here on, by tensor, whether sub-clusters may share a delivery, or be added up on the way."""
-START, STOP, HOLDS, ACROSS, DOWN, WIDTH, HEIGHT, HOME = range(8)
-"""Columns of `Hardware.level`: its first slot and the one after its last; the entry that holds; instances of the next
-level that exist along X and along Y over the whole chip; the physical fanout to the next level along X and along Y; from
-here on, by tensor, the number of the memory that would hold it (-1: none)."""
-BUILT, READ_ENERGY, WRITE_ENERGY, UPDATE_ENERGY, BLOCK_WORDS, READ_BANDWIDTH, WRITE_BANDWIDTH, LEAKAGE, GATE = range(9)
-"""Columns of `Hardware.memory`: macros that exist; pJ per access; words per access; words per cycle; pJ per cycle that leak
-for each instance in use of the memory of number GATE, which switches this one."""
-HOP_ENERGY, ROUTER_ENERGY, INGRESS_ENERGY, IN_DRAM = range(4)
-"""Columns of `Hardware.noc`: pJ; whether the level is DRAM, which cannot add."""
-DISPLACEMENT, TOGETHER = range(2)
-"""Columns of `Tensors.by_dimension`: what one iteration shifts a tile by, as one number (all shifts that can be compared
-have different ones); as bits, the coordinates that the dimension moves together with others; bit 0: it moves several."""
-WORDS, SLIDING, OUTPUT = range(3)
-"""Columns of `Tensors.whole`: words of the whole tensor; whether tiles may overlap, or children receive overlapping ones."""
 
 
 class Tensors(NamedTuple):
     """The problem. Shapes: T tensors, D dimensions."""
 
-    by_dimension: Ints
-    """[T, D, 2]."""
-    moving: Ints
-    """[T]: the dimensions that move it, as bits."""
-    whole: Floats
-    """[T, 3]."""
+    moves: Records
+    """[T, D]: what one iteration shifts a tile by, as one number (all shifts that can be compared have different ones); as
+    bits, the coordinates that the dimension moves together with others (bit 0: it moves several)."""
+    whole: Records
+    """[T]: words; the dimensions that move the tensor, as bits; whether tiles may overlap, or children receive
+    overlapping ones."""
 
 
 class Hardware(NamedTuple):
     """An architecture as a skeleton uses it. Shapes: S slots, L levels, M memories, T tensors."""
 
-    slot: Ints
-    """[S, 3 + T]."""
-    level: Ints
-    """[L, 7 + T]."""
-    memory: Floats
-    """[M, 9]."""
-    noc: Floats
-    """[L, 4]: of the network below a level."""
+    slot: Records
+    """[S]: the entry; whether its loops have an order of their own, and its row; whether it steps in time, or unrolls along
+    Y."""
+    shared: Bools
+    """[S, T]: sub-clusters may share a delivery, or be added up on the way."""
+    level: Records
+    """[L]: its first slot and the one after its last; the entry that holds; instances of the next level that exist along X
+    and along Y over the whole chip; the physical fanout to the next level along X and along Y; pJ of the network below;
+    whether it is DRAM, which cannot add."""
+    home: Ints
+    """[L, T]: the number of the memory that would hold the tensor (-1: none)."""
+    memory: Records
+    """[M]: macros that exist; pJ per access; words per access; words per cycle; pJ per cycle that leak for each instance in
+    use of the memory of number `gate`, which switches this one."""
     compute_energy_pj: float
     """Of all operations."""
     cycles_per_operation: float
@@ -71,7 +59,7 @@ class Mappings(NamedTuple):
 
     trips: Ints
     """[n, S, D]."""
-    order: Positions
+    order: Orders
     """[n, row, position]: dimensions, outermost first."""
     keep: Bools
     """[n, E, T]: whether the entry keeps the tensor."""
@@ -113,20 +101,23 @@ def _spans(problem: Problem, tensor: int) -> list[int]:
 
 def tensors_of(problem: Problem) -> Tensors:
     """The problem's table."""
-    count, dims = len(problem.tensors), len(problem.sizes)
-    by_dimension = np.zeros((count, dims, 2), dtype=np.int64)
-    moving, whole = [], []
+    moves, whole = [], []
     for number, tensor in enumerate(problem.tensors):
         matrix = problem.projection_matrix(tensor)
+        displacement, together = np.zeros((2, len(problem.sizes)), np.int64)
         place = 1
         for rank, (row, span) in enumerate(zip(matrix, _spans(problem, number), strict=True)):
-            by_dimension[number, :, DISPLACEMENT] += place * row
-            by_dimension[number, :, TOGETHER] |= ((row > 0) & ((row > 0).sum() > 1)) << rank + 1
+            displacement += place * row
+            together |= ((row > 0) & ((row > 0).sum() > 1)) << rank + 1
             place *= 1 + 3 * span  # a sum of shifts, and its difference from a shift, stay within
-        by_dimension[number, :, TOGETHER] |= (matrix > 0).sum(axis=0) > 1
-        moving.append(sum(1 << int(dim) for dim in np.flatnonzero(matrix.any(axis=0))))
-        whole.append([problem.tensor_words(tensor), by_dimension[number, :, TOGETHER].any(), tensor.is_output])
-    return Tensors(by_dimension=_ints(by_dimension), moving=_ints(moving), whole=_floats(whole))
+        together |= (matrix > 0).sum(axis=0) > 1
+        moves.append(list(zip(displacement, together, strict=True)))
+        moving = sum(1 << int(dim) for dim in np.flatnonzero(matrix.any(axis=0)))
+        whole.append((problem.tensor_words(tensor), moving, together.any(), tensor.is_output))
+    return Tensors(
+        moves=table(moves, displacement=int, together=int),
+        whole=table(whole, words=float, moving=int, slides=bool, is_output=bool),
+    )
 
 
 def tables_of(
@@ -149,59 +140,54 @@ def tables_of(
         return None
     rules = rules_of(problem, architecture, skeleton)
     places = [architecture.mesh(targets[number]) for number in holds] + [architecture.mesh(len(architecture.clusters))]
-    levels: list[list[int]] = []
+    levels: list[tuple[float, ...]] = []
+    stop = 0
     for number, entry in enumerate(holds):
         # the temporal slot of the next entry that holds is still a loop of this level
-        ends = [holds[number + 1] if number + 1 < len(holds) else len(skeleton)] * 2
+        end = holds[number + 1] if number + 1 < len(holds) else len(skeleton)
         mine = [
-            s
-            for s, slot in enumerate(slots)
+            slot
+            for slot in slots
             if (slot.entry > entry or (slot.entry == entry and slot.spatial))
-            and (slot.entry < ends[0] or (slot.entry == ends[0] and not slot.spatial))
+            and (slot.entry < end or (slot.entry == end and not slot.spatial))
         ]
-        start = mine[0] if mine else (levels[-1][STOP] if levels else 0)
-        outer, within = places[number], places[number + 1]
+        start, stop = stop, stop + len(mine)
+        outer, within, network = places[number], places[number + 1], clusters[entry].fanout.network
         levels.append(
-            [
+            (
                 start,
-                start + len(mine),
+                stop,
                 entry,
                 _across(within),
                 within.get("Y", 1),
                 math.prod(n // outer.get(axis, 1) for axis, n in within.items() if axis != "Y"),
                 within.get("Y", 1) // outer.get("Y", 1),
-            ]
+                network.energy_per_hop_pj,
+                network.energy_per_router_pj,
+                network.energy_per_ingress_pj,
+                any(memory.technology == "dram" for memory in clusters[entry].memories),
+            )
         )
-    built = {
-        memory.name: architecture.instances[number] // memory.instances_per_macro
-        for number, cluster in enumerate(architecture.clusters)
-        for memory in cluster.memories
-    }
-    leakage = _leakage(architecture, {clusters[entry].name for entry in holds})
-    memories = zip(architecture.memories, leakage, strict=True)
-    networks = [clusters[entry].fanout.network for entry in holds]
-    noc = [
-        [
-            network.energy_per_hop_pj,
-            network.energy_per_router_pj,
-            network.energy_per_ingress_pj,
-            any(memory.technology == "dram" for memory in clusters[entry].memories),
-        ]
-        for network, entry in zip(networks, holds, strict=True)
-    ]
     blocks = np.cumsum([not slot.spatial for slot in slots]) - 1
     temporal = sum(not slot.spatial for slot in slots)
-    rows = []
+    rows, shared = [], []
     for slot, block in zip(slots, blocks, strict=True):
         fanout = clusters[slot.entry].fanout
-        order = (temporal + slot.entry if placed else -1) if slot.spatial else block
-        shared = [fanout.reduction if tensor.is_output else fanout.multicast for tensor in problem.tensors]
-        rows.append([slot.entry, order, int(fanout.axis == "Y") if slot.spatial else -1, *shared])
+        order = temporal + slot.entry if slot.spatial else block
+        rows.append((slot.entry, placed or not slot.spatial, order, not slot.spatial, fanout.axis == "Y"))
+        shared.append([fanout.reduction if tensor.is_output else fanout.multicast for tensor in problem.tensors])
     hardware = Hardware(
-        slot=_ints(rows).reshape(len(slots), -1),
-        level=_ints([[*level, *rules.memory[entry]] for level, entry in zip(levels, holds, strict=True)]),
-        memory=_floats([[*_memory(memory, built[memory.name]), *leaks] for memory, leaks in memories]),
-        noc=_floats(noc),
+        slot=table(rows, entry=Index, ordered=bool, order=Index, steps=bool, vertical=bool),
+        shared=for_kernel(np.array(shared, np.bool_).reshape(len(slots), len(problem.tensors))),
+        level=table(
+            levels,
+            **dict.fromkeys(("start", "stop", "holds"), Index),
+            **dict.fromkeys(("across", "down", "width", "height"), int),
+            **dict.fromkeys(("hop_energy", "router_energy", "ingress_energy"), float),
+            in_dram=bool,
+        ),
+        home=for_kernel(rules.memory[holds]),
+        memory=_memories(architecture, {clusters[entry].name for entry in holds}),
         compute_energy_pj=problem.macs * architecture.compute.energy_per_operation_pj,
         cycles_per_operation=float(architecture.compute.cycles_per_operation),
     )
@@ -211,39 +197,26 @@ def tables_of(
         tensors=tensors_of(problem),
         hardware=hardware,
         children=max(math.prod(mesh.values()) for mesh in places),
-        noc_costs=bool(hardware.noc[:, :IN_DRAM].any()),
+        noc_costs=any(hardware.level[f"{what}_energy"].any() for what in ("hop", "router", "ingress")),
     )
 
 
-def _memory(memory: Memory, built: int) -> list[float]:
-    update = memory.accumulation_energy_pj
-    bandwidths = (memory.read_bandwidth_words_per_cycle, memory.write_bandwidth_words_per_cycle)
-    return [
-        built,
-        memory.read_energy_pj,
-        memory.write_energy_pj,
-        update,
-        memory.block_words,
-        *(math.inf if bandwidth is None else bandwidth for bandwidth in bandwidths),
-    ]
-
-
-def _leakage(architecture: Architecture, visited: set[str]) -> Iterator[tuple[float, int]]:
-    """LEAKAGE and GATE of every memory; those that no entry visits are off."""
+def _memories(architecture: Architecture, visited: set[str]) -> Records:
+    """`Hardware.memory`; memories of clusters that no entry visits are off."""
     names = [memory.name for memory in architecture.memories]
-    for cluster in architecture.clusters:
+    rows = []
+    for cluster, instances in zip(architecture.clusters, architecture.instances, strict=False):
         for memory in cluster.memories:
-            gate, shared = architecture.switch_of(memory.name)
-            yield memory.leakage_pj_per_cycle * shared if cluster.name in visited else 0.0, names.index(gate)
+            gate, leaking = architecture.switch_of(memory.name)
+            energies = memory.read_energy_pj, memory.write_energy_pj, memory.accumulation_energy_pj
+            bandwidths = memory.read_bandwidth_words_per_cycle, memory.write_bandwidth_words_per_cycle
+            limits = [math.inf if bandwidth is None else bandwidth for bandwidth in bandwidths]
+            leakage = memory.leakage_pj_per_cycle * leaking if cluster.name in visited else 0.0
+            built = instances // memory.instances_per_macro
+            rows.append((built, *energies, memory.block_words, *limits, leakage, names.index(gate)))
+    fields = "built read_energy write_energy update_energy block_words read_bandwidth write_bandwidth leakage"
+    return table(rows, **dict.fromkeys(fields.split(), float), gate=int)
 
 
 def _across(mesh: dict[str, int]) -> int:
     return math.prod(n for axis, n in mesh.items() if axis != "Y")
-
-
-def _ints(values: object) -> Ints:
-    return for_kernel(np.array(values, dtype=np.int64))
-
-
-def _floats(values: object) -> Floats:
-    return for_kernel(np.array(values, dtype=np.float64))
