@@ -39,7 +39,8 @@ class SunstoneAccount(BatchEvaluator):
             if key not in self.known:
                 self.known[key] = self._edp(l1, across * down, l2, dram)
             values[index] = self.known[key]
-        return Costs(np.isfinite(values), values, np.where(np.isfinite(values), 1.0, np.inf))
+        cycles = np.where(np.isfinite(values), float(self.problem.macs), np.inf)  # enough for any number of units
+        return Costs(np.isfinite(values), values / self.problem.macs, cycles)
 
     def explain(self, mapping: Mapping) -> Report:
         raise NotImplementedError
