@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright.errors import InputError
 from tilewright.plugin.guard.calls import BUILTIN
 from tilewright.plugin.registry import Registry
-from tilewright.plugin.specs import KINDS
+from tilewright.plugin.specs import AdapterSpec, CostModelSpec, FrontendSpec, MapperSpec
 from tilewright.scaffold import Kind
 
 if TYPE_CHECKING:
@@ -21,7 +21,12 @@ PREFIX = "tilewright"
 LONGEST = 50
 NAME = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
 
-SPECS: dict[Kind, type[PluginSpec[Any]]] = dict(zip(Kind, KINDS, strict=True))
+SPECS: dict[Kind, type[PluginSpec[Any]]] = {
+    Kind.mapper: MapperSpec,
+    Kind.costmodel: CostModelSpec,
+    Kind.frontend: FrontendSpec,
+    Kind.adapter: AdapterSpec,
+}
 
 
 def distribution_of(name: str) -> str:
