@@ -59,7 +59,7 @@ class _Assembly:
             return node_of(self.document(self._beside(node, path), depth + 1))
         if node.tag in _FOLDER:
             folder = self._beside(node, path)
-            if not folder.is_dir():
+            if not os.path.isdir(folder):
                 raise InputError(f"{folder} is no folder", location=node.place)
             names = sorted(name for name in os.listdir(folder) if name.endswith(_SUFFIX))
             return Node([node_of(self.document(folder / name, depth + 1)) for name in names], node.place)

@@ -76,7 +76,7 @@ def filled(path: Path, folders: tuple[str, ...], values: Mapping[str, object]) -
 
 def folders_of(paths: Iterable[Path]) -> tuple[str, ...]:
     """The folders that may be read for these files: theirs, and where one is, unless that holds everything."""
-    found = [path if path.is_dir() else path.parent for path in paths]
+    found = [path if os.path.isdir(path) else path.parent for path in paths]
     here = os.getcwd()
     real = dict.fromkeys(os.path.realpath(folder) for folder in found)
     if os.path.dirname(here) != here and here != os.path.expanduser("~"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -37,7 +38,7 @@ def recognised(
         InputError: no adapter reads them, with the complaint of each; or several do, and not the same.
     """
     here = [
-        path for path in files if is_file(path) or path.is_dir() or is_file(path.parent)
+        path for path in files if is_file(path) or os.path.isdir(path) or is_file(path.parent)
     ]  # FILE/LAYER is a file, too
     absent = [path for path in files if path not in here]
     if absent:

@@ -329,7 +329,7 @@ def test_weights_do_not_matter_but_their_shapes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "holds no operators"),
+        (b"", "broken.onnx is empty"),
         (b"this is no model", "not a readable ONNX model"),
         (b"\x93\x00\xff" * 50, "not a readable ONNX model"),
         (convolutional((1, 3, 8, 8)).SerializeToString()[:-40], "not a readable ONNX model"),

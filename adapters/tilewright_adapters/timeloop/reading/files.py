@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -34,7 +35,7 @@ def read_files(paths: Sequence[Path], values: Mapping[str, object]) -> list[Docu
 
 def _files(paths: Iterable[Path]) -> Iterable[Path]:
     for path in paths:
-        if not path.is_dir():
+        if not os.path.isdir(path):
             yield path
             continue
         named = [each for each in path.iterdir() if each.suffix in SUFFIXES and _COPIES not in each.name]
