@@ -45,8 +45,9 @@ def test_names_of_any_length_and_content(tilewright: Command, name: str) -> None
     assert is_one_message(mapped(tilewright, name))
     assert is_one_message(mapped(tilewright, GEMM, arch=name))
     assert is_one_message(mapped(tilewright, GEMM, "--constraints", name))
-    assert is_one_message(tilewright("evaluate", "--mapping", name))
-    assert is_one_message(tilewright("convert", name, "--to", "tilewright"))
+    if "\0" not in name:  # no program can be given one, and click asks for the file
+        assert is_one_message(tilewright("evaluate", "--mapping", name))
+        assert is_one_message(tilewright("convert", name, "--to", "tilewright"))
 
 
 def test_a_formula_of_any_length(tilewright: Command) -> None:
