@@ -4,7 +4,10 @@ are installed.
 
 import importlib.util
 import os
+import sys
 
+import cloudpickle  # type: ignore[import-untyped]
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("dev", max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -20,3 +23,10 @@ def pytest_report_header() -> str:
     return (
         "zigzag: installed" if ZIGZAG else "zigzag: not installed, so not tested here; `tox run -e py311-zigzag` does"
     )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What a test sends to a child process travels whole: with a safe path the child does not find the tests."""
+    for module in {item.module for item in items if isinstance(item, pytest.Function)}:
+        if sys.modules.get(module.__name__) is module:
+            cloudpickle.register_pickle_by_value(module)
