@@ -28,11 +28,14 @@ def cache_folder() -> Path:
     """`TILEWRIGHT_CACHE`, or `tilewright` in the platform's folder for caches. Raises OutputError: there is none."""
     import platformdirs  # most commands need no cache
 
-    told = os.environ.get("TILEWRIGHT_CACHE")
-    try:
-        return Path(told) if told else platformdirs.user_cache_path("tilewright", appauthor=False)
-    except RuntimeError:  # a user whom the system does not know
-        raise OutputError("there is no home directory to keep results in", hint="set TILEWRIGHT_CACHE") from None
+    if told := os.environ.get("TILEWRIGHT_CACHE"):
+        return Path(told)
+    # a user whom the system does not know: newer ones raise, older ones leave the ~ as it is
+    with contextlib.suppress(RuntimeError):
+        folder = platformdirs.user_cache_path("tilewright", appauthor=False)
+        if folder.is_absolute():
+            return folder
+    raise OutputError("there is no home directory to keep results in", hint="set TILEWRIGHT_CACHE")
 
 
 def is_file(path: str | os.PathLike[str]) -> bool:
