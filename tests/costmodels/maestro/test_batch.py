@@ -22,7 +22,7 @@ from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright_costmodels import MaestroOptions
-from tilewright_costmodels.maestro.analysis import analyse, analyse_interpreted
+from tilewright_costmodels.maestro.analysis import analyse
 from tilewright_costmodels.maestro.machine import machine_of_directives
 from tilewright_costmodels.maestro.model import MaestroModel
 from tilewright_costmodels.maestro.work import Result, Work
@@ -74,7 +74,7 @@ def test_compiled_equals_interpreted(case: Case) -> None:
         compiled = analyse(letters, evaluator.numbers, table)
         assert (compiled[0].energy_pj[0], compiled[0].cycles[0]) == (costs.energy_pj[n], costs.cycles[n])
         for kind in (np.int64, object):
-            assert_same(analyse_interpreted(letters, evaluator.numbers, table, kind), compiled)
+            assert_same(analyse(letters, evaluator.numbers, table, kind=kind), compiled)
 
 
 @pytest.mark.parametrize("case", load("cases"), ids=lambda case: case["id"])
@@ -82,8 +82,8 @@ def test_programs_compiled_equal_interpreted(case: dict[str, Any]) -> None:
     layer, hardware = layer_of(case), hardware_of(case)
     letters, table = letters_of(layer), complete_table(layer, hardware)
     numbers = machine_of_directives(layer, hardware).numbers
-    plain = analyse_interpreted(letters, numbers, table, np.int64, explain=True)
-    assert_same(plain, analyse(letters, numbers, table, explain=True))
+    plain = analyse(letters, numbers, table, True, np.int64)
+    assert_same(plain, analyse(letters, numbers, table, True))
 
 
 @scaled(0.4)

@@ -17,25 +17,23 @@ EXACT = 2.0**62
 """Below this 64 bits hold every count."""
 
 
-def analyse(letters: Letters, hardware: Hardware, table: Table, explain: bool = False) -> tuple[Result, Work]:
-    """MAESTRO's figures for complete directives, in int64 or, where they may be larger, in Python's integers; `explain`:
-    with the phases."""
-    result, work, nests = empty_result(), work_for(len(letters.sizes), np.int64), Nests()
-    analyse_all(letters, hardware, nests, scratch_of(nests, table), table, explain, EXACT, result, work)
-    return (
-        analyse_interpreted(letters, hardware, table, object, explain) if result.code[0] == INEXACT else (result, work)
-    )
-
-
-def analyse_interpreted(
-    letters: Letters, hardware: Hardware, table: Table, kind: type, explain: bool = False
+def analyse(
+    letters: Letters, hardware: Hardware, table: Table, explain: bool = False, kind: type | None = None
 ) -> tuple[Result, Work]:
-    """The same as plain Python, on arrays of a kind: `object` for Python's integers, of any size."""
-    result, work, nests = empty_result(), work_for(len(letters.sizes), kind), Nests()
-    seen = Work(*(array.view(np.recarray) if array.dtype.names else array for array in work))
-    limit, scratch, run = EXACT, scratch_of(nests, table), interpreted(analyse_all)
+    """MAESTRO's figures for complete directives; `explain`: with the phases.
+
+    Compiled, in int64, or where counts may be larger, in Python's integers. With a `kind` given as plain Python on arrays
+    of it: `object` for Python's integers.
+    """
+    result, work, nests = empty_result(), work_for(len(letters.sizes), kind or np.int64), Nests()
+    scratch = scratch_of(nests, table)
+    if kind is None:
+        analyse_all(letters, hardware, nests, scratch, table, explain, EXACT, result, work)
+        return analyse(letters, hardware, table, explain, object) if result.code[0] == INEXACT else (result, work)
+    limit, run = EXACT, interpreted(analyse_all)
     if kind is object:
         limit, letters, hardware, table = math.inf, _large(letters), _large(hardware), _large(table)
+    seen = Work(*(array.view(np.recarray) if array.dtype.names else array for array in work))
     run(letters, hardware, nests, scratch, table, explain, limit, result, seen)
     return result, work
 

@@ -166,21 +166,20 @@ def figures_of(layer: DirectiveLayer, hardware: DirectiveHardware, machine: Mach
 
 def _reason(fault: list[int], layer: DirectiveLayer, sizes: list[list[int]]) -> Reason:
     code, level, which, number = fault
-    if code == at.MOVES:
-        name = names_of(layer)[which]
-        message = (
-            f"the map of {sizes[level][which]} in level {level} has {number} to cover here and moves, although nominally "
-            "one step covers everything"
-        )
-        return Reason(code="moving", where=f"dimension {name}", message=message)
-    if code == at.OVERFLOW:
-        message = f"a phase of level {level} occurs {number} times; 32 bits count"
-        return Reason(code="overflow", where="dataflow", message=message)
-    if code == at.NO_WORK_INSIDE:
-        message = f"a step of level {level} has operations but the level inside finds none"
-        return Reason(code="work", where="dataflow", message=message)
-    assert code == at.IDLE, "the row was translated, and large counts are Python's"
-    return Reason(code="work", where=f"layer {layer.name}", message="the dataflow does no operation at all")
+    moves = (
+        f"the map of {sizes[level][which]} in level {level} has {number} to cover here and moves, although nominally"
+    )
+    kind, where, message = {
+        at.MOVES: ("moving", f"dimension {names_of(layer)[which]}", f"{moves} one step covers everything"),
+        at.OVERFLOW: ("overflow", "dataflow", f"a phase of level {level} occurs {number} times; 32 bits count"),
+        at.NO_WORK_INSIDE: (
+            "work",
+            "dataflow",
+            f"a step of level {level} has operations but the level inside finds none",
+        ),
+        at.IDLE: ("work", f"layer {layer.name}", "the dataflow does no operation at all"),
+    }[code]
+    return Reason(code=kind, where=where, message=message)
 
 
 def _busiest(step: Step) -> int:

@@ -16,17 +16,7 @@ from tilewright.notations.directives.table import NOWHERE, Letters, Table, fill_
 from tilewright_costmodels.maestro import work as at
 from tilewright_costmodels.maestro.phases import at_work_in, inner_of, list_groups, list_phases, sent_in, work_in
 from tilewright_costmodels.maestro.tiles import cut_tiles, find_states
-from tilewright_costmodels.maestro.work import (
-    FILTER,
-    INPUT,
-    L1,
-    L2,
-    NONE,
-    OUTPUT,
-    Hardware,
-    Result,
-    Work,
-)
+from tilewright_costmodels.maestro.work import FILTER, INPUT, L1, L2, NONE, OUTPUT, Hardware, Result, Work
 
 
 @kernel_part
@@ -107,8 +97,7 @@ def _total(letters: Letters, hardware: Hardware, number: int, sub: int, one_by_o
     which it does where the first of the outermost level does no work: then gives NONE.
     """
     kinds = list_phases(number, sub, work) if one_by_one else list_groups(number, sub, work)
-    sums = work.sums[0]
-    group = work.group[0]
+    sums, group, state = work.sums[0], work.group[0], work.states[number, sub]
     sums.occurrences = sums.input_sent = sums.filter_sent = sums.macs = sums.cycles = sums.all_macs = sums.egress = 0
     sums.active = 0.0
     if number == 0:
@@ -125,7 +114,6 @@ def _total(letters: Letters, hardware: Hardware, number: int, sub: int, one_by_o
         _step(letters, hardware, number, sub, kind.moved, kind.occurrences, place if one_by_one else 0, work)
         if kind.most >= at.COUNTER_LIMIT and group.critical > 0:
             _fail(number, sub, at.OVERFLOW, number, NONE, kind.most, work)
-    state = work.states[number, sub]
     state.cycles, state.active = sums.cycles, sums.active / sums.occurrences if sums.occurrences else 0.0
     return kinds
 

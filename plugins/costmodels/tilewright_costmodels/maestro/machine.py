@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tilewright.compiled import integer
-from tilewright.mapspace.batch import Ints
 from tilewright.notations.directives import FILTER, INPUT, OUTPUT, WINDOWS, DirectiveHardware, DirectiveLayer
 from tilewright.notations.directives.plan import Plan
 from tilewright.notations.directives.roles import Roles
@@ -43,35 +42,26 @@ class Machine:
 
 def machine_of_directives(layer: DirectiveLayer, hardware: DirectiveHardware) -> Machine:
     """MAESTRO's own: one L2, the L1 of all PEs as one memory, energies in its units of a MAC at the 0.23 pJ of its CSV."""
-    numbers = Hardware(
-        noc_bandwidth=integer(hardware.noc_bandwidth),
-        noc_latency=integer(hardware.noc_latency),
-        offchip_bandwidth=integer(hardware.offchip_bandwidth),
-        energies=np.repeat([L2_ENERGY * PJ_PER_MAC, L1_ENERGY * PJ_PER_MAC], 9).reshape(2, 3, 3),
-        energy_per_operation_pj=PJ_PER_MAC,
-        home=np.repeat([0, 1], 3).reshape(2, 3),
-        capacity=np.array([hardware.l2_size or UNLIMITED, hardware.l1_size or UNLIMITED]),
-        held=_held(layer),
+    energies = {"L2": L2_ENERGY * PJ_PER_MAC, "L1": L1_ENERGY * PJ_PER_MAC}
+    l2, l1 = (
+        Memory(name=name, capacity_words=words, read_energy_pj=energies[name], write_energy_pj=energies[name])
+        for name, words in (("L2", hardware.l2_size), ("L1", hardware.l1_size))
     )
-    return Machine(numbers, ("L2", "L1"), TENSORS, hardware.num_pes * hardware.simd_lanes)
+    homes = [[l2] * 3, [l1] * 3]
+    return Machine(
+        _hardware(layer, hardware, (l2, l1), homes, PJ_PER_MAC),
+        ("L2", "L1"),
+        TENSORS,
+        hardware.num_pes * hardware.simd_lanes,
+    )
 
 
 def machine_of(layer: DirectiveLayer, architecture: Architecture, roles: Roles, plan: Plan) -> Machine:
     """An architecture of ours, at its own energies; `layer` is the problem's."""
     memories = (*plan.l2.memories, *plan.l1.memories)
     homes = [[cluster.memory_for(roles.tensors[name]) for name in TENSORS] for cluster in (plan.l2, plan.l1)]
-    numbers = Hardware(
-        noc_bandwidth=integer(plan.noc_bandwidth),
-        noc_latency=integer(plan.noc_latency),
-        offchip_bandwidth=integer(plan.offchip_bandwidth),
-        energies=np.array([[list(_energies(memory)) for memory in row] for row in homes], dtype=np.float64),
-        energy_per_operation_pj=float(architecture.compute.energy_per_operation_pj),
-        home=np.array([[-1 if memory is None else memories.index(memory) for memory in row] for row in homes]),
-        capacity=np.array([m.capacity_words or UNLIMITED for m in memories], dtype=np.int64),
-        held=_held(layer),
-    )
     return Machine(
-        numbers,
+        _hardware(layer, plan, memories, homes, architecture.compute.energy_per_operation_pj),
         tuple(memory.name for memory in memories),
         tuple(roles.tensors[name].name for name in TENSORS),
         architecture.compute_instances,
@@ -87,20 +77,33 @@ def _notes(architecture: Architecture, plan: Plan) -> Iterator[str]:
         yield f"MAESTRO has no leakage: that of {', '.join(leaking)} is left out"
 
 
-def _held(layer: DirectiveLayer) -> Ints:
-    """Elements of whole tensors as MAESTRO counts them: outputs regardless of strides."""
+def _hardware(
+    layer: DirectiveLayer,
+    network: DirectiveHardware | Plan,
+    memories: Sequence[Memory],
+    homes: Sequence[Sequence[Memory | None]],
+    energy_per_operation_pj: float,
+) -> Hardware:
+    """`homes`: of every tensor in L2 and in L1; without one nothing is legal."""
+
+    def energies(memory: Memory | None) -> list[float]:
+        """Of a read, a fill and an update."""
+        if memory is None:
+            return [0.0, 0.0, 0.0]
+        each = (memory.read_energy_pj, memory.write_energy_pj, memory.accumulation_energy_pj)
+        return [energy / memory.block_words for energy in each]
+
     sizes = dict(layer.dimensions)
-    words = [math.prod(sizes[letter] for letter in layer.tensors[name]) for name in (INPUT, FILTER)]
+    held = [math.prod(sizes[letter] for letter in layer.tensors[name]) for name in (INPUT, FILTER)]
     for position, window in WINDOWS.items() if layer.type != "GEMM" else ():
         sizes[position] -= sizes[window] - 1
-    return np.array([*words, math.prod(sizes[letter] for letter in layer.tensors[OUTPUT])])
-
-
-def _energies(memory: Memory | None) -> Iterator[float]:
-    """Of a read, a fill and an update; of a tensor without a memory nothing is legal."""
-    if memory is None:
-        yield from (0.0, 0.0, 0.0)
-        return
-    update = memory.accumulation_energy_pj
-    for energy in (memory.read_energy_pj, memory.write_energy_pj, update):
-        yield energy / memory.block_words
+    return Hardware(
+        noc_bandwidth=integer(network.noc_bandwidth),
+        noc_latency=integer(network.noc_latency),
+        offchip_bandwidth=integer(network.offchip_bandwidth),
+        energies=np.array([[energies(memory) for memory in row] for row in homes], dtype=np.float64),
+        energy_per_operation_pj=float(energy_per_operation_pj),
+        home=np.array([[-1 if memory is None else memories.index(memory) for memory in row] for row in homes]),
+        capacity=np.array([memory.capacity_words or UNLIMITED for memory in memories], dtype=np.int64),
+        held=np.array([*held, math.prod(sizes[letter] for letter in layer.tensors[OUTPUT])]),
+    )

@@ -15,8 +15,7 @@ from tilewright_costmodels.maestro.work import INPUT, OUTPUT, Work
 def at_work_in(number: int, sub: int, edges: int, work: Work) -> tuple[int, bool, bool]:
     """In phases where `edges` are at their edge: sub-clusters at work; whether some letter in space is short; whether the
     last sub-cluster has a short tile, as the later letter in space says."""
-    state = work.states[number, sub]
-    level = work.levels[number]
+    state, level = work.states[number, sub], work.levels[number]
     short, pair = (state.short | edges) & level.along, level.pair
     if not short:
         return level.clusters, False, False
@@ -28,8 +27,7 @@ def at_work_in(number: int, sub: int, edges: int, work: Work) -> tuple[int, bool
 @kernel_part
 def inner_of(number: int, sub: int, edges: int, at_work: int, work: Work) -> tuple[int, int]:
     """The sub-problems of the next level in such phases: that of the last sub-cluster at work, and that of the others."""
-    state = work.states[number, sub]
-    level = work.levels[number]
+    state, level = work.states[number, sub], work.levels[number]
     short = state.short | edges
     if at_work == 1:
         return short, short
@@ -55,9 +53,7 @@ def work_in(letters: Letters, number: int, sub: int, edges: int, steady: int, wo
 
     `steady`: letters in their steady state; matters for those in space if there are two.
     """
-    state = work.states[number, sub]
-    level = work.levels[number]
-    group = work.group[0]
+    state, level, group = work.states[number, sub], work.levels[number], work.group[0]
     at_work, short, partial = at_work_in(number, sub, edges, work)
     at_edge, along, up = state.short | edges, level.along, letters.tensors[OUTPUT]
     tile = sums = 1  # along letters in time, of the output and of what is summed up
@@ -98,9 +94,7 @@ def work_in(letters: Letters, number: int, sub: int, edges: int, steady: int, wo
 def sent_in(letters: Letters, tensor: int, number: int, sub: int, moved: int, work: Work) -> int:
     """Elements of an input sent down in the phases of `work.group` if letter `moved` moved last; NOWHERE: in the very
     first step."""
-    state = work.states[number, sub]
-    level = work.levels[number]
-    group = work.group[0]
+    state, level, group = work.states[number, sub], work.levels[number], work.group[0]
     at_work, partial, mine = group.at_work, group.partial == 1, letters.tensors[tensor]
     shared = 0  # letters of which only what is new is sent
     tile: int = state.input_tile if tensor == INPUT else state.filter_tile
@@ -137,9 +131,7 @@ def sent_in(letters: Letters, tensor: int, number: int, sub: int, moved: int, wo
 def list_groups(number: int, sub: int, work: Work) -> int:
     """Into `work.kinds`: phases of a level with the same edges, by the letter that moved last, whatever the letters outside
     it do. Gives how many kinds there are."""
-    state = work.states[number, sub]
-    level = work.levels[number]
-    movers = work.movers[number, sub]
+    state, level, movers = work.states[number, sub], work.levels[number], work.movers[number, sub]
     in_pair = 0  # of two letters in space it matters whether they are in their steady state
     if level.pair != NOWHERE:
         for place in range(state.movers):
@@ -174,8 +166,8 @@ def list_groups(number: int, sub: int, work: Work) -> int:
 @kernel_part
 def list_phases(number: int, sub: int, work: Work) -> int:
     """Into `work.kinds`: all phases of a level in MAESTRO's order. Gives how many there are."""
-    state = work.states[number, sub]
-    movers, at_edge = work.movers[number, sub], state.edges
+    state, movers = work.states[number, sub], work.movers[number, sub]
+    at_edge = state.edges
     phases = 1
     for place in range(state.movers):
         phases *= 1 + (movers[place].times > 0) + (at_edge >> movers[place].letter & 1)

@@ -1,4 +1,4 @@
-"""The tiles of the directives of a row, and what they do on a sub-problem."""
+"""The tiles of directives, and what they do on a sub-problem."""
 
 from __future__ import annotations
 
@@ -65,9 +65,7 @@ def cut_tiles(letters: Letters, hardware: Hardware, table: Table, work: Work) ->
 @kernel_part
 def find_states(letters: Letters, order: Ints, number: int, sub: int, work: Work) -> None:
     """What the directives of a level, whose letters stand in this order, do on a sub-problem."""
-    state = work.states[number, sub]
-    level = work.levels[number]
-    fault = work.faults[number, sub]
+    state, level, fault = work.states[number, sub], work.levels[number], work.faults[number, sub]
     short = unrolled = edges = partial = movers = outside = 0
     input_tile = filter_tile = 1
     fault[0], along, clusters = FINE, level.along, level.clusters

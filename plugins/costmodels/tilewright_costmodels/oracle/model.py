@@ -29,20 +29,13 @@ class OracleModel:
     def bind(self, problem: Problem, architecture: Architecture) -> OracleEvaluator:
         """Raises NotConformableError: the problem is too large to execute (reason `too_large`)."""
         if problem.macs > self.max_operations:
-            raise NotConformableError(
-                "cost model oracle",
-                (_too_large(problem.macs, self.max_operations, problem.name),),
-                hint=f"its option max_operations={problem.macs} lets it (--option of verify, --model-option elsewhere)",
+            message = (
+                f"{problem.macs} operations would have to be executed one by one, the limit is {self.max_operations} "
+                "(max_operations)"
             )
+            reason = Reason(code="too_large", where=problem.name, message=message)
+            raise NotConformableError("cost model oracle", (reason,))
         return OracleEvaluator(problem, architecture, self.max_operations)
-
-
-def _too_large(operations: int, limit: int, where: str) -> Reason:
-    return Reason(
-        code="too_large",
-        where=where,
-        message=f"{operations} operations would have to be executed one by one, the limit is {limit} (max_operations)",
-    )
 
 
 class OracleEvaluator(ScalarEvaluator):
