@@ -139,11 +139,15 @@ def _row(registration: Registration) -> dict[str, Any]:
 
 
 def _details(registration: Registration) -> dict[str, Any]:
+    from tilewright.plugin.guard.calls import calling
+
     spec = registration.spec
+    with calling(registration.owner, "its options"):
+        options = spec.options.model_json_schema().get("properties", {})
     return _row(registration) | {
         "needs": list(spec.needs),
         "capabilities": spec.capabilities.model_dump(mode="json"),
-        "options": spec.options.model_json_schema().get("properties", {}),
+        "options": options,
         "approximations": {each.code: each.meaning for each in getattr(spec, "approximations", ())},
     }
 

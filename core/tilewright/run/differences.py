@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from tilewright.errors import TilewrightError
+from tilewright.plugin.guard.calls import Owner, calling
 from tilewright.plugin.route import ACTIONS, Action, Route
 from tilewright.plugin.specs import Approximation
 from tilewright.schema.architecture import Architecture
@@ -77,10 +79,11 @@ def differences(
 
 def _cause(approximation: Approximation, route: Route) -> Cause | None:
     try:
-        message = approximation.detect(route)
-    except Exception as error:  # a third party's detector may raise anything
-        message = f"{approximation.meaning}? What would tell broke: {type(error).__name__}: {error}"
-    return None if message is None else Cause(code=approximation.code, message=message)
+        with calling(Owner("approximation", approximation.code), "detect"):
+            message: object = approximation.detect(route)
+    except TilewrightError as error:
+        message = f"{approximation.meaning}? {error.message}"
+    return None if message is None else Cause(code=approximation.code, message=str(message))
 
 
 def _readings(executed: Report, level: str, tensor: str, action: Action, really: int, said: int) -> Iterator[Cause]:

@@ -15,6 +15,8 @@ from tilewright.errors import OutputError, PluginError, TilewrightError
 from tilewright.mapspace.legality import legality
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import Evaluator
+from tilewright.plugin.guard.calls import BUILTIN
+from tilewright.plugin.guard.patience import ENDED, limit
 from tilewright.plugin.mapper import Task
 from tilewright.plugin.registry import installed
 from tilewright.plugin.result import Progress, Result, Watcher
@@ -155,10 +157,18 @@ def _searched(
         space, _, evaluator = _bound(todo[0], configuration)
         warm_up(evaluator, Task(space, configuration.objective))  # once, and not in every process
     work = partial(_map_in_process, configuration=configuration)
-    for index, found in in_processes(todo, work, watch, jobs):
+    for index, found in in_processes(todo, work, watch, jobs, _silence(configuration)):
         if isinstance(found, PluginError):
             found = MappedLayer(todo[index], error=_named(found, configuration))
         yield index, found
+
+
+def _silence(configuration: RunConfiguration) -> float | None:
+    """Seconds after which a process of which nothing is heard is ended: where there is a deadline, and third parties' code.
+    That in Python has been ended before."""
+    third_parties = {configuration.mapper_record.distribution, configuration.model.record.distribution} - {BUILTIN}
+    seconds = configuration.budget.seconds
+    return None if seconds is None or not third_parties else seconds + ENDED + limit()
 
 
 def _map_in_process(distinct: DistinctProblem, watch: Watcher, configuration: RunConfiguration) -> MappedLayer:

@@ -30,17 +30,19 @@ def in_processes(
     work: Callable[[Item, Watcher], Found],
     watch: Callable[[Item, Progress], None] | None,
     jobs: int,
+    silence: float | None = None,
 ) -> Iterator[tuple[int, Found | PluginError]]:
     """(position, what `work` made of the item) in the order in which they are done. After Ctrl-C those under way come
     back with their best so far, and those not begun never.
 
-    An item whose process died is tried once again. One that two processes died of, one whose work raises and one that
-    cannot be sent come back as a PluginError.
+    An item whose process died is tried once again. One that two processes died of, one whose work raises, one that
+    cannot be sent and one of which nothing is heard come back as a PluginError.
 
     Args:
         work: is sent to a process; it ends early, with what it has, when the watcher it is given raises
             KeyboardInterrupt.
         watch: is told the progress of each item.
+        silence: seconds after which a process that says nothing is ended; None: never.
     """
     told: queue.SimpleQueue[Told | None] = queue.SimpleQueue()
     pool = _Pool(items, work, watch, [Child(told) for _ in range(min(jobs, len(items)))])
@@ -48,11 +50,15 @@ def in_processes(
         with _on_interrupt(lambda: told.put(None)):
             yield from pool.begun()
             while pool.busy:
-                message = told.get()
-                if message is None:
-                    pool.stop()
+                try:
+                    message = told.get(timeout=pool.patience(silence))
+                except queue.Empty:
+                    yield from pool.silenced(silence)
                 else:
-                    yield from pool.heard(message)
+                    if message is None:
+                        pool.stop()
+                    else:
+                        yield from pool.heard(message)
                 yield from pool.begun()
     finally:
         for child in pool.children:
@@ -81,6 +87,8 @@ class _Pool(Generic[Item, Found]):
         self.work, self.watch, self.children = work, watch, children
         self.waiting = deque(_Trial(index, item) for index, item in enumerate(items))
         self.busy: dict[Child, _Trial[Item]] = {}
+        self.last: dict[Child, float] = {}
+        """When something was heard of each."""
         self.stopped = False
 
     def begun(self) -> Iterator[tuple[int, PluginError]]:
@@ -94,12 +102,14 @@ class _Pool(Generic[Item, Found]):
                     yield trial.index, _broken(f"it cannot be sent there: {type(error).__name__}: {error}")
                 else:
                     self.busy[child] = trial
+                    self.last[child] = time.monotonic()
 
     def heard(self, told: Told) -> Iterator[tuple[int, Found | PluginError]]:
         """Act on what a child said; its item, if it is done with it."""
         trial = self.busy.get(told.child)
         if trial is None or told.stale:
             return
+        self.last[told.child] = time.monotonic()
         if told.kind == "note":
             if self.watch is not None:
                 self.watch(trial.item, told.value)
@@ -115,6 +125,20 @@ class _Pool(Generic[Item, Found]):
                 yield trial.index, _broken(f"it {told.value}; so it did {TRIES} times")
             elif not self.stopped:
                 self.waiting.appendleft(_Trial(trial.index, trial.item, trial.number + 1))
+
+    def patience(self, silence: float | None) -> float | None:
+        """Seconds until the first of them has been silent too long."""
+        if silence is None:
+            return None
+        return max(0.0, min(self.last[child] for child in self.busy) + silence - time.monotonic())
+
+    def silenced(self, silence: float | None) -> Iterator[tuple[int, PluginError]]:
+        """End those that have been silent too long; their items."""
+        for child, trial in list(self.busy.items()):
+            if silence is not None and time.monotonic() - self.last[child] >= silence:
+                del self.busy[child]
+                child.close()
+                yield trial.index, _broken(f"nothing was heard of it for {silence:.0f} s, and it was ended")
 
     def stop(self) -> None:
         """Begin nothing more; what is under way ends with what it has."""

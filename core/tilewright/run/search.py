@@ -13,8 +13,9 @@ from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.legality import legality
 from tilewright.plugin.costmodel import Bounder, CandidateEvaluator, Costs, Evaluator
-from tilewright.plugin.guard.calls import calling, fault, listening
+from tilewright.plugin.guard.calls import BUILTIN, Owner, calling, fault, listening
 from tilewright.plugin.guard.mappers import GuardedMapper, GuardedProposals, guarded_mapper
+from tilewright.plugin.guard.marker import unfinished
 from tilewright.plugin.guard.models import GuardedEvaluator, guarded_evaluator
 from tilewright.plugin.guard.patience import ENDED, TOLD, patient
 from tilewright.plugin.mapper import Budget, Mapper, Run, Task
@@ -49,7 +50,7 @@ def search(
     guarded = guarded_evaluator(evaluator, task.problem, task.architecture)
     loop = _Loop(guarded_mapper(mapper), task, guarded, budget, seed, watch, clock)
     cpu = time.process_time()
-    with listening():
+    with listening(), _noted(loop.mapper.owner, guarded.owner):
         stop, error = loop.run_through(ENDED if ended is None else ended)
         cpu_seconds, wall_seconds = time.process_time() - cpu, loop.own.elapsed_seconds
         rejections = None
@@ -209,6 +210,17 @@ class _Loop:
         if budget.patience is not None and self.own.evaluated - self.improved_at >= budget.patience:
             return "patience"
         return None
+
+
+@contextmanager
+def _noted(*owners: Owner) -> Iterator[None]:
+    """Third parties whose code may end the program are named by the next start."""
+    third_parties = [str(owner) for owner in owners if owner.distribution not in (None, BUILTIN)]
+    if not third_parties:
+        yield
+        return
+    with unfinished(f"searching with {' and '.join(third_parties)}"):
+        yield
 
 
 @contextmanager

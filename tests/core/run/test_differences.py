@@ -79,4 +79,4 @@ def test_a_detector_that_finds_nothing_or_breaks_hides_no_difference() -> None:
 
     silent = Approximation("silent", "nothing", lambda route: None)
     said = explained(silent, Approximation("broken", "odd tiles", broken))
-    assert said == [("D", "reads", ["odd tiles? What would tell broke: ZeroDivisionError: oh"])]
+    assert said == [("D", "reads", ["odd tiles? approximation 'broken' failed: detect raised ZeroDivisionError: oh"])]

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -37,8 +38,8 @@ def failing(item: int, watch: Watcher) -> int:
     return 2 * item
 
 
-def mapped(work: Callable[[int, Watcher], int], jobs: int = 2) -> dict[int, int | str]:
-    found = in_processes(range(1, 6), work, None, jobs)
+def mapped(work: Callable[[int, Watcher], int], jobs: int = 2, silence: float | None = None) -> dict[int, int | str]:
+    found = in_processes(range(1, 6), work, None, jobs, silence)
     return {index: str(each) if isinstance(each, PluginError) else each for index, each in found}
 
 
@@ -67,6 +68,18 @@ def test_and_then_told_with_the_others_intact(tmp_path: Path) -> None:
 def test_what_raises_is_told_with_the_others_intact() -> None:
     found = mapped(failing)
     assert "RuntimeError: no" in str(found.pop(2))
+    assert found == {0: 2, 1: 4, 3: 8, 4: 10}
+
+
+def silent(item: int, watch: Watcher) -> int:
+    if item == 3:
+        time.sleep(600)
+    return 2 * item
+
+
+def test_a_process_that_says_nothing_is_ended_with_the_others_intact() -> None:
+    found = mapped(silent, silence=15.0)
+    assert "nothing was heard of it for 15 s" in str(found.pop(2))
     assert found == {0: 2, 1: 4, 3: 8, 4: 10}
 
 

@@ -36,6 +36,26 @@ def test_exit_0_in_the_middle_is_no_success(process: Sick, place: str) -> None:
     assert ran.code == 3 and len(ran.blame) == 1 and ran.data["layers"][0]["error"]
 
 
+@pytest.mark.parametrize("place", ["mapper.step", "costmodel.evaluate_batch"])
+def test_what_ends_the_program_in_the_middle(process: Sick, place: str) -> None:
+    """Alone it is named by the next start; in a process of its own by this one."""
+    words = ("--mapper", "sick", "--model", "sick", "--evaluations", 50)
+    process(f"{place} leave", "map", *WHERE, *words)
+    second = process("", "plugins", "list", "--json")
+    assert "while searching with mapper 'sick' of tilewright-sick 1.0 and cost model 'sick'" in second.err
+    aside = process(f"{place} leave", "map", LAYERS, *WHERE[1:], *words, "--jobs", 2)
+    assert aside.code == 3 and all(
+        "mapper 'sick' of tilewright-sick 1.0" in each["error"] for each in aside.data["layers"]
+    )
+
+
+def test_code_in_c_that_runs_on_is_ended_in_its_process(process: Sick) -> None:
+    words = ("map", LAYERS, *WHERE[1:], "--mapper", "sick", "--seconds", 0.2, "--jobs", 3)
+    ran = process("mapper.step endless", *words, TILEWRIGHT_PLUGIN_SECONDS="3")
+    assert ran.code == 3 and all("nothing was heard of it" in layer["error"] for layer in ran.data["layers"])
+    assert all("mapper 'sick' of tilewright-sick 1.0" in layer["error"] for layer in ran.data["layers"])
+
+
 def test_a_mapper_that_runs_on_is_told_of_and_ended_in_its_process(process: Sick) -> None:
     words = ("map", LAYERS, *WHERE[1:], "--mapper", "sick", "--seconds", 0.2, "--jobs", 2)
     started = time.monotonic()
