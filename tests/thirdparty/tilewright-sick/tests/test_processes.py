@@ -59,7 +59,7 @@ def test_code_in_c_that_runs_on_is_ended_in_its_process(process: Sick) -> None:
 def test_a_mapper_that_runs_on_is_told_of_and_ended_in_its_process(process: Sick) -> None:
     words = ("map", LAYERS, *WHERE[1:], "--mapper", "sick", "--seconds", 0.2, "--jobs", 2)
     started = time.monotonic()
-    ran = process("mapper.step spin", *words)
+    ran = process("mapper.step spin", *words, TILEWRIGHT_PLUGIN_SECONDS="60")
     assert ran.code == 3 and time.monotonic() - started < 90
     assert "mapper 'sick' of tilewright-sick 1.0 runs on" in ran.err and "was ended after" in ran.err
     assert all("was ended after" in layer["error"] for layer in ran.data["layers"])
