@@ -19,6 +19,11 @@ ZIGZAG = importlib.util.find_spec("zigzag") is not None
 collect_ignore = [] if ZIGZAG else ["costmodels/zigzag", "adapters/zigzag/test_program.py"]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--mutations", default=500, type=int, help="mutated inputs for each reader (tests/hostile)")
+    parser.addoption("--kills", default=4, type=int, help="runs that are killed (tests/hostile)")
+
+
 def pytest_report_header() -> str:
     return (
         "zigzag: installed" if ZIGZAG else "zigzag: not installed, so not tested here; `tox run -e py311-zigzag` does"

@@ -89,7 +89,13 @@ class _Dumper(yaml.SafeDumper):
     def ignore_aliases(self, data: object) -> bool:
         return True
 
+    def represent_str(self, data: str) -> yaml.ScalarNode:
+        """In double quotes, where all is written out, if it holds anything that is not printed as it is."""
+        style = None if data.isprintable() else '"'
+        return self.represent_scalar("tag:yaml.org,2002:str", data, style=style)
 
+
+_Dumper.add_representer(str, _Dumper.represent_str)
 _Dumper.yaml_implicit_resolvers = {
     first: [*resolvers, *Loader.yaml_implicit_resolvers.get(first, [])]
     for first, resolvers in yaml.SafeDumper.yaml_implicit_resolvers.items()
@@ -136,6 +142,8 @@ def validate(model: type[M], document: Document) -> M:
     """
     try:
         return model.model_validate(document.data)
+    except UnicodeEncodeError as error:
+        raise InputError(f"{error.object!r} has half a character", location=document.locate(())) from None
     except ValidationError as error:
         errors = error.errors(include_url=False, include_context=False)
         faults = [_describe(fault, model, document) for fault in errors[:MAX_FAULTS]]

@@ -212,6 +212,8 @@ class _Builder:
         text = str(event.value)
         if len(text) > MAX_TEXT:
             raise InputError(f"a text of {len(text):,} characters; at most {MAX_TEXT:,} are read", location=place)
+        if not text.isascii() and any("\ud800" <= each <= "\udfff" for each in text):
+            raise InputError(f"{text!r} has half a character", location=place)
         return text
 
     def _meant(self, event: Any, place: Location) -> _Anchored:

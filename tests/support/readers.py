@@ -1,0 +1,284 @@
+"""Every reader with good inputs, and what may come of bad ones: something sound, or one message with exit code 2."""
+
+import math
+import resource
+import shutil
+import signal
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from random import Random
+from typing import Any, NoReturn
+
+import numpy as np
+from onnx import helper
+
+import tilewright as tw
+from support import DATA, EXAMPLE_FILES, ROOT
+from support.mutations import mutated_model, mutated_text, mutated_yaml
+from support.onnx_models import model_of
+from support.recorded import maestro
+from tilewright.errors import TilewrightError
+from tilewright.plugin.adapter import InputSet
+from tilewright.plugin.registry import installed
+from tilewright.plugin.specs import AdapterSpec
+from tilewright.schema.document import FileModel
+from tilewright.schema.mapped import BoundMapping
+from tilewright.testing.corpus import SAMPLES
+from tilewright_costmodels import TimeloopOptions
+from tilewright_costmodels.timeloop.model import TimeloopModel
+
+SECONDS = 5
+MEMORY = 2**30
+Files = Mapping[str, bytes]
+"""Name -> content."""
+Mutator = Callable[[Random, str], str]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """`read` takes the paths of one of the `inputs`; `bytes_` changes binary files instead of texts."""
+
+    inputs: Sequence[Files]
+    read: Callable[[list[Path]], object]
+    mutators: tuple[Mutator, ...] = (mutated_text, mutated_yaml)
+    binary: Callable[[Random, bytes], bytes] | None = None
+
+    def mutated(self, random: Random) -> Files:
+        """One of the inputs with a fault or some, mostly in one file."""
+        files = dict(random.choice(self.inputs))
+        for name in random.sample(list(files), min(len(files), random.choice((1, 1, 1, 2)))):
+            if self.binary is not None:
+                files[name] = self.binary(random, files[name])
+            else:
+                text = random.choice(self.mutators)(random, files[name].decode())
+                files[name] = text.encode(errors="surrogatepass")
+        return files
+
+
+class Slow(BaseException):
+    """More CPU time than a reader may take."""
+
+
+def complaint(reader: Reader, files: Files, folder: Path) -> str | None:
+    """What is wrong with how a reader takes these files; None: nothing."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    try:
+        with _limits():
+            reader.read([folder / name for name in files])
+    except TilewrightError as error:
+        text = str(error)
+        if error.exit_code != 2:
+            return f"exit code {error.exit_code}: {text[:300]}"
+        if len(text) > 22_000 or not text.replace("\n", "").isprintable():
+            return f"a message of {len(text)} characters: {text[:100]!r}"
+    except (Exception, Slow) as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        return f"{type(error).__name__}: {str(error)[:200]} ({Path(last.filename).name}:{last.lineno})"
+    return None
+
+
+@contextmanager
+def _limits() -> Iterator[None]:
+    def slow(*_: object) -> NoReturn:
+        raise Slow(f"more than {SECONDS} s")
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (_data() + MEMORY, hard))
+    before = signal.signal(signal.SIGPROF, slow)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+def _data() -> int:
+    """Bytes of data that this process has."""
+    status = Path("/proc/self/status").read_text()
+    return 1024 * int(status.partition("VmData:")[2].split()[0])
+
+
+def _schema(kind: Any, paths: list[Path]) -> None:
+    """What is read is written and read back."""
+    found: FileModel = tw.load(paths[0], kind)
+    assert type(found).from_yaml(found.to_yaml()) == found
+    if isinstance(found, BoundMapping) or hasattr(found, "architecture") and hasattr(found, "mapping"):
+        _evaluated(InputSet(found.problem, found.architecture, found.mapping))  # type: ignore[attr-defined]
+
+
+def _adapter(name: str, paths: list[Path]) -> None:
+    """What is read is legal data of ours, has a cost where it is a mapping, and can be judged by every adapter."""
+    found = installed().make(AdapterSpec, name).parse(paths)
+    for part in ("problem", "architecture", "mapping", "constraints"):
+        value = getattr(found, part)
+        if value is not None:
+            assert type(value).from_yaml(value.to_yaml()) == value, part
+    _evaluated(found)
+
+
+def _evaluated(inputs: InputSet) -> None:
+    """No figure that is valid is no number."""
+    if inputs.problem is None or inputs.architecture is None or inputs.mapping is None:
+        return
+    report = TimeloopModel(TimeloopOptions()).bind(inputs.problem, inputs.architecture).explain(inputs.mapping)
+    assert not report.valid or all(
+        value is not None and math.isfinite(value) for value in (report.energy_pj, report.cycles, report.edp)
+    )
+
+
+def _workload(paths: list[Path]) -> None:
+    found = tw.load(str(paths[0]), "workload")
+    assert found.macs >= 0 and len(found.distinct()) <= len(found.layers)
+
+
+def _formula(paths: list[Path]) -> None:
+    problem = tw.load(paths[0].read_text(errors="replace"), "problem")
+    assert tw.load(str(problem), "problem").content_key == problem.content_key
+
+
+def _texts(folder: Path, *patterns: str) -> list[Files]:
+    return [{path.name: path.read_bytes()} for pattern in patterns for path in sorted(folder.glob(pattern))]
+
+
+def _rendered(name: str) -> list[Files]:
+    """Small mappings as this adapter writes them."""
+    adapter, found = installed().make(AdapterSpec, name), list[Files]()
+    for sample in SAMPLES:
+        for mapping in sample.batch(40, seed=1):
+            inputs = InputSet(sample.problem, sample.architecture, mapping)
+            if len(found) < 8 and adapter.expressible(inputs):
+                found.append({file: text.encode() for file, text in adapter.render(inputs).items()})
+    return found
+
+
+def _own(kind: str) -> list[Files]:
+    folders = {"architecture": "architectures", "constraints": "constraints", "workload": "workloads"}
+    library = ROOT / "core/tilewright/library"
+    found = [files for files in _texts(library / folders.get(kind, "none"), "*.yaml") if _size(files) < 6_000]
+    marks = {"problem": "tensors:", "workload": "layers:", "architecture": "clusters:", "mapping": "entries:"}
+    found += [
+        files
+        for files in _texts(EXAMPLE_FILES, "*.yaml")
+        if marks.get(kind, "?").encode() in next(iter(files.values()))
+    ]
+    for sample in SAMPLES[:4]:
+        mapping = sample.batch(1)[0]
+        objects = {"problem": sample.problem, "architecture": sample.architecture, "mapping": mapping}
+        if kind in objects:
+            found.append({f"{kind}.yaml": objects[kind].to_yaml().encode()})
+        if kind == "mapped":
+            report = tw.map(
+                sample.problem, sample.architecture, mapper="random", evaluations=50, cache=False, progress=False
+            )
+            with tempfile.TemporaryDirectory() as folder:
+                report.save(folder)
+                found += _texts(Path(folder), "0*.yaml")
+    return found
+
+
+def _size(files: Files) -> int:
+    return sum(map(len, files.values()))
+
+
+def _models() -> list[Files]:
+    node = helper.make_node
+    weights = {"w": np.zeros((4, 3, 3, 3), np.float32), "v": np.zeros((4, 10), np.float32), "s": np.array([2, -1])}
+    convolutional = [
+        node("Conv", ["x", "w"], ["a"], strides=[1, 2], dilations=[1, 1], pads=[1, 1, 1, 1]),
+        node("Relu", ["a"], ["b"]), node("GlobalAveragePool", ["b"], ["c"]), node("Flatten", ["c"], ["d"]),
+        node("Gemm", ["d", "v"], ["y"]),
+    ]  # fmt: skip
+    shaped = [
+        node("Shape", ["x"], ["i"]), node("Gather", ["i", "z"], ["j"]), node("Unsqueeze", ["j", "z1"], ["k"]),
+        node("Concat", ["k", "m"], ["l"], axis=0), node("Reshape", ["x", "l"], ["r"]), node("MatMul", ["r", "w"], ["y"]),
+    ]  # fmt: skip
+    numbers = {"z": np.array(0), "z1": np.array([0]), "m": np.array([-1]), "w": np.zeros((36, 5), np.float32)}
+    product = [node("Einsum", ["x", "u"], ["y"], equation="bij,bjk->bik"), node("Add", ["y", "y"], ["q"])]
+    models = [
+        model_of(convolutional, {"x": (2, 3, 8, 8)}, "y", constants=weights),
+        model_of(shaped, {"x": ("batch", 4, 9)}, "y", constants=numbers),
+        model_of(product, {"x": (2, 3, 4), "u": (2, 4, 5)}, "q"),
+    ]
+    return [{"m.onnx": model.SerializeToString()} for model in models]
+
+
+def _zigzag() -> list[Files]:
+    folder = DATA / "hostile"
+    own = {name: (folder / name).read_bytes() for name in ("accelerator.yaml", "workload.yaml", "mapping.yaml")}
+    return [own | {"mapping.yaml": own["mapping.yaml"].replace(b"M, 0", b"M, 1")}, *_rendered("zigzag")]
+
+
+def _accelforge() -> list[Files]:
+    folder = DATA / "hostile" / "af"
+    own = {path.name: path.read_bytes() for path in folder.iterdir()}
+    text = b"{% set BITS = 16 %}\n" + own["arch.yaml"].replace(b"&id001 inf, throughput: *id001", b"1, throughput: inf")
+    return [own | {"arch.yaml": text.replace(b"size: 1536", b"size: {{BITS}} * 96")}, *_rendered("accelforge")]
+
+
+FORMULAS = [
+    "O[n,k,p,q] += I[n,c,2p+r,2q+s] * W[k,c,r,s]; n=1 k=256 c=128 p=56 q=56 r=3 s=3",
+    "nk,km->nm; n=4 k=5 m=6", "Z[] += A[k] * B[k]; k=3", "Y[i,j] += T[i,k,l] * B[k,j] * C[l,j]; i=4, j=3, k=2, l=5",
+]  # fmt: skip
+LIBCONFIG = """
+# a comment
+arch : {
+  arithmetic : { name = "MACs"; instances = 8; word_bits = 8; meshX = 4; };  // another
+  storage = (
+    { name = "Regs"; entries = 16; instances = 8; meshX = 4; word_bits = 8; },
+    { name = "Buffer"; sizeKB = 1; instances = 1; word-bits = 8; block-size = 0x4, },
+    { name = "DRA" "M"; technology = "DRAM"; instances = 1; word_bits = 8; bandwidth = 4.0; }
+  );
+};
+problem : { R = 3; S = 1; P = 4; Q = 2; C = 2L; K = 4; N = 1; Wstride = 2; };
+mapping = (
+  { target = "Regs"; type = "datatype"; keep = [ "Weights" ]; bypass = [ "Inputs", "Outputs" ]; },
+  { target = 0; type = "temporal"; factors = "R3 C2"; permutation = "RC SPQKN"; },
+  { target = 1; type = "spatial"; factors = "K4 Q2"; permutation = "KQ RSPCN"; split = 1; },
+  { target = 2; type = "temporal"; factors = "P=4"; permutation = "PQKRSCN"; }
+);
+mapspace = { constraints = "none"; constraints_none = ( ); };
+/* over
+   and out */
+"""
+
+
+@cache
+def readers() -> dict[str, Reader]:
+    """By name."""
+    found = {kind: Reader(_own(kind), partial(_schema, kind if kind != "mapped" else "mapping")) for kind in KINDS}
+    for name in ("tilewright", "timeloop", "timeloop_v4", "loopnest", "union"):
+        found[f"{name} files"] = Reader(_rendered(name), partial(_adapter, name))
+    recorded = _texts(DATA / "timeloop/inputs", "*.yaml")
+    found["timeloop inputs"] = Reader([*recorded, {"old.cfg": LIBCONFIG.encode()}], partial(_adapter, "timeloop"))
+    figures = [{name: (EXAMPLE_FILES / name).read_bytes()} for name in sorted(FIGURES)]
+    found["union figures"] = Reader(figures, partial(_adapter, "union"))
+    theirs = [
+        {"m.m": case["mapping_file"].encode(), "h.m": case["hardware_file"].encode()}
+        for case in maestro.load("cases")[::25]
+    ]
+    found["maestro files"] = Reader(theirs, partial(_adapter, "maestro"), (mutated_text,))
+    found["zigzag files"] = Reader(_zigzag(), partial(_adapter, "zigzag"))
+    found["accelforge files"] = Reader(_accelforge(), partial(_adapter, "accelforge"))
+    found["einsum"] = Reader([{"formula": each.encode()} for each in FORMULAS], _formula, (mutated_text,))
+    found["onnx"] = Reader(_models(), _workload, binary=mutated_model)
+    small = [files for files in _texts(DATA / "mlir", "*.mlir") if _size(files) < 8_000]
+    found["mlir"] = Reader(small, _workload, (mutated_text,))
+    return found
+
+
+KINDS = ("problem", "workload", "architecture", "mapping", "mapped", "constraints")
+FIGURES = ("union_figure_5.yaml", "union_figure_7.yaml", "union_figure_9a.yaml", "union_figure_9b.yaml")
+NAMES = (
+    *KINDS, "tilewright files", "timeloop files", "timeloop_v4 files", "loopnest files", "union files", "timeloop inputs",
+    "union figures", "maestro files", "zigzag files", "accelforge files", "einsum", "onnx", "mlir",
+)  # fmt: skip
