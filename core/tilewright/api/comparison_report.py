@@ -24,7 +24,7 @@ from tilewright.tables import Cell, Table, Tabular, csv_text, numbers
 
 COLUMNS = (
     "layer", "count", "macs", "mapper", "guide", "model", "valid", "energy_pj", "cycles", "edp", "utilization",
-    "evaluated", "wall_seconds", "stop", "mapping_file", "reason",
+    "evaluated", "wall_seconds", "stop", "stopped_by", "mapping_file", "reason",
 )  # fmt: skip
 
 
@@ -79,7 +79,7 @@ class ComparisonReport(Tabular):
         found = []
         for row in self.data()["rows"]:
             shared = {key: row[key] for key in ("layer", "count", "macs", "mapper", "guide", "mapping_file")}
-            shared |= {key: row["search"][key] for key in ("evaluated", "wall_seconds", "stop")}
+            shared |= {key: row["search"][key] for key in ("evaluated", "wall_seconds", "stop", "stopped_by")}
             nothing = [{"model": row["guide"], "valid": False, "reasons": row["reasons"]}]
             for cost in row["prices"] or nothing:
                 reason = "; ".join(str(Reason(**each)) for each in cost["reasons"])

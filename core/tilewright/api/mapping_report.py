@@ -97,7 +97,7 @@ class MappingReport(Tabular):
             return self
         saved = replace(self, folder=folder.path)
         folder.write("summary.json", json.dumps(saved.data(), indent=2) + "\n")
-        keys = ("layer", "count", "macs", "valid", "energy_pj", "cycles", "edp", "utilization", "evaluated", "stop",
+        keys = ("layer", "count", "macs", "valid", "energy_pj", "cycles", "edp", "utilization", "evaluated", "stop", "stopped_by",
                 "mapping_file")  # fmt: skip
         folder.write("summary.csv", csv_text(keys, saved.rows()))
         return replace(saved, unwritten=folder.failure)
@@ -111,7 +111,8 @@ class MappingReport(Tabular):
             found.append(
                 {"layer": row["name"], "count": row["count"], "macs": row["macs"], "valid": best["valid"]}
                 | {key: best[key] for key in keys}
-                | {"evaluated": how["evaluated"], "stop": how["stop"], "mapping_file": best["mapping_file"]}
+                | {key: how[key] for key in ("evaluated", "stop", "stopped_by")}
+                | {"mapping_file": best["mapping_file"]}
             )
         return found
 
