@@ -21,9 +21,6 @@ MODULES = Path(__file__).parents[1] / "data" / "mlir"
     options={"timeloop_binary": {"path": fake_timeloop.program("cheap")}},
     # needs a package that has an environment of its own in tox.ini
     without=() if importlib.util.find_spec("zigzag") else ("cost model zigzag",),
-    expected_failures={
-        "maestro:check_costmodel_costs_are_sound": "it wants whole filters in L1, twice: 36 words where there are 24",
-    },
 )
 def test_conformance(case: Case) -> None:
     case.run()

@@ -33,6 +33,8 @@ class Capabilities(Model):
     """A cluster holds tensors at several entries, with loops between them: their tiles differ."""
     bypassing_mappings: bool = True
     """Some tensor is not held by some cluster that has memories."""
+    window_loops: bool = True
+    """Loops in time over windows (`Problem.windows`: a filter's rows and columns) outside the innermost storage level."""
 
     def judge(self, problem: Problem, architecture: Architecture) -> Verdict:
         """Say no for every declared limit that the pair exceeds."""
@@ -88,6 +90,12 @@ class Capabilities(Model):
             if not self.bypassing_mappings and cluster.memories and missing:
                 text = f"{', '.join(missing)} bypasses it; every tensor must go through every memory level"
                 reasons.append(Reason(code="bypass", where=f"cluster {cluster.name}", message=text))
+        if not self.window_loops:
+            last = max((at for at, each in enumerate(mapping.entries) if each.keep is not None), default=0)
+            outside = (loop.dimension for loop in mapping.loops() if not loop.spatial and loop.entry <= last)
+            for name in dict.fromkeys(name for name in outside if name in problem.windows):
+                text = f"steps outside {mapping.entries[last].target}; windows must be whole in time there"
+                reasons.append(Reason(code="window", where=f"dimension {name}", message=text))
         return Verdict(reasons=tuple(reasons))
 
 

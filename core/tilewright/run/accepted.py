@@ -15,7 +15,8 @@ def accepted(space: MapSpace, capabilities: Capabilities, plugin: str) -> MapSpa
     """The part of a space that a plugin accepts: the space itself, or one with more rules.
 
     Tiles of a space always divide. Without uneven mappings no loop stands between the entries at which a cluster holds
-    tensors; without bypassing ones every memory level keeps what it may keep.
+    tensors; without bypassing ones every memory level keeps what it may keep; without loops over windows none of them
+    steps outside the innermost storage level.
 
     Raises:
         NotConformableError: the plugin accepts no mapping of it, with all reasons and what to do.
@@ -24,13 +25,16 @@ def accepted(space: MapSpace, capabilities: Capabilities, plugin: str) -> MapSpa
     if not verdict:
         hint = "choose another one (tilewright plugins lists them), or another architecture"
         raise NotConformableError(plugin, verdict.reasons, hint=hint)
-    closed = [] if capabilities.uneven_mappings else _between(space)
-    reasons = [*_forced_loops(space, closed), *(() if capabilities.bypassing_mappings else _forced_bypasses(space))]
+    barred = [*_barred(space, capabilities)]
+    reasons = [*_forced_loops(space, barred), *(() if capabilities.bypassing_mappings else _forced_bypasses(space))]
     if reasons:
         hint = "loosen the constraints (--constraints), or choose another one (tilewright plugins lists them)"
         raise NotConformableError(plugin, reasons, hint=hint)
-    inside = [space.skeleton.entries[index].inside for index in closed]
-    still = tuple(TemporalRule(memory=memory, only=()) for memory in inside if memory is not None)
+    still = tuple(
+        TemporalRule(memory=memory, only=tuple(name for name in space.problem.dimensions if name not in names))
+        for index, names, _ in barred
+        if (memory := space.skeleton.entries[index].inside) is not None
+    )
     keep = () if capabilities.bypassing_mappings else tuple(_keep_all(space))
     if not still and not keep:
         return space
@@ -38,6 +42,16 @@ def accepted(space: MapSpace, capabilities: Capabilities, plugin: str) -> MapSpa
         update={"temporal": (*space.rules.temporal, *still), "keep": (*keep, *space.rules.keep)}
     )
     return replace(space, rules=rules)
+
+
+def _barred(space: MapSpace, capabilities: Capabilities) -> Iterator[tuple[int, tuple[str, ...], str]]:
+    """Loops in time that are not accepted: the entry, the dimensions, and the code of the reason."""
+    if not capabilities.uneven_mappings:
+        yield from ((index, space.problem.dimension_names, "uneven") for index in _between(space))
+    windows, entries = space.problem.windows, space.skeleton.entries
+    if windows and not capabilities.window_loops:
+        last = max(index for index, entry in enumerate(entries) if entry.holds)
+        yield from ((index, windows, "window") for index in range(1, last + 1) if entries[index].steps)
 
 
 def _between(space: MapSpace) -> list[int]:
@@ -52,14 +66,17 @@ def _between(space: MapSpace) -> list[int]:
     return found
 
 
-def _forced_loops(space: MapSpace, closed: list[int]) -> Iterator[Reason]:
+def _forced_loops(space: MapSpace, barred: list[tuple[int, tuple[str, ...], str]]) -> Iterator[Reason]:
     """Rules that demand loops where there may be none."""
-    for slot in space.slots:
-        names = [name for name, trips in zip(space.problem.dimension_names, slot.lowest, strict=True) if trips > 1]
-        if slot.entry in closed and not slot.spatial and names:
-            entry = space.skeleton.entries[slot.entry]
-            text = f"{space.describe(slot)} must step {', '.join(names)}, so every mapping is uneven there"
-            yield Reason(code="uneven", where=f"cluster {entry.target}", message=text)
+    so = {"uneven": "so every mapping is uneven there", "window": "which must be whole in time there"}
+    for slot in space.temporal_slots:
+        steps = dict(zip(space.problem.dimension_names, space.slots[slot].lowest, strict=True))
+        for index, dimensions, code in barred:
+            names = [name for name in dimensions if steps[name] > 1]
+            if space.slots[slot].entry == index and names:
+                target = space.skeleton.entries[index].target
+                text = f"{space.describe(space.slots[slot])} must step {', '.join(names)}, {so[code]}"
+                yield Reason(code=code, where=f"cluster {target}", message=text)
 
 
 def _forced_bypasses(space: MapSpace) -> Iterator[Reason]:

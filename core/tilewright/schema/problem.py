@@ -159,6 +159,14 @@ class Problem(FileModel):
         return any(tuple(rank.terms.values()) != (1,) for tensor in self.tensors for rank in tensor.projection)
 
     @cached_property
+    def windows(self) -> tuple[str, ...]:
+        """Dimensions that are summed over and share a coordinate of an operand with others: a filter's rows and columns."""
+        sliding = {
+            name for tensor in self.operands for rank in tensor.projection if len(rank.terms) > 1 for name in rank.terms
+        }
+        return tuple(name for name in self.dimensions if name in sliding - self.output.dimensions)
+
+    @cached_property
     def macs(self) -> int:
         """Unit operations: the product of all sizes."""
         return math.prod(self.sizes)

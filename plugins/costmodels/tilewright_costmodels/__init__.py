@@ -78,6 +78,7 @@ def tilewright_plugins() -> list[CostModelSpec]:
                 max_operands=2,
                 uneven_mappings=False,
                 bypassing_mappings=False,
+                window_loops=False,
             ),
             approximations=OF_MAESTRO,
         ),

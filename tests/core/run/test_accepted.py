@@ -46,12 +46,26 @@ CHIP = """
       - {name: PZ, holds: [output], read_energy_pj: 1, write_energy_pj: 1}
     compute: {energy_per_operation_pj: 1}
     """
+CONV = Problem.from_yaml(
+    """
+    name: conv
+    operation: conv1d
+    dimensions: {K: 2, P: 2, R: 2}
+    tensors:
+    - {name: A, role: input, projection: [2*P + R]}
+    - {name: B, role: weight, projection: [K, R]}
+    - {name: Z, role: output, projection: [K, P]}
+    """
+)
 EVEN = Capabilities(uneven_mappings=False)
 WHOLE = Capabilities(bypassing_mappings=False)
+STILL = Capabilities(window_loops=False)
 
 
-def space(rules: dict[str, Any] | None = None, words: int = 99, holds: str = "weight") -> MapSpace:
-    return MapSpace.of(PROBLEM, Architecture.from_yaml(CHIP % (words, holds)), Variant.model_validate(rules or {}))
+def space(
+    rules: dict[str, Any] | None = None, words: int = 99, holds: str = "weight", problem: Problem = PROBLEM
+) -> MapSpace:
+    return MapSpace.of(problem, Architecture.from_yaml(CHIP % (words, holds)), Variant.model_validate(rules or {}))
 
 
 def test_a_plugin_that_accepts_everything_is_given_the_space_itself() -> None:
@@ -60,11 +74,19 @@ def test_a_plugin_that_accepts_everything_is_given_the_space_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    ("capabilities", "words"), [(EVEN, 99), (WHOLE, 2), (EVEN.model_copy(update={"bypassing_mappings": False}), 2)]
+    ("capabilities", "words", "problem"),
+    [
+        (EVEN, 99, PROBLEM),
+        (WHOLE, 2, PROBLEM),
+        (EVEN.model_copy(update={"bypassing_mappings": False}), 2, PROBLEM),
+        (STILL, 99, CONV),
+        (EVEN.model_copy(update={"window_loops": False}), 99, CONV),
+    ],
 )
-def test_what_is_left_is_exactly_what_is_accepted(capabilities: Capabilities, words: int) -> None:
+def test_what_is_left_is_exactly_what_is_accepted(capabilities: Capabilities, words: int, problem: Problem) -> None:
     """Of all mappings of a small space those that are accepted one by one, and no other."""
-    whole = space({"temporal": [{"memory": "D", "only": []}, {"memory": "PZ", "only": ["M"]}]}, words)
+    inner = {"memory": "PZ", "only": ["M", "R"]}
+    whole = space({"temporal": [{"memory": "D", "only": []}, inner]}, words, problem=problem)
     narrow = accepted(whole, capabilities, "p")
 
     def said(mapping: Mapping) -> bool:
@@ -84,6 +106,31 @@ def test_a_space_of_nothing_but_uneven_mappings_is_refused() -> None:
     assert (reason.code, reason.where) == ("uneven", "cluster P")
     assert "the loops inside PA must step M" in reason.message and "--constraints" in str(caught.value)
     assert accepted(space(rules), WHOLE, "p").size == space(rules).size
+
+
+def test_rules_that_demand_loops_over_windows_are_refused() -> None:
+    """Inside the innermost storage level they may stand; a problem without windows has none."""
+    outside = {"temporal": [{"memory": "L", "factors": {"R": 2}}]}
+    with pytest.raises(NotConformableError, match=r"p cannot take this.*the loops inside L must step R.*\[window\]"):
+        accepted(space(outside, problem=CONV), STILL, "p")
+    inside = space({"temporal": [{"memory": "PZ", "factors": {"R": 2}}]}, problem=CONV)
+    assert accepted(inside, STILL, "p").size == inside.size
+    assert accepted(space(), STILL, "p") == space()
+
+
+def test_maestro_takes_filters_whole_in_time() -> None:
+    """Of what is left for it no mapping is refused for a filter's loop in time; of the whole space most are."""
+    maestro, whole = build_model("maestro"), MapSpace.of(CONV, Architecture.from_yaml(CHIP % (99, "weight")), None)
+    narrow = accepted(whole, maestro.capabilities, "p")
+    said = [
+        sum(
+            "steps outside" in str(verdict.reasons)
+            for mapping in each.sample(np.random.default_rng(0), 200)
+            for verdict in [evaluate(maestro, CONV, whole.architecture, mapping)]
+        )
+        for each in (whole, narrow)
+    ]
+    assert said[0] > 50 and said[1] == 0
 
 
 def test_rules_that_make_a_tensor_bypass_a_level_are_refused() -> None:
