@@ -200,3 +200,17 @@ def test_a_long_line_is_shown_around_the_fault() -> None:
 )
 def test_formulas_are_recognised(source: str, mine: bool) -> None:
     assert EinsumFrontend().recognises(source) is mine
+
+
+@pytest.mark.parametrize(
+    ("formula", "message"),
+    [
+        (f"O[k] += A[{','.join('k' * 101)}]; k=2", "more than 100 coordinates of A"),
+        (f"O[k] += {' * '.join(f'A{n}[k]' for n in range(100))}; k=2", "more than 100 tensors"),
+        (f"O[k] += A[{'+'.join(f'k{n}' for n in range(101))}]; k=2", "more than 100 dimensions"),
+        (f"{'k' * 101}->k; k=2", "more than 100 dimensions of one tensor"),
+    ],
+)
+def test_a_problem_has_so_many_parts(formula: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        parse_einsum(formula)

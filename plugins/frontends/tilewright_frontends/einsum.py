@@ -17,7 +17,7 @@ from tilewright.errors import InputError, Location
 from tilewright.files import MAX_TEXT
 from tilewright.schema.document import suggestion
 from tilewright.schema.frozen import FrozenDict
-from tilewright.schema.problem import Problem, Rank, Role, Tensor
+from tilewright.schema.problem import MAX_PARTS, Problem, Rank, Role, Tensor
 from tilewright.schema.structure import recognise
 from tilewright.schema.workload import Workload
 
@@ -96,6 +96,11 @@ class _Line:
             self.column += 1
         return self.column
 
+    def count(self, number: int, what: str) -> None:
+        """A problem has so many parts of a kind at most."""
+        if number > MAX_PARTS:
+            self.fail(f"more than {MAX_PARTS} {what}")
+
     def fail(self, message: str, hint: str | None = None, column: int | None = None) -> NoReturn:
         """An error that shows the line with a caret below the column (default: what comes next)."""
         at = self.skip() if column is None else column
@@ -115,6 +120,7 @@ def _long(line: _Line) -> list[Tensor]:
     operands = [_reference(line, columns)]
     while line.take(r"\*"):
         operands.append(_reference(line, columns))
+        line.count(len(operands) + 1, "tensors")
     _end_of_formula(line, "expected '*' and another operand, or ';' and the sizes")
     roles = _roles([name for name, _ in operands])
     tensors = [
@@ -147,6 +153,7 @@ def _reference(line: _Line, columns: dict[str, int]) -> tuple[str, tuple[Rank, .
     ranks = [_rank(line)]
     while line.take(","):
         ranks.append(_rank(line))
+        line.count(len(ranks), f"coordinates of {name}")
     if not line.take(r"\]"):
         line.fail(
             f"expected '+', ',' or ']' in the coordinates of {name}",
@@ -169,6 +176,7 @@ def _rank(line: _Line) -> Rank:
             constant = "a coordinate is a sum of dimensions, constants and padding are left out"
             line.fail("expected a dimension", None if number is None else constant)
         line.seen.setdefault(name, at)
+        line.count(len(line.seen), "dimensions")
         terms[name] = terms.get(name, 0) + _whole(line, number or "1", MAX_COEFFICIENT, "a coefficient", column)
         if terms[name] > MAX_COEFFICIENT:
             line.fail(f"the coefficients of {name} add up to more than {MAX_COEFFICIENT}", column=column)
@@ -214,6 +222,7 @@ def _letters(line: _Line) -> str:
     while letter := line.take("[A-Za-z]"):
         line.seen.setdefault(letter, line.column - 1)
         letters += letter
+        line.count(len(letters), "dimensions of one tensor")
     if line.take(r"\."):
         line.fail("an ellipsis hides dimensions", "write a letter for each", line.column - 1)
     return letters

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import tilewright as tw
 from tilewright.errors import InputError
 from tilewright.schema.problem import Problem
 from tilewright.schema.workload import Workload
-from tilewright_frontends import MlirOptions, OnnxOptions
+from tilewright_frontends import MlirOptions, OnnxOptions, mlir
 from tilewright_frontends.einsum import EinsumFrontend
 from tilewright_frontends.mlir import MlirFrontend
 from tilewright_frontends.mlir.module import read_workload
@@ -230,3 +231,23 @@ def test_an_open_string_is_refused_at_once() -> None:
     """xdsl's own pattern for strings takes twice as long for every character of one that is not closed."""
     with pytest.raises(InputError, match=r"net.mlir:1:1: a string is not closed"):
         read('"' + "a" * 100)
+
+
+def endless(*_: object) -> None:
+    while True:
+        pass
+
+
+def boundless(*_: object) -> None:
+    bytearray(2**30)
+
+
+@pytest.mark.parametrize(
+    ("reading", "said"), [(endless, "took longer than it may"), (boundless, "takes more than 768 MiB of memory")]
+)
+def test_a_file_is_read_within_limits(monkeypatch: pytest.MonkeyPatch, reading: Callable[..., None], said: str) -> None:
+    """Whatever reading it does."""
+    monkeypatch.setattr(mlir, "SECONDS", 1)
+    monkeypatch.setattr(mlir, "read_file", reading)
+    with pytest.raises(InputError, match=f"mlp.stablehlo.generic.mlir cannot be read: the process that did so {said}"):
+        load("mlp.stablehlo.generic.mlir")

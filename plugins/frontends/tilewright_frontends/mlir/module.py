@@ -16,7 +16,7 @@ from tilewright_frontends.mlir.tree import Block, OpenShape, Operation, Value, w
 from tilewright_frontends.mlir.unmapped import explain, is_listed
 from tilewright_frontends.nests import Shape, Unsupported, refusing, unique_name
 
-MOST_OPERATIONS = 1_000_000
+MOST_OPERATIONS = 200_000
 """Of all calls together."""
 SHOWN = 20
 """Reasons in a message."""

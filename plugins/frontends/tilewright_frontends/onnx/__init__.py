@@ -16,11 +16,11 @@ from pathlib import Path
 
 from onnx import NodeProto
 
-from tilewright.child import NoAnswer, limited
 from tilewright.errors import InputError
 from tilewright.files import is_file
 from tilewright.schema.workload import Layer, Unmapped, Workload
 from tilewright_frontends import OnnxOptions
+from tilewright_frontends.limits import read_limited
 from tilewright_frontends.nests import Unsupported, refusing, unique_name
 from tilewright_frontends.onnx.graph import Graph, load_graph, values_read
 from tilewright_frontends.onnx.operators import BUILDERS
@@ -69,12 +69,8 @@ class OnnxFrontend:
     def _foreign(self, path: Path) -> Workload:
         hundreds = (os.path.getsize(path) if is_file(path) else 0) // _HUNDRED
         seconds, memory = SECONDS * (1 + hundreds), MEMORY + 3 * _HUNDRED * hundreds
-        words = (path, path.stem or str(path), f"{path.name}: ONNX graph", self.batch, self.sizes)
-        try:
-            found: Workload = limited(read_file, *words, seconds=seconds, memory=memory)
-        except NoAnswer as failure:
-            raise InputError(f"{path} cannot be read: the process that did so {failure}") from None
-        return found
+        words = (path.stem or str(path), f"{path.name}: ONNX graph", self.batch, self.sizes)
+        return read_limited(read_file, path, *words, seconds=seconds, memory=memory)
 
 
 def read_file(path: Path, name: str, source: str, batch: int | None, sizes: Mapping[str, int]) -> Workload:
