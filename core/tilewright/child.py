@@ -50,12 +50,20 @@ Kind = Literal["note", "answer", "failure", "end"]
 
 
 class NoAnswer(Exception):
-    """The child took too long (`timeout`) or too much memory (`memory`), or ended (`crashed`); it is started anew for the
-    next request."""
+    """The child took too long (`timeout`) or too much memory (`memory`), or ended (`crashed`), and is started anew for the
+    next request; or work there gave up for a reason of its own."""
 
     def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
+        super().__init__(code, message)
         self.code = code
+
+    def __str__(self) -> str:
+        return str(self.args[1])
+
+    @classmethod
+    def late(cls, seconds: float) -> NoAnswer:
+        """It took longer."""
+        return cls("timeout", f"took longer than {seconds:g} s and was stopped")
 
 
 @dataclass(frozen=True)
@@ -109,7 +117,7 @@ class Child:
                 told = self.told.get(timeout=seconds)
         except queue.Empty:
             self.close()
-            raise NoAnswer("timeout", f"took longer than {seconds:g} s and was stopped") from None
+            raise NoAnswer.late(seconds) from None
         except BaseException:  # an answer that nobody waits for must not be that to the next request
             self.close()
             raise
@@ -171,7 +179,15 @@ class Child:
                 except Exception as error:  # a third party's class may raise anything when it is made anew
                     kind, value = "failure", error
                 self.told.put(Told(self, process, kind, value))
-        self.told.put(Told(self, process, "end", _ended(process.wait())))
+        self.told.put(Told(self, process, "end", ended(process.wait())))
+
+
+@cache
+def lasting(*, memory: int | None = None, quiet: bool = False, tidies: bool = False) -> Child:
+    """The child of this kind that all share, for as long as this program runs."""
+    child = Child(memory=memory, quiet=quiet, tidies=tidies)
+    atexit.register(child.close)
+    return child
 
 
 def limited(work: Callable[..., Any], *arguments: object, seconds: int, memory: int) -> Any:
@@ -185,7 +201,7 @@ def limited(work: Callable[..., Any], *arguments: object, seconds: int, memory: 
         NoAnswer: it takes more, or ended.
         Exception: what it raises.
     """
-    child = _limited_child(memory)
+    child = lasting(memory=memory, quiet=True)
     try:
         return child.ask(_within, seconds, work, arguments, seconds=_PATIENCE * seconds)
     except MemoryError:
@@ -193,14 +209,8 @@ def limited(work: Callable[..., Any], *arguments: object, seconds: int, memory: 
         raise NoAnswer("memory", f"takes more than {memory // 2**20:,} MiB of memory") from None
 
 
-@cache
-def _limited_child(memory: int) -> Child:
-    child = Child(memory=memory, quiet=True)
-    atexit.register(child.close)
-    return child
-
-
-def _ended(code: int) -> str:
+def ended(code: int) -> str:
+    """How a process ended, in words."""
     if code == -getattr(signal, "SIGXCPU", 0):
         return "took longer than it may"
     return f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"

@@ -131,7 +131,7 @@ def test_a_program_gets_its_files_and_no_more(tmp_path: Path) -> None:
     script.write_text('#!/bin/sh\ncat "$@" > out\nls\n')
     script.chmod(0o755)
     ended = run(str(script), {"b.yaml": "two", "a.yaml": "one"}, "out", 60)
-    assert (ended.code, ended.wrote, ended.late) == (0, "twoone", False)
+    assert (ended.code, ended.wrote) == (0, "twoone")
     assert ended.printed.split() == ["a.yaml", "b.yaml", "out"]
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from support.problems import products
 from tilewright import library
-from tilewright.child import NoAnswer
+from tilewright.child import NoAnswer, lasting
 from tilewright.notations import operand_loops as layers
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
@@ -30,7 +30,7 @@ from tilewright.testing.corpus import SAMPLES
 from tilewright.testing.strategies import architectures, mappings
 from tilewright_costmodels import ZigZagOptions
 from tilewright_costmodels.zigzag import request as asked
-from tilewright_costmodels.zigzag.model import ZigZagModel, process
+from tilewright_costmodels.zigzag.model import ZigZagModel
 from tilewright_costmodels.zigzag.worker import answered, reply
 
 
@@ -197,22 +197,24 @@ def test_what_zigzag_cannot_be_is_refused_with_the_construct() -> None:
 def test_an_error_of_zigzag_a_time_out_and_an_end_are_reasons() -> None:
     sample = SAMPLES[1]
     mapping = sample.batch(1)[0]
-    process().ask(reply, {}, seconds=60)
-    running = process().run
+    child = lasting(quiet=True)
+    for wrong in ({}, {"layer": {}}):
+        with pytest.raises(NoAnswer, match="Error"):
+            child.ask(reply, wrong, seconds=60)
+    running = child.run
     assert running is not None
     running.send_signal(signal.SIGSTOP)  # so that it cannot be in time
     late = ZigZagModel(ZigZagOptions(seconds=0.05)).bind(sample.problem, sample.architecture).explain(mapping)
     assert [reason.code for reason in late.reasons] == ["timeout"]
-    assert "failed" in process().ask(reply, {"layer": {}}, seconds=60)
     with pytest.raises(NoAnswer, match="exit code 7"):
-        process().ask(os._exit, 7, seconds=60)
+        child.ask(os._exit, 7, seconds=60)
     assert explain("zigzag", sample.problem, sample.architecture, mapping).valid
 
 
 def test_the_process_gives_what_a_call_gives() -> None:
     sample = SAMPLES[1]
     request = asked.request(sample.problem, sample.architecture, sample.batch(1)[0])
-    assert process().ask(reply, request, seconds=60) == answered(request)
+    assert lasting(quiet=True).ask(reply, request, seconds=60) == answered(request)
 
 
 def test_nothing_in_the_current_folder_is_run(tmp_path: Path) -> None:

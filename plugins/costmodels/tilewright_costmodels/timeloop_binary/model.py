@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tilewright.child import NoAnswer, ended
 from tilewright.errors import Reason
 from tilewright.mapspace.legality import legality
 from tilewright.notations.timeloop.report import report_of
@@ -19,7 +19,7 @@ from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
 from tilewright_costmodels import TimeloopBinaryOptions
-from tilewright_costmodels.timeloop_binary.program import Ended, run
+from tilewright_costmodels.timeloop_binary.program import run
 
 NAME = "timeloop_binary"
 OUTPUT = "timeloop-model.stats.txt"
@@ -55,32 +55,24 @@ class TimeloopBinaryEvaluator(ScalarEvaluator):
         reasons = tuple(reason for reason in broken if reason.code != "fanout") or adapter.expressible(inputs).reasons
         if not reasons:
             files = {name: text for name, text in adapter.render(inputs).items() if name != _OURS}
-            ended = _run_once(self.path, tuple(files.items()), self.seconds)
-            reasons = tuple(_failures(ended, self.path, self.seconds))
-        if not reasons:
             try:
-                return report_of(read_stats(ended.wrote or ""), self.problem, self.architecture, mapping, NAME)
+                stats = read_stats(_statistics(self.path, tuple(files.items()), self.seconds))
+                return report_of(stats, self.problem, self.architecture, mapping, NAME)
+            except NoAnswer as failure:
+                reasons = (Reason(code=failure.code, where=self.path, message=str(failure)),)
             except Unreadable as error:
                 reasons = (Reason(code="unreadable", where=OUTPUT, message=f"cannot be read: {error}"),)
         return Report(model=NAME, problem=self.problem.name, macs=self.problem.macs, valid=False, reasons=reasons)
 
 
 @functools.lru_cache(maxsize=1024)
-def _run_once(path: str, files: tuple[tuple[str, str], ...], seconds: float) -> Ended:
-    """The same files give the same statistics: Timeloop is started once for them."""
-    return run(path, dict(files), OUTPUT, seconds)
-
-
-def _failures(ended: Ended, path: str, seconds: float) -> Iterator[Reason]:
-    """Why there are no statistics, if there are none."""
-    complaint = next((line for line in reversed(ended.printed.splitlines()) if "ERROR" in line), None)
-    if ended.late:
-        yield Reason(code="timeout", where=path, message=f"took longer than {seconds:g} s and was stopped")
-    elif ended.code is None:
-        yield Reason(code="absent", where=path, message=f"could not be started: {ended.printed}")
-    elif (ended.code or ended.wrote is None) and complaint is not None:
-        yield Reason(code="rejected", where=path, message=complaint.strip())
-    elif ended.code or ended.wrote is None:
-        how = f"was ended by signal {-ended.code}" if ended.code < 0 else f"ended with exit code {ended.code}"
-        last = " ".join(ended.printed.split())[-200:] or "nothing"
-        yield Reason(code="crashed", where=path, message=f"{how} and wrote no {OUTPUT}; it last said: {last}")
+def _statistics(path: str, files: tuple[tuple[str, str], ...], seconds: float) -> str:
+    """What Timeloop writes for these files; it is started once for them. Raises NoAnswer: why there is nothing."""
+    ran = run(path, dict(files), OUTPUT, seconds)
+    if ran.wrote is not None and not ran.code:
+        return ran.wrote
+    complaint = next((line for line in reversed(ran.printed.splitlines()) if "ERROR" in line), None)
+    if complaint is not None:
+        raise NoAnswer("rejected", complaint.strip())
+    last = " ".join(ran.printed.split())[-200:] or "nothing"
+    raise NoAnswer("crashed", f"{ended(ran.code)} and wrote no {OUTPUT}; it last said: {last}")

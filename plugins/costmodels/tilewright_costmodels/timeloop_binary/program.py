@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import atexit
-import functools
+import contextlib
 import os
 import shutil
 import signal
@@ -14,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilewright.child import Child, NoAnswer
+from tilewright.child import NoAnswer, lasting
 
 _MARGIN = 10.0
 """Seconds beside its own that a program takes to be started and ended."""
@@ -26,34 +25,27 @@ _MOST = 32 * 2**20
 
 @dataclass(frozen=True)
 class Ended:
-    """`code` None: it ran out of time, or could not be started (`printed` says why). `wrote`: the text of the file asked for, if there is one."""
+    """`printed`: the end of it. `wrote`: the text of the file asked for; None if there is none."""
 
-    code: int | None
+    code: int
     printed: str
     wrote: str | None
-    late: bool = False
 
 
 def run(program: str, files: Mapping[str, str], output: str, seconds: float) -> Ended:
     """Run `program` on files in an empty folder, all of its children with it, for at most so long.
 
     A process of its own sees to it that nothing of this is left, whatever ends ours.
+
+    Raises:
+        NoAnswer: it took longer (`timeout`), or could not be started (`absent`).
     """
     found = shutil.which(program)
     if found is None:
-        return Ended(None, f"there is no program {program}", None)
-    try:
-        ended: Ended = _keeper().ask(_run, os.path.abspath(found), files, output, seconds, seconds=seconds + _MARGIN)
-    except NoAnswer as failure:
-        return Ended(None, str(failure), None)
+        raise NoAnswer("absent", f"could not be started: there is no program {program}")
+    keeper = lasting(tidies=True)
+    ended: Ended = keeper.ask(_run, os.path.abspath(found), files, output, seconds, seconds=seconds + _MARGIN)
     return ended
-
-
-@functools.cache
-def _keeper() -> Child:
-    child = Child(tidies=True)
-    atexit.register(child.close)
-    return child
 
 
 def _run(program: str, files: Mapping[str, str], output: str, seconds: float) -> Ended:
@@ -71,23 +63,21 @@ def _run(program: str, files: Mapping[str, str], output: str, seconds: float) ->
                 start_new_session=True,
             )
         except OSError as error:
-            return Ended(None, str(error), None)
-        printed, late = _Tail(process), False
+            raise NoAnswer("absent", f"could not be started: {error}") from None
+        printed = _Tail(process)
         try:
             process.wait(timeout=seconds)
         except subprocess.TimeoutExpired:
-            late = True
+            raise NoAnswer.late(seconds) from None
         finally:
             _end(process)
-        return Ended(None if late else process.returncode, printed.text(), _text(folder / output), late)
+        return Ended(process.returncode, printed.text(), _text(folder / output))
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     """End it and what it started, if anything still runs."""
-    try:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass
     process.wait()
 
 

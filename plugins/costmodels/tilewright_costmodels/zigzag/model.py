@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import functools
 import json
 import math
@@ -10,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.child import Child, NoAnswer
+from tilewright.child import NoAnswer, lasting
 from tilewright.errors import NotConformableError, Reason
 from tilewright.mapspace.legality import legality
 from tilewright.notations.operand_loops import held, operands, unsaid, unsuited
@@ -61,8 +60,6 @@ class ZigZagEvaluator(ScalarEvaluator):
                 answer = _answer(asked, self.seconds)
             except NoAnswer as failure:
                 reasons = (Reason(code=failure.code, where=NAME, message=str(failure)),)
-        if "failed" in answer:
-            reasons = (Reason(code="rejected", where=NAME, message=answer["failed"]),)
         report = Report(
             model=NAME, problem=self.problem.name, macs=self.problem.macs, valid=not reasons, reasons=reasons
         )
@@ -105,16 +102,8 @@ class ZigZagEvaluator(ScalarEvaluator):
 @functools.lru_cache(maxsize=1024)
 def _answer(asked: str, seconds: float) -> dict[str, Any]:
     """The same mapping is asked for once. Raises NoAnswer."""
-    found: dict[str, Any] = process().ask(reply, json.loads(asked), seconds=seconds)
+    found: dict[str, Any] = lasting(quiet=True).ask(reply, json.loads(asked), seconds=seconds)
     return found
-
-
-@functools.cache
-def process() -> Child:
-    """Where ZigZag runs; it ends with this program."""
-    child = Child(quiet=True)
-    atexit.register(child.close)
-    return child
 
 
 def _limits(answer: dict[str, Any], cycles: int) -> Iterator[Limit]:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from tilewright.child import NoAnswer
 from tilewright.notations.operand_loops import MEMORY_OPERANDS
 
 
 def reply(request: dict[str, Any]) -> dict[str, Any]:
-    """As `answered`; `failed` says what ZigZag raised instead, whose classes are not known elsewhere."""
+    """As `answered`. Raises NoAnswer: what ZigZag raised, whose classes are not known elsewhere."""
     try:
         return answered(request)
     except Exception as error:  # ZigZag may raise anything
-        return {"failed": f"{type(error).__name__}: {error}"}
+        raise NoAnswer("rejected", f"{type(error).__name__}: {error}") from None
 
 
 def answered(request: dict[str, Any]) -> dict[str, Any]:
