@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
@@ -198,7 +199,8 @@ def test_an_error_of_zigzag_a_time_out_and_an_end_are_reasons() -> None:
     sample = SAMPLES[1]
     mapping = sample.batch(1)[0]
     child = lasting(quiet=True)
-    for wrong in ({}, {"layer": {}}):
+    requests: list[dict[str, Any]] = [{}, {"layer": {}}]
+    for wrong in requests:
         with pytest.raises(NoAnswer, match="Error"):
             child.ask(reply, wrong, seconds=60)
     running = child.run
