@@ -21,7 +21,6 @@ collect_ignore = [] if ZIGZAG else ["costmodels/zigzag", "adapters/zigzag/test_p
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--mutations", default=500, type=int, help="mutated inputs for each reader (tests/hostile)")
-    parser.addoption("--kills", default=4, type=int, help="runs that are killed (tests/hostile)")
 
 
 def pytest_report_header() -> str:
