@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tilewright.api.comparison import compare
     from tilewright.api.comparison_report import ComparisonReport
     from tilewright.api.conversion import convert
+    from tilewright.api.estimation import ComponentReport, estimate, estimators
     from tilewright.api.evaluation import EvaluationReport, evaluate
     from tilewright.api.load import load
     from tilewright.api.mapping import map, space
@@ -44,6 +45,7 @@ __all__ = [
     "Architecture",
     "Budget",
     "ComparisonReport",
+    "ComponentReport",
     "Constraints",
     "Conversion",
     "EvaluationReport",
@@ -65,6 +67,8 @@ __all__ = [
     "convert",
     "diff_stats",
     "errors",
+    "estimate",
+    "estimators",
     "evaluate",
     "installed",
     "library",

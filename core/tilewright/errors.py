@@ -170,6 +170,22 @@ class NotConformableError(TilewrightError, ValueError):
         return f"{self.plugin} cannot take this" if len(self.reasons) > 1 else self.message
 
 
+class NotEstimatedError(TilewrightError, LookupError):
+    """No estimator says what a component takes; `reasons` has what each of them said."""
+
+    code = "not_estimated"
+
+    def __init__(self, what: str, reasons: Iterable[Reason], *, hint: str | None = None) -> None:
+        self.what = what
+        self.reasons = tuple(reasons)
+        told = "; ".join(str(reason) for reason in self.reasons) or "no estimator is installed"
+        super().__init__(f"no estimator says what this takes: {what}: {told}", hint=hint)
+
+    @property
+    def headline(self) -> str:
+        return f"no estimator says what this takes: {self.what}" if len(self.reasons) > 1 else self.message
+
+
 class InvalidMappingError(TilewrightError, ValueError):
     """A mapping breaks the rules of legality; `reasons` lists every broken rule."""
 

@@ -6,8 +6,9 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from tilewright.cli import compare, convert, evaluate, library, mapping, plugins, schema, verify
-from tilewright.cli.common import ended
+from tilewright.cli import compare, convert, estimate, evaluate, library, mapping, plugins, schema, verify
+from tilewright.cli.common import ended, named_estimators
+from tilewright.cli.options import names_of
 from tilewright.cli.streams import stdout_for_results
 from tilewright.version import __version__
 
@@ -20,6 +21,7 @@ app = typer.Typer(
 app.command("map")(mapping.map_command)
 app.command("evaluate")(evaluate.evaluate_command)
 app.command("compare")(compare.compare_command)
+app.command("estimate")(estimate.estimate_command)
 app.command("convert")(convert.convert_command)
 app.command("diff-stats")(verify.diff_stats_command)
 app.command("verify")(verify.verify_command)
@@ -35,8 +37,19 @@ def _print_version(asked: bool) -> None:
 
 
 @app.callback(invoke_without_command=True)
-def _help(
+def _before(
     context: typer.Context,
+    estimator: Annotated[
+        list[str] | None,
+        typer.Option(
+            autocompletion=names_of("estimator"),
+            metavar="NAME",
+            help="estimator to ask first where files give sizes; may be given several times",
+        ),
+    ] = None,
+    estimator_option: Annotated[
+        list[str] | None, typer.Option(metavar="[NAME.]KEY=VALUE", help="for those estimators")
+    ] = None,
     version: Annotated[
         bool, typer.Option("--version", "-V", callback=_print_version, is_eager=True, help="print the version")
     ] = False,
@@ -44,6 +57,8 @@ def _help(
     """Any frontend, any mapper, any cost model for spatial accelerators."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
+    elif estimator or estimator_option:
+        context.with_resource(named_estimators(estimator or [], estimator_option or []))
 
 
 def main() -> NoReturn:

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import typer
@@ -74,6 +75,18 @@ def key_values(items: Iterable[str] | None, option: str) -> dict[str, Any]:
             raise InputError(f"{option} takes KEY=VALUE, not '{item}'")
         result[key] = parse_document(value, source=f"{option} {item}").data
     return result
+
+
+def named_estimators(names: list[str], given: list[str]) -> AbstractContextManager[None]:
+    """The estimators that a command asks first. Raises InputError, UnknownPluginError."""
+    import tilewright as tw
+    from tilewright.api.words import options_by_name
+    from tilewright.errors import InputError
+
+    if not names:
+        raise InputError("--estimator-option is for estimators that are named", hint="add --estimator NAME")
+    own = options_by_name(key_values(given, "--estimator-option"), names, "estimator_options")
+    return tw.estimators(*names, **own)
 
 
 def ended(app: typer.Typer) -> NoReturn:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         Evaluator,
         ScalarEvaluator,
     )
+    from tilewright.plugin.estimator import COMPONENTS, Accuracy, Attribute, Estimate, Estimator
     from tilewright.plugin.frontend import Frontend
     from tilewright.plugin.hooks import hookimpl
     from tilewright.plugin.mapper import Budget, Mapper, Proposals, Run, Task, objectives
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         AdapterSpec,
         Approximation,
         CostModelSpec,
+        EstimatorSpec,
         FrontendSpec,
         MapperSpec,
         NoOptions,
@@ -61,12 +63,15 @@ if TYPE_CHECKING:
     from tilewright.schema.workload import Layer, Unmapped
 
 __all__ = [
+    "Accuracy",
     "Adapter",
     "AdapterSpec",
     "Approximation",
+    "Attribute",
     "BatchEvaluator",
     "Bounder",
     "Budget",
+    "COMPONENTS",
     "CandidateEvaluator",
     "Candidates",
     "Capabilities",
@@ -77,6 +82,9 @@ __all__ = [
     "Delivery",
     "DirectiveModel",
     "Entry",
+    "Estimate",
+    "Estimator",
+    "EstimatorSpec",
     "Evaluator",
     "Execution",
     "Frontend",

@@ -17,6 +17,7 @@ from tilewright.values import Model
 if TYPE_CHECKING:
     from tilewright.plugin.adapter import Adapter  # noqa: F401 -- named in quotes below
     from tilewright.plugin.costmodel import CostModel  # noqa: F401 -- named in quotes below
+    from tilewright.plugin.estimator import Attribute, Estimator  # noqa: F401 -- named in quotes below
     from tilewright.plugin.frontend import Frontend  # noqa: F401 -- named in quotes below
     from tilewright.plugin.mapper import Mapper  # noqa: F401 -- named in quotes below
     from tilewright.plugin.route import Route
@@ -155,4 +156,22 @@ class AdapterSpec(PluginSpec["Adapter"]):
     methods: ClassVar[tuple[str, ...]] = ("expressible", "render", "parse")
 
 
-KINDS: tuple[type[PluginSpec[Any]], ...] = (MapperSpec, CostModelSpec, FrontendSpec, AdapterSpec)
+@dataclass(frozen=True)
+class EstimatorSpec(PluginSpec["Estimator"]):
+    """Energies and areas of components from their sizes.
+
+    Attributes:
+        components: what it knows -> attributes of an example that it answers at `example_nm`.
+        example_nm: a technology node in nanometres.
+        priority: of those who know a component the highest is asked first; None: asked only where a file or the user names it.
+    """
+
+    kind: ClassVar[str] = "estimator"
+    methods: ClassVar[tuple[str, ...]] = ("estimate",)
+
+    components: Mapping[str, Mapping[str, Attribute]] = field(default_factory=dict)
+    example_nm: float = 45.0
+    priority: float | None = 0.0
+
+
+KINDS: tuple[type[PluginSpec[Any]], ...] = (MapperSpec, CostModelSpec, FrontendSpec, AdapterSpec, EstimatorSpec)

@@ -12,3 +12,4 @@ class Kind(StrEnum):
     costmodel = "costmodel"
     frontend = "frontend"
     adapter = "adapter"
+    estimator = "estimator"

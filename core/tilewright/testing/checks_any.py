@@ -16,10 +16,19 @@ from pydantic import ValidationError
 
 from tilewright.plugin.adapter import Adapter
 from tilewright.plugin.costmodel import CostModel
+from tilewright.plugin.estimator import Estimator
 from tilewright.plugin.frontend import Frontend
 from tilewright.plugin.mapper import Mapper
 from tilewright.plugin.registry import check_options
-from tilewright.plugin.specs import AdapterSpec, CostModelSpec, FrontendSpec, Lazy, MapperSpec, PluginSpec
+from tilewright.plugin.specs import (
+    AdapterSpec,
+    CostModelSpec,
+    EstimatorSpec,
+    FrontendSpec,
+    Lazy,
+    MapperSpec,
+    PluginSpec,
+)
 from tilewright.testing.exercises import exercise
 from tilewright.testing.kit import Subject, check, require
 
@@ -33,6 +42,7 @@ PROTOCOLS: dict[type[PluginSpec[Any]], type] = {
     CostModelSpec: CostModel,
     FrontendSpec: Frontend,
     AdapterSpec: Adapter,
+    EstimatorSpec: Estimator,
 }
 
 

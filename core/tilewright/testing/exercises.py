@@ -12,7 +12,8 @@ import numpy as np
 
 from tilewright.plugin.adapter import InputSet
 from tilewright.plugin.mapper import Budget, Run
-from tilewright.plugin.specs import AdapterSpec, CostModelSpec, FrontendSpec, MapperSpec, PluginSpec
+from tilewright.plugin.specs import AdapterSpec, CostModelSpec, EstimatorSpec, FrontendSpec, MapperSpec, PluginSpec
+from tilewright.testing.checks_estimator import questions
 from tilewright.testing.checks_mapper import REFUSALS, driven
 from tilewright.testing.corpus import Sample
 from tilewright.testing.kit import Subject
@@ -59,6 +60,12 @@ def _adapter(subject: Subject) -> None:
             adapter.parse(paths)
 
 
+def _estimator(subject: Subject) -> None:
+    estimator = subject.make()
+    for question in questions(subject):
+        estimator.estimate(*question)
+
+
 def _first(subject: Subject) -> Sample:
     return subject.samples()[0]
 
@@ -68,4 +75,5 @@ EXERCISES: dict[type[PluginSpec[Any]], Callable[[Subject], None]] = {
     CostModelSpec: _cost_model,
     FrontendSpec: _frontend,
     AdapterSpec: _adapter,
+    EstimatorSpec: _estimator,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
@@ -66,6 +67,20 @@ def _is_table(value: object) -> bool:
     )
 
 
+def _are_examples(value: object) -> bool:
+    return isinstance(value, Mapping) and all(
+        _is_text(name)
+        and name
+        and isinstance(attributes, Mapping)
+        and all(_is_text(key) and isinstance(each, int | float | str) for key, each in attributes.items())
+        for name, attributes in value.items()
+    )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
 def _are_approximations(value: object) -> bool:
     return isinstance(value, Sequence) and all(
         isinstance(each, Approximation) and _is_text(each.code) and _is_text(each.meaning) and callable(each.detect)
@@ -90,6 +105,9 @@ EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "ends": (_is_flag, "True or False"),
     "executes": (_is_flag, "True or False"),
     "approximations": (_are_approximations, "a tuple of Approximation"),
+    "components": (_are_examples, "names of components, each with attributes of an example"),
+    "example_nm": (lambda each: _is_number(each) and each > 0, "a technology node in nanometres"),
+    "priority": (lambda each: each is None or _is_number(each), "a number or None"),
     "suffixes": (
         _names(lambda each: re.fullmatch(r"\.[^./\\]+(\.[^./\\]+)*", each)),
         "a tuple of suffixes such as '.onnx'",

@@ -1,0 +1,31 @@
+"""`tilewright estimate`: what a component of a given size takes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tilewright.cli import options
+
+
+def estimate_command(
+    component: Annotated[str, typer.Argument(help="such as sram, register, dram, mac", show_default=False)],
+    technology: Annotated[
+        float, typer.Option("--technology", metavar="NM", help="technology node in nanometres", show_default=False)
+    ],
+    size: Annotated[
+        list[str] | None, typer.Option("--size", metavar="NAME=VALUE", help="such as size_bits=524288 or width_bits=64")
+    ] = None,
+    estimator: Annotated[
+        str | None,
+        typer.Option(autocompletion=options.names_of("estimator"), metavar="NAME", help="the only one to ask"),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Tell energy, area and leakage of a component, who says so, and what that is worth."""
+    import tilewright as tw
+    from tilewright.cli.common import key_values, show
+
+    sizes = key_values(size, "--size")
+    show(tw.estimate(component, sizes, technology_nm=technology, estimator=estimator), json)

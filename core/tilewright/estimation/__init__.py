@@ -1,0 +1,1 @@
+"""Figures of hardware from sizes: estimators are asked in order, and architectures are completed with their answers."""

@@ -1,0 +1,162 @@
+"""Asking estimators: a pinned one alone, else those that are named, else by priority; the first answer counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from tilewright.errors import NotEstimatedError, PluginError, Reason
+from tilewright.plugin.estimator import COMPONENTS, Attribute, Estimate, Estimator
+from tilewright.plugin.guard.patience import tell_once
+from tilewright.plugin.registry import Registration, Registry, installed
+from tilewright.plugin.specs import EstimatorSpec
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is to be estimated.
+
+    Attributes:
+        component: such as `sram`.
+        attributes: sizes that were given; an estimator that does not know one of them refuses.
+        action: such as `read`.
+        technology_nm: nanometres.
+        offered: sizes that follow from elsewhere, handed to those that take them.
+        pin: the only estimator to ask, if it is named.
+    """
+
+    component: str
+    attributes: Mapping[str, Attribute]
+    action: str
+    technology_nm: float
+    offered: Mapping[str, Attribute]
+    pin: str | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An estimate and who gave it: a plugin's name and the version of its distribution."""
+
+    estimate: Estimate
+    estimator: str
+    version: str | None
+
+
+class Estimators:
+    """The estimators of a registry, in the order in which they are asked.
+
+    Args:
+        named: name -> options: asked before all others, in this order, and those that wait to be named, too.
+        registry: by default all that is installed.
+    """
+
+    def __init__(
+        self, named: Mapping[str, Mapping[str, Any]] | None = None, registry: Registry | None = None
+    ) -> None:
+        self.registry = installed() if registry is None else registry
+        self.options = {self.registry.find(EstimatorSpec, name).long_name: dict(given) for name, given in (named or {}).items()}
+        self._built: dict[str, Estimator] = {}
+
+    def all(self) -> list[Registration]:
+        """Those named, then the others by priority and name, last those that wait to be named."""
+        known, named = self.registry.of_kind(EstimatorSpec), list(self.options)
+
+        def rank(each: Registration) -> tuple[int, float, str]:
+            priority = _spec(each).priority
+            if each.long_name in named:
+                return 0, named.index(each.long_name), ""
+            return (2, 0, each.long_name) if priority is None else (1, -priority, each.long_name)
+
+        return sorted(known, key=rank)
+
+    def ask(self, question: Question) -> Answer:
+        """The first answer.
+
+        Raises:
+            NotEstimatedError: none answers; with the reason of each.
+            UnknownPluginError, AmbiguousPluginError: of the pin.
+            PluginError: the pinned or named estimator failed.
+        """
+        refusals = []
+        for registration in self._asked(question):
+            answer = self._answer(registration, question)
+            if not isinstance(answer, Reason):
+                return Answer(answer, registration.name, registration.version)
+            refusals.append(answer.model_copy(update={"where": registration.name}))
+        raise NotEstimatedError(f"{question.action} of {question.component} at {question.technology_nm:g} nm", refusals)
+
+    def answers(self, question: Question) -> list[tuple[str, Answer | Reason]]:
+        """What each of them says, in order."""
+        found: list[tuple[str, Answer | Reason]] = []
+        for each in self._asked(question):
+            answer = self._answer(each, question)
+            whole = answer if isinstance(answer, Reason) else Answer(answer, each.name, each.version)
+            found.append((each.name, whole))
+        return found
+
+    def _asked(self, question: Question) -> list[Registration]:
+        return self.all() if question.pin is None else [self.registry.find(EstimatorSpec, question.pin)]
+
+    def _answer(self, registration: Registration, question: Question) -> Estimate | Reason:
+        spec, name = _spec(registration), registration.long_name
+        chosen = question.pin is not None or name in self.options
+        if question.component not in spec.components:
+            return _refusal("component", f"knows no '{question.component}', but {', '.join(spec.components)}")
+        if spec.priority is None and not chosen:
+            return _refusal("unasked", f"is asked only where it is named: estimator: {registration.name}")
+        taken = _taken(spec, question.component)
+        sizes = {key: value for key, value in question.offered.items() if key in taken} | dict(question.attributes)
+        try:
+            if name not in self._built:
+                self._built[name] = self.registry.make(EstimatorSpec, name, self.options.get(name, {}))
+            return self._built[name].estimate(question.component, sizes, question.action, question.technology_nm)
+        except PluginError as error:
+            if chosen:
+                raise
+            tell_once(f"warning: {error.message}; it is passed over")
+            return _refusal("failed", error.message)
+
+
+def _spec(registration: Registration) -> EstimatorSpec:
+    assert isinstance(registration.spec, EstimatorSpec)
+    return registration.spec
+
+
+def _taken(spec: EstimatorSpec, component: str) -> set[str]:
+    """The attributes that an estimator takes."""
+    return set(spec.components[component]) | set(COMPONENTS.get(component, ((), ()))[1])
+
+
+def _refusal(code: str, message: str) -> Reason:
+    return Reason(code=code, where="", message=message)
+
+
+# -- who is asked now ----------------------------------------------------------------------------------------
+
+_current: ContextVar[Estimators | None] = ContextVar("tilewright_estimators", default=None)
+
+
+@cache
+def _unnamed() -> Estimators:
+    return Estimators()
+
+
+def current() -> Estimators:
+    """Those that `using` says, else all by priority."""
+    return _current.get() or _unnamed()
+
+
+@contextmanager
+def using(estimators: Estimators) -> Iterator[Estimators]:
+    """Whatever is estimated inside asks these."""
+    token = _current.set(estimators)
+    try:
+        yield estimators
+    finally:
+        _current.reset(token)
+
+

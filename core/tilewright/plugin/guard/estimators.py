@@ -1,0 +1,42 @@
+"""Estimators under guard."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tilewright.errors import Reason
+from tilewright.plugin.estimator import Attribute, Estimate, Estimator
+from tilewright.plugin.guard.calls import Owner, described, fault
+from tilewright.plugin.guard.patience import limited
+
+
+class GuardedEstimator:
+    """An estimator whose every answer is checked."""
+
+    def __init__(self, plugin: Estimator, owner: Owner) -> None:
+        self.plugin, self.owner = plugin, owner
+
+    def estimate(
+        self, component: str, attributes: Mapping[str, Attribute], action: str, technology_nm: float
+    ) -> Estimate | Reason:
+        with limited(self.owner, "estimate"):
+            answer: object = self.plugin.estimate(component, dict(attributes), action, technology_nm)
+            wrong = fault_of_estimate(answer)
+        if wrong:
+            raise fault(self.owner, f"estimate {wrong}")
+        assert isinstance(answer, Estimate | Reason)
+        return answer
+
+
+def fault_of_estimate(answer: object) -> str | None:
+    """What is wrong with what an estimator answered, in a few words; None: nothing."""
+    if not isinstance(answer, Estimate | Reason):
+        return f"returned {described(answer)}, an Estimate or a Reason is expected"
+    if isinstance(answer, Reason):
+        words: object = answer.message
+        return None if isinstance(words, str) and words.strip() else "refuses without a word"
+    try:
+        Estimate.model_validate(answer.model_dump(include=set(Estimate.model_fields), warnings=False))
+    except ValueError as error:
+        return f"returned an Estimate that is none: {' '.join(str(error).split())[:200]}"
+    return None

@@ -1,0 +1,106 @@
+"""Promises of estimators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from tilewright.errors import Reason
+from tilewright.plugin.estimator import COMPONENTS, Attribute, Estimate, Estimator
+from tilewright.plugin.guard.calls import said
+from tilewright.plugin.guard.estimators import fault_of_estimate
+from tilewright.plugin.specs import EstimatorSpec
+from tilewright.testing.kit import CheckFailure, Subject, check, require
+
+Question = tuple[str, Mapping[str, Attribute], str, float]
+"""Component, attributes, action, technology node in nm."""
+ACTIONS = ("read", "write", "compute", "transfer")
+ODD_VALUES: tuple[Attribute, ...] = (0, -1, 0.5, 1e300, float("inf"), float("nan"), "", "many", "\0")
+"""What a file may give for a size by mistake."""
+ODD_NODES = (0.0, -7.0, 1e-9, 1e9, float("inf"), float("nan"))
+
+
+def _spec(subject: Subject) -> EstimatorSpec:
+    assert isinstance(subject.spec, EstimatorSpec)
+    return subject.spec
+
+
+def questions(subject: Subject) -> Iterator[Question]:
+    """Every action of every example."""
+    spec = _spec(subject)
+    for name, attributes in spec.components.items():
+        for action in COMPONENTS.get(name, (ACTIONS,))[0]:
+            yield name, attributes, action, spec.example_nm
+
+
+def _answer(estimator: Estimator, question: Question) -> Estimate | Reason:
+    """Whole, or else a CheckFailure."""
+    try:
+        answer = estimator.estimate(*question)
+    except Exception as error:  # a third party's estimator may raise anything
+        raise CheckFailure(f"estimate{question} raised {said(error)}; return a Reason") from error
+    wrong = fault_of_estimate(answer)
+    require(wrong is None, f"estimate{question} {wrong}")
+    return answer
+
+
+@check(EstimatorSpec)
+def check_estimator_answers_its_examples(subject: Subject) -> None:
+    """Every component that the spec lists is answered for its example, for each action that it has."""
+    spec, estimator = _spec(subject), subject.make()
+    require(bool(spec.components), "the spec lists no components, so that it would never be asked")
+    answered = set()
+    for question in questions(subject):
+        answer = _answer(estimator, question)
+        if isinstance(answer, Estimate):
+            answered.add(question[0])
+        else:
+            require(question[0] not in COMPONENTS, f"estimate{question} is refused: {answer}")
+    silent = [name for name in spec.components if name not in answered]
+    require(not silent, f"no action of {', '.join(silent)} is answered for the spec's own example")
+
+
+@check(EstimatorSpec)
+def check_estimator_answers_the_same_twice(subject: Subject) -> None:
+    """One question has one answer: estimating has no hidden state and no chance in it."""
+    estimator, asked = subject.make(), list(questions(subject))
+    first = [_answer(estimator, question) for question in asked]
+    again = [_answer(estimator, question) for question in reversed(asked)][::-1]
+    other = [_answer(subject.make(), question) for question in asked]
+    for question, *answers in zip(asked, first, again, other, strict=True):
+        require(answers[0] == answers[1] == answers[2], f"estimate{question} answers {answers}")
+
+
+@check(EstimatorSpec)
+def check_estimator_area_and_leakage_are_of_the_component(subject: Subject) -> None:
+    """What a component covers and leaks does not depend on the action that is asked for."""
+    estimator = subject.make()
+    for name in _spec(subject).components:
+        answers = [_answer(estimator, question) for question in questions(subject) if question[0] == name]
+        found = {(each.area_um2, each.leakage_w) for each in answers if isinstance(each, Estimate)}
+        require(len(found) <= 1, f"area and leakage of {name} differ between actions: {sorted(map(str, found))}")
+
+
+@check(EstimatorSpec)
+def check_estimator_refuses_the_unknown(subject: Subject) -> None:
+    """A component, action or attribute that it does not know is refused with a reason: a misspelt size is never ignored."""
+    estimator = subject.make()
+    for name, attributes, action, node in questions(subject):
+        for question in (
+            ("no_such_component", attributes, action, node),
+            (name, attributes, "no_such_action", node),
+            (name, {**attributes, "no_such_attribute": 1}, action, node),
+        ):
+            require(isinstance(_answer(estimator, question), Reason), f"estimate{question} is answered")
+
+
+@check(EstimatorSpec)
+def check_estimator_survives_odd_sizes(subject: Subject) -> None:
+    """Sizes and nodes that cannot be, or are missing, are refused with a reason; nothing is raised."""
+    estimator = subject.make()
+    for name, attributes, action, node in questions(subject):
+        for key in attributes:
+            _answer(estimator, (name, {other: each for other, each in attributes.items() if other != key}, action, node))
+            for value in ODD_VALUES:
+                _answer(estimator, (name, {**attributes, key: value}, action, node))
+        for odd in ODD_NODES:
+            _answer(estimator, (name, attributes, action, odd))

@@ -1,0 +1,106 @@
+"""CACTI's figures on a grid of sizes, and straight lines between them on logarithmic axes.
+
+1,570 runs of CACTI 7 as Accelergy configures it: low-standby-power cells, 300 K, one read and write port, no ECC, with 512 B to
+4 MB, 32 to 512 bits wide, 1 to 32 banks, five technology nodes, and at least 64 rows in each bank. CACTI chooses another
+shape of the array from size to size, so that formulas do worse than the table.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from itertools import product
+from math import exp, log, prod
+
+FILE = "cacti_grid.csv.gz"
+FIGURES = ("read_pj", "write_pj", "leak_mw", "area_um2")
+ROWS_PER_BANK = 64
+"""Fewest rows of a bank on the grid."""
+
+
+@dataclass(frozen=True)
+class Sram:
+    """A memory array. `technology_nm` nanometres, `size_bytes` in all banks together."""
+
+    technology_nm: float
+    size_bytes: float
+    width_bits: float
+    banks: int
+
+
+@dataclass(frozen=True)
+class Figures:
+    """pJ per access of the whole width, mW and square micrometres of all banks."""
+
+    read_pj: float
+    write_pj: float
+    leak_mw: float
+    area_um2: float
+
+
+Point = tuple[float, float, float, int]
+
+
+class Grid:
+    """Points with their figures. `axes`: the values of nodes, bytes, widths and banks, ascending."""
+
+    def __init__(self, points: dict[Point, tuple[float, ...]]) -> None:
+        self.points = points
+        self.axes = [sorted({point[axis] for point in points}) for axis in range(4)]
+
+    def at(self, sram: Sram) -> Figures:
+        """The figures of a size on the grid, or between its points.
+
+        Raises:
+            ValueError: it is outside, with what the limits are.
+        """
+        place = (sram.technology_nm, sram.size_bytes, sram.width_bits)
+        names = ("technology node", "size", "width")
+        units = ("nm", "bytes", "bits")
+        sides = []
+        for name, unit, value, axis in zip(names, units, place, self.axes, strict=False):
+            if not axis[0] <= value <= axis[-1]:
+                raise ValueError(f"a {name} of {value:,.6g} {unit}; known are {axis[0]:,} to {axis[-1]:,} {unit}")
+            sides.append(_sides(axis, value))
+        if sram.banks not in self.axes[3]:
+            raise ValueError(f"{sram.banks} banks; known are {', '.join(map(str, self.axes[3]))}")
+        least = ROWS_PER_BANK * sram.banks * sram.width_bits / 8
+        if sram.size_bytes < least:
+            raise ValueError(f"{sram.size_bytes:,.6g} bytes; with that width and banks, known are {least:,.6g} or more")
+        mean = [0.0] * len(FIGURES)
+        for corner in product(*sides):
+            weight = prod(part for _, part in corner)
+            point = self._nearest(*(value for value, _ in corner), sram.banks)
+            for index, figure in enumerate(self.points[point]):
+                mean[index] += weight * log(figure)
+        return Figures(*map(exp, mean))
+
+    def _nearest(self, node: float, size: float, width: float, banks: int) -> Point:
+        """The point itself; beside the edge of few rows, where there is none, the next that is larger."""
+        while (node, size, width, banks) not in self.points:
+            size *= 2
+        return node, size, width, banks
+
+
+def _sides(axis: list[float], value: float) -> list[tuple[float, float]]:
+    """The neighbours of a value on an axis, each with its share."""
+    if value in axis:
+        return [(value, 1.0)]
+    high = next(each for each in axis if each > value)
+    low = axis[axis.index(high) - 1]
+    share = log(value / low) / log(high / low)
+    return [(low, 1 - share), (high, share)]
+
+
+@cache
+def cacti_grid() -> Grid:
+    """The grid that is carried along."""
+    text = gzip.decompress((files(__package__) / FILE).read_bytes()).decode()
+    points = {}
+    for row in csv.DictReader(text.splitlines()):
+        point = float(row["technology_nm"]), float(row["bytes"]), float(row["width_bits"]), int(row["banks"])
+        points[point] = tuple(float(row[name]) for name in FIGURES)
+    return Grid(points)

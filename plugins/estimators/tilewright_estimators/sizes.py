@@ -1,0 +1,59 @@
+"""Attributes of components, checked: whole numbers within limits that no hardware leaves, nothing misspelt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isfinite
+
+from tilewright.errors import Reason
+from tilewright.plugin.estimator import COMPONENTS, Attribute
+from tilewright.schema.document import suggestion
+
+MOST = 2.0**53
+DEFAULTS = {"banks": 1.0, "ports": 1.0}
+FRACTIONS = ("length_mm",)
+
+
+class Refused(Exception):
+    """Why there is no estimate."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = Reason(code=code, where="", message=message)
+
+
+def check_asked(component: str, action: str, known: Mapping[str, object]) -> None:
+    """Raises Refused: it is none of the `known` components, or has no such action."""
+    if component not in known:
+        raise Refused("component", f"'{component}' is not known{suggestion(component, known)}; known: {', '.join(known)}")
+    actions = COMPONENTS[component][0]
+    if action not in actions:
+        raise Refused("action", f"a {component} has no action '{action}'; it has {', '.join(actions)}")
+
+
+def checked(component: str, attributes: Mapping[str, Attribute]) -> dict[str, float]:
+    """The sizes of a component, those that have a default included; words aside.
+
+    Raises:
+        Refused: one is misspelt, missing, or no size.
+    """
+    names = COMPONENTS[component][1]
+    for name in attributes:
+        if name not in names:
+            raise Refused(
+                "attribute",
+                f"a {component} has no attribute '{name}'{suggestion(name, names)}; it has {', '.join(names) or 'none'}",
+            )
+    found: dict[str, float] = {}
+    for name in names:
+        if name == "kind":
+            continue
+        value = attributes.get(name, DEFAULTS.get(name))
+        if value is None:
+            raise Refused("attribute", f"a {component} needs {name}")
+        if isinstance(value, str) or isinstance(value, bool) or not isfinite(value) or not 0 < value <= MOST:
+            raise Refused("attribute", f"{name} is {value!r}, expected a number above 0")
+        if name not in FRACTIONS and value != int(value):
+            raise Refused("attribute", f"{name} is {value:g}, expected a whole number")
+        found[name] = float(value)
+    return found
