@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from tilewright.api.comparison import compare
     from tilewright.api.comparison_report import ComparisonReport
     from tilewright.api.conversion import convert
-    from tilewright.api.estimation import ComponentReport, estimate, estimators
     from tilewright.api.evaluation import EvaluationReport, evaluate
+    from tilewright.api.hardware.estimation import ComponentReport, estimate, estimators
     from tilewright.api.load import load
     from tilewright.api.mapping import map, space
     from tilewright.api.mapping_report import MappingReport

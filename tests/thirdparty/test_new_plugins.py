@@ -14,7 +14,13 @@ from typing import Any
 
 import pytest
 
-NAMES = {"mapper": "hill-climber", "costmodel": "roofline", "frontend": "tables", "adapter": "nests"}
+NAMES = {
+    "mapper": "hill-climber",
+    "costmodel": "roofline",
+    "frontend": "tables",
+    "adapter": "nests",
+    "estimator": "macros",
+}
 
 
 def run(*words: str | Path, folder: Path, **environment: str) -> str:

@@ -6,8 +6,9 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from tilewright.cli import compare, convert, estimate, evaluate, library, mapping, plugins, schema, verify
+from tilewright.cli import compare, convert, evaluate, library, mapping, plugins, schema, verify
 from tilewright.cli.common import ended, named_estimators
+from tilewright.cli.hardware import estimate
 from tilewright.cli.options import names_of
 from tilewright.cli.streams import stdout_for_results
 from tilewright.version import __version__

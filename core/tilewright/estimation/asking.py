@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from tilewright.errors import NotEstimatedError, PluginError, Reason
@@ -54,11 +54,11 @@ class Estimators:
         registry: by default all that is installed.
     """
 
-    def __init__(
-        self, named: Mapping[str, Mapping[str, Any]] | None = None, registry: Registry | None = None
-    ) -> None:
+    def __init__(self, named: Mapping[str, Mapping[str, Any]] | None = None, registry: Registry | None = None) -> None:
         self.registry = installed() if registry is None else registry
-        self.options = {self.registry.find(EstimatorSpec, name).long_name: dict(given) for name, given in (named or {}).items()}
+        self.options = {
+            self.registry.find(EstimatorSpec, name).long_name: dict(given) for name, given in (named or {}).items()
+        }
         self._built: dict[str, Estimator] = {}
 
     def all(self) -> list[Registration]:
@@ -140,14 +140,14 @@ def _refusal(code: str, message: str) -> Reason:
 _current: ContextVar[Estimators | None] = ContextVar("tilewright_estimators", default=None)
 
 
-@cache
-def _unnamed() -> Estimators:
-    return Estimators()
+@lru_cache(maxsize=1)
+def _unnamed(registry: Registry) -> Estimators:
+    return Estimators(registry=registry)
 
 
 def current() -> Estimators:
     """Those that `using` says, else all by priority."""
-    return _current.get() or _unnamed()
+    return _current.get() or _unnamed(installed())
 
 
 @contextmanager
@@ -158,5 +158,3 @@ def using(estimators: Estimators) -> Iterator[Estimators]:
         yield estimators
     finally:
         _current.reset(token)
-
-

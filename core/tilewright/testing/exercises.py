@@ -13,8 +13,8 @@ import numpy as np
 from tilewright.plugin.adapter import InputSet
 from tilewright.plugin.mapper import Budget, Run
 from tilewright.plugin.specs import AdapterSpec, CostModelSpec, EstimatorSpec, FrontendSpec, MapperSpec, PluginSpec
-from tilewright.testing.checks_estimator import questions
-from tilewright.testing.checks_mapper import REFUSALS, driven
+from tilewright.testing.checks.estimator import questions
+from tilewright.testing.checks.mapper import REFUSALS, driven
 from tilewright.testing.corpus import Sample
 from tilewright.testing.kit import Subject
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import Field
-
 from tilewright.plugin.estimator import Attribute
 from tilewright.plugin.hooks import hookimpl
-from tilewright.plugin.specs import EstimatorSpec, Options, lazy
+from tilewright.plugin.specs import EstimatorSpec, lazy
 
 ARRAY: dict[str, Attribute] = {"size_bits": 524288, "width_bits": 64}
 ARRAYS = {"sram": ARRAY, "smart_buffer": ARRAY}

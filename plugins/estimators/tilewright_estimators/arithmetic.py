@@ -20,13 +20,13 @@ class Cost:
     leakage_w: float = 0.0
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(
-            self.energy_pj + other.energy_pj, self.area_um2 + other.area_um2, self.leakage_w + other.leakage_w
-        )
+        return Cost(self.energy_pj + other.energy_pj, self.area_um2 + other.area_um2, self.leakage_w + other.leakage_w)
 
     def times(self, energy: float, area: float | None = None) -> Cost:
         """`area` scales area, too; leakage goes with energy where nodes differ, so it is given `energy`."""
-        return Cost(self.energy_pj * energy, self.area_um2 * (energy if area is None else area), self.leakage_w * energy)
+        return Cost(
+            self.energy_pj * energy, self.area_um2 * (energy if area is None else area), self.leakage_w * energy
+        )
 
 
 ADDER = Cost(0.21, 278.0, 2.4e-6)
@@ -127,7 +127,9 @@ def _dram(kind: object, width_bits: float) -> Estimate:
     if not isinstance(kind, str) or kind not in DRAM_PJ:
         raise Refused("attribute", f"kind is {kind!r}; known: {', '.join(DRAM_PJ)}")
     about = Accuracy(
-        source=f"published energy per bit of {kind}, interface included", error="of the kind, not of a device", valid=kind
+        source=f"published energy per bit of {kind}, interface included",
+        error="of the kind, not of a device",
+        valid=kind,
     )
     return Estimate(
         energy_pj=DRAM_PJ[kind] * width_bits, bits=int(width_bits), area_um2=0.0, leakage_w=0.0, accuracy=about

@@ -73,7 +73,8 @@ class Grid:
         mean = [0.0] * len(FIGURES)
         for corner in product(*sides):
             weight = prod(part for _, part in corner)
-            point = self._nearest(*(value for value, _ in corner), sram.banks)
+            (node, _), (size, _), (width, _) = corner
+            point = self._nearest(node, size, width, sram.banks)
             for index, figure in enumerate(self.points[point]):
                 mean[index] += weight * log(figure)
         return Figures(*map(exp, mean))

@@ -25,7 +25,9 @@ class Refused(Exception):
 def check_asked(component: str, action: str, known: Mapping[str, object]) -> None:
     """Raises Refused: it is none of the `known` components, or has no such action."""
     if component not in known:
-        raise Refused("component", f"'{component}' is not known{suggestion(component, known)}; known: {', '.join(known)}")
+        raise Refused(
+            "component", f"'{component}' is not known{suggestion(component, known)}; known: {', '.join(known)}"
+        )
     actions = COMPONENTS[component][0]
     if action not in actions:
         raise Refused("action", f"a {component} has no action '{action}'; it has {', '.join(actions)}")

@@ -6,7 +6,7 @@ from functools import cache
 import pytest
 
 from tilewright.errors import PluginError
-from tilewright.plugin import AdapterSpec, CostModelSpec, FrontendSpec, MapperSpec, Registry, discover
+from tilewright.plugin import AdapterSpec, CostModelSpec, EstimatorSpec, FrontendSpec, MapperSpec, Registry, discover
 from tilewright.plugin.registry import GROUP
 from tilewright.testing import check_plugin, registrations_of
 from tilewright.testing.kit import CHECKS
@@ -21,6 +21,7 @@ VIOLATIONS: dict[tuple[type, str], set[str]] = {
     (CostModelSpec, "good"): set(),
     (FrontendSpec, "good"): set(),
     (AdapterSpec, "good"): set(),
+    (EstimatorSpec, "good"): set(),
     (MapperSpec, "talkative"): {"check_summary_is_one_line"},
     (MapperSpec, "lax-options"): {"check_options_refuse_the_unknown"},
     (MapperSpec, "odd-options"): {"check_options_round_trip"},
@@ -76,6 +77,11 @@ VIOLATIONS: dict[tuple[type, str], set[str]] = {
     (AdapterSpec, "straying"): {"check_adapter_stays_in_its_folder", "check_adapter_round_trip"},
     (AdapterSpec, "silent"): {"check_adapter_refuses_what_it_cannot_express"},
     (AdapterSpec, "rude"): {"check_adapter_refuses_clearly"},
+    (EstimatorSpec, "mute"): {"check_estimator_answers_its_examples"},
+    (EstimatorSpec, "moody"): {"check_estimator_answers_the_same_twice"},
+    (EstimatorSpec, "shifting"): {"check_estimator_area_and_leakage_are_of_the_component"},
+    (EstimatorSpec, "lenient"): {"check_estimator_refuses_the_unknown"},
+    (EstimatorSpec, "fragile"): {"check_estimator_survives_odd_sizes"},
 }
 
 

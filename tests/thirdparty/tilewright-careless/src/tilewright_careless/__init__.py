@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from tilewright.plugin import AdapterSpec, CostModelSpec, FrontendSpec, MapperSpec, PluginSpec, hookimpl
+from tilewright.plugin import AdapterSpec, CostModelSpec, EstimatorSpec, FrontendSpec, MapperSpec, PluginSpec, hookimpl
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,11 @@ def _specs(kind: Callable[..., PluginSpec[Any]], module: str, names: str) -> lis
     ]
 
 
+def _adders(component: str) -> Callable[..., PluginSpec[Any]]:
+    """Asked last, and only where they are named."""
+    return partial(EstimatorSpec, components={component: {"width_bits": 16}}, priority=None)
+
+
 def _name(class_name: str) -> str:
     return "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in class_name).lstrip("-")
 
@@ -75,4 +81,6 @@ def tilewright_plugins() -> list[PluginSpec[Any]]:
         CostModelSpec(name="good", summary="Plain.", factory=Late("costmodels", "Good")),
         *_specs(FrontendSpec, "frontends", "Good Startled Deaf ListsOnly Dreaming Unwritable Rude"),
         *_specs(AdapterSpec, "adapters", "Good Forgetful Dated Straying Silent Rude"),
+        *_specs(_adders("adder"), "estimators", "Good Mute Moody Lenient Fragile"),
+        *_specs(_adders("own-adder"), "estimators", "Shifting"),
     ]

@@ -99,7 +99,9 @@ def check_estimator_survives_odd_sizes(subject: Subject) -> None:
     estimator = subject.make()
     for name, attributes, action, node in questions(subject):
         for key in attributes:
-            _answer(estimator, (name, {other: each for other, each in attributes.items() if other != key}, action, node))
+            _answer(
+                estimator, (name, {other: each for other, each in attributes.items() if other != key}, action, node)
+            )
             for value in ODD_VALUES:
                 _answer(estimator, (name, {**attributes, key: value}, action, node))
         for odd in ODD_NODES:

@@ -1,0 +1,1 @@
+"""What is asked of hardware itself: components from sizes."""

@@ -1,0 +1,1 @@
+"""The promises of plugins, kind by kind."""
