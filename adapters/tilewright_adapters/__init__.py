@@ -20,6 +20,14 @@ class TimeloopFiles(Options):
     )
 
 
+class MaestroFiles(Options):
+    """How MAESTRO's files are read."""
+
+    dataflow: str | None = Field(
+        default=None, description="file with the dataflow of the layers that have none themselves"
+    )
+
+
 @hookimpl
 def tilewright_plugins() -> list[AdapterSpec]:
     """The built-in adapters."""
@@ -45,6 +53,7 @@ def tilewright_plugins() -> list[AdapterSpec]:
             name="maestro",
             summary="MAESTRO's mapping and hardware files.",
             factory=lazy("tilewright_adapters.maestro", "MaestroAdapter"),
+            options=MaestroFiles,
         ),
         AdapterSpec(
             name="zigzag",

@@ -1,8 +1,10 @@
-"""One of several layers in a file, named behind it: `workload.yaml/conv1`."""
+"""What a path stands for: a file, a folder's files, or one of several layers in a file, `workload.yaml/conv1`."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from tilewright.errors import InputError, Location
 from tilewright.schema.document import suggestion
@@ -24,3 +26,20 @@ def chosen(names: Sequence[str], named: str | None, place: Location, kind: str) 
     if named is not None and named not in names:
         raise InputError(f"there is no {kind} {named}{suggestion(named, names)}", location=place)
     return names.index(named) if named is not None else 0
+
+
+def files_of(paths: Sequence[Path], suffixes: tuple[str, ...], tool: str) -> list[Path]:
+    """The paths, and in the place of each folder its files with these suffixes, by name.
+
+    Raises InputError: a folder has none.
+    """
+    found: list[Path] = []
+    for path in paths:
+        if not os.path.isdir(path):
+            found.append(path)
+            continue
+        inside = sorted(each for each in path.iterdir() if each.suffix in suffixes and each.is_file())
+        if not inside:
+            raise InputError(f"{path} has no files of {tool}", hint=f"their names end in {', '.join(suffixes)}")
+        found += inside
+    return found

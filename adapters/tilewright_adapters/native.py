@@ -40,6 +40,13 @@ class NativeAdapter:
             for part, value in _parts(document, layer).items()
         )
 
+    def layers(self, file: Path) -> tuple[str, ...]:
+        """Of a workload. Raises InputError."""
+        document = read_document(file)
+        if kind_of(document) != "workload":
+            return ()
+        return tuple(each.name for each in validate(Workload, document).layers)
+
     def expressible(self, inputs: InputSet) -> Verdict:
         """All but programs of directives and options of models."""
         return Verdict(reasons=tuple(unplaced("our files", inputs, PARTS)))

@@ -77,6 +77,13 @@ class AccelForgeAdapter:
             raise sidecar.stale(document, *TOOL)
         return inputs
 
+    def layers(self, file: Path) -> tuple[str, ...]:
+        """The einsums of a workload. Raises InputError."""
+        document = parse_document(_rendered(file), source=str(file))
+        if not isinstance(document.data, dict) or "workload" not in document.data:
+            return ()
+        return tuple(name_of(each) for each in validate(WorkloadData, document.at("workload")).einsums)
+
     def expressible(self, inputs: InputSet) -> Verdict:
         """Every construct that AccelForge's files cannot say."""
         return Verdict(reasons=tuple(written(inputs).reasons))

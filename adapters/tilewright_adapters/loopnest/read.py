@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright import library
-from tilewright.api.load import YAML_SUFFIXES
+from tilewright.api.load.kinds import YAML_SUFFIXES
 from tilewright.errors import InputError, Location, UnknownNameError
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.document import Document, FileModel, suggestion, validate

@@ -7,22 +7,26 @@ from dataclasses import replace
 from pathlib import Path
 
 from tilewright.errors import InputError, Location, NotConformableError, Reason, Verdict
-from tilewright.files import file_and_member
+from tilewright.files import file_and_member, is_file
 from tilewright.mapspace.legality import legality
 from tilewright.notations.directives import DirectiveHardware, DirectiveProgram
 from tilewright.notations.directives.plan import plan_of
 from tilewright.notations.directives.roles import roles_of
+from tilewright.notations.directives.tiles import array_of, problem_of
 from tilewright.notations.directives.translation import directives_of
 from tilewright.plugin.adapter import InputSet
-from tilewright_adapters import sidecar
+from tilewright_adapters import MaestroFiles, sidecar
 from tilewright_adapters.maestro.hardware import read_hardware
 from tilewright_adapters.maestro.network import NetworkReader, kind_of
 from tilewright_adapters.maestro.words import Words, read_words
 from tilewright_adapters.maestro.write import faults, plain_name, write_program
-from tilewright_adapters.members import chosen
+from tilewright_adapters.members import chosen, files_of
 from tilewright_adapters.parts import unplaced
 
 TOOL = ("maestro", "MAESTRO")
+SUFFIXES = (".m", ".yaml", ".yml")
+DEPTHWISE = "dpt.m"
+"""Beside the dataflows that come with MAESTRO: the one for depthwise layers."""
 COMMAND_LINE = DirectiveHardware(num_pes=7, noc_latency=0, offchip_bandwidth=70_000)
 """What MAESTRO takes where no hardware file is given. In such a file it takes other defaults."""
 
@@ -34,21 +38,63 @@ class MaestroAdapter:
     is written as the directives it stands for, and comes back from a file beside them.
     """
 
+    def __init__(self, options: MaestroFiles | None = None) -> None:
+        self.options = options or MaestroFiles()
+
     def parse(self, files: Sequence[Path]) -> InputSet:
         """One mapping file, and one hardware file or none (then COMMAND_LINE). `mapping.m/LAYER` is that layer alone.
+
+        A layer of a model file, which has no dataflows, is a problem; with a file that has one beside it, or among the
+        options, that dataflow is its own. A hardware file alone is an architecture.
 
         Raises:
             InputError: with file and line.
         """
-        beside = [path for path in files if path.suffix in (".yaml", ".yml")]  # MAESTRO's own files end in .m
-        program, warnings = _read([path for path in files if path not in beside])
+        paths = files_of(files, SUFFIXES, "MAESTRO")
+        beside = [path for path in paths if path.suffix in (".yaml", ".yml")]  # MAESTRO's own files end in .m
+        plain = self._read([path for path in paths if path not in beside])
         if not beside:
-            return InputSet(directives=program, warnings=warnings)
+            return plain
         inputs, document = sidecar.read(beside[0], *TOOL, needed=list(sidecar.PARTS))
         written, reasons = _program(inputs)
-        if len(beside) > 1 or reasons or written != program:
+        if len(beside) > 1 or reasons or written is None or written != plain.directives:
             raise sidecar.stale(document, *TOOL)
-        return replace(inputs, warnings=warnings)
+        return replace(inputs, warnings=plain.warnings)
+
+    def layers(self, file: Path) -> tuple[str, ...]:
+        """Of a mapping or model file; none where there is only a sidecar, hardware or a dataflow. Raises InputError."""
+        if file.suffix != ".m":
+            return ()
+        words = read_words(file)
+        return tuple(each.name for each in NetworkReader(words).read()[1]) if kind_of(words) == "mapping" else ()
+
+    def _read(self, paths: Sequence[Path]) -> InputSet:
+        given = None if self.options.dataflow is None else Path(self.options.dataflow)
+        found, named = _files([*paths, *([] if given is None else [given])])
+        hardware = read_hardware(found["hardware"]) if "hardware" in found else COMMAND_LINE
+        if "mapping" not in found:
+            if "hardware" in found and "dataflow" not in found:
+                return InputSet(architecture=array_of(hardware))
+            raise InputError("no mapping file among these files", hint="it begins with the word Network")
+        reader = NetworkReader(found["mapping"], _dataflows(found.get("dataflow")))
+        name, layers = reader.read()
+        if named is not None:
+            place = Location(found["mapping"].source)
+            layers = (layers[chosen([each.name for each in layers], named, place, "layer")],)
+        warnings = tuple(_applied(reader, {each.name for each in layers}))
+        bare = [each for each in layers if each.name in reader.bare]
+        if bare and len(layers) > 1:
+            raise InputError(
+                f"layer {bare[0].name} has no Dataflow, and no layer before to copy it from",
+                location=reader.bare[bare[0].name],
+                hint="give a dataflow (--dataflow kcp_ws.m), or search mappings: tilewright map",
+            )
+        if bare:
+            array = array_of(hardware) if "hardware" in found else None
+            return InputSet(problem_of(bare[0]), array, warnings=warnings)
+        if "hardware" not in found:
+            warnings += (f"no hardware file: {COMMAND_LINE.num_pes} PEs, as on MAESTRO's command line",)
+        return InputSet(directives=DirectiveProgram(name=name, layers=layers, hardware=hardware), warnings=warnings)
 
     def expressible(self, inputs: InputSet) -> Verdict:
         """Whether directives can say it, and MAESTRO's files those directives; every reason against it."""
@@ -63,10 +109,11 @@ class MaestroAdapter:
         return files if inputs.directives is not None else files | sidecar.write(*TOOL, inputs)
 
 
-def _read(files: Sequence[Path]) -> tuple[DirectiveProgram, tuple[str, ...]]:
+def _files(paths: Sequence[Path]) -> tuple[dict[str, Words], str | None]:
+    """Files by what they are, and the layer that is named. Raises InputError: an empty file, two of a kind."""
     found: dict[str, Words] = {}
     named = None
-    for path in files:
+    for path in paths:
         file, layer = file_and_member(path)
         named = layer or named
         words = read_words(Path(file))
@@ -76,17 +123,26 @@ def _read(files: Sequence[Path]) -> tuple[DirectiveProgram, tuple[str, ...]]:
         if kind in found:
             raise words.error(f"a second {kind} file; the first is {found[kind].source}")
         found[kind] = words
-    if "mapping" not in found:
-        raise InputError("no mapping file among these files", hint="it begins with the word Network")
-    hardware = read_hardware(found["hardware"]) if "hardware" in found else COMMAND_LINE
-    name, layers = NetworkReader(found["mapping"]).read()
-    if named is not None:
-        place = Location(found["mapping"].source)
-        layers = (layers[chosen([each.name for each in layers], named, place, "layer")],)
-    warnings = (
-        () if "hardware" in found else (f"no hardware file: {COMMAND_LINE.num_pes} PEs, as on MAESTRO's command line",)
-    )
-    return DirectiveProgram(name=name, layers=layers, hardware=hardware), warnings
+    return found, named
+
+
+def _dataflows(given: Words | None) -> dict[str, Words]:
+    """Layers -> their dataflow: that given; for depthwise layers the file beside that MAESTRO's own script takes."""
+    if given is None:
+        return {}
+    depthwise = Path(given.source).parent / DEPTHWISE
+    return {"": given} | ({"DSCONV": read_words(depthwise)} if is_file(depthwise) else {})
+
+
+def _applied(reader: NetworkReader, wanted: set[str]) -> Iterator[str]:
+    """Which layers have got a dataflow, and that MAESTRO itself needs it in the file."""
+    for source, names in reader.applied.items():
+        count = sum(name in wanted for name in names)
+        if count:
+            yield (
+                f"{source} is the dataflow of {count} layer{'s' if count > 1 else ''} of {reader.words.source}: written there, "
+                "MAESTRO gives these figures; on the file as it is, it crashes"
+            )
 
 
 def _program(inputs: InputSet) -> tuple[DirectiveProgram | None, tuple[Reason, ...]]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from pydantic import ValidationError
 
+from tilewright.errors import Location
 from tilewright.notations.directives import DirectiveLayer, Map
 from tilewright.schema.document import suggestion
 from tilewright_adapters.maestro.words import Words
@@ -32,12 +34,20 @@ class _Draft:
 
 
 class NetworkReader:
-    """Reads the words of one file."""
+    """Reads the words of one file, or of its dataflows.
 
-    def __init__(self, words: Words) -> None:
+    `dataflows`: type of a layer -> the file with the dataflow of such layers that have none themselves; "" for all others.
+    """
+
+    def __init__(self, words: Words, dataflows: Mapping[str, Words] | None = None) -> None:
         self.words = words
+        self.dataflows = dataflows or {}
         self.constants: dict[str, int] = {}
         self.layers: list[DirectiveLayer] = []
+        self.applied: dict[str, list[str]] = {}
+        """File with a dataflow -> the layers that it was applied to."""
+        self.bare: dict[str, Location] = {}
+        """Layers without any dataflow, as in model files; they have one level without a directive."""
 
     def read(self) -> tuple[str, tuple[DirectiveLayer, ...]]:
         """Name of the network and its layers. Raises InputError with the line."""
@@ -48,7 +58,7 @@ class NetworkReader:
             message = f"a mapping file begins with Network, found '{words.next}'"
             raise words.error(message, hint="a Dataflow stands inside a Layer, and that inside a Network")
         words.take()
-        name = words.take()
+        name = "network" if words.next == "{" else words.name()
         words.expect("{")
         while words.next != "}":
             if words.next == "Constant":
@@ -70,7 +80,7 @@ class NetworkReader:
 
     def _layer(self) -> None:
         words = self.words
-        draft = _Draft(words.take())
+        draft = _Draft(words.name())
         words.expect("{")
         while words.next != "}":
             match words.one_of(("Type", "Stride", "Dimensions", "Dataflow"), "part of a layer"):
@@ -163,6 +173,26 @@ class NetworkReader:
         words.expect("}")
         return tuple(tuple(level) for level in levels), tuple(clusters)
 
+    def _given(self, draft: _Draft) -> tuple[DirectiveLevels, tuple[int, ...]]:
+        """The dataflow of a layer that has none: one beside the file, else that of the layer before, as in MAESTRO."""
+        words = self.dataflows.get(draft.type or "", self.dataflows.get(""))
+        if words is None:
+            if self.layers and self.layers[-1].name not in self.bare:
+                return self.layers[-1].levels, self.layers[-1].cluster_sizes
+            self.bare[draft.name] = self.words.place
+            return ((),), ()
+        self.applied.setdefault(words.source, []).append(draft.name)
+        own, self.words = self.words, words
+        words.position = 0
+        try:
+            words.expect("Dataflow")
+            found = self._dataflow(draft)
+            if words.next:
+                raise words.error(f"nothing may follow the dataflow, found '{words.next}'")
+        finally:
+            self.words = own
+        return found
+
     def _finish(self, draft: _Draft) -> None:
         levels, clusters = draft.levels, draft.cluster_sizes
         if draft.type is None:
@@ -170,9 +200,7 @@ class NetworkReader:
         if not draft.dimensions:
             raise self.words.error(f"layer {draft.name} has no Dimensions")
         if levels is None:
-            if not self.layers:
-                raise self.words.error(f"layer {draft.name} has no Dataflow, and no layer before to copy it from")
-            levels, clusters = self.layers[-1].levels, self.layers[-1].cluster_sizes
+            levels, clusters = self._given(draft)
         try:
             layer = DirectiveLayer.model_validate(
                 {
@@ -189,10 +217,12 @@ class NetworkReader:
         self.layers.append(layer)
 
 
-FileKind = Literal["mapping", "hardware"]
+FileKind = Literal["mapping", "dataflow", "hardware"]
 
 
 def kind_of(words: Words) -> FileKind:
     """A mapping file opens with Network or Constant; what opens with another of its words is a piece of one."""
-    parts = ("Network", "Constant", "Layer", "Dataflow", "Type", "Dimensions")
+    if words.next == "Dataflow":
+        return "dataflow"
+    parts = ("Network", "Constant", "Layer", "Type", "Dimensions")
     return "mapping" if words.next in parts else "hardware"

@@ -12,6 +12,7 @@ from tilewright.schema.document import suggestion
 
 _WORD = re.compile(r"[^\s,:;()\->]+")
 """Blanks, commas, colons, semicolons, parentheses, minus and greater-than only separate."""
+_PLAIN = re.compile(r"[^\s{}]+(?: [^\s{}]+)*")
 
 LARGEST = 2**40
 
@@ -23,7 +24,8 @@ class Words:
         self.source = source
         self.position = 0
         self.words: list[tuple[str, Location]] = []
-        for number, line in enumerate(text.splitlines(), start=1):
+        self.lines = text.splitlines()
+        for number, line in enumerate(self.lines, start=1):
             for match in _WORD.finditer(line.partition("//")[0]):
                 place = Location(source, number, match.start() + 1)
                 if len(match[0]) > MAX_TEXT:
@@ -37,10 +39,29 @@ class Words:
         """The word ahead; empty at the end of the file."""
         return self.words[self.position][0] if self.position < len(self.words) else ""
 
+    @property
+    def place(self) -> Location:
+        """Of the word ahead, or of the last one."""
+        last = min(self.position, len(self.words) - 1)
+        return self.words[last][1] if self.words else Location(self.source)
+
     def take(self) -> str:
         word = self.next
         self.position += 1
         return word
+
+    def name(self) -> str:
+        """What stands before the next brace: a name with signs in it, such as `Conv2d-1`, is several words to MAESTRO."""
+        first = self.position
+        while self.next and self.next != "{":
+            self.position += 1
+        if first == self.position:
+            raise self.error(f"a name is missing, found {self._found()}")
+        (_, start), (last, end) = self.words[first], self.words[self.position - 1]
+        if start.line != end.line or start.line is None or start.column is None or end.column is None:
+            self.position = first
+            raise self.error(f"{self._found()} and what follows is no name", hint="a brace, {, stands behind a name")
+        return self.lines[start.line - 1][start.column - 1 : end.column - 1 + len(last)]
 
     def expect(self, word: str) -> None:
         if self.next != word:
@@ -63,9 +84,7 @@ class Words:
 
     def error(self, message: str, *, hint: str | None = None) -> InputError:
         """About the word ahead."""
-        last = min(self.position, len(self.words) - 1)
-        place = self.words[last][1] if self.words else Location(self.source)
-        return InputError(message, location=place, hint=hint)
+        return InputError(message, location=self.place, hint=hint)
 
     def _found(self) -> str:
         return f"'{self.next}'" if self.next else "the end of the file"
@@ -75,9 +94,12 @@ class Words:
         return "braces must be separated by blanks" if separate else None
 
 
-def is_word(text: str) -> bool:
-    """Whether the text stands in a file as one word."""
-    return bool(_WORD.fullmatch(text)) and "//" not in text and "{" not in text and "}" not in text
+def is_name(text: str) -> bool:
+    """Whether the text, before a brace, is read again as this name."""
+    if len(text) > MAX_TEXT or not _PLAIN.fullmatch(text):
+        return False
+    words = Words(f"{text} {{", "a name")
+    return words.next not in ("", "{") and words.name() == text and words.next == "{"
 
 
 def read_words(path: Path) -> Words:

@@ -9,7 +9,7 @@ from tilewright.errors import Reason
 from tilewright.notations.directives import WINDOWS, DirectiveHardware, DirectiveLayer, DirectiveProgram, Map
 from tilewright_adapters.maestro.hardware import KEYS
 from tilewright_adapters.maestro.network import DIMENSIONS
-from tilewright_adapters.maestro.words import is_word
+from tilewright_adapters.maestro.words import is_name
 
 
 def plain_name(name: str) -> str:
@@ -19,8 +19,8 @@ def plain_name(name: str) -> str:
 
 def faults(program: DirectiveProgram) -> Iterator[Reason]:
     """What MAESTRO's files cannot say."""
-    if not is_word(program.name):
-        yield _reason("name", f"network {program.name}", "its name is no single word")
+    if not is_name(program.name):
+        yield _reason("name", f"network {program.name}", "its name cannot stand before a brace")
     if program.hardware.simd_lanes != 1:
         message = f"{program.hardware.simd_lanes} MACs per PE and cycle; that is a word of MAESTRO's command line only"
         yield _reason("lanes", "hardware", message)
@@ -30,8 +30,8 @@ def faults(program: DirectiveProgram) -> Iterator[Reason]:
 
 def _layer_faults(layer: DirectiveLayer) -> Iterator[Reason]:
     where = f"layer {layer.name}"
-    if not is_word(layer.name):
-        yield _reason("name", where, "its name is no single word")
+    if not is_name(layer.name):
+        yield _reason("name", where, "its name cannot stand before a brace")
     if len(layer.cluster_sizes) != len(layer.levels) - 1:
         yield _reason("levels", where, "one Cluster stands between any two levels, and nowhere else")
     sizes = set(DIMENSIONS) - {f"{name}'" for name in WINDOWS}

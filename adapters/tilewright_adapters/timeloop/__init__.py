@@ -17,7 +17,7 @@ from tilewright_adapters.timeloop import sidecar
 from tilewright_adapters.timeloop.reading.clusters import build, estimated
 from tilewright_adapters.timeloop.reading.directives import Directives, listed, read_directives
 from tilewright_adapters.timeloop.reading.energies import read_energies
-from tilewright_adapters.timeloop.reading.files import read_files
+from tilewright_adapters.timeloop.reading.files import listed_layers, read_files
 from tilewright_adapters.timeloop.reading.hierarchy import read_hierarchy
 from tilewright_adapters.timeloop.reading.mapping import build as build_mapping
 from tilewright_adapters.timeloop.reading.nodes import Nodes, read_nodes
@@ -51,6 +51,10 @@ class TimeloopAdapter:
             InputError: with file and line; everything that would change figures and has no place in the schemas.
         """
         return self.read(read_files(files, self.options.set))
+
+    def layers(self, file: Path) -> tuple[str, ...]:
+        """Of a list of names of files beside it, as CoSA writes them; `parse` reads FILE/LAYER from such a file. Raises InputError."""
+        return listed_layers(file) if file.suffix in (".yaml", ".yml") else ()
 
     def read(self, documents: Sequence[Document]) -> InputSet:
         """As `parse`, from documents. Raises InputError."""

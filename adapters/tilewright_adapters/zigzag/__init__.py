@@ -73,6 +73,13 @@ class ZigZagAdapter:
             raise sidecar.stale(document, *TOOL)
         return inputs
 
+    def layers(self, file: Path) -> tuple[str, ...]:
+        """Of a workload. Raises InputError."""
+        document = read_document(file, repeated_keys=True)
+        if _kind(document) != "problem":
+            return ()
+        return tuple(name_of(each) for each in validate(WorkloadFile, document).root)
+
     def expressible(self, inputs: InputSet) -> Verdict:
         """Every construct that ZigZag's files cannot say."""
         return Verdict(reasons=tuple(written(inputs).reasons))
@@ -189,7 +196,9 @@ def _layer_data(document: Document | None, named: str | None) -> tuple[LayerData
             raise InputError(f"there is no workload with a layer {named} among these files")
         return None, None
     layers = validate(WorkloadFile, document).root
-    names = [name_of(each) for each in layers]
+    names, ids = [name_of(each) for each in layers], [str(each.id) for each in layers]
+    if named in ids and named not in names:
+        named = names[ids.index(named)]
     index = members.chosen(names, named, document.locate(()), "layer")
     return layers[index], document.at(index)
 

@@ -8,9 +8,8 @@ from typing import Unpack
 
 from tilewright import api
 from tilewright.api.comparison_report import ComparisonReport, save_row
-from tilewright.api.load import Source
 from tilewright.api.progress import sweep_progress
-from tilewright.api.settings import Plan, Settings, folder_of, name_of, work_of
+from tilewright.api.settings import Plan, Settings, Sources, folder_of, name_of
 from tilewright.api.words import checked, names_of
 from tilewright.errors import OptionError, PluginError
 from tilewright.plugin.costmodel import CostModel
@@ -21,8 +20,8 @@ from tilewright.run.sweep import SweepPoint, SweepRow, sweep
 
 @checked
 def compare(
-    workload: Source,
-    arch: Source,
+    workload: Sources,
+    arch: Sources,
     *,
     mappers: str | Sequence[str | Mapper],
     models: str | Sequence[str | CostModel] = api.MODEL,
@@ -45,9 +44,9 @@ def compare(
     """
     some_models, some_mappers = names_of("models", models), names_of("mappers", mappers)
     with _telling_how_options_are_for_one():
-        plan = Plan.of(arch, some_mappers, some_models, settings)
+        plan = Plan.of(workload, arch, some_mappers, some_models, settings)
         points = [_point(plan, mapper, model) for model in plan.models for mapper in some_mappers]
-    network = work_of(workload)
+    network = plan.workload
     folder = folder_of(settings, network, [(point.mapper, point.configuration) for point in points])
     rows: list[SweepRow] = []
     with sweep_progress(network, points, plan.objective, plan.progress) as seen, suppress(KeyboardInterrupt):

@@ -9,7 +9,7 @@ from tilewright import api
 from tilewright.api.load import Source, load_architecture, load_constraints, load_problem
 from tilewright.api.mapping_report import MappingReport, save_layer
 from tilewright.api.progress import mapping_progress
-from tilewright.api.settings import Plan, Settings, folder_of, work_of
+from tilewright.api.settings import Plan, Settings, Sources, folder_of
 from tilewright.api.words import checked
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import CostModel
@@ -20,8 +20,8 @@ from tilewright.schema.unmatched import unmatched
 
 @checked
 def map(
-    workload: Source,
-    arch: Source,
+    workload: Sources,
+    arch: Sources,
     *,
     mapper: str | Mapper = api.MAPPER,
     model: str | CostModel = api.MODEL,
@@ -30,7 +30,8 @@ def map(
     """Map every distinct layer of a workload onto an architecture; what `tilewright map` does.
 
     Args:
-        workload, arch: names, files, dicts or objects, as for `load`; a workload may be a formula.
+        workload, arch: names, files, dicts or objects, as for `load`; a workload may be a formula. Other tools' files, too: one, several
+            (an architecture and its energy table) or a folder. What they say of mappings are the constraints then.
         mapper, model: names of installed plugins, or objects of your own; `quickflow` and `timeloop` by default.
         objective: what to make small: edp, energy or cycles.
         constraints: a name, a file, a dict, an object, or `none`; by default the architecture's published dataflow.
@@ -45,6 +46,8 @@ def map(
             one run: what an earlier one of the same workload left there is replaced, that of another is refused.
         resume: go on with this very run in `folder`: the layers that it finished come from the cache.
         force: replace the files of another workload's run, too.
+        notation: that of other tools' files, such as timeloop, where it cannot be told by reading them.
+        reading: options of that notation's adapter, such as `{"set": {"architecture": "eyeriss_like"}}`.
 
     Returns:
         The report; a layer without a mapping says why. Ctrl-C ends the search and returns what is done.
@@ -54,12 +57,12 @@ def map(
         PluginError: mapper or model cannot be built.
         OutputError: the folder cannot be written to. What is found later on, such as a full disk, is `unwritten` of the report.
     """
-    plan = Plan.of(arch, [mapper], [model], settings)
+    plan = Plan.of(workload, arch, [mapper], [model], settings)
     (built,) = plan.models
     if built.error is not None:
         raise built.error
     configuration = plan.configuration(mapper, built)
-    network = work_of(workload)
+    network = plan.workload
     folder = folder_of(settings, network, [(configuration.mapper_record.name, configuration)])
     layers: list[MappedLayer] = []
     with mapping_progress(network, configuration.budget, plan.objective, plan.progress) as seen:

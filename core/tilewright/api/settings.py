@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Annotated, Any, TypedDict, get_args, get_type_hints
 
 from tilewright.api.load import Source, load_architecture, load_constraints, load_workload
+from tilewright.api.load.foreign import foreign
+from tilewright.api.load.kinds import is_foreign
 from tilewright.api.progress import is_shown
 from tilewright.api.words import at_least, budget_of, objective_of, options_by_name
-from tilewright.errors import InputError, OutputError
+from tilewright.errors import InputError, OutputError, PluginError
 from tilewright.files import RunFolder, cache_folder
 from tilewright.plugin.capabilities import Capabilities
 from tilewright.plugin.guard.mappers import guarded_mapper
@@ -24,10 +26,13 @@ from tilewright.run.cache import ResultCache
 from tilewright.run.configuration import RunConfiguration, claim, with_default
 from tilewright.run.evaluation import BuiltModel, build_model, record_of
 from tilewright.schema.architecture import Architecture
-from tilewright.schema.constraints import Constraints
+from tilewright.schema.constraints import NO_CONSTRAINTS, Constraints
 from tilewright.schema.mapped import PluginRecord
 from tilewright.schema.report import Objective
 from tilewright.schema.workload import Workload
+
+Sources = Source | Sequence[str | os.PathLike[str]]
+"""One source, or several files of a tool that are read together."""
 
 
 class Settings(TypedDict, total=False):
@@ -47,15 +52,27 @@ class Settings(TypedDict, total=False):
     folder: Annotated[str | os.PathLike[str] | None, None]
     resume: Annotated[bool, False]
     force: Annotated[bool, False]
+    notation: Annotated[str | None, None]
+    reading: Annotated[MappingOf[str, Any] | None, None]
 
 
 DEFAULTS = {name: get_args(hint)[1] for name, hint in get_type_hints(Settings, include_extras=True).items()}
 
 
 @dataclass(frozen=True)
+class _BuiltMapper:
+    """A mapper, which one it is, and what it declares; an object says nothing."""
+
+    mapper: Mapper
+    record: PluginRecord
+    spec: MapperSpec | None = None
+
+
+@dataclass(frozen=True)
 class Plan:
     """A run whose words are checked and whose plugins are built."""
 
+    workload: Workload
     architecture: Architecture
     constraints: Constraints
     objective: Objective
@@ -65,11 +82,11 @@ class Plan:
     progress: bool | None
     cache: bool | str | os.PathLike[str]
     models: tuple[BuiltModel, ...]
-    mapper_options: MappingOf[str, MappingOf[str, Any]]
-    """Name of a mapper -> its options."""
+    mappers: MappingOf[str, _BuiltMapper | PluginError]
+    """By name; or why one could not be built."""
 
     @classmethod
-    def of(cls, arch: Source, mappers: list[Any], models: list[Any], settings: Settings) -> Plan:
+    def of(cls, workload: Sources, arch: Sources, mappers: list[Any], models: list[Any], settings: Settings) -> Plan:
         """Raises InputError, UnknownNameError: a word is wrong."""
         words = {**DEFAULTS, **settings}
         at_least(1, jobs=words["jobs"])
@@ -80,10 +97,11 @@ class Plan:
         for_model = options_by_name(words["model_options"], [name_of(model) for model in models])
         for_mapper = options_by_name(words["mapper_options"], [name_of(each) for each in mappers], "mapper_options")
         built = tuple(build_model(model, for_model[name_of(model)]) for model in models)
-        architecture = load_architecture(arch)
-        constraints = load_constraints(words["constraints"], architecture)
+        built_mappers = {name_of(each): _built(each, for_mapper[name_of(each)]) for each in mappers}
+        network, architecture, constraints = _given(workload, arch, words)
         named = all(isinstance(plugin, str) for plugin in (*mappers, *models))
         return cls(
+            workload=network,
             architecture=architecture,
             constraints=constraints,
             objective=objective,
@@ -93,34 +111,24 @@ class Plan:
             progress=words["progress"],
             cache=words["cache"] if named else False,  # nobody knows when an object becomes another
             models=built,
-            mapper_options=for_mapper,
+            mappers=built_mappers,
         )
 
     def configuration(self, mapper: str | Mapper, model: BuiltModel) -> RunConfiguration:
-        """Build the mapper. Raises UnknownPluginError, InputError, PluginError."""
-        options = self.mapper_options[name_of(mapper)]
-        if isinstance(mapper, str):
-            registration = installed().find(MapperSpec, mapper)
-            spec = registration.spec if isinstance(registration.spec, MapperSpec) else None
-            record = record_of(registration, options)
-            mapper = installed().make(MapperSpec, mapper, options)
-        elif callable(getattr(mapper, "search", None)) and not options:
-            record, spec = PluginRecord(name=name_of(mapper)), None
-            mapper = guarded_mapper(mapper)
-        else:
-            raise InputError(
-                f"{mapper!r} is no mapper", hint="give a name, or an object with search() and no mapper_options"
-            )
+        """Raises PluginError: the mapper could not be built."""
+        built = self.mappers[name_of(mapper)]
+        if isinstance(built, PluginError):
+            raise built
         return RunConfiguration(
             architecture=self.architecture,
             constraints=self.constraints,
-            mapper=mapper,
-            mapper_record=record,
+            mapper=built.mapper,
+            mapper_record=built.record,
             model=model,
             objective=self.objective,
-            budget=with_default(self.budget, spec),
+            budget=with_default(self.budget, built.spec),
             seed=self.seed,
-            mapper_capabilities=Capabilities() if spec is None else spec.capabilities,
+            mapper_capabilities=Capabilities() if built.spec is None else built.spec.capabilities,
         )
 
     @property
@@ -135,9 +143,84 @@ class Plan:
             return None
 
 
-def work_of(source: Source) -> Workload:
-    """What is to be mapped. Raises InputError: there is nothing in it."""
-    workload = load_workload(source)
+def _built(mapper: str | Mapper, options: MappingOf[str, Any]) -> _BuiltMapper | PluginError:
+    """Raises UnknownPluginError, InputError: a word is wrong."""
+    if not isinstance(mapper, str):
+        if not callable(getattr(mapper, "search", None)) or options:
+            raise InputError(
+                f"{mapper!r} is no mapper", hint="give a name, or an object with search() and no mapper_options"
+            )
+        return _BuiltMapper(guarded_mapper(mapper), PluginRecord(name=name_of(mapper)))
+    registration = installed().find(MapperSpec, mapper)
+    assert isinstance(registration.spec, MapperSpec)
+    try:
+        built = installed().make(MapperSpec, mapper, options)
+    except PluginError as error:
+        return error
+    return _BuiltMapper(built, record_of(registration, options), registration.spec)
+
+
+def _given(work: Sources, arch: Sources, words: MappingOf[str, Any]) -> tuple[Workload, Architecture, Constraints]:
+    """What is mapped, where to, and what mappings keep to.
+
+    Another tool's hardware is read together with each problem; what its files say of mappings counts unless the user says
+    otherwise. Raises InputError, UnknownNameError.
+    """
+    works, hardware = _several(work), _several(arch)
+    chosen, notation, reading = words["constraints"], words["notation"], words["reading"]
+    foreign_hardware = len(hardware) > 1 or is_foreign(hardware[0])
+    if (notation or reading) and not foreign_hardware and not any(map(is_foreign, works)):
+        raise InputError("no file of another tool is given", hint="leave --from, --set, --dense and --dataflow out")
+    if not foreign_hardware:
+        architecture = load_architecture(hardware[0])
+        constraints = load_constraints(chosen, architecture)
+        return _network(works, notation, reading), architecture, constraints
+    if all(map(is_foreign, works)):
+        network = None
+        found = foreign(works, hardware, notation, reading)
+    else:
+        network = _network(works, notation, reading)
+        found = foreign(network if chosen is None else None, hardware, notation, reading)
+    network = found.workload or network
+    assert network is not None and found.architecture is not None  # both were given
+    if chosen is None:
+        return _mappable(network), found.architecture, found.constraints or NO_CONSTRAINTS
+    return _mappable(network), found.architecture, load_constraints(chosen, found.architecture)
+
+
+def _several(source: Sources) -> list[Any]:
+    """One source or several. Raises InputError: a list of something else than files, or of none."""
+    if not isinstance(source, list | tuple):
+        return [source]
+    if not source or (len(source) > 1 and not all(isinstance(each, str | os.PathLike) for each in source)):
+        raise InputError("several sources are several files", hint="give names of files, or one name or object alone")
+    return list(source)
+
+
+def _network(works: list[Any], notation: str | None, reading: MappingOf[str, Any] | None) -> Workload:
+    """The layers of one source, or of several files. Raises InputError."""
+    if all(map(is_foreign, works)):
+        found = foreign(works, [], notation, reading).workload
+        assert found is not None
+        return _mappable(found)
+    if any(map(is_foreign, works)):
+        raise InputError("some of these files are ours and some another tool's", hint="map them in two calls")
+    parts = [load_workload(each) for each in works]
+    if len(parts) == 1:
+        return _mappable(parts[0])
+    layers = tuple(layer for part in parts for layer in part.layers)
+    names = [layer.name for layer in layers]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(
+            f"two layers are called {twice}", hint="give them names of their own, or map them in two calls"
+        )
+    unmapped = tuple(each for part in parts for each in part.unmapped)
+    return _mappable(Workload(name="+".join(part.name for part in parts), layers=layers, unmapped=unmapped))
+
+
+def _mappable(workload: Workload) -> Workload:
+    """Raises InputError: there is nothing in it."""
     if not workload.layers:
         operators = ", ".join(dict.fromkeys(each.operator for each in workload.unmapped))
         raise InputError(

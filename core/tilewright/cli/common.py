@@ -141,7 +141,8 @@ def _misused(error: Any) -> TilewrightError:
     return CallError(f"{where}: {what[:1].lower()}{what[1:]}", hint=hint)
 
 
-def reading(values: Iterable[str] | None, dense: bool) -> dict[str, Any]:
-    """What `--set` and `--dense` say to the reader of another tool's files. Raises InputError."""
+def reading(values: Iterable[str] | None, dense: bool, dataflow: str | None) -> dict[str, Any]:
+    """What `--set`, `--dense` and `--dataflow` say to the reader of another tool's files. Raises InputError."""
     given = key_values(values, "--set")
-    return ({"set": given} if given else {}) | ({"dense": True} if dense else {})
+    said = ({"set": given} if given else {}) | ({"dense": True} if dense else {})
+    return said | ({} if dataflow is None else {"dataflow": dataflow})

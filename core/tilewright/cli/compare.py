@@ -13,7 +13,7 @@ from tilewright.cli import options
 @options.with_run_flags
 def compare_command(
     flags: options.RunFlags,
-    workload: options.Workload,
+    workload: options.Workloads,
     arch: options.Arch,
     mappers: Annotated[
         str,

@@ -27,21 +27,14 @@ def convert_command(
             show_default=False,
         ),
     ],
-    source: Annotated[
-        str | None,
-        typer.Option(
-            "--from",
-            autocompletion=options.names_of("adapter"),
-            metavar="NOTATION",
-            help="their notation, where it cannot be told by reading them",
-        ),
-    ] = None,
+    source: options.Notation = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="DIR", help="folder for the files; else printed")
     ] = None,
     lossy: Annotated[bool, typer.Option("--lossy", help="leave out what cannot be said there, and list it")] = False,
     values: options.Set = None,
     dense: options.Dense = False,
+    dataflow: options.Dataflow = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -51,7 +44,7 @@ def convert_command(
     from tilewright.errors import NotConformableError
 
     try:
-        made = tw.convert(files, source, target, lossy=lossy, reading=reading(values, dense))
+        made = tw.convert(files, source, target, lossy=lossy, reading=reading(values, dense, dataflow))
     except NotConformableError as error:
         tell(error, _data(source, target) | {"refused": True, "reasons": error.data()["reasons"]})
         raise typer.Exit(error.exit_code) from None

@@ -18,15 +18,7 @@ def evaluate_command(
     mapping: Annotated[Path | None, typer.Option(metavar="FILE", help="mapping file")] = None,
     problem: options.Problem = None,
     arch: options.OtherArch = None,
-    notation: Annotated[
-        str | None,
-        typer.Option(
-            "--from",
-            autocompletion=options.names_of("adapter"),
-            metavar="NOTATION",
-            help="notation of the files, where it cannot be told by reading them",
-        ),
-    ] = None,
+    notation: options.Notation = None,
     model: Annotated[
         list[str] | None,
         typer.Option(
@@ -39,6 +31,7 @@ def evaluate_command(
     ] = None,
     values: options.Set = None,
     dense: options.Dense = False,
+    dataflow: options.Dataflow = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="every energy, limit and count, and what memories hold")
     ] = False,
@@ -60,7 +53,7 @@ def evaluate_command(
         models=model,
         model_options=key_values(model_option, "--model-option"),
         notation=notation,
-        reading=reading(values, dense),
+        reading=reading(values, dense, dataflow),
     )
     if report.failures:
         raise PluginError(report.failures[0])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 @options.with_run_flags
 def map_command(
     flags: options.RunFlags,
-    workload: options.Workload,
+    workload: options.Workloads,
     arch: options.Arch,
     mapper: Annotated[
         str,
@@ -48,15 +50,21 @@ def map_command(
     raise typer.Exit(max(failures, default=0 if report.complete else 1))
 
 
-def _tell_how_to_see_one(report: MappingReport, workload: str) -> None:
+def _tell_how_to_see_one(report: MappingReport, workload: list[str]) -> None:
     """The command that prints one layer: its file, or the same call for it alone, which the cache answers."""
     from tilewright.api.mapping_report import layer_file
     from tilewright.cli.common import note
 
     for number, layer in enumerate(report.layers, start=1):
         if layer.report is not None:
-            words = [f"{workload}/{layer.name}" if word == workload else word for word in sys.argv[1:]]
+            words = [_of_layer(word, layer.name) if [word] == workload else word for word in sys.argv[1:]]
             if report.folder is not None:
                 words = ["evaluate", "--mapping", str(report.folder / layer_file(number, layer))]
             note(f"a layer with its mapping: {shlex.join(['tilewright', *words])}")
             return
+
+
+def _of_layer(workload: str, layer: str) -> str:
+    """One layer of a workload, as it is typed; of a folder its file."""
+    files = [each for each in Path(workload).iterdir() if each.stem == layer] if os.path.isdir(workload) else []
+    return str(files[0]) if len(files) == 1 else f"{workload}/{layer}"

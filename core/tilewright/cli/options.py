@@ -46,22 +46,25 @@ def names_of(kind: str) -> Callable[[str], list[str]]:
     return complete
 
 
-Workload = Annotated[
-    str,
-    typer.Argument(
+def _work(metavar: str) -> Any:
+    return typer.Argument(
         autocompletion=names_of("workload"),
-        help="ONNX file, workload or problem YAML, library name (resnet50), NAME/LAYER, FILE/LAYER, or a formula",
-        metavar="WORKLOAD",
+        help="ONNX file, workload or problem YAML, library name (resnet50), NAME/LAYER, FILE/LAYER, a formula, or another "
+        "tool's files or folder of layers",
+        metavar=metavar,
         show_default=False,
-    ),
-]
+    )
+
+
+Workload = Annotated[str, _work("WORKLOAD")]
+Workloads = Annotated[list[str], _work("WORKLOAD...")]
 Arch = Annotated[
-    str,
+    list[str],
     typer.Option(
         "--arch",
         autocompletion=names_of("architecture"),
         metavar="ARCH",
-        help="architecture: library name or YAML file",
+        help="architecture: library name, YAML file, or another tool's files, given one by one",
         show_default=False,
     ),
 ]
@@ -73,6 +76,21 @@ Set = Annotated[
 ]
 Dense = Annotated[
     bool, typer.Option("--dense", help="leave out what makes files sparse, and list it: the figures are the dense ones")
+]
+Dataflow = Annotated[
+    str | None,
+    typer.Option(
+        "--dataflow", metavar="FILE", help="dataflow of the layers in MAESTRO's files that have none themselves"
+    ),
+]
+Notation = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        autocompletion=names_of("adapter"),
+        metavar="NOTATION",
+        help="notation of the files, where it cannot be told by reading them",
+    ),
 ]
 Problem = Annotated[
     str | None, typer.Option("--problem", metavar="PROBLEM", help="problem file, formula or NAME/LAYER")
@@ -135,30 +153,51 @@ class RunFlags:
     force: Annotated[
         bool, typer.Option("--force", help="replace the files that a run of another workload left in DIR")
     ] = False
+    notation: Notation = None
+    values: Set = None
+    dense: Dense = False
+    dataflow: Dataflow = None
     json: Json = False
     quiet: Quiet = False
 
-    def loaded(self, workload: str) -> LoadedWorkload:
-        """The workload, with the sizes asked for. Raises InputError, UnknownNameError."""
+    def loaded(self, workload: list[str]) -> LoadedWorkload | list[str]:
+        """The workload, with the sizes asked for; files of another tool as they are. Raises InputError, UnknownNameError."""
         import tilewright as tw
+        from tilewright.api.load.kinds import is_foreign
         from tilewright.cli.common import key_values
 
+        if not self.batch and not self.size and (len(workload) > 1 or is_foreign(workload[0])):
+            return workload
         sizes: dict[str, Any] = {} if self.batch is None else {"batch": self.batch}
         if self.size:
             sizes["sizes"] = key_values(self.size, "--size")
-        return tw.load(workload, "workload", **sizes)
+        if len(workload) > 1:
+            raise tw.errors.InputError("--batch and --size are for one workload", hint="map them one by one")
+        return tw.load(workload[0], "workload", **sizes)
 
     def settings(self) -> dict[str, Any]:
         """The same as keywords of `tw.map` and `tw.compare`."""
-        from tilewright.cli.common import key_values
+        from tilewright.cli.common import key_values, reading
 
-        same = ("objective", "constraints", "seconds", "evaluations", "patience", "seed", "jobs", "resume", "force")
+        same = (
+            "objective",
+            "constraints",
+            "seconds",
+            "evaluations",
+            "patience",
+            "seed",
+            "jobs",
+            "resume",
+            "force",
+            "notation",
+        )
         return {name: getattr(self, name) for name in same} | {
             "mapper_options": key_values(self.mapper_option, "--mapper-option"),
             "model_options": key_values(self.model_option, "--model-option"),
             "progress": not self.quiet,
             "cache": not self.no_cache,
             "folder": self.output,
+            "reading": reading(self.values, self.dense, self.dataflow),
         }
 
 

@@ -63,7 +63,7 @@ def diff_stats_command(
         notation=notation,
         model=model,
         model_options=key_values(model_option, "--model-option"),
-        reading=reading(values, dense),
+        reading=reading(values, dense, None),
     )
     show(found, json, quiet, [f"warning: {warning}" for warning in found.warnings])
     raise typer.Exit(1 if found.unexplained else 0)

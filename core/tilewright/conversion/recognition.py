@@ -3,57 +3,81 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tilewright.errors import InputError, TilewrightError, shortened
-from tilewright.files import is_file
-from tilewright.plugin.adapter import InputSet
+from tilewright.files import file_and_member, is_file
+from tilewright.plugin.adapter import Adapter, InputSet
 from tilewright.plugin.registry import Registration, Registry
 from tilewright.plugin.specs import AdapterSpec
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+R = TypeVar("R", bound="DataclassInstance")
+SHOWN = 6
+"""Files that a message names."""
 
 
 def read(
     files: Sequence[Path], notation: str | None, registry: Registry, options: Mapping[str, Any] | None = None
 ) -> InputSet:
     """What files say, in a notation or in the one that reads them. `options`: the reader's. Raises InputError."""
-    if notation is None:
-        return recognised(files, registry, options=options)[1]
-    return registry.make(AdapterSpec, notation, options or {}).parse(files)
+    return told_apart(files, registry, lambda adapter: adapter.parse(files), notation, options)[1]
 
 
 def recognised(
     files: Sequence[Path], registry: Registry, unlike: str = "", options: Mapping[str, Any] | None = None
 ) -> tuple[Registration, InputSet]:
-    """The adapter that reads the files, and what they say.
+    """The adapter that reads the files, and what they say; see `told_apart`."""
+    return told_apart(files, registry, lambda adapter: adapter.parse(files), None, options, unlike)
+
+
+def told_apart(
+    files: Sequence[Path],
+    registry: Registry,
+    read: Callable[[Adapter], R],
+    notation: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    unlike: str = "",
+) -> tuple[Registration, R]:
+    """The adapter that reads the files, and what `read` made of them with it.
 
     Args:
         files: all files of one input set.
+        notation: the name of the adapter, where it is known.
         options: for the reader; an adapter that has no such options is none that reads the files.
         unlike: the long name of an adapter that shall not be it, where another one reads the same.
 
     Raises:
         InputError: no adapter reads them, with the complaint of each; or several do, and not the same.
     """
+    if notation is not None:
+        registration = registry.find(AdapterSpec, notation)
+        return registration, read(registry.make(AdapterSpec, registration.long_name, options or {}))
     here = [
-        path for path in files if is_file(path) or os.path.isdir(path) or is_file(path.parent)
+        path for path in files if is_file(path) or os.path.isdir(path) or file_and_member(path)[1] is not None
     ]  # FILE/LAYER is a file, too
     absent = [path for path in files if path not in here]
     if absent:
         raise InputError(f"there is no file {absent[0]}", hint="check the path")
-    fits: list[tuple[Registration, InputSet]] = []
+    fits: list[tuple[Registration, R]] = []
     complaints: dict[str, list[str]] = {}
+    hints: dict[str, set[str | None]] = {}
     for registration in registry.of_kind(AdapterSpec):
         try:
-            fits.append((registration, registry.make(AdapterSpec, registration.long_name, options or {}).parse(files)))
+            fits.append((registration, read(registry.make(AdapterSpec, registration.long_name, options or {}))))
         except TilewrightError as error:
-            complaints.setdefault(str(error).partition("\n")[0], []).append(registration.spec.name)
-    named = ", ".join(str(path) for path in files)
+            said = str(error).partition("\n")[0]
+            complaints.setdefault(said, []).append(registration.spec.name)
+            hints.setdefault(said, set()).add(error.hint)
+    named = ", ".join(str(path) for path in files[:SHOWN]) + (", ..." if len(files) > SHOWN else "")
     if not fits:
-        raise _unread(named, complaints)
-    contents = [replace(inputs, warnings=()) for _, inputs in fits]
+        raise _unread(named, complaints, hints)
+    contents = [replace(found, warnings=()) for _, found in fits]  # what was found has warnings
     if any(content != contents[0] for content in contents):
         names = [registration.spec.name for registration, _ in fits]
         raise InputError(
@@ -64,9 +88,12 @@ def recognised(
     return others[0] if others else fits[0]
 
 
-def _unread(named: str, complaints: dict[str, list[str]]) -> InputError:
-    """What every notation says against the files."""
-    lines = [f"\n  {', '.join(names)}: {shortened(complaint)}" for complaint, names in complaints.items()]
+def _unread(named: str, complaints: dict[str, list[str]], hints: dict[str, set[str | None]]) -> InputError:
+    """What every notation says against the files, and the hint, where all that say so have the same."""
+    lines = []
+    for complaint, names in complaints.items():
+        hint = next(iter(hints[complaint])) if len(hints[complaint]) == 1 else None
+        lines.append(f"\n  {', '.join(names)}: {shortened(complaint)}{f' ({hint})' if hint else ''}")
     return InputError(
         f"{named}: in no notation that is installed{''.join(lines)}",
         hint="give all files of one input set, or say which notation it is: --from NAME (notation= in Python)",

@@ -60,6 +60,15 @@ class ReportReader(Protocol):
 
 
 @runtime_checkable
+class LayerReader(Protocol):
+    """An adapter whose files may hold several layers, of which `parse` reads one: FILE/LAYER."""
+
+    def layers(self, file: Path) -> tuple[str, ...]:
+        """Their names, in the order of the file; none where it is an architecture or a mapping. Raises InputError."""
+        ...
+
+
+@runtime_checkable
 class Adapter(Protocol):
     """What a plugin's factory returns. Law: where `expressible` says yes, `parse(render(x)) == x`."""
 

@@ -79,9 +79,11 @@ class KeepRule(Model):
 
 
 class Variant(Model):
-    """Rules for one structure of problem; without `structure`, for problems that use the named dimensions."""
+    """Rules for one structure of problem; without `structure`, for problems that use the named dimensions. `sizes`: only for
+    problems with just these dimensions and sizes, as the rules of other tools may depend on them."""
 
     structure: Kind | None = None
+    sizes: FrozenDict[DimensionName, Trips] | None = None
     temporal: tuple[TemporalRule, ...] = ()
     spatial: tuple[SpatialRule, ...] = ()
     keep: tuple[KeepRule, ...] = ()
@@ -138,7 +140,8 @@ class Constraints(FileModel):
         """The first variant written for the problem's structure, else the first without structure, as it is written."""
         structure = recognise(problem)
         kinds = (None,) if structure is None else (structure.kind, None)
-        return next((each for kind in kinds for each in self.variants if each.structure == kind), None)
+        fitting = [each for each in self.variants if each.sizes is None or each.sizes == problem.dimensions]
+        return next((each for kind in kinds for each in fitting if each.structure == kind), None)
 
     def rules_for(self, problem: Problem, architecture: Architecture) -> Variant | None:
         """The rules on the problem's own dimensions, without those on dimensions that it does not have; None when no

@@ -8,6 +8,7 @@ import pytest
 from support.recorded.maestro import differences, hardware_of, layer_of, load
 from tilewright.errors import InputError
 from tilewright.notations.directives import DirectiveHardware, DirectiveProgram
+from tilewright_adapters import MaestroFiles
 from tilewright_adapters.maestro import MaestroAdapter
 from tilewright_costmodels import MaestroOptions
 from tilewright_costmodels.maestro.model import MaestroModel
@@ -91,11 +92,14 @@ def test_rejects_are_refused_with_a_reason_or_evaluated_with_a_warning(case: dic
         f"NoC_NumHops: {given['noc_latency']}\noffchip_bw_cstr: {given['offchip_bandwidth']}\n"
     )
     try:
-        program = MaestroAdapter().parse([mapping, hardware]).directives
+        read = MaestroAdapter().parse([mapping, hardware])
     except InputError as error:
         assert case["name"] not in PRICED and str(tmp_path) in error.message
         return
-    assert program is not None
+    program = read.directives
+    if program is None:
+        assert case["name"] == "layer without dataflow" and read.problem is not None
+        return
     reports = MaestroModel(MaestroOptions()).explain_directives(program)
     if case["name"] not in PRICED:
         assert not any(report.valid for report in reports) and reports[0].reasons[0].message
@@ -113,6 +117,7 @@ def test_rejects_are_refused_with_a_reason_or_evaluated_with_a_warning(case: dic
             assert any(f"counts {row['num_macs']} operations" in warning for warning in report.warnings)
 
 
+BARE = " Layer A {\n Type: GEMM\n Dimensions { M: 4, N: 6, K: 8 }\n }"
 GEMM = "Network n {\n Layer A {\n Type: GEMM\n Dimensions { M: 4, N: 6, K: 8 }\n Dataflow { SpatialMap(1,1) M; }\n }"
 
 
@@ -127,11 +132,11 @@ GEMM = "Network n {\n Layer A {\n Type: GEMM\n Dimensions { M: 4, N: 6, K: 8 }\n
         (GEMM.replace("M: 4", "M: 4, M: 5") + "\n}", 4, "given twice"),
         (GEMM + "\n} more", 7, "nothing may follow"),
         (GEMM.replace("(1,1)", "(MTile,1)") + "\n}", 5, "'MTile' is no constant"),
-        ("Dataflow {\n SpatialMap(1,1) M;\n}", 1, "begins with Network, found 'Dataflow'"),
+        ("Dataflow {\n SpatialMap(1,1) M;\n}", None, "no mapping file among these files"),
         ("Constant MTile 2\n" + GEMM.replace("(1,1)", "(MTle,1)") + "\n}", 6, "did you mean 'MTile'"),
         (GEMM.replace("(1,1)", "(Sz(Q),1)") + "\n}", 5, "'Q' is no dimension of this layer"),
         (GEMM.replace("GEMM", "BMM") + "\n}", 3, "no batched matrix product"),
-        (GEMM.replace("Dataflow { SpatialMap(1,1) M; }", "") + "\n}", 6, "no layer before to copy it from"),
+        (f"Network n {{\n{BARE}\n{BARE.replace('A', 'B')}\n}}", 5, "no layer before to copy it from"),
         (GEMM.replace("M: 4, ", "") + "\n}", 5, "has no dimension M"),
         (GEMM.replace("N: 6, ", "") + "\n}", 6, "GEMM needs dimension N"),
     ],
@@ -245,3 +250,63 @@ def test_a_layer_is_named_behind_its_file(tmp_path: Path) -> None:
     assert second.layers == both.layers[1:] and second.layers[0].name == "second"
     with pytest.raises(InputError, match="there is no layer secnd; did you mean 'second'"):
         MaestroAdapter().parse([Path(f"{file}/secnd")])
+
+
+MODEL = """Network net-1 {
+ Layer Conv2d-1 {
+  Type: CONV
+  Stride { X: 2, Y: 2 }
+  Dimensions { K: 8, C: 4, R: 3, S: 3, Y: 9, X: 9 }
+  DATAFLOW
+ }
+ Layer dw 2 {
+  Type: DSCONV
+  Dimensions { K: 1, C: 4, R: 3, S: 3, Y: 6, X: 6 }
+  DEPTHWISE
+ }
+}
+"""
+DATAFLOW = "Dataflow {\n SpatialMap(1,1) K;\n TemporalMap(Sz(R),1) Y;\n TemporalMap(Sz(S),1) X;\n}\n"
+DEPTHWISE = "Dataflow {\n SpatialMap(1,1) C;\n TemporalMap(Sz(R),1) Y;\n TemporalMap(Sz(S),1) X;\n}\n"
+
+
+def bare(text: str) -> str:
+    return text.replace("DATAFLOW", "").replace("DEPTHWISE", "")
+
+
+def test_names_may_have_signs_in_them(tmp_path: Path) -> None:
+    (tmp_path / "a.m").write_text(MODEL.replace("DATAFLOW", DATAFLOW).replace("DEPTHWISE", DEPTHWISE))
+    program = MaestroAdapter().parse([tmp_path / "a.m"]).directives
+    assert program is not None and program.name == "net-1"
+    assert [layer.name for layer in program.layers] == ["Conv2d-1", "dw 2"]
+    one = MaestroAdapter().parse([tmp_path / "a.m" / "Conv2d-1"]).directives
+    assert one is not None and one.layers == program.layers[:1]
+    assert MaestroAdapter().layers(tmp_path / "a.m") == ("Conv2d-1", "dw 2")
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_dataflow_is_that_of_layers_without_one(named: bool, tmp_path: Path) -> None:
+    """As if it stood in the file, which is all that MAESTRO takes; depthwise layers have the dataflow made for them."""
+    whole, model, dataflow = tmp_path / "whole.m", tmp_path / "model.m", tmp_path / "flow.m"
+    whole.write_text(MODEL.replace("DATAFLOW", DATAFLOW).replace("DEPTHWISE", DEPTHWISE))
+    model.write_text(bare(MODEL))
+    dataflow.write_text(DATAFLOW)
+    (tmp_path / "dpt.m").write_text(DEPTHWISE)
+    adapter = MaestroAdapter(MaestroFiles(dataflow=str(dataflow)) if named else None)
+    read = adapter.parse([model] if named else [model, dataflow])
+    assert read.directives == MaestroAdapter().parse([whole]).directives
+    assert [text for text in read.warnings if "on the file as it is, it crashes" in text]
+
+
+def test_a_layer_without_dataflow_is_a_problem_and_hardware_an_array(tmp_path: Path) -> None:
+    (tmp_path / "model.m").write_text(bare(MODEL))
+    (tmp_path / "hw.m").write_text("num_pes: 16\nl1_size_cstr: 64\n")
+    read = MaestroAdapter().parse([tmp_path / "model.m" / "Conv2d-1", tmp_path / "hw.m"])
+    assert read.directives is None and read.problem is not None and read.architecture is not None
+    assert read.problem.macs == 8 * 4 * 3 * 3 * 4 * 4
+    assert read.architecture.compute_instances == 16
+    alone = MaestroAdapter().parse([tmp_path / "hw.m"])
+    assert alone.architecture == read.architecture and alone.problem is None
+    with pytest.raises(InputError, match="layer Conv2d-1 has no Dataflow") as raised:
+        MaestroAdapter().parse([tmp_path / "model.m"])
+    assert raised.value.hint is not None and "--dataflow" in raised.value.hint

@@ -12,7 +12,7 @@ from tilewright.version import __version__
 
 MISUSES = [
     (("mpa",), "tilewright: no such command 'mpa'", "tilewright --help"),
-    (("map",), "tilewright map: missing argument 'WORKLOAD'", "tilewright library workloads lists them"),
+    (("map",), "tilewright map: missing argument 'WORKLOAD...'", "tilewright library workloads lists them"),
     (("map", "resnet50"), "tilewright map: missing option '--arch'", "tilewright library archs lists them"),
     (("map", "x", "--arch", "y", "--jobs", "0"), "tilewright map: invalid value for '--jobs'", "tilewright map --help"),
     (("map", "x", "--arch", "y", "--frob"), "tilewright map: no such option: --frob", "tilewright map --help"),

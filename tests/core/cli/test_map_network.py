@@ -64,7 +64,7 @@ def test_processes_find_what_one_finds_in_the_same_order(tilewright: Command, tm
 
 def test_processes_tell_how_far_they_are() -> None:
     """The watcher hears of layers while they are searched, and never less than before."""
-    plan = Plan.of("eyeriss", ["random"], ["timeloop"], {"seconds": 1.0, "evaluations": 10**7})
+    plan = Plan.of("alexnet", "eyeriss", ["random"], ["timeloop"], {"seconds": 1.0, "evaluations": 10**7})
     configuration = plan.configuration("random", plan.models[0])
     seen: dict[str, list[int]] = {}
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tilewright.errors import InputError
-from tilewright.files import read_text
-from tilewright.schema.document import Document
+from tilewright.errors import InputError, Location
+from tilewright.files import file_and_member, read_text
+from tilewright.schema.document import Document, parse_document
 from tilewright_adapters.assembled import assembled
+from tilewright_adapters.members import chosen, files_of
 from tilewright_adapters.templates import folders_of
 from tilewright_adapters.timeloop.reading.libconfig import parse_libconfig
 from tilewright_adapters.timeloop.reading.nest import is_nest, parse_nest
@@ -29,20 +29,34 @@ def read_files(paths: Sequence[Path], values: Mapping[str, object]) -> list[Docu
     Raises:
         InputError: with file and line; a folder without such files.
     """
+    paths = [_named(path) for path in paths]
     folders = folders_of(paths)
-    return [_document(path, folders, values) for path in _files(paths)]
+    found = files_of(paths, SUFFIXES, "Timeloop")
+    copies = [path for path in found if _COPIES in path.name and path not in paths]
+    return [_document(path, folders, values) for path in found if path not in copies]
 
 
-def _files(paths: Iterable[Path]) -> Iterable[Path]:
-    for path in paths:
-        if not os.path.isdir(path):
-            yield path
-            continue
-        named = [each for each in path.iterdir() if each.suffix in SUFFIXES and _COPIES not in each.name]
-        inside = sorted(each for each in named if each.is_file())
-        if not inside:
-            raise InputError(f"{path} has no files of Timeloop", hint=f"their names end in {', '.join(SUFFIXES)}")
-        yield from inside
+def listed_layers(path: Path) -> tuple[str, ...]:
+    """Of a file that lists names of others, without their suffix; none where it is no such list. Raises InputError."""
+    text = read_text(path)
+    if not text.lstrip().startswith("-"):
+        return ()
+    names = parse_document(text, source=str(path)).data
+    if not isinstance(names, list) or not all(isinstance(each, str) and each for each in names):
+        return ()
+    return tuple(names)
+
+
+def _named(path: Path) -> Path:
+    """The file of a layer: LIST/LAYER is the file of that name beside the list. Raises InputError."""
+    file, layer = file_and_member(path)
+    if layer is None:
+        return path
+    names = listed_layers(Path(file)) if Path(file).suffix in (".yaml", ".yml") else ()
+    if not names:
+        raise InputError(f"{file} lists no layers; a file of Timeloop has one", hint=f"leave /{layer} out")
+    chosen(names, layer, Location(file), "layer")
+    return Path(file).parent / f"{layer}{Path(file).suffix}"
 
 
 def _document(path: Path, folders: tuple[str, ...], values: Mapping[str, object]) -> Document:

@@ -68,7 +68,7 @@ def read_problem(section: Cursor, sections: Sections) -> Problem:
     sizes = fields["instance"].fields("instance") if "instance" in fields else fields
     coefficients = _coefficients(parts.get("coefficients"))
     _check_instance(sizes, {*dimensions, *coefficients}, sections)
-    coefficients |= {name: sizes[name].whole(f"coefficient {name}") for name in coefficients if name in sizes}
+    coefficients |= {name: _coefficient(name, sizes[name], sections) for name in coefficients if name in sizes}
     missing = [name for name in dimensions if name not in sizes]
     if missing:
         where = fields.get("instance", section)
@@ -78,6 +78,15 @@ def read_problem(section: Cursor, sections: Sections) -> Problem:
         dimensions=FrozenDict({name: sizes[name].whole(f"dimension {name}") for name in dimensions}),
         tensors=_tensors(parts["data_spaces"], dimensions, coefficients),
     )
+
+
+def _coefficient(name: str, given: Cursor, sections: Sections) -> int:
+    """Raises InputError. A dilation of 0, which some exporters write for none, is 1."""
+    if name.lower().endswith("dilation") and given.value == 0 and not isinstance(given.value, bool):
+        place = given.document.locate(given.path)
+        sections.warnings.append(f"{place}: {name} is 0: read as 1, as a window that is not stretched has it")
+        return 1
+    return given.whole(f"coefficient {name}")
 
 
 def _coefficients(section: Cursor | None) -> dict[str, int]:

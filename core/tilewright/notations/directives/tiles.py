@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,7 +63,9 @@ def tiled_layer(layer: DirectiveLayer, hardware: DirectiveHardware) -> Tiled:
     reasons = [*_unsupported(layer, hardware), *(reason for level in levels for reason in _faults(layer, level))]
     if reasons:
         raise _refusal(reasons)
-    return Tiled(_problem(layer), _architecture(levels, hardware), _mapping(layer, levels), tuple(_rests(layer)))
+    return Tiled(
+        _problem(layer, layer.tensors), _architecture(levels, hardware), _mapping(layer, levels), tuple(_rests(layer))
+    )
 
 
 def _refusal(reasons: list[Reason], hint: str | None = None) -> NotConformableError:
@@ -156,7 +159,23 @@ def _outputs(layer: DirectiveLayer, level: CompleteLevel, each: Map) -> int:
     return (each.size - window + stride) // stride if each.size >= window else 0
 
 
-def _problem(layer: DirectiveLayer) -> Problem:
+def problem_of(layer: DirectiveLayer) -> Problem:
+    """What a layer computes, whatever its dataflow. Raises NotConformableError: a transposed convolution, or none at all."""
+    if layer.type == "TRCONV" or not layer.macs:
+        what = "has no output" if layer.type != "TRCONV" else "TRCONV spreads its input, which is no sum of coordinates"
+        raise NotConformableError("a problem", [Reason(code="operation", where=f"layer {layer.name}", message=what)])
+    tensors = layer.tensors
+    if layer.type == "NGCONV":  # MAESTRO counts its results once for each channel
+        tensors = tensors | {OUTPUT: tensors[OUTPUT].replace("C", "")}
+    return _problem(layer, tensors)
+
+
+def array_of(hardware: DirectiveHardware) -> Architecture:
+    """What a hardware file says, without a dataflow that would cut the array into clusters."""
+    return _architecture((CompleteLevel((), {}, hardware.num_pes),), hardware)
+
+
+def _problem(layer: DirectiveLayer, tables: MappingOf[str, str]) -> Problem:
     def rank(letter: str, tensor: str) -> str:
         if layer.type == "GEMM" or letter not in WINDOWS or tensor == OUTPUT:
             return _name(letter, layer)
@@ -165,10 +184,10 @@ def _problem(layer: DirectiveLayer) -> Problem:
     roles = {INPUT: ("Inputs", "input"), "filter": ("Weights", "weight"), OUTPUT: ("Outputs", "output")}
     tensors = [
         {"name": roles[name][0], "role": roles[name][1], "projection": [rank(letter, name) for letter in letters]}
-        for name, letters in layer.tensors.items()
+        for name, letters in tables.items()
     ]
     sizes = {_name(letter, layer): layer.outputs(letter) for letter in _letters(layer)}
-    operation = OPERATIONS[layer.type]
+    operation = OPERATIONS.get(layer.type)
     return Problem.model_validate({"name": layer.name, "operation": operation, "dimensions": sizes, "tensors": tensors})
 
 

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from tilewright.errors import InputError, Reason, Verdict
 from tilewright.notations.directives import DirectiveProgram
-from tilewright.plugin.adapter import Adapter, InputSet, RecordedFigure, ReportReader
+from tilewright.plugin.adapter import Adapter, InputSet, LayerReader, RecordedFigure, ReportReader
 from tilewright.plugin.frontend import Frontend
 from tilewright.plugin.guard.calls import Owner, described, fault
 from tilewright.plugin.guard.patience import limited
@@ -100,6 +100,16 @@ class GuardedAdapter:
             raise fault(self.owner, f"parse {wrong}")
         assert isinstance(inputs, InputSet)
         return inputs
+
+    def layers(self, file: Path) -> tuple[str, ...]:
+        """None where the adapter reads one layer of a file only. Raises InputError."""
+        if not isinstance(self.plugin, LayerReader):
+            return ()
+        with limited(self.owner, "layers"):
+            found: object = self.plugin.layers(file)
+        if not isinstance(found, tuple) or not all(isinstance(each, str) for each in found):
+            raise fault(self.owner, f"layers returned {described(found)}, a tuple of names is expected")
+        return found
 
     def figures(self, recorded: Path, inputs: InputSet, ours: Report) -> tuple[RecordedFigure, ...]:
         """Raises InputError: the adapter reads no reports."""

@@ -5,13 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from collections.abc import Mapping as MappingOf
-from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, overload
 
 from tilewright import library
+from tilewright.api.load.foreign import foreign_architecture, foreign_workload
+from tilewright.api.load.kinds import (
+    PLACES,
+    SCHEMAS,
+    YAML_SUFFIXES,
+    file_suffixes,
+    frontend_suffixes,
+    is_file_name,
+    is_foreign,
+    sign_of,
+)
 from tilewright.api.words import one_of
 from tilewright.errors import InputError, PluginError, UnknownNameError
-from tilewright.files import file_and_member, is_file
+from tilewright.files import file_and_member
 from tilewright.plugin.guard.patience import tell_once
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import FrontendSpec
@@ -27,31 +37,6 @@ Source = str | os.PathLike[str] | MappingOf[str, Any] | FileModel
 """What stands for a workload, a problem, an architecture, a mapping or constraints."""
 M = TypeVar("M", bound=FileModel)
 Kind = Literal["workload", "problem", "architecture", "mapping", "constraints"]
-
-PLACES = {
-    "problem": "a problem is what `map` maps, or stands behind --problem",
-    "workload": "a workload is what `map` maps; one layer of it, FILE/LAYER, may stand behind --problem",
-    "architecture": "an architecture stands behind --arch",
-    "mapping": "a mapping stands behind --mapping, with its --problem and --arch",
-    "mapped": "a mapping with its problem and architecture is what `evaluate` takes",
-    "constraints": "constraints stand behind --constraints",
-}
-"""Kind of a file -> where it belongs."""
-YAML_SUFFIXES = (".yaml", ".yml", ".json")
-SCHEMAS: dict[str, type[FileModel]] = {
-    "workload": Workload,
-    "problem": Problem,
-    "architecture": Architecture,
-    "mapping": Mapping,
-    "mapped": MappedProblem,
-    "constraints": Constraints,
-}
-"""What a file may say that it is, and the schema it then has."""
-SIGNS = {
-    "clusters": "architecture", "tensors": "problem", "layers": "workload", "entries": "mapping",
-    "mapping": "mapped", "variants": "constraints", "aspect": "constraints",
-}  # fmt: skip
-"""Key of a file that does not say what it is -> what it must be."""
 
 
 @overload
@@ -96,15 +81,12 @@ def load(source: Source, kind: Kind | None = None, **options: Any) -> Any:
     return _load(Constraints, "constraints", source, _named_constraints)
 
 
-def is_file_name(source: str) -> bool:
-    """Does the user mean a file of ours?"""
-    return source.endswith(YAML_SUFFIXES) or (is_file(source) and not Path(source).suffix)
-
-
 def load_architecture(source: Source) -> Architecture:
-    """A library name, a YAML file, a dict or an object. Raises InputError, UnknownNameError."""
+    """A library name, a file, a dict or an object. Raises InputError, UnknownNameError."""
     if isinstance(source, MappedProblem | BoundMapping):
         return source.architecture
+    if isinstance(source, str | os.PathLike) and is_foreign(source):
+        return foreign_architecture(source)
     document = _document(source)
     if document is not None and kind_of(document) == "mapped":
         return validate(MappedProblem, document).architecture
@@ -131,7 +113,7 @@ def load_mapping(source: Source) -> Mapping | MappedProblem:
     if isinstance(source, MappedProblem):
         return source
     document = _document(source)
-    if document is not None and "mapped" in (kind_of(document), _sign(document)):
+    if document is not None and "mapped" in (kind_of(document), sign_of(document)):
         return validate(MappedProblem, document)
     return _load(Mapping, "mapping", source if document is None else document)
 
@@ -148,6 +130,9 @@ def load_workload(source: Source, options: MappingOf[str, Any] | None = None) ->
         return Workload.of(source if isinstance(source, Problem) else source.problem)
     if isinstance(source, str | os.PathLike):
         file, layer = file_and_member(source)
+        if is_foreign(source):
+            _no_options(given, _words(source))
+            return foreign_workload(source)
         if layer is not None:
             return _layer(load_workload(file, options), layer, file)
     document = _document(source)
@@ -223,7 +208,7 @@ def _recognised(source: Source) -> tuple[Kind, Source]:
             return _plain(kind), source
     document = _document(source)
     if document is not None:
-        found = kind_of(document) or _sign(document)
+        found = kind_of(document) or sign_of(document)
         if found not in SCHEMAS:
             raise InputError(
                 f"cannot tell what this is; it says {f'kind: {found}' if found else 'no kind'}",
@@ -250,26 +235,16 @@ def _kind_of_name(name: str) -> Kind:
         raise InputError(f"'{name}' names {' and '.join(kinds)}", hint=f"add kind='{kinds[0]}' or kind='{kinds[1]}'")
     if kinds:
         return "problem" if kinds == ["workload"] and "/" in name else _plain(kinds[0])
-    if name.endswith(_frontend_suffixes()):
+    if name.endswith(frontend_suffixes()):
         return "workload"
     if not _is_formula(name):
         near = suggestion(name, set().union(*names.values()))
         known = sorted(names["architecture"] | names["workload"])
         raise UnknownNameError(
             f"nothing is called '{name}'{near}; known: {', '.join(known)}",
-            hint=f"or give a file ({_file_suffixes()}), or a formula such as 'nk,km->nm; n=4 k=5 m=6'",
+            hint=f"or give a file ({file_suffixes()}), or a formula such as 'nk,km->nm; n=4 k=5 m=6'",
         )
     return "problem"
-
-
-def _frontend_suffixes() -> tuple[str, ...]:
-    """Of files that frontends read."""
-    specs = [registration.spec for registration in installed().of_kind(FrontendSpec)]
-    return tuple(suffix for spec in specs if isinstance(spec, FrontendSpec) for suffix in spec.suffixes)
-
-
-def _file_suffixes() -> str:
-    return ", ".join((".yaml", *_frontend_suffixes()))
 
 
 def _plain(kind: str) -> Kind:
@@ -277,14 +252,8 @@ def _plain(kind: str) -> Kind:
     return "mapping" if kind == "mapped" else cast(Kind, kind)
 
 
-def _sign(document: Document) -> str | None:
-    """What a file that does not say it must be, by its keys."""
-    found = {kind for key, kind in SIGNS.items() if key in document.data}
-    return found.pop() if len(found) == 1 else None
-
-
 def _from_document(document: Document) -> Workload:
-    kind = kind_of(document) or _sign(document)
+    kind = kind_of(document) or sign_of(document)
     if kind == "mapped":
         return Workload.of(validate(MappedProblem, document).problem)
     if kind == "problem":
@@ -324,12 +293,7 @@ def _from_formula(source: str, options: MappingOf[str, Any]) -> Workload | None:
 
 
 def _from_library(source: str, options: MappingOf[str, Any]) -> Workload:
-    if is_file(source):
-        raise InputError(
-            f"no frontend reads {source}",
-            hint=f"they read {_file_suffixes()}; other tools' files are for `tilewright convert` and `evaluate`",
-        )
-    if any(part.endswith((*YAML_SUFFIXES, *_frontend_suffixes())) for part in source.split("/")):
+    if any(part.endswith((*YAML_SUFFIXES, *frontend_suffixes())) for part in source.split("/")):
         raise InputError(f"there is no file {source}", hint="check the path")
     name, _, layer = source.partition("/")
     if name in library.names("workloads"):
@@ -341,7 +305,7 @@ def _from_library(source: str, options: MappingOf[str, Any]) -> Workload:
             known = sorted(_workload_names())
             raise UnknownNameError(
                 f"no workload is called '{source}'{suggestion(name, known)}; known: {', '.join(known)}",
-                hint=f"or give a file ({_file_suffixes()}), or a formula such as 'nk,km->nm; n=4 k=5 m=6'",
+                hint=f"or give a file ({file_suffixes()}), or a formula such as 'nk,km->nm; n=4 k=5 m=6'",
             )
         found = installed().make(FrontendSpec, owner, options).load(name)
     return _layer(found, layer, name) if layer else found

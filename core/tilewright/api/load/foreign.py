@@ -1,0 +1,50 @@
+"""Files of other tools as what `map` takes; what their readers could not keep is told on the log."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tilewright.api.load.kinds import file_suffixes
+from tilewright.conversion.setup import Setup, setup_of
+from tilewright.errors import InputError
+from tilewright.plugin.registry import installed
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.workload import Workload
+
+Path_ = str | os.PathLike[str]
+
+
+def foreign(
+    work: Sequence[Path_] | Workload | None,
+    hardware: Sequence[Path_],
+    notation: str | None = None,
+    reading: Mapping[str, Any] | None = None,
+) -> Setup:
+    """As `setup_of`, with the adapters that are installed. Raises InputError."""
+    paths = work if work is None or isinstance(work, Workload) else [Path(each) for each in work]
+    found = setup_of(paths, [Path(each) for each in hardware], installed(), notation, reading)
+    for warning in found.warnings:
+        logging.getLogger("tilewright").warning("warning: %s", warning)
+    return found
+
+
+def foreign_workload(source: Path_) -> Workload:
+    """The layers in a file or folder of another tool. Raises InputError."""
+    try:
+        found = foreign([source], []).workload
+    except InputError as error:
+        hint = f"{error.hint}; frontends read {file_suffixes()}"
+        raise InputError(error.message, location=error.location, hint=hint) from None
+    assert found is not None  # there were files of layers
+    return found
+
+
+def foreign_architecture(source: Path_) -> Architecture:
+    """The hardware in a file or folder of another tool. Raises InputError."""
+    found = foreign(None, [source]).architecture
+    assert found is not None  # there were files of hardware
+    return found

@@ -1,0 +1,83 @@
+"""What a file is: one of ours, one that a frontend reads, or another tool's."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tilewright import library
+from tilewright.errors import InputError
+from tilewright.files import file_and_member, is_file
+from tilewright.plugin.registry import installed
+from tilewright.plugin.specs import FrontendSpec
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.constraints import Constraints
+from tilewright.schema.document import Document, FileModel, read_document
+from tilewright.schema.mapped import MappedProblem
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
+from tilewright.schema.workload import Workload
+
+PLACES = {
+    "problem": "a problem is what `map` maps, or stands behind --problem",
+    "workload": "a workload is what `map` maps; one layer of it, FILE/LAYER, may stand behind --problem",
+    "architecture": "an architecture stands behind --arch",
+    "mapping": "a mapping stands behind --mapping, with its --problem and --arch",
+    "mapped": "a mapping with its problem and architecture is what `evaluate` takes",
+    "constraints": "constraints stand behind --constraints",
+}
+"""Kind of a file -> where it belongs."""
+YAML_SUFFIXES = (".yaml", ".yml", ".json")
+SCHEMAS: dict[str, type[FileModel]] = {
+    "workload": Workload,
+    "problem": Problem,
+    "architecture": Architecture,
+    "mapping": Mapping,
+    "mapped": MappedProblem,
+    "constraints": Constraints,
+}
+"""What a file may say that it is, and the schema it then has."""
+SIGNS = {
+    "clusters": "architecture", "tensors": "problem", "layers": "workload", "entries": "mapping",
+    "mapping": "mapped", "variants": "constraints", "aspect": "constraints",
+}  # fmt: skip
+"""Key of a file that does not say what it is -> what it must be."""
+_OUR_KEYS = set(SIGNS) - {"mapping"} | {"kind"}
+"""Those that no other tool has."""
+
+
+def is_file_name(source: str) -> bool:
+    """Does the user mean a file of ours?"""
+    return source.endswith(YAML_SUFFIXES) or (is_file(source) and not Path(source).suffix)
+
+
+def is_foreign(source: object) -> bool:
+    """Is it a file (FILE/LAYER) or a folder of another tool? It is if no frontend reads it and it is none of our documents."""
+    if not isinstance(source, str | os.PathLike):
+        return False
+    if os.path.isdir(source):
+        return os.fspath(source) not in {*library.names("architectures"), *library.names("workloads")}
+    file = file_and_member(source)[0]
+    if not is_file(file) or file.endswith(frontend_suffixes()):
+        return False
+    try:
+        data = read_document(file).data
+    except InputError:
+        return True
+    return not isinstance(data, dict) or not (data.get("kind") in SCHEMAS or any(key in data for key in _OUR_KEYS))
+
+
+def frontend_suffixes() -> tuple[str, ...]:
+    """Of files that frontends read."""
+    specs = [registration.spec for registration in installed().of_kind(FrontendSpec)]
+    return tuple(suffix for spec in specs if isinstance(spec, FrontendSpec) for suffix in spec.suffixes)
+
+
+def file_suffixes() -> str:
+    return ", ".join((".yaml", *frontend_suffixes()))
+
+
+def sign_of(document: Document) -> str | None:
+    """What a file that does not say it must be, by its keys."""
+    found = {kind for key, kind in SIGNS.items() if key in document.data}
+    return found.pop() if len(found) == 1 else None

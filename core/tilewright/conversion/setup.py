@@ -1,0 +1,241 @@
+"""What `map` needs, out of other tools' files: problems, an architecture, and what the files say of mappings."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tilewright.conversion.recognition import told_apart
+from tilewright.errors import InputError, NotConformableError
+from tilewright.files import file_and_member, file_name, write_text
+from tilewright.notations.directives.tiles import array_of, problem_of
+from tilewright.plugin.adapter import Adapter, InputSet, LayerReader
+from tilewright.plugin.registry import Registry
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.constraints import Constraints
+from tilewright.schema.problem import Problem
+from tilewright.schema.workload import Layer, Unmapped, Workload
+
+_PLACE = re.compile(r"^[^\s:]++(?::\d++){1,2}: ")
+_OURS = "tilewright.yaml"
+"""Beside another tool's files: what these have no place for."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Some of them. `constraints` None: the files say nothing of mappings, or were read without a problem."""
+
+    workload: Workload | None = None
+    architecture: Architecture | None = None
+    constraints: Constraints | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def setup_of(
+    work: Sequence[Path] | Workload | None,
+    hardware: Sequence[Path],
+    registry: Registry,
+    notation: str | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Setup:
+    """Read what is given of both.
+
+    Args:
+        work: files with one layer or several, a folder of such, `FILE/LAYER`; or a workload, whose problems are written in the
+            notation, so that what hardware files say of mappings is read for them.
+        hardware: files, read together with each of the problems.
+        notation: that of the files, where it cannot be told by reading them.
+        options: of the adapter that reads.
+
+    Raises:
+        InputError: no adapter reads them, or several do and not the same; hardware that is not the same for all layers.
+    """
+    paths = [] if work is None or isinstance(work, Workload) else list(_spread(work))
+
+    def read(adapter: Adapter) -> Setup:
+        reading = _Reading(adapter, list(hardware))
+        if isinstance(work, Workload):
+            return reading.around(work)
+        for name, path in _named(adapter, paths):
+            reading.add(name, [path, *hardware])
+        return reading.finished(_name_of(work or ())) if paths else reading.alone()
+
+    return told_apart([*paths, *hardware], registry, read, notation, options)[1]
+
+
+@dataclass
+class _Reading:
+    """What was read so far. `rules`: for each problem, where the files have some."""
+
+    adapter: Adapter
+    hardware: list[Path]
+    layers: list[Problem] = field(default_factory=list)
+    unmapped: list[Unmapped] = field(default_factory=list)
+    architecture: Architecture | None = None
+    rules: list[tuple[Problem, Constraints]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def add(self, name: str, files: list[Path]) -> None:
+        """One layer, read together with the hardware."""
+        try:
+            inputs = self.adapter.parse(files)
+            problem = _problem(inputs, name)
+        except NotConformableError as error:
+            reason = error.reasons[0]
+            self.unmapped.append(Unmapped(name=name, operator=reason.code, reason=reason.message))
+            return
+        self.include(problem, inputs)
+
+    def include(self, problem: Problem, inputs: InputSet) -> None:
+        """What was read of it."""
+        self.warnings += inputs.warnings
+        self.layers.append(problem)
+        if not self.hardware:
+            return
+        architecture = self._architecture(inputs)
+        if self.architecture not in (None, architecture):
+            raise InputError(
+                f"{problem.name}: these files say another architecture for it than for the layers before",
+                hint="the width of words may differ; map it by itself, FILE/LAYER",
+            )
+        self.architecture = architecture
+        if inputs.constraints is not None:
+            self.rules.append((problem, inputs.constraints))
+
+    def alone(self) -> Setup:
+        """The hardware without a problem."""
+        inputs = self.adapter.parse(self.hardware)
+        return Setup(None, self._architecture(inputs), None, _once(inputs.warnings))
+
+    def around(self, work: Workload) -> Setup:
+        """The hardware, and what its files say of mappings of each problem of the workload."""
+        said: dict[str, Problem] = {}
+        with tempfile.TemporaryDirectory() as folder:
+            for distinct in work.distinct():
+                inputs = self._beside(distinct.problem, Path(folder))
+                problem = _problem(inputs, distinct.problem.name)
+                self.include(problem, inputs)
+                said[distinct.problem.content_key] = problem
+        setup = self.finished(work.name)
+        if setup.constraints is None:
+            return Setup(work, setup.architecture, None, setup.warnings)
+        layers = tuple(
+            layer.model_copy(
+                update={"problem": said[layer.problem.content_key].model_copy(update={"name": layer.name})}
+            )
+            for layer in work.layers
+        )
+        return Setup(work.model_copy(update={"layers": layers}), setup.architecture, setup.constraints, setup.warnings)
+
+    def finished(self, name: str) -> Setup:
+        layers = tuple(Layer(problem=each) for each in self.layers)
+        workload = Workload(name=name, layers=layers, unmapped=tuple(self.unmapped))
+        return Setup(workload, self.architecture, _combined(self.rules), _once(self.warnings))
+
+    def _beside(self, problem: Problem, folder: Path) -> InputSet:
+        """The hardware, read together with a problem of ours."""
+        alone = InputSet(problem=problem)
+        verdict = self.adapter.expressible(alone)
+        if not verdict:
+            why = f"{problem.name} cannot be said in this notation: {verdict.reasons[0]}"
+            told = f"{why}; what the files say of mappings does not bound it"
+            inputs = self.adapter.parse(self.hardware)
+            return InputSet(problem, inputs.architecture, warnings=(*inputs.warnings, told))
+        files = []
+        for name, text in self.adapter.render(alone).items():
+            if name != _OURS:
+                files.append(folder / file_name(name))
+                write_text(files[-1], text)
+        try:
+            return self.adapter.parse([*files, *self.hardware])
+        except InputError as error:
+            self.adapter.parse(self.hardware)  # these alone can be read
+            hint = f"{error.hint}; " if error.hint else ""
+            hint += "--constraints none leaves out what the files say of mappings"
+            raise InputError(f"{problem.name}: {error.message}", location=error.location, hint=hint) from None
+
+    def _architecture(self, inputs: InputSet) -> Architecture:
+        if inputs.architecture is not None:
+            return inputs.architecture
+        if inputs.directives is not None:
+            return array_of(inputs.directives.hardware)
+        raise InputError(f"{', '.join(map(str, self.hardware))}: no architecture in these files")
+
+
+def _spread(paths: Sequence[Path]) -> Iterator[Path]:
+    """The files of folders, in the order that people give numbers."""
+    for path in paths:
+        if not os.path.isdir(path):
+            yield path
+            continue
+        inside = [each for each in path.iterdir() if each.is_file() and not each.name.startswith(".")]
+        if not inside:
+            raise InputError(f"{path} has no files", hint="give a folder of layers, or the files themselves")
+        yield from sorted(inside, key=_numbered)
+
+
+def _numbered(path: Path) -> list[tuple[int, str]]:
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d{1,18})", path.name)]
+
+
+def _named(adapter: Adapter, paths: Sequence[Path]) -> Iterator[tuple[str, Path]]:
+    """A name for each layer, none twice, and how it is asked for."""
+    taken: set[str] = set()
+    for path in paths:
+        file, member = file_and_member(path)
+        names: tuple[str, ...] = () if member is None else (member,)
+        if member is None and isinstance(adapter, LayerReader):
+            names = adapter.layers(Path(file))
+        for name, asked in [(each, Path(file) / each) for each in names] or [(path.stem, path)]:
+            numbered = (f"{name}_{number}" for number in range(2, len(taken) + 3))
+            free = name if name not in taken else next(each for each in numbered if each not in taken)
+            taken.add(free)
+            yield free, asked
+
+
+def _name_of(paths: Sequence[Path]) -> str:
+    """Of what these files are together."""
+    first = paths[0]
+    return first.stem if len(paths) == 1 else first.parent.name or first.stem
+
+
+def _problem(inputs: InputSet, name: str) -> Problem:
+    """Raises InputError: there is none; NotConformableError: it is none of ours."""
+    if inputs.problem is not None:
+        return inputs.problem.model_copy(update={"name": name})
+    if inputs.directives is None:
+        raise InputError(f"{name}: there is no problem in it", hint="all that is no layer stands behind --arch")
+    (layer,) = inputs.directives.layers
+    return problem_of(layer).model_copy(update={"name": name})
+
+
+def _combined(rules: Sequence[tuple[Problem, Constraints]]) -> Constraints | None:
+    """What the files say of mappings of all layers: the same, or for each size something else."""
+    if not rules:
+        return None
+    first = rules[0][1]
+    if all(constraints == first for _, constraints in rules):
+        return first
+    found = [
+        variant.model_copy(update={"sizes": problem.dimensions})
+        for problem, constraints in rules
+        for variant in constraints.variants
+    ]
+    different = [variant for index, variant in enumerate(found) if variant not in found[:index]]
+    return first.model_copy(update={"variants": tuple(different)})
+
+
+def _once(warnings: Sequence[str]) -> tuple[str, ...]:
+    """Each sentence once, wherever it stands, with how often it was said."""
+    found: dict[str, list[str]] = {}
+    for text in warnings:
+        found.setdefault(_PLACE.sub("", text), []).append(text)
+    return tuple(
+        each[0] if len(set(each)) == 1 else f"{each[0]} (and so in {len(set(each)) - 1} other places)"
+        for each in found.values()
+    )
