@@ -6,7 +6,7 @@ import warnings
 from typing import Unpack
 
 from tilewright import api
-from tilewright.api.load import Source, load_architecture, load_constraints, load_problem
+from tilewright.api.load import Source, load_architecture, load_constraints, load_problem, with_factors
 from tilewright.api.mapping_report import MappingReport, save_layer
 from tilewright.api.progress import mapping_progress
 from tilewright.api.settings import Plan, Settings, Sources, folder_of
@@ -35,6 +35,8 @@ def map(
         mapper, model: names of installed plugins, or objects of your own; `quickflow` and `timeloop` by default.
         objective: what to make small: edp, energy or cycles.
         constraints: a name, a file, a dict, an object, or `none`; by default the architecture's published dataflow.
+        factors: perfect (every tile divides the one it is cut from) or ragged (the last piece of a dimension may be smaller);
+            by default as the constraints say, which is perfect unless they say otherwise.
         seconds, evaluations, patience: limits for each distinct layer; without seconds and evaluations 100,000 mappings, unless the
             mapper ends by itself.
         seed: the same seed gives the same result.
@@ -77,20 +79,20 @@ def map(
 
 
 @checked
-def space(problem: Source, arch: Source, constraints: Source | None = None) -> MapSpace:
+def space(problem: Source, arch: Source, constraints: Source | None = None, factors: str | None = None) -> MapSpace:
     """All mappings that `map` chooses from: of one problem on one architecture, by default under its published dataflow.
     What a mapper or a cost model declares not to accept is still in it.
 
     Args:
         problem, arch: names, files, dicts or objects, as for `load`; the problem may be a formula.
-        constraints: as for `map`; `none` is everything that the hardware can do.
+        constraints, factors: as for `map`; `none` is everything that the hardware can do.
 
     Raises:
         InputError, UnknownNameError: a word is wrong, or the constraints cannot bound such a space.
     """
     architecture = load_architecture(arch)
-    rules = load_constraints(constraints, architecture)
+    rules = with_factors(load_constraints(constraints, architecture), factors)
     one, shaped = load_problem(problem), rules.shape(architecture)
     for text in unmatched([one], shaped, rules):
         warnings.warn(text, stacklevel=3)  # `checked` is between
-    return MapSpace.of(one, shaped, rules.rules_for(one, shaped))
+    return MapSpace.of(one, shaped, rules.rules_for(one, shaped), factors=rules.factors)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypedDict, get_args, get_type_hints
 
-from tilewright.api.load import Source, load_architecture, load_constraints, load_workload
+from tilewright.api.load import Source, load_architecture, load_constraints, load_workload, with_factors
 from tilewright.api.load.foreign import foreign
 from tilewright.api.load.kinds import is_foreign
 from tilewright.api.progress import is_shown
@@ -40,6 +40,7 @@ class Settings(TypedDict, total=False):
 
     objective: Annotated[str, "edp"]
     constraints: Annotated[Source | None, None]
+    factors: Annotated[str | None, None]
     seconds: Annotated[float | None, None]
     evaluations: Annotated[int | None, None]
     patience: Annotated[int | None, None]
@@ -103,7 +104,7 @@ class Plan:
         return cls(
             workload=network,
             architecture=architecture,
-            constraints=constraints,
+            constraints=with_factors(constraints, words["factors"]),
             objective=objective,
             budget=budget,
             seed=words["seed"],

@@ -112,6 +112,13 @@ class RunFlags:
             metavar="NAME|FILE|none", help="what a mapping has to keep to; default: the published dataflow of ARCH"
         ),
     ] = None
+    factors: Annotated[
+        str | None,
+        typer.Option(
+            metavar="perfect|ragged",
+            help="whether every tile divides, or the last piece of a dimension may be smaller; default: perfect",
+        ),
+    ] = None
     seconds: Annotated[
         float | None, typer.Option(metavar="S", min=0.0, help="time for each search of a distinct layer")
     ] = None
@@ -182,6 +189,7 @@ class RunFlags:
         same = (
             "objective",
             "constraints",
+            "factors",
             "seconds",
             "evaluations",
             "patience",

@@ -12,6 +12,7 @@ import numpy as np
 
 from tilewright.compiled import for_kernel
 from tilewright.mapspace.batch import Bools, Floats, Ints, MappingBatch, Positions
+from tilewright.mapspace.chains import reshared
 from tilewright.mapspace.limits import Limits
 from tilewright.mapspace.rules import count_words_of_trips, scratch_of
 from tilewright.schema.architecture import Memory
@@ -24,7 +25,9 @@ class Candidates:
 
     Attributes:
         space: whose slots, skeleton and rules they have.
-        trips: int64 [n, slot, dimension], slots as in `space.slots`; over all slots they multiply to the dimension's size.
+        trips: int64 [n, slot, dimension], slots as in `space.slots`. The tile inside a slot is the product of all trips
+            further in; that product over all slots is the dimension's size. In a ragged space it may be more: the outermost
+            slot of more than one trip then takes the size over the tile inside it, rounded up.
         order: dimension indices outermost first, int8 [n, block, position], one block of loops per temporal slot; None:
             as the problem and the rules have them.
         keep: bool [n, entry, tensor]; None: what is free is bypassed.
@@ -56,11 +59,11 @@ class Candidates:
 
     @classmethod
     def of(cls, space: Limits, batch: MappingBatch) -> Candidates:
-        """Mappings given by their tile sizes, which divide, over the skeleton of the space; the inverse of `batch`."""
+        """Mappings given by their tile sizes, which divide as in the space, over its skeleton; the inverse of `batch`."""
         trips = np.empty((len(batch), len(space.slots), len(space.problem.sizes)), dtype=np.int64)
         for index, slot in enumerate(space.slots):
             outer, inner = (batch.temporal, batch.spatial) if slot.spatial else (batch.incoming, batch.temporal)
-            trips[:, index] = outer[:, slot.entry] // inner[:, slot.entry]
+            trips[:, index] = -(-outer[:, slot.entry] // inner[:, slot.entry])
         return cls(space, trips, batch.order[:, [space.slots[slot].entry for slot in space.temporal_slots]], batch.keep)
 
     def __len__(self) -> int:
@@ -117,15 +120,29 @@ class Candidates:
     def move(self, dimension: int | Ints, factor: int | Ints, source: int | Ints, target: int | Ints) -> Candidates:
         """Trips of a dimension moved from one slot into another; each of the arguments one for all, or [n].
 
+        In a ragged space the target takes `factor` times as many, and the source the fewest that still cover the dimension.
+
         Raises:
             ValueError: a factor is not there to be moved.
         """
-        line, trips = np.arange(len(self)), self.trips.copy()
-        if (trips[line, source, dimension] % factor).any():
+        line = np.arange(len(self))
+        if not self.space.divides(factor, self.trips[line, source, dimension]).all():
             raise ValueError("a factor does not divide the trips of the slot that it is to leave")
+        if self.space.factors == "ragged":
+            return self.give(dimension, self.trips[line, target, dimension] * factor, source, target)
+        trips = self.trips.copy()
         trips[line, source, dimension] //= factor
         trips[line, target, dimension] *= factor
         return replace(self, trips=trips)
+
+    def give(self, dimension: int | Ints, trips: Ints, source: int | Ints, target: int | Ints) -> Candidates:
+        """In a ragged space, so many trips [n] of a dimension for the slot `target`, and the fewest that still cover the
+        dimension for `source`; the other arguments one for all, or [n]."""
+        line, result = np.arange(len(self)), self.trips.copy()
+        sizes = np.array(self.space.problem.sizes, dtype=np.int64)[np.broadcast_to(dimension, len(self))]
+        chosen = (np.broadcast_to(slot, len(self)) for slot in (source, target))
+        result[line, :, dimension] = reshared(sizes, self.trips[line, :, dimension], trips, *chosen)
+        return replace(self, trips=result)
 
     def fits(self) -> Bools:
         """Whether the tiles fit the memories, bool [n]."""
@@ -148,6 +165,7 @@ class Candidates:
         """Their tile sizes."""
         space = self.space
         n, entries, dims = len(self), len(space.skeleton), self.trips.shape[2]
+        sizes = np.array(space.problem.sizes, dtype=np.int64)
         temporal, spatial = np.empty((2, n, entries, dims), dtype=np.int64)
         tile = np.ones((n, dims), dtype=np.int64)
         place = {(slot.entry, slot.spatial): index for index, slot in enumerate(space.slots)}
@@ -155,7 +173,7 @@ class Candidates:
             for tiles, is_spatial in ((spatial, True), (temporal, False)):
                 tiles[:, entry] = tile
                 if (entry, is_spatial) in place:
-                    tile = tile * self.trips[:, place[entry, is_spatial]]
+                    tile = np.minimum(tile * self.trips[:, place[entry, is_spatial]], sizes)
         order = np.empty((n, entries, dims), dtype=np.int8)
         order[:] = np.arange(dims, dtype=np.int8)
         order[:, [space.slots[slot].entry for slot in space.temporal_slots]] = self.orders

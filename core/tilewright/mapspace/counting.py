@@ -1,40 +1,33 @@
 """Counting different mappings exactly.
 
-The slots are taken one after another; the state is what is left of every dimension, an array with one axis of divisors
-per dimension. A temporal slot with k non-unit loops has k! orders, so the sum over all factor vectors is an
-elementary symmetric polynomial in the per-dimension operators "divide by a divisor other than 1". Everything runs
+The slots are taken one after another; the state is what is left of every dimension, an array with one axis per
+dimension (see `cuts`). A temporal slot with k non-unit loops has k! orders, so the sum over all factor vectors is an
+elementary symmetric polynomial in the per-dimension operators "take more than one trip". Everything runs
 modulo a few primes and is put together by the Chinese remainder theorem, which keeps big numbers out of the arrays.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.errors import SpaceTooLargeError
+from tilewright.mapspace.factoring.cuts import lefts, takes
+from tilewright.mapspace.factoring.rooms import Room, room_of, shares_of
 from tilewright.mapspace.skeleton import Slot
+from tilewright.schema.constraints import Cutting
 
 Ints = NDArray[np.int64]
 
+EXACT = 2**62
+"""Counts below this are kept in int64, above as Python's integers."""
 MAX_STATES = 20_000_000
 """States of the count that fit in memory."""
 MAX_INDEX = 2**28
 """Largest value of an index of three or more terms that is enumerated, one bit each."""
-
-
-@cache
-def divisors(number: int) -> tuple[int, ...]:
-    """All divisors, ascending.
-
-    >>> divisors(12)
-    (1, 2, 3, 4, 6, 12)
-    """
-    small = [d for d in range(1, math.isqrt(number) + 1) if number % d == 0]
-    return tuple(sorted({*small, *(number // d for d in small)}))
 
 
 def prime_powers(number: int) -> list[tuple[int, int]]:
@@ -98,21 +91,25 @@ def _enumerated(terms: Sequence[tuple[int, int]]) -> int:
     return values.bit_count()
 
 
-def count_mappings(sizes: Sequence[int], slots: Sequence[Slot], bound: int) -> int:
+def count_mappings(sizes: Sequence[int], slots: Sequence[Slot], cutting: Cutting, bound: int) -> int:
     """The number of (factorisation, orders of loops longer than one trip); `bound` is no less than it.
 
     Raises:
-        SpaceTooLargeError: the sizes have so many divisors that the states do not fit in memory.
+        SpaceTooLargeError: so much may be left of the sizes that the states do not fit in memory.
     """
-    states = math.prod(len(divisors(size)) for size in sizes)
+    states = math.prod(len(lefts(size, cutting)) for size in sizes)
     if states > MAX_STATES:
         raise SpaceTooLargeError(f"cannot count the mappings: {states} ways to have tiled in part are too many")
+    return exactly(lambda prime: _Counter(sizes, slots, cutting, prime).count(), bound)
+
+
+def exactly(modulo: Callable[[int], int], bound: int) -> int:
+    """A number of which one knows the rest modulo primes, and that it is at most `bound`."""
     result, modulus = 0, 1
     for prime in _primes():
         if modulus > bound:
             break
-        rest = _Counter(sizes, slots, prime).count()
-        result += modulus * ((rest - result) * pow(modulus, -1, prime) % prime)
+        result += modulus * ((modulo(prime) - result) * pow(modulus, -1, prime) % prime)
         modulus *= prime
     return result
 
@@ -127,70 +124,66 @@ def _primes() -> Iterator[int]:
 
 
 class _Counter:
-    def __init__(self, sizes: Sequence[int], slots: Sequence[Slot], prime: int) -> None:
+    def __init__(self, sizes: Sequence[int], slots: Sequence[Slot], cutting: Cutting, prime: int) -> None:
         self.prime = prime
         self.slots = slots
-        self.divisors = [divisors(size) for size in sizes]
+        self.left = [lefts(size, cutting) for size in sizes]
+        self.takes = [[list(takes(left, cutting)) for left in each] for each in self.left]
 
     def count(self) -> int:
-        left: Ints = np.zeros([len(divisors) for divisors in self.divisors], dtype=np.int64)
-        left[(0,) * left.ndim] = 1  # nothing is left after the last slot
-        for slot in reversed(self.slots):
-            left = self._unroll(slot, left) if slot.spatial else self._step(slot, left)
-        return int(left[(-1,) * left.ndim]) % self.prime
+        ways: Ints = np.zeros([len(each) for each in self.left], dtype=np.int64)
+        ways[(0,) * ways.ndim] = 1  # nothing is left after the last slot
+        for slot in self.slots:
+            ways = self._unroll(slot, ways) if slot.spatial else self._step(slot, ways)
+        return int(ways[(-1,) * ways.ndim]) % self.prime
 
-    def _divide(self, left: Ints, dim: int, slot: Slot, others: bool) -> Ints | None:
-        """Sum over allowed divisors of `dim` (1, or all others) of the array after dividing; None if there is none."""
-        able = [d for d in self.divisors[dim] if slot.allows(dim, d) and (d > 1) == others]
-        if not able:
+    def _take(self, ways: Ints, dim: int, slot: Slot, first: int, last: int) -> Ints | None:
+        """For all that may be left of `dim`, the sum of `ways` after taking `first` to `last` trips of it, as the slot
+        allows; None if it allows none."""
+        first, last = max(first, slot.lowest[dim]), min(last, slot.highest[dim])
+        if first > last:
             return None
-        if not others:
-            return left
-        result = np.zeros_like(left)
-        for divisor in able:
-            result += self._shift(left, dim, divisor)
-        return result % self.prime
+        if first == last == 1:
+            return ways
+        number = {left: index for index, left in enumerate(self.left[dim])}
+        source = np.moveaxis(ways, dim, 0)
+        result = np.zeros_like(source)
+        for index, options in enumerate(self.takes[dim]):
+            able = [(min(o.last, last) - max(o.first, first) + 1, number[o.left]) for o in options]
+            count, after = np.array([pair for pair in able if pair[0] > 0], dtype=np.int64).reshape(-1, 2).T
+            result[index] = np.tensordot(count, source[after], axes=1) % self.prime
+        return np.moveaxis(result, 0, dim)
 
-    def _shift(self, left: Ints, dim: int, divisor: int) -> Ints:
-        """left[size / divisor] at every size that it divides."""
-        divisors = self.divisors[dim]
-        to = [index for index, d in enumerate(divisors) if d % divisor == 0]
-        source = [divisors.index(divisors[index] // divisor) for index in to]
-        result = np.zeros_like(left)
-        result[(slice(None),) * dim + (to,)] = left[(slice(None),) * dim + (source,)]
-        return result
-
-    def _step(self, slot: Slot, left: Ints) -> Ints:
+    def _step(self, slot: Slot, ways: Ints) -> Ints:
         """k loops are longer than one trip, m of them in a fixed order among themselves: k! / m! orders."""
-        states: dict[tuple[int, int], Ints] = {(0, 0): left}
-        for dim in range(left.ndim):
+        states: dict[tuple[int, int], Ints] = {(0, 0): ways}
+        for dim in range(ways.ndim):
             after: dict[tuple[int, int], Ints] = {}
             for (k, m), array in states.items():
-                for key, others in (((k, m), False), ((k + 1, m + (dim in slot.order)), True)):
-                    part = self._divide(array, dim, slot, others)
+                for key, trips in (((k, m), (1, 1)), ((k + 1, m + (dim in slot.order)), (2, slot.highest[dim]))):
+                    part = self._take(array, dim, slot, *trips)
                     if part is not None:
                         after[key] = (after[key] + part) % self.prime if key in after else part
             states = after
-        total = np.zeros_like(left)
+        total = np.zeros_like(ways)
         for (k, m), array in states.items():
             total += array * (math.factorial(k) // math.factorial(m) % self.prime) % self.prime
         return total % self.prime
 
-    def _unroll(self, slot: Slot, left: Ints) -> Ints:
+    def _unroll(self, slot: Slot, ways: Ints) -> Ints:
         """The product of all trips stays within the fanout."""
-        most = slot.most or 1
-        products: dict[int, Ints] = {1: left}
-        for dim in range(left.ndim):
-            after: dict[int, Ints] = {}
-            for product, array in products.items():
-                for divisor in self.divisors[dim]:
-                    if slot.allows(dim, divisor) and product * divisor <= most:
-                        part = array if divisor == 1 else self._shift(array, dim, divisor)
-                        key = product * divisor
-                        after[key] = (after[key] + part) % self.prime if key in after else part
-            products = after
-        total = np.zeros_like(left)
-        for product, array in products.items():
-            if product >= slot.least:
+        rooms: dict[Room, Ints] = {room_of(slot): ways}
+        for dim in range(ways.ndim):
+            after: dict[Room, Ints] = {}
+            for room, array in rooms.items():
+                for share in shares_of(room):
+                    part = self._take(array, dim, slot, share.first, share.last)
+                    if part is not None:
+                        known = after.get(share.room)
+                        after[share.room] = part if known is None else (known + part) % self.prime
+            rooms = after
+        total = np.zeros_like(ways)
+        for room, array in rooms.items():
+            if room.enough:
                 total += array
         return total % self.prime

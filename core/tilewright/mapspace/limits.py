@@ -17,19 +17,23 @@ from tilewright.mapspace.legality import legality
 from tilewright.mapspace.rules import Rules, rules_of, slots_of_entries
 from tilewright.mapspace.skeleton import Skeleton, Slot
 from tilewright.schema.architecture import Architecture, Memory
-from tilewright.schema.constraints import Factors, Variant
+from tilewright.schema.constraints import Cutting, Factors, Variant
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem, Tensor
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Those of one problem on one architecture under rules already on the problem's dimensions."""
+    """Those of one problem on one architecture under rules already on the problem's dimensions.
+
+    `factors`: whether every tile divides the one it is cut from, or only those that are not cut from the whole dimension.
+    """
 
     problem: Problem
     architecture: Architecture
     rules: Variant
     skeleton: Skeleton
+    factors: Cutting = "perfect"
 
     @cached_property
     def slots(self) -> tuple[Slot, ...]:
@@ -157,6 +161,10 @@ class Limits:
             good &= (used >= bounds.least) & (used <= (bounds.most or 1))
         return good
 
+    def divides(self, factor: int | Ints, trips: Ints) -> Bools:
+        """Whether a factor may be taken out of trips, bool [n]: in a ragged space, any that is not larger."""
+        return np.asarray(factor <= trips if self.factors == "ragged" else trips % factor == 0)
+
     # -- what is kept ----------------------------------------------------------------------------------------
 
     @cached_property
@@ -211,8 +219,9 @@ class Limits:
     def contains(self, mapping: Mapping) -> Verdict:
         """Whether a mapping is of this space, and if not, by which rules.
 
-        Codes: those of `legality` but `capacity`, and `skeleton` (other entries), `perfect` (a tile that does not
-        divide), `factors` (trips out of bounds or where there are none), `loop_order`, `keeps`, `unicast`.
+        Codes: those of `legality` but `capacity`, and `skeleton` (other entries), `perfect` or, in a ragged space, `ragged`
+        (a tile that does not divide), `factors` (trips out of bounds or where there are none), `loop_order`, `keeps`,
+        `unicast`.
         """
         other = self._other_skeleton(mapping)
         if not other:
@@ -221,9 +230,9 @@ class Limits:
         broken = tuple(reason for reason in broken if reason.code != "capacity")
         if broken:
             return Verdict(reasons=broken)
-        if not mapping.is_perfect:
-            text = "a tile does not divide the one it is cut from"
-            return Verdict(reasons=(Reason(code="perfect", where="mapping", message=text),))
+        undivided = tuple(self._undivided(mapping))
+        if undivided:
+            return Verdict(reasons=undivided)
         return Verdict(
             reasons=(
                 *self._rule_faults(mapping),
@@ -242,6 +251,22 @@ class Limits:
         if not other:
             return other
         return Verdict(reasons=tuple(self._rule_faults(mapping)))
+
+    def _undivided(self, mapping: Mapping) -> Iterator[Reason]:
+        """Tiles that do not divide where they have to."""
+        if self.factors == "perfect" and not mapping.is_perfect:
+            text = "a tile does not divide the one it is cut from"
+            yield Reason(code="perfect", where="mapping", message=text)
+        for name, size in self.problem.dimensions.items() if self.factors == "ragged" else ():
+            tiles = [
+                sizes[name]
+                for entry in mapping.entries
+                for sizes in (entry.temporal_tile_sizes, entry.spatial_tile_sizes)
+            ]
+            for outer, inner in itertools.pairwise(tiles):
+                if outer % inner and outer < size:
+                    text = f"a tile of {inner} is cut from one of {outer}, which it does not divide; only from all {size} it may"
+                    yield Reason(code="ragged", where=f"dimension {name}", message=text)
 
     def _rule_faults(self, mapping: Mapping) -> Iterator[Reason]:
         yield from self._factor_faults(mapping)

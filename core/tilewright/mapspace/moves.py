@@ -6,7 +6,7 @@ QuickFlow and FactorFlow call two mappings adjacent when one prime factor of one
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +20,7 @@ from tilewright.mapspace.limits import Limits
 @dataclass(frozen=True, eq=False)
 class Moves:
     """Moves between slots; move `m` takes `factor[m]` of `dimension[m]` from slot `source[m]` to
-    `target[m]`. All arrays are int64 [move]."""
+    `target[m]`; factor 0, in ragged spaces: the target gets one trip more. All arrays are int64 [move]."""
 
     space: Limits
     dimension: Ints
@@ -33,11 +33,9 @@ class Moves:
         """All moves among some slots of a space (None: all). `powers`: of several equal prime factors at once, too."""
         chosen = range(len(space.slots)) if among is None else sorted(among)
         rows = [
-            (dim, prime**count, source, target)
-            for dim, size in enumerate(space.problem.sizes)
-            for prime, most in prime_powers(size)
-            if prime > 1
-            for count in range(1, most + 1 if powers else 2)
+            (dim, factor, source, target)
+            for dim in range(len(space.problem.sizes))
+            for factor in _factors(space, dim, powers)
             for source, target in itertools.permutations(chosen, 2)
             if space.slots[target].highest[dim] > 1
         ]
@@ -64,6 +62,36 @@ class Moves:
 
     def apply(self, rows: Candidates) -> tuple[Candidates, Ints, Ints]:
         """Every possible move of every row: (candidates, row each came from [k], move [k])."""
+        if self.space.factors == "ragged":
+            return self._apply_ragged(rows)
         move, row = np.nonzero(self.possible(rows.trips).T)
         columns = (column[move] for column in (self.dimension, self.factor, self.source, self.target))
         return rows.take(row).move(*columns), row, move
+
+    def _apply_ragged(self, rows: Candidates) -> tuple[Candidates, Ints, Ints]:
+        """The target grows, the source has to shrink; a piece that is then empty may shrink the outermost slot, too."""
+        lowest, highest, least, most = self.space.bounds
+        trips, used = rows.trips, rows.trips.prod(axis=2)
+        given, got = trips[:, self.source, self.dimension], trips[:, self.target, self.dimension]
+        wanted = np.where(self.factor == 0, got + 1, got * self.factor)
+        sizes = np.array(self.space.problem.sizes, dtype=np.int64)[self.dimension]
+        others = trips.prod(axis=1)[:, self.dimension] // (given * got)
+        shrinks = -(-sizes // (others * wanted)) < given
+        able = shrinks & (wanted <= highest[self.target, self.dimension]) & ((self.factor > 0) | (got > 1))
+        able &= used[:, self.target] // got <= most[self.target] // wanted
+        move, row = np.nonzero(able.T)
+        dimension, source, target = (column[move] for column in (self.dimension, self.source, self.target))
+        moved = rows.take(row).give(dimension, wanted[row, move], source, target)
+        good = (moved.trips >= lowest).all(axis=(1, 2)) & (moved.trips.prod(axis=2) >= least).all(axis=1)
+        return moved.take(good), row[good], move[good]
+
+
+def _factors(space: Limits, dim: int, powers: bool) -> Iterator[int]:
+    """What moves of a dimension."""
+    size = space.problem.sizes[dim]
+    primes = {prime: count for prime, count in prime_powers(size) if prime > 1}
+    if space.factors == "ragged" and size > 1:
+        yield 0
+        primes |= {prime: next(count for count in range(64) if prime ** (count + 1) > size) for prime in (2, 3)}
+    for prime, most in sorted(primes.items()):
+        yield from (prime**count for count in range(1, 1 + (most if powers else min(most, 1))))

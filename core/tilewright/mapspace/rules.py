@@ -231,7 +231,7 @@ def judge(
         scratch.used[e] = used
     if found:
         return int(faults[0, 0])
-    _lay_out(trips, n, inside)
+    _lay_out(rules.sizes, trips, n, inside)
     for d in range(dims):
         if inside[0, d] != rules.sizes[d]:
             return WHOLE
@@ -277,16 +277,18 @@ def _kept(rules: Rules, keep: Bools, n: int, faults: Floats, found: int) -> int:
 
 
 @inlined
-def _lay_out(trips: Ints, n: int, inside: Floats) -> None:
-    """Iterations inside every slot and all those further in; -1 in the first where a trip count is negative."""
+def _lay_out(sizes: Ints, trips: Ints, n: int, inside: Floats) -> None:
+    """Iterations inside every slot and all those further in, at most all of them; -1 in the first where a trip count is
+    below 1, or a piece of the last cut empty."""
     for d in range(trips.shape[2]):
-        product, signs = 1.0, NONE
+        product, size, sound = 1.0, float(sizes[d]), True
         for outside in range(trips.shape[1]):
             s = Index(trips.shape[1] - 1 - outside)
-            signs |= trips[n, s, d]
-            product *= trips[n, s, d]
+            sound &= trips[n, s, d] >= 1
+            sound &= (trips[n, s, d] - 1) * product < size
+            product = min(product * trips[n, s, d], size)
             inside[s, d] = product
-        inside[0, d] = product if signs >= 0 else -1.0
+        inside[0, d] = product if sound else -1.0
 
 
 @inlined
@@ -378,7 +380,7 @@ def count_words(rules: Rules, temporal: Ints, keep: Bools, need: Floats, scratch
 def count_words_of_trips(rules: Rules, slots: Ints, trips: Ints, keep: Bools, need: Floats, scratch: Scratch) -> None:
     """The same for trip counts [n, slot, dimension]; `slots` and `keep` as in `judge`."""
     for n in range(len(trips)):
-        _lay_out(trips, n, scratch.inside)
+        _lay_out(rules.sizes, trips, n, scratch.inside)
         _hold_all(rules, slots, keep, n if len(keep) > 1 else 0, scratch)
         for memory in range(need.shape[1]):
             need[n, memory] = scratch.need[memory]

@@ -1,4 +1,4 @@
-"""MapSpace: every perfect mapping of a problem over one skeleton, counted, sampled and enumerated.
+"""MapSpace: every mapping of a problem over one skeleton, perfect or ragged, counted, sampled and enumerated.
 
 A point is a factorisation of every dimension over the slots of the skeleton (one temporal slot per entry that steps,
 one spatial slot per entry that unrolls over its fanout), an order of the loops of every stepping entry, and a choice of what is kept
@@ -19,14 +19,15 @@ from numpy.typing import NDArray
 from tilewright.errors import InvalidMappingError, NoValidMappingError
 from tilewright.mapspace.batch import Bools, Ints, MappingBatch, Positions
 from tilewright.mapspace.candidates import Candidates
-from tilewright.mapspace.counting import count_mappings
-from tilewright.mapspace.factoring import EXACT, Factoring
+from tilewright.mapspace.counting import EXACT, count_mappings
+from tilewright.mapspace.factoring.perfect import Perfect
+from tilewright.mapspace.factoring.ragged import Ragged
 from tilewright.mapspace.limits import Limits
 from tilewright.mapspace.looporders import OrderTable, arrange, by_rank, count_orders
 from tilewright.mapspace.moves import Moves
 from tilewright.mapspace.skeleton import Skeleton
 from tilewright.schema.architecture import Architecture
-from tilewright.schema.constraints import Variant
+from tilewright.schema.constraints import Cutting, Variant
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 
@@ -42,10 +43,12 @@ class MapSpace(Limits):
         architecture: Architecture,
         rules: Variant | None,
         skeleton: Skeleton | None = None,
+        factors: Cutting = "perfect",
     ) -> MapSpace:
         """The space under these rules (None: all that the hardware can do), by default over the architecture's own
         skeleton. `tilewright.space` knows the architecture's published dataflow; this does not."""
-        return cls(problem, architecture, rules or Variant(), skeleton or Skeleton.for_architecture(architecture))
+        skeleton = skeleton or Skeleton.for_architecture(architecture)
+        return cls(problem, architecture, rules or Variant(), skeleton, factors)
 
     # -- counting --------------------------------------------------------------------------------------------
 
@@ -53,16 +56,17 @@ class MapSpace(Limits):
     def size(self) -> int:
         """Exactly how many different mappings there are (the order of loops of one trip makes no difference)."""
         bound = self.factorizations * math.factorial(len(self.problem.dimensions)) ** len(self.temporal_slots)
-        return count_mappings(self.problem.sizes, self.slots, bound) << int(self.keeps[1].sum())
+        return count_mappings(self.problem.sizes, self.slots, self.factors, bound) << int(self.keeps[1].sum())
 
     @cached_property
     def factorizations(self) -> int:
-        """Exactly how many ways there are to give the dimensions' factors to the slots."""
+        """Exactly how many ways there are to give the dimensions' trips to the slots."""
         return self._factoring.count
 
     @cached_property
-    def _factoring(self) -> Factoring:
-        return Factoring(self.problem.sizes, self.slots)
+    def _factoring(self) -> Perfect | Ragged:
+        kind = Perfect if self.factors == "perfect" else Ragged
+        return kind(self.problem.sizes, self.slots)
 
     # -- sampling --------------------------------------------------------------------------------------------
 
@@ -182,7 +186,8 @@ class MapSpace(Limits):
     def neighbours(self, of: Candidates | Mapping, powers: bool = False) -> tuple[Candidates, Ints]:
         """All that move one prime factor of one dimension to another slot, and the row each came from, [n].
 
-        `powers`: or several equal ones at once.
+        `powers`: or several equal ones at once. In a ragged space 2 and 3 are factors of every dimension, a slot may also take
+        one trip more, and the other one is left the fewest trips that still cover the dimension.
         Orders and keeps stay, but that a loop which becomes longer than one trip stands where the rules want it.
 
         Raises:

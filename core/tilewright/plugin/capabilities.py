@@ -28,7 +28,7 @@ class Capabilities(Model):
     affine_projections: bool = True
     """Projections with several terms or coefficients other than 1."""
     imperfect_factors: bool = True
-    """Tile sizes that do not divide."""
+    """Tile sizes that do not divide, and so ragged map spaces."""
     uneven_mappings: bool = True
     """A cluster holds tensors at several entries, with loops between them: their tiles differ."""
     bypassing_mappings: bool = True

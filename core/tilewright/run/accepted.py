@@ -14,9 +14,9 @@ from tilewright.schema.constraints import KeepRule, TemporalRule
 def accepted(space: MapSpace, capabilities: Capabilities, plugin: str) -> MapSpace:
     """The part of a space that a plugin accepts: the space itself, or one with more rules.
 
-    Tiles of a space always divide. Without uneven mappings no loop stands between the entries at which a cluster holds
-    tensors; without bypassing ones every memory level keeps what it may keep; without loops over windows none of them
-    steps outside the innermost storage level.
+    A ragged space is not narrowed to its perfect mappings. Without uneven mappings no loop stands between the entries at
+    which a cluster holds tensors; without bypassing ones every memory level keeps what it may keep; without loops over
+    windows none of them steps outside the innermost storage level.
 
     Raises:
         NotConformableError: the plugin accepts no mapping of it, with all reasons and what to do.
@@ -25,6 +25,9 @@ def accepted(space: MapSpace, capabilities: Capabilities, plugin: str) -> MapSpa
     if not verdict:
         hint = "choose another one (tilewright plugins lists them), or another architecture"
         raise NotConformableError(plugin, verdict.reasons, hint=hint)
+    if space.factors == "ragged" and not capabilities.imperfect_factors:
+        reason = Reason(code="imperfect", where="factors", message="ragged tiles are not accepted")
+        raise NotConformableError(plugin, [reason], hint="say --factors perfect, or choose another one")
     barred = [*_barred(space, capabilities)]
     reasons = [*_forced_loops(space, barred), *(() if capabilities.bypassing_mappings else _forced_bypasses(space))]
     if reasons:

@@ -211,7 +211,7 @@ def _unexplained(report: Report, result: Result, configuration: RunConfiguration
 def _bound(distinct: DistinctProblem, configuration: RunConfiguration) -> tuple[MapSpace, bool, Evaluator]:
     """(space, whether constraints speak of it, evaluator). Raises TilewrightError."""
     architecture, rules = _place(distinct, configuration)
-    space = MapSpace.of(distinct.problem, architecture, rules)
+    space = MapSpace.of(distinct.problem, architecture, rules, factors=configuration.constraints.factors)
     space = accepted(space, configuration.model.capabilities, f"cost model {configuration.model.name}")
     space = accepted(space, configuration.mapper_capabilities, f"mapper {configuration.mapper_record.name}")
     evaluator = bind(configuration.model, distinct.problem, architecture)

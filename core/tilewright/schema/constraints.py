@@ -41,6 +41,8 @@ class TripRange(Model):
 
 
 Factors = FrozenDict[DimensionName, TripRange]
+Cutting = Literal["perfect", "ragged"]
+"""Whether every tile divides the one it is cut from, or only those that are not cut from the whole dimension."""
 
 
 class TemporalRule(Model):
@@ -124,7 +126,9 @@ class Variant(Model):
 class Constraints(FileModel):
     """Named rules for one architecture (None: any that has the named clusters and memories).
 
-    `default`: the dataflow that the architecture's authors published; it applies unless another is asked for. `aspect` gives a flexible array another shape: cluster -> fanout size, the number of compute units unchanged.
+    `default`: the dataflow that the architecture's authors published; it applies unless another is asked for. `aspect` gives
+    a flexible array another shape: cluster -> fanout size, the number of compute units unchanged. `factors`: whether tiles
+    divide (see `Cutting`).
     """
 
     schema_version: Literal[1] = 1
@@ -134,6 +138,7 @@ class Constraints(FileModel):
     source: str | None = None
     default: bool = False
     aspect: FrozenDict[Name, Trips] = FrozenDict()
+    factors: Cutting = "perfect"
     variants: tuple[Variant, ...] = ()
 
     def variant_for(self, problem: Problem) -> Variant | None:

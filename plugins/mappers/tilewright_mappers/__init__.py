@@ -6,7 +6,10 @@ from typing import Literal
 
 from pydantic import Field, PositiveInt
 
-from tilewright.plugin import MapperSpec, Options, hookimpl, lazy
+from tilewright.plugin import Capabilities, MapperSpec, Options, hookimpl, lazy
+
+DIVIDING = Capabilities(imperfect_factors=False)
+"""Of a mapper that moves prime factors only."""
 
 
 class RandomOptions(Options):
@@ -173,6 +176,7 @@ def tilewright_plugins() -> list[MapperSpec]:
             name="timeloop_random",
             summary="Timeloop's random search: uniform, until its timeout or victory condition.",
             factory=lazy("tilewright_mappers.timeloop_random", "TimeloopRandom"),
+            capabilities=DIVIDING,
             options=TimeloopRandomOptions,
             ends=True,
         ),
@@ -180,6 +184,7 @@ def tilewright_plugins() -> list[MapperSpec]:
             name="timeloop_hybrid",
             summary="Timeloop's hybrid search: random factors, their loop orders one after another.",
             factory=lazy("tilewright_mappers.timeloop_hybrid", "TimeloopHybrid"),
+            capabilities=DIVIDING,
             options=TimeloopHybridOptions,
             ends=True,
         ),
@@ -187,6 +192,7 @@ def tilewright_plugins() -> list[MapperSpec]:
             name="factorflow",
             summary="Greedy moves of prime factors from everything outside, for each order of one block of loops.",
             factory=lazy("tilewright_mappers.factorflow", "FactorFlow"),
+            capabilities=DIVIDING,
             options=FactorFlowOptions,
             ends=True,
         ),
@@ -194,6 +200,7 @@ def tilewright_plugins() -> list[MapperSpec]:
             name="loma",
             summary="All orders of the loops' prime factors, cut among the memories from the inside.",
             factory=lazy("tilewright_mappers.loma", "Loma"),
+            capabilities=DIVIDING,
             options=LomaOptions,
             ends=True,
         ),
@@ -201,6 +208,7 @@ def tilewright_plugins() -> list[MapperSpec]:
             name="salsa",
             summary="Simulated annealing over the order of the loops' prime factors.",
             factory=lazy("tilewright_mappers.salsa", "Salsa"),
+            capabilities=DIVIDING,
             options=SalsaOptions,
             ends=True,
         ),
@@ -208,6 +216,7 @@ def tilewright_plugins() -> list[MapperSpec]:
             name="gamma",
             summary="Genetic search: crossover and mutation of factors, orders and what is kept.",
             factory=lazy("tilewright_mappers.gamma", "Gamma"),
+            capabilities=DIVIDING,
             options=GammaOptions,
             ends=True,
         ),
@@ -215,30 +224,35 @@ def tilewright_plugins() -> list[MapperSpec]:
             name="interstellar",
             summary="Channels over the array, then every tiling with every reusing order, level by level.",
             factory=lazy("tilewright_mappers.interstellar", "Interstellar"),
+            capabilities=DIVIDING,
             options=InterstellarOptions,
         ),
         MapperSpec(
             name="dmazerunner",
             summary="Every tiling that fills array and memories above thresholds, with the orders that reuse.",
             factory=lazy("tilewright_mappers.dmazerunner", "DMazeRunner"),
+            capabilities=DIVIDING,
             options=DMazeRunnerOptions,
         ),
         MapperSpec(
             name="marvel",
             summary="The least off-chip traffic first, then the best mapping of that tile on the chip.",
             factory=lazy("tilewright_mappers.marvel", "Marvel"),
+            capabilities=DIVIDING,
             options=MarvelOptions,
         ),
         MapperSpec(
             name="local",
             summary="One greedy pass: most parallel, memories filled from inside; no search.",
             factory=lazy("tilewright_mappers.local", "Local"),
+            capabilities=DIVIDING,
             ends=True,
         ),
         MapperSpec(
             name="sunstone",
             summary="Orders by reuse, tiles that fill memories, unrolling that fills arrays; then repair.",
             factory=lazy("tilewright_mappers.sunstone.mapper", "Sunstone"),
+            capabilities=DIVIDING,
             options=SunstoneOptions,
             ends=True,
         ),
@@ -246,6 +260,7 @@ def tilewright_plugins() -> list[MapperSpec]:
             name="quickflow",
             summary="Factors first, their orders in one shot; local beam search over moves of one prime factor.",
             factory=lazy("tilewright_mappers.quickflow.mapper", "QuickFlow"),
+            capabilities=DIVIDING,
             options=QuickFlowOptions,
             ends=True,
         ),
@@ -253,6 +268,7 @@ def tilewright_plugins() -> list[MapperSpec]:
             name="cosa",
             summary="A mixed-integer program, solved by HiGHS; its solutions are evaluated, their loops reordered.",
             factory=lazy("tilewright_mappers.cosa.mapper", "Cosa"),
+            capabilities=DIVIDING,
             options=CosaOptions,
             needs=("highspy",),
             hint="pip install 'highspy>=1.9'",

@@ -53,6 +53,27 @@ def test_it_finds_what_the_command_line_finds(
             assert one == other
 
 
+def test_factors_are_a_rule_of_the_constraints_and_an_option(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run: Command = command(monkeypatch, capsys)
+    small = "nk,km->nm; n=5 k=3 m=2"
+    words: dict[str, Any] = {"mapper": "random", "model": "oracle", "evaluations": 40, "cache": False}
+    ragged = tw.map(small, arch="eyeriss", factors="ragged", **words)
+    assert tw.space(small, arch="eyeriss", factors="ragged").size > tw.space(small, arch="eyeriss").size
+
+    written = tw.load("eyeriss.row_stationary", "constraints").model_copy(update={"factors": "ragged"})
+    ruled = tw.map(small, arch="eyeriss", constraints=written, **words)
+    options = ["--mapper", "random", "--model", "oracle", "--evaluations", 40, "--no-cache", "--json"]
+    ran = run("map", small, "--arch", "eyeriss", "--factors", "ragged", *options)
+    assert ragged.layers[0].mapping == ruled.layers[0].mapping
+    assert figures(ragged.to_data())["layers"] == figures(ran.data)["layers"] == figures(ruled.to_data())["layers"]
+    with pytest.raises(tw.InputError, match="factors is one of perfect, ragged, not 'raged'; did you mean 'ragged'"):
+        tw.map(small, arch="eyeriss", factors="raged", **words)
+    refused = tw.map(small, arch="eyeriss", factors="ragged", mapper="loma", model="oracle", cache=False)
+    assert "mapper loma cannot take this: factors: ragged tiles are not accepted" in str(refused.layers[0].error)
+
+
 def test_names_files_dicts_and_objects_are_the_same_search(tmp_path: Path) -> None:
     problem, architecture = tw.load(GEMM), tw.library.architecture("eyeriss")
     (tmp_path / "problem.yaml").write_text(problem.to_yaml())

@@ -1,5 +1,6 @@
 """Candidates: what they say in trip counts is what their tile sizes say."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -14,17 +15,19 @@ from tilewright.mapspace.legality import legality
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin import Budget, Costs, Proposals, Run, Task, objectives
 from tilewright.run.search import search
+from tilewright.schema.constraints import Cutting
 from tilewright.testing.corpus import SAMPLES
 from tilewright.testing.reference import PlainEvaluator
 from tilewright.testing.strategies import architectures, problems
 
 
 @st.composite
-def candidates(draw: st.DrawFn, most: int = 12) -> Candidates:
+def candidates(draw: st.DrawFn, most: int = 12, factors: tuple[Cutting, ...] = ("perfect", "ragged")) -> Candidates:
     """Of spaces with rules and small memories; orders and keeps given or left out."""
+    cutting = draw(st.sampled_from(factors))
     problem = draw(problems(max_dimensions=4, max_macs=500))
     architecture = draw(architectures(roomy=False))
-    space = MapSpace.of(problem, architecture, draw(rules(problem, architecture)))
+    space = MapSpace.of(problem, architecture, draw(rules(problem, architecture)), factors=cutting)
     assume(space.factorizations)
     drawn = space.sample(np.random.default_rng(draw(st.integers(0, 2**16))), draw(st.integers(0, most)))
     if draw(st.booleans()):
@@ -77,7 +80,7 @@ def test_take_and_join_are_those_of_their_batches(drawn: Candidates, data: st.Da
     assert same(Candidates.join([drawn, bare]).batch(), MappingBatch.join([drawn.batch(), bare.batch()]))
 
 
-@given(candidates(), st.data())
+@given(candidates(factors=("perfect",)), st.data())
 def test_a_move_and_its_reverse(drawn: Candidates, data: st.DataObject) -> None:
     """Rows by rows and all at once; products stay, other slots and dimensions are left alone."""
     slots, dims = drawn.trips.shape[1:]
@@ -104,6 +107,27 @@ def test_a_factor_that_is_not_there_cannot_move() -> None:
     drawn = Candidates.of(SAMPLE.space, SAMPLE.batch(3))
     with pytest.raises(ValueError, match="does not divide"):
         drawn.move(0, 10_007, 0, 1)
+
+
+@given(candidates(factors=("ragged",)), st.data())
+def test_a_ragged_move_leaves_the_fewest_trips_behind(drawn: Candidates, data: st.DataObject) -> None:
+    """The target takes more, no slot more than before but it, and all is settled."""
+    slots, dims = drawn.trips.shape[1:]
+    assume(slots > 1 and len(drawn))
+    source, target = data.draw(st.permutations(range(slots)))[:2]
+    dimension = data.draw(st.integers(0, dims - 1))
+    before = drawn.trips[:, :, dimension]
+    factor = data.draw(st.integers(1, int(before[:, source].min())))
+    moved = drawn.move(dimension, factor, source, target)
+    after, size = moved.trips[:, :, dimension], drawn.space.problem.sizes[dimension]
+
+    assert (after[:, target] <= before[:, target] * factor).all()
+    assert (np.delete(after, target, axis=1) <= np.delete(before, target, axis=1)).all()
+    assert (np.delete(moved.trips, dimension, axis=2) == np.delete(drawn.trips, dimension, axis=2)).all()
+    free = MapSpace.of(drawn.space.problem, drawn.space.architecture, None, drawn.space.skeleton, "ragged")
+    for mapping, chain in zip(replace(moved, space=free), after.tolist(), strict=True):
+        assert not {"ragged", "coverage", "nesting"} & {reason.code for reason in free.contains(mapping).reasons}
+        assert math.prod(chain) >= size and (math.prod(chain[1:]) < size or chain[0] == 1)
 
 
 def test_arrays_of_other_shapes_are_refused() -> None:

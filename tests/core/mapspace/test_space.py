@@ -5,6 +5,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,14 +15,15 @@ from hypothesis import strategies as st
 from support.map_spaces import rules
 from support.profiles import scaled
 from tilewright.errors import InputError, InvalidMappingError, NoValidMappingError
-from tilewright.mapspace import factoring, looporders
+from tilewright.mapspace import looporders
 from tilewright.mapspace import space as mapspace
 from tilewright.mapspace.candidates import Candidates
+from tilewright.mapspace.factoring import perfect, ragged
 from tilewright.mapspace.legality import legal, legality
 from tilewright.mapspace.skeleton import Skeleton
 from tilewright.mapspace.space import MapSpace
 from tilewright.schema.architecture import Architecture
-from tilewright.schema.constraints import Variant
+from tilewright.schema.constraints import Cutting, Variant
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
@@ -31,8 +33,8 @@ Key = tuple[object, ...]
 
 
 def key(mapping: Mapping) -> Key:
-    """What makes a mapping different from another: its loops in order and what it keeps."""
-    loops = tuple((loop.entry, loop.spatial, loop.dimension, loop.trips) for loop in mapping.loops())
+    """What makes a mapping different from another: its loops in order, with their tiles, and what it keeps."""
+    loops = tuple((loop.entry, loop.spatial, loop.dimension, loop.trips, loop.tile) for loop in mapping.loops())
     return loops, tuple(entry.keep if entry.keep is None else frozenset(entry.keep) for entry in mapping.entries)
 
 
@@ -48,6 +50,23 @@ def factorings_of(size: int, places: int) -> Iterator[tuple[int, ...]]:
         if size % factor == 0:
             for rest in factorings_of(size // factor, places - 1):
                 yield factor, *rest
+
+
+def tilings_of(size: int, places: int, factors: Cutting) -> Iterator[tuple[tuple[int, int], ...]]:
+    """(trips, tile) of every place, outermost first: each tile divides the one it is cut from, or, if that is the whole
+    of a dimension that may be ragged, need not."""
+
+    def inside(outer: int, places: int) -> Iterator[tuple[tuple[int, int], ...]]:
+        if places == 0:
+            if outer == 1:
+                yield ()
+            return
+        for tile in range(1, outer + 1):
+            if outer % tile == 0 or (factors == "ragged" and outer == size):
+                for rest in inside(tile, places - 1):
+                    yield (-(-outer // tile), tile), *rest
+
+    return inside(size, places)
 
 
 def factor_allowed(only: tuple[str, ...] | None, name: str, trips: int) -> bool:
@@ -110,11 +129,16 @@ def brute_force(space: MapSpace) -> tuple[set[Key], set[Key]]:
     places.sort()
     every: set[Key] = set()
     shapes: set[Key] = set()
-    for factors in itertools.product(*(list(factorings_of(size, len(places))) for size in space.problem.sizes)):
-        trips = {place: {name: f[i] for name, f in zip(names, factors, strict=True)} for i, place in enumerate(places)}
+    tilings = (list(tilings_of(size, len(places), space.factors)) for size in space.problem.sizes)
+    for chosen_tiles in itertools.product(*tilings):
+        loops_of = {
+            place: {name: tiling[i] for name, tiling in zip(names, chosen_tiles, strict=True)}
+            for i, place in enumerate(places)
+        }
+        trips = {place: {name: loop[0] for name, loop in loops.items()} for place, loops in loops_of.items()}
         if not all(allowed(space, *place, trips[place]) for place in places):
             continue
-        shapes.add(tuple(factors))
+        shapes.add(tuple(chosen_tiles))
         orders = []
         for index, spatial in places:
             loops = [name for name in names if trips[index, spatial][name] > 1]
@@ -135,7 +159,7 @@ def brute_force(space: MapSpace) -> tuple[set[Key], set[Key]]:
             )
         for chosen in itertools.product(*orders):
             nest = tuple(
-                (index, spatial, name, trips[index, spatial][name])
+                (index, spatial, name, *loops_of[index, spatial][name])
                 for (index, spatial), order in zip(places, chosen, strict=True)
                 for name in order
             )
@@ -151,16 +175,21 @@ def brute_force(space: MapSpace) -> tuple[set[Key], set[Key]]:
 # -- small random spaces -------------------------------------------------------------------------------------------
 
 
+EITHER: st.SearchStrategy[Cutting] = st.sampled_from(["perfect", "ragged"])
+
+
 @st.composite
-def spaces(draw: st.DrawFn, most: int = 3000) -> MapSpace:
-    problem = draw(problems(max_dimensions=3, max_macs=48, max_operands=2))
+def spaces(draw: st.DrawFn, most: int = 3000, factors: st.SearchStrategy[Cutting] = EITHER) -> MapSpace:
+    cutting = draw(factors)
+    problem = draw(problems(max_dimensions=3, max_macs=48 if cutting == "perfect" else 30, max_operands=2))
     architecture = draw(architectures(max_clusters=3, roomy=draw(st.booleans())))
     slots = sum(
         (entry.steps and index > 0) + entry.unrolls
         for index, entry in enumerate(Skeleton.for_architecture(architecture).entries)
     )
-    assume(math.prod(len(list(factorings_of(size, slots))) for size in problem.sizes) <= most)
-    space = MapSpace.of(problem, architecture, draw(rules(problem, architecture)))
+    first = (list(itertools.islice(tilings_of(size, slots, cutting), most + 1)) for size in problem.sizes)
+    assume(math.prod(len(each) for each in first) <= most)
+    space = MapSpace.of(problem, architecture, draw(rules(problem, architecture)), factors=cutting)
     assume(space.size <= 2 * most)
     return space
 
@@ -197,16 +226,16 @@ def test_samples_are_in_the_space(space: MapSpace, seed: int) -> None:
     assert list(batch) == list(again)
 
 
-@given(spaces(most=400), st.integers(0, 100))
-def test_contains_is_membership(space: MapSpace, seed: int) -> None:
-    """Mappings of the space without rules belong to the one with rules just when it enumerates them."""
-    free = MapSpace.of(space.problem, space.architecture, rules=None)
+@given(spaces(most=400), st.integers(0, 100), st.data())
+def test_contains_is_membership(space: MapSpace, seed: int, data: st.DataObject) -> None:
+    """Mappings of a space without rules, perfect or ragged, belong to the one with rules just when it enumerates them."""
+    free = MapSpace.of(space.problem, space.architecture, rules=None, factors=data.draw(EITHER))
     members = {key(mapping) for batch in space.enumerate() for mapping in batch}
     for mapping in free.sample(np.random.default_rng(seed), 40):
         assert bool(space.contains(mapping)) == (key(mapping) in members), space.contains(mapping)
 
 
-@given(spaces(most=400), st.integers(0, 100))
+@given(spaces(most=400, factors=st.just("perfect")), st.integers(0, 100))
 def test_neighbours_are_all_that_move_one_prime(space: MapSpace, seed: int) -> None:
     assume(space.size)
     batch = space.sample(np.random.default_rng(seed), 4)
@@ -227,6 +256,46 @@ def test_neighbours_are_all_that_move_one_prime(space: MapSpace, seed: int) -> N
         assert space.contains(mapping), space.contains(mapping)
 
 
+@given(spaces(most=400, factors=st.just("ragged")), st.integers(0, 100))
+def test_ragged_neighbours_are_all_that_grow_one_slot_and_shrink_another(space: MapSpace, seed: int) -> None:
+    assume(space.size)
+    batch = space.sample(np.random.default_rng(seed), 4)
+    found, origin = space.neighbours(batch)
+    inside = {b.trips[i].tobytes() for b in space.enumerate() for i in range(len(b))}
+    for row in range(len(batch)):
+        here = batch.trips[row]
+        wanted = {after.tobytes() for after in grown(space, here)} & inside - {here.tobytes()}
+        assert {found.trips[index].tobytes() for index in np.flatnonzero(origin == row)} == wanted
+    for mapping in found:
+        assert space.contains(mapping), space.contains(mapping)
+
+
+def grown(space: MapSpace, trips: np.ndarray) -> Iterator[np.ndarray]:
+    """One slot takes one trip more, or a prime factor, and another the fewest that cover the dimension."""
+    for dim, size in enumerate(space.problem.sizes):
+        primes = {
+            p for p in range(2, size + 1) if (p <= 3 or size % p == 0) and not any(p % d == 0 for d in range(2, p))
+        }
+        for source, target in itertools.permutations(range(len(trips)), 2):
+            for wanted in {trips[target, dim] + 1, *(trips[target, dim] * p for p in primes)}:
+                chain = trips[:, dim].copy()
+                chain[target] = wanted
+                chain[source] = next(
+                    n for n in range(1, size + 1) if math.prod([*chain[:source], n, *chain[source + 1 :]]) >= size
+                )
+                if chain[source] < trips[source, dim] and wanted <= space.slots[target].highest[dim]:
+                    if (
+                        not space.slots[target].spatial
+                        or wanted * np.delete(trips[target], dim).prod() <= space.slots[target].most
+                    ):
+                        after = trips.copy()
+                        left = size
+                        for slot in reversed(range(len(chain))):
+                            after[slot, dim] = min(chain[slot], left)
+                            left = -(-left // after[slot, dim])
+                        yield after
+
+
 def one_prime_apart(one: np.ndarray, other: np.ndarray) -> bool:
     """One dimension differs, by one prime, in two slots."""
     slot, dim = np.nonzero(one != other)
@@ -242,8 +311,9 @@ def test_other_ways_of_computing_give_the_same(space: MapSpace) -> None:
     """Tables replaced by prime powers, Python's integers for int64, and orders drawn without a list."""
     plain = {key(mapping) for batch in space.enumerate() for mapping in batch}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(factoring, "PRIMEWISE_ROWS", 0)
-        patch.setattr(factoring, "EXACT", 1)
+        patch.setattr(perfect, "PRIMEWISE_ROWS", 0)
+        patch.setattr(perfect, "EXACT", 1)
+        patch.setattr(ragged, "EXACT", 1)
         patch.setattr(mapspace, "EXACT", 1)
         patch.setattr(looporders, "MAX_LISTED", 0)
         other = replace(space)
@@ -279,17 +349,22 @@ compute: {energy_per_operation_pj: 1}
 )
 
 
-def space_of(**written: object) -> MapSpace:
-    return MapSpace.of(GEMM, ARRAY, Variant.model_validate(written))
+def space_of(factors: Cutting = "perfect", **written: Any) -> MapSpace:
+    return MapSpace.of(GEMM, ARRAY, Variant.model_validate(written), factors=factors)
 
 
 UNIFORM = [
-    space_of(),
-    space_of(
-        temporal=[{"memory": "D", "order": ["N", "K", "M"]}, {"memory": "G", "factors": {"N": {"min": 1, "max": 3}}}],
-        spatial=[{"cluster": "G", "min_utilization": 0.5}],
-        keep=[{"memory": "G", "free": ["A", "output"]}],
-    ),
+    space
+    for factors in ("perfect", "ragged")
+    for space in (
+        space_of(factors),
+        space_of(
+            factors,
+            temporal=[{"memory": "D", "order": ["N", "K", "M"]}, {"memory": "G", "factors": {"N": {"max": 3}}}],
+            spatial=[{"cluster": "G", "min_utilization": 0.5}],
+            keep=[{"memory": "G", "free": ["A", "output"]}],
+        ),
+    )
 ]
 
 
@@ -301,7 +376,7 @@ def chi_square(counts: list[int], categories: int) -> float:
     return (statistic - (categories - 1)) / math.sqrt(2 * (categories - 1))
 
 
-@pytest.mark.parametrize("space", UNIFORM)
+@pytest.mark.parametrize("space", UNIFORM, ids=["perfect", "perfect, rules", "ragged", "ragged, rules"])
 @pytest.mark.parametrize("listed", [7, 0])
 @pytest.mark.parametrize("primewise_rows", [50_000, 0])
 def test_samples_are_uniform(
@@ -309,7 +384,7 @@ def test_samples_are_uniform(
 ) -> None:
     """Over factorisations, and over the orders and keeps of each factorisation."""
     monkeypatch.setattr(looporders, "MAX_LISTED", listed)
-    monkeypatch.setattr(factoring, "PRIMEWISE_ROWS", primewise_rows)
+    monkeypatch.setattr(perfect, "PRIMEWISE_ROWS", primewise_rows)
     space = replace(space)
     members = [row for batch in space.enumerate() for row in rows(batch)]
     variants = Counter(shape for shape, _ in members)

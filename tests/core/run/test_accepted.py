@@ -1,5 +1,6 @@
 """Declared capabilities: what of a space is left for a plugin, and what is refused before a search begins."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -96,6 +97,15 @@ def test_what_is_left_is_exactly_what_is_accepted(capabilities: Capabilities, wo
     left = {mapping.model_dump_json() for batch in narrow.enumerate() for mapping in batch}
     assert {mapping.model_dump_json() for mapping in everything if said(mapping)} == left
     assert 0 < len(left) == narrow.size < len(everything) == whole.size
+
+
+def test_a_ragged_space_is_refused_where_tiles_have_to_divide() -> None:
+    perfect = space()
+    ragged = replace(perfect, factors="ragged")
+    with pytest.raises(NotConformableError, match=r"ragged tiles are not accepted.*\n.*--factors perfect"):
+        accepted(ragged, Capabilities(imperfect_factors=False), "mapper m")
+    assert accepted(ragged, Capabilities(), "mapper m") is ragged
+    assert accepted(perfect, Capabilities(imperfect_factors=False), "mapper m") is perfect
 
 
 def test_a_space_of_nothing_but_uneven_mappings_is_refused() -> None:

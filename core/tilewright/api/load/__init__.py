@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from collections.abc import Mapping as MappingOf
-from typing import Any, Literal, TypeVar, cast, overload
+from typing import Any, Literal, TypeVar, cast, get_args, overload
 
 from tilewright import library
 from tilewright.api.load.foreign import foreign_architecture, foreign_workload
@@ -26,7 +26,7 @@ from tilewright.plugin.guard.patience import tell_once
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import FrontendSpec
 from tilewright.schema.architecture import Architecture
-from tilewright.schema.constraints import NO_CONSTRAINTS, Constraints
+from tilewright.schema.constraints import NO_CONSTRAINTS, Constraints, Cutting
 from tilewright.schema.document import Document, FileModel, read_document, suggestion, validate
 from tilewright.schema.mapped import BoundMapping, MappedProblem, kind_of
 from tilewright.schema.mapping import Mapping
@@ -106,6 +106,14 @@ def load_constraints(source: Source | None, architecture: Architecture) -> Const
     if found.architecture not in (None, architecture.name):
         raise InputError(f"{_words(source)} is for {found.architecture}, not for {architecture.name}")
     return found
+
+
+def with_factors(constraints: Constraints, factors: str | None) -> Constraints:
+    """Constraints with this rule for factors; None: with their own. Raises InputError."""
+    if factors is None:
+        return constraints
+    word = one_of("factors", factors, get_args(Cutting), {"imperfect": "ragged"})
+    return constraints.model_copy(update={"factors": word})
 
 
 def load_mapping(source: Source) -> Mapping | MappedProblem:

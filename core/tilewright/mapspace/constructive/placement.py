@@ -14,7 +14,8 @@ import numpy as np
 from tilewright.errors import NoValidMappingError
 from tilewright.mapspace.batch import Bools, Floats, Ints, Positions
 from tilewright.mapspace.candidates import Candidates
-from tilewright.mapspace.counting import divisors, prime_powers
+from tilewright.mapspace.counting import prime_powers
+from tilewright.mapspace.factoring.cuts import divisors
 from tilewright.mapspace.space import MapSpace
 from tilewright.schema.architecture import Memory
 from tilewright.schema.problem import Problem

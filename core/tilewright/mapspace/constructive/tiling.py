@@ -14,7 +14,7 @@ import numpy as np
 from tilewright.mapspace.batch import Bools, Ints
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.constructive.placement import moves_of
-from tilewright.mapspace.counting import divisors
+from tilewright.mapspace.factoring.cuts import divisors
 
 
 def tile_tree(rows: Candidates, source: int, slot: int, dims: Sequence[int]) -> Candidates:

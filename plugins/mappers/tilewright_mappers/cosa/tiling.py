@@ -10,7 +10,8 @@ import numpy as np
 
 from tilewright.mapspace.batch import Bools, Floats
 from tilewright.mapspace.candidates import Candidates
-from tilewright.mapspace.counting import divisors, prime_powers
+from tilewright.mapspace.counting import prime_powers
+from tilewright.mapspace.factoring.cuts import divisors
 from tilewright.mapspace.space import MapSpace
 from tilewright.schema.problem import Rank
 from tilewright_mappers.cosa.program import Linear, Program, total

@@ -1,4 +1,4 @@
-"""Factorisations of all dimensions over the slots of a map space: counted, ranked, and drawn uniformly.
+"""Perfect factorisations: the trips of a dimension multiply to its size.
 
 The factorisations of a dimension are listed in a table. What couples dimensions is the product of an unrolling, which its
 fanout bounds; so the dimensions are taken one after another, and the state is the product used of every fanout.
@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 
 from tilewright.errors import SpaceTooLargeError
 from tilewright.mapspace.batch import Floats, Ints
-from tilewright.mapspace.counting import divisors, prime_powers
+from tilewright.mapspace.counting import EXACT, prime_powers
+from tilewright.mapspace.factoring import faults
+from tilewright.mapspace.factoring.cuts import divisors
 from tilewright.mapspace.skeleton import Slot
 
 MAX_ROWS = 2_000_000
 """Rows of the largest table of factorisations."""
 PRIMEWISE_ROWS = 50_000
 """A table larger than this is replaced by prime powers where the bounds allow it."""
-EXACT = 2**62
-"""Counts below this are kept in int64, above as Python's integers."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class ComponentChoice:
     ways: NDArray[Any]
 
 
-class Factoring:
-    """All factorisations of `sizes` over `slots`."""
+class Perfect:
+    """All perfect factorisations of `sizes` over `slots`."""
 
     def __init__(self, sizes: Sequence[int], slots: Sequence[Slot]) -> None:
         self.sizes, self.slots = sizes, slots
@@ -213,9 +213,7 @@ class Factoring:
         for component in self.components:
             if not len(component.rows):
                 dim = component.dimension
-                wishes = [_wish(slot.lowest[dim], slot.highest[dim], self.sizes[dim]) for slot in self.slots]
-                told = [f"{where} {wish}" for where, wish in zip(describe, wishes, strict=True) if wish]
-                return f"dimension {names[dim]} of size {self.sizes[dim]} cannot be tiled as told: {', '.join(told)}"
+                return faults.of_dimension(names[dim], self.sizes[dim], dim, self.slots, describe)
         _, states = self._follow
         for column, index in enumerate(self.spatial, start=1):
             slot = self.slots[index]
@@ -223,24 +221,8 @@ class Factoring:
                 break
             reached = int(states[:, column].max())
             if reached < slot.least:
-                return f"{describe[index]} must use at least {slot.least} sub-clusters, at most {reached} can be used"
-        for index in self.spatial:
-            fixed = math.prod(self.slots[index].lowest)
-            most = self.slots[index].most or 1
-            if fixed > most:
-                return f"{describe[index]} must use at least {fixed} sub-clusters and has {most}"
-        return "no factors suit all spatial unrollings at once: " + ", ".join(
-            f"{describe[index]} takes {self.slots[index].least} to {self.slots[index].most}" for index in self.spatial
-        )
-
-
-def _wish(lowest: int, highest: int, size: int) -> str:
-    """What a slot wants of a dimension, empty if it takes anything."""
-    if lowest == highest > 1:
-        return f"wants exactly {lowest}"
-    if lowest > 1:
-        return f"wants {lowest} or more" + (f" and at most {highest}" if highest < size else "")
-    return f"takes at most {highest}" if highest < size else ""
+                return faults.of_fanout(slot, reached, describe[index])
+        return faults.of_fanouts([self.slots[index] for index in self.spatial], [describe[i] for i in self.spatial])
 
 
 def factorizations(size: int, bounds: Sequence[tuple[int, int]]) -> Ints:

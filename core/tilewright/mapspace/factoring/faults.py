@@ -1,0 +1,40 @@
+"""Why a space has no factorisation, in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from tilewright.mapspace.skeleton import Slot
+
+
+def of_dimension(name: str, size: int, dim: int, slots: Sequence[Slot], describe: Sequence[str]) -> str:
+    """A dimension, number `dim`, that nothing suits. `describe`: the slots."""
+    wishes = [_wish(slot.lowest[dim], slot.highest[dim], size) for slot in slots]
+    told = [f"{where} {wish}" for where, wish in zip(describe, wishes, strict=True) if wish]
+    return f"dimension {name} of size {size} cannot be tiled as told: {', '.join(told)}"
+
+
+def of_fanout(slot: Slot, reached: int, describe: str) -> str:
+    """An unrolling of which too little can be used."""
+    return f"{describe} must use at least {slot.least} sub-clusters, at most {reached} can be used"
+
+
+def of_fanouts(slots: Sequence[Slot], describe: Sequence[str]) -> str:
+    """Unrollings that nothing suits together."""
+    for slot, where in zip(slots, describe, strict=True):
+        fixed, most = math.prod(slot.lowest), slot.most or 1
+        if fixed > most:
+            return f"{where} must use at least {fixed} sub-clusters and has {most}"
+    return "no factors suit all spatial unrollings at once: " + ", ".join(
+        f"{where} takes {slot.least} to {slot.most}" for slot, where in zip(slots, describe, strict=True)
+    )
+
+
+def _wish(lowest: int, highest: int, size: int) -> str:
+    """What a slot wants of a dimension, empty if it takes anything."""
+    if lowest == highest > 1:
+        return f"wants exactly {lowest}"
+    if lowest > 1:
+        return f"wants {lowest} or more" + (f" and at most {highest}" if highest < size else "")
+    return f"takes at most {highest}" if highest < size else ""

@@ -1,0 +1,55 @@
+"""Rooms: how far a fanout is used while one dimension after another is unrolled over it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
+
+from tilewright.mapspace.skeleton import Slot
+
+
+class Room(NamedTuple):
+    """What of a fanout may still be used: by `most` times as many sub-clusters; and until `lacking` times as many, too few
+    are. Two ways to have used it with the same room can go on in the same ways."""
+
+    most: int
+    lacking: int
+
+    @property
+    def enough(self) -> bool:
+        return self.lacking == 0
+
+
+class Share(NamedTuple):
+    """`first` to `last` trips, each of which leaves this room."""
+
+    first: int
+    last: int
+    room: Room
+
+
+def room_of(slot: Slot) -> Room:
+    """Of a fanout that is not used yet."""
+    return Room(slot.most or 1, slot.least - 1)
+
+
+@cache
+def shares_of(room: Room) -> tuple[Share, ...]:
+    """All that a dimension may take of it."""
+
+    def shares() -> Iterator[Share]:
+        first = 1
+        while first <= room.most:
+            most, lacking = room.most // first, room.lacking // first
+            last = min(room.most // most, room.lacking // lacking if lacking else room.most)
+            yield Share(first, last, Room(most, lacking))
+            first = last + 1
+
+    return tuple(shares())
+
+
+@cache
+def rooms_of(room: Room) -> tuple[Room, ...]:
+    """The room itself and all that can become of it."""
+    return tuple(sorted({each.room for each in shares_of(room)}))
