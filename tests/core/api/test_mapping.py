@@ -10,6 +10,7 @@ import pytest
 import tilewright as tw
 from support import interrupts
 from support.command import Command, command
+from tilewright.errors import InputError
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin import Costs, ScalarEvaluator
 from tilewright.plugin.mapper import Proposals, Run, Task
@@ -67,8 +68,9 @@ def test_factors_are_a_rule_of_the_constraints_and_an_option(
     options = ["--mapper", "random", "--model", "oracle", "--evaluations", 40, "--no-cache", "--json"]
     ran = run("map", small, "--arch", "eyeriss", "--factors", "ragged", *options)
     assert ragged.layers[0].mapping == ruled.layers[0].mapping
-    assert figures(ragged.to_data())["layers"] == figures(ran.data)["layers"] == figures(ruled.to_data())["layers"]
-    with pytest.raises(tw.InputError, match="factors is one of perfect, ragged, not 'raged'; did you mean 'ragged'"):
+    layers = [figures(report.data())["layers"] for report in (ragged, ruled)]
+    assert layers == [figures(ran.data)["layers"]] * 2
+    with pytest.raises(InputError, match="factors is one of perfect, ragged, not 'raged'; did you mean 'ragged'"):
         tw.map(small, arch="eyeriss", factors="raged", **words)
     refused = tw.map(small, arch="eyeriss", factors="ragged", mapper="loma", model="oracle", cache=False)
     assert "mapper loma cannot take this: factors: ragged tiles are not accepted" in str(refused.layers[0].error)

@@ -481,7 +481,7 @@ def test_capacity_is_no_part_of_the_space() -> None:
     ("written", "message"),
     [
         (
-            {"temporal": [{"memory": "D", "factors": {"M": 3}}]},
+            {"temporal": [{"memory": m, "factors": {"M": 3}} for m in ("D", "G")]},
             "dimension M of size 4 cannot be tiled as told: the loops inside D wants exactly 3",
         ),
         (
@@ -494,8 +494,9 @@ def test_capacity_is_no_part_of_the_space() -> None:
         ),
     ],
 )
-def test_an_empty_space_says_why(written: dict[str, object], message: str) -> None:
-    space = space_of(**written)
+@pytest.mark.parametrize("factors", ["perfect", "ragged"])
+def test_an_empty_space_says_why(written: dict[str, Any], message: str, factors: Cutting) -> None:
+    space = space_of(factors, **written)
     assert space.size == 0 and list(space.enumerate()) == []
     with pytest.raises(NoValidMappingError, match=message):
         space.sample(np.random.default_rng(0), 1)
