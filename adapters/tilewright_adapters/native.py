@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tilewright.errors import InputError, NotConformableError, Verdict
+from tilewright.estimation.architectures import read_architecture
 from tilewright.files import file_and_member
 from tilewright.plugin.adapter import InputSet
 from tilewright.schema.architecture import Architecture
@@ -81,7 +82,7 @@ def _parts(document: Document, layer: str | None) -> dict[str, object]:
             location=document.locate(("kind",)),
             hint=f"expected kind: {', '.join(models)}, mapped or workload",
         )
-    return {kind: validate(models[kind], document)}
+    return {kind: read_architecture(document) if kind == "architecture" else validate(models[kind], document)}
 
 
 _SIGNS = {"problem": "tensors", "architecture": "clusters", "mapping": "entries", "constraints": "variants"}

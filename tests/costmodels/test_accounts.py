@@ -91,7 +91,7 @@ FORM = """\
 p on a by m: 12 MACs
   energy  100 pJ, 8.333 pJ per MAC, 80.0 % of it in DRAM
   cycles  24, limited by DRAM reads, utilization 12.5 %
-  time    48.00 ns at 0.5 GHz, 0.25 GMAC/s (0.5 GOPS)
+  time    48.00 ns at 0.5 GHz, 0.25 GMAC/s (0.5 GOPS), 240 GOPS/W
   EDP     2.400 nJ x cycles
 
 limit       cycles  of the run  because

@@ -5,11 +5,12 @@ The text carries problem and architecture, written out or by reference, so that 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tilewright.errors import InputError, NotConformableError, Verdict
+from tilewright.errors import InputError, NotConformableError, Reason, Verdict
 from tilewright.plugin.adapter import InputSet
+from tilewright.schema.architecture import Architecture
 from tilewright_adapters.loopnest.read import read_parts
 from tilewright_adapters.loopnest.write import write_text
 from tilewright_adapters.parts import gathered, unplaced
@@ -34,8 +35,8 @@ class LoopNestAdapter:
         return inputs
 
     def expressible(self, inputs: InputSet) -> Verdict:
-        """All but constraints, programs of directives and options of models."""
-        return Verdict(reasons=tuple(unplaced("a loop nest", inputs, PARTS)))
+        """All but constraints, programs of directives, options of models, and who estimated what."""
+        return Verdict(reasons=(*unplaced("a loop nest", inputs, PARTS), *_estimated(inputs.architecture)))
 
     def render(self, inputs: InputSet) -> dict[str, str]:
         """One file, `loopnest.txt`."""
@@ -43,3 +44,11 @@ class LoopNestAdapter:
         if not verdict:
             raise NotConformableError("adapter loopnest", verdict.reasons)
         return {FILE: write_text(inputs.problem, inputs.architecture, inputs.mapping)}
+
+
+def _estimated(architecture: Architecture | None) -> Iterator[Reason]:
+    """Parts whose components or estimates have no place on a line."""
+    for part in () if architecture is None else (*architecture.memories, architecture.compute):
+        if part.component is not None or part.estimates:
+            message = "a loop nest has no words for what it is built of, and who estimated it"
+            yield Reason(code="estimates", where=part.name, message=message)

@@ -119,6 +119,7 @@ class UnionArchitecture(Model):
     name: Name = "union"
     source: str | None = None
     clock_ghz: float | None = None
+    technology_nm: float | None = None
     clusters: tuple[UnionCluster, ...] = Field(min_length=1)
     compute: Compute
 

@@ -164,7 +164,12 @@ def _problem(found: UnionProblem, rows: _Rows) -> Problem:
 def _architecture(found: Any) -> Architecture:
     clusters = tuple(Cluster(name=each.cluster, memories=each.memory, fanout=each.fanout) for each in found.clusters)
     return Architecture(
-        name=found.name, source=found.source, clock_ghz=found.clock_ghz, clusters=clusters, compute=found.compute
+        name=found.name,
+        source=found.source,
+        clock_ghz=found.clock_ghz,
+        technology_nm=found.technology_nm,
+        clusters=clusters,
+        compute=found.compute,
     )
 
 

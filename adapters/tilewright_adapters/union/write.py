@@ -32,7 +32,8 @@ def problem_text(problem: Problem) -> str:
 
 def architecture_text(architecture: Architecture) -> str:
     """Figure 5(b)."""
-    data = architecture.model_dump(mode="json", exclude_defaults=True, include={"name", "source", "clock_ghz"})
+    own = {"name", "source", "clock_ghz", "technology_nm"}
+    data = architecture.model_dump(mode="json", exclude_defaults=True, include=own)
     data["clusters"] = [_cluster(cluster) for cluster in architecture.clusters]
     data["compute"] = architecture.compute.model_dump(mode="json", exclude_defaults=True)
     return dump_yaml({"architecture": data})

@@ -16,7 +16,7 @@ from tilewright.run.network import MappedLayer, mapping_file
 from tilewright.schema.report.printed import limited_by, summary
 from tilewright.schema.unmatched import unmatched
 from tilewright.schema.workload import Workload
-from tilewright.tables import Column, Table, Tabular, csv_text, numbers
+from tilewright.tables import Column, Table, Tabular, csv_text, numbers, quantity
 
 
 @dataclass(frozen=True, repr=False)
@@ -209,7 +209,7 @@ class MappingReport(Tabular):
 
     def tables(self) -> Sequence[Table | str]:
         if not self.is_one:
-            return [self._table(), *self._unmapped(), *self._searched()]
+            return [self._table(), *self._speed(), *self._unmapped(), *self._searched()]
         (layer,) = self.layers
         assert layer.report is not None and layer.mapping is not None
         sizes = f"  sizes   {layer.problem.long_dimensions}, {layer.problem.macs:,} MACs"
@@ -242,6 +242,19 @@ class MappingReport(Tabular):
         count = sum(layer.count for layer in self.layers)
         table.add_row("total", count, self.macs, self.energy_pj, self.cycles, "", self.edp, "", "", "")
         return table
+
+    def _speed(self) -> list[Table | str]:
+        """Time and speed of the whole where there is a clock, and the area where it is known."""
+        architecture, words = self.configuration.architecture, list[str]()
+        if architecture.clock_ghz is not None and self.cycles and self.energy_pj:
+            speed, watt = 2 * self.macs * architecture.clock_ghz / self.cycles, 2e3 * self.macs / self.energy_pj
+            words.append(
+                f"{quantity(1e3 * self.cycles / architecture.clock_ghz, 'ps')} at {architecture.clock_ghz:g} GHz"
+            )
+            words.append(f"{speed:.4g} GOPS, {watt:.4g} GOPS/W")
+        if architecture.area_um2 is not None:
+            words.append(f"{architecture.area_um2 * 1e-6:.4g} mm2")
+        return [", ".join(words)] if words else []
 
     def _unmapped(self) -> list[Table | str]:
         """Operators that are not mapped, by kind, with their share of all scalar operations."""

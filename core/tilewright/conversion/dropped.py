@@ -186,6 +186,23 @@ def _whole(part: str) -> Simplification:
     return simplify
 
 
+def _estimates(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
+    """What parts are built of, and who estimated their figures; the figures stay."""
+    if inputs.architecture is None:
+        return None
+    old, without = inputs.architecture, {"component": None, "estimates": ()}
+    names = [each.name for each in (*old.memories, old.compute) if each.component is not None or each.estimates]
+    if not names:
+        return None
+    clusters = tuple(
+        cluster.model_copy(update={"memories": tuple(each.model_copy(update=without) for each in cluster.memories)})
+        for cluster in old.clusters
+    )
+    new = old.model_copy(update={"clusters": clusters, "compute": old.compute.model_copy(update=without)})
+    message = f"what {', '.join(names)} are built of, and who estimated it"
+    return replace(inputs, architecture=new), DroppedField("estimates", message)
+
+
 def _model_options(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
     if not inputs.model_options:
         return None
@@ -198,6 +215,8 @@ def _all() -> Iterator[Simplification]:
     yield _model_options
     yield _attribute("problem", "operation", None)
     yield _attribute("architecture", "clock_ghz", None)
+    yield _attribute("architecture", "technology_nm", None)
+    yield _estimates
     yield _whole("constraints")
     yield _in_entries("spatial_order", None)
     yield _in_entries("unicast", ())

@@ -14,6 +14,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from tilewright.errors import InputError
+from tilewright.schema.component import Component, Estimated, outdated
 from tilewright.schema.document import FileModel
 from tilewright.schema.problem import Name, Tensor
 from tilewright.schema.replace import Place, paths_below, replaced
@@ -37,6 +39,8 @@ def _few(value: int) -> int:
 
 Energy = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)]
 """pJ; what it is multiplied with stays finite."""
+Area = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)]
+"""Square micrometres of one instance."""
 Rate = Annotated[float, Field(gt=0, le=1e15, allow_inf_nan=False), AfterValidator(_not_tiny)]
 Words = Annotated[int, Field(ge=1, le=2**53, strict=True)]
 Count = Annotated[int, Field(ge=1, le=2**20, strict=True)]
@@ -90,6 +94,12 @@ class Memory(Model):
     """Energy that an instance in use takes in every cycle of the run."""
     power_gated_at: Name | None = None
     """The memory whose instances switch this one: all instances below one in use leak. None: each has its own switch."""
+    area_um2: Area | None = None
+    """None: not known."""
+    component: Component | None = None
+    """What it is built of; energies that a file leaves out are estimated from it."""
+    estimates: tuple[Estimated, ...] = ()
+    """Who said which of the figures; those of no estimate stood in a file."""
 
     @property
     def usable_words(self) -> int | None:
@@ -138,6 +148,9 @@ class Compute(Model):
     energy_per_operation_pj: Energy
     cycles_per_operation: Count = 1
     word_bits: Count = 16
+    area_um2: Area | None = None
+    component: Component | None = None
+    estimates: tuple[Estimated, ...] = ()
 
 
 class Architecture(FileModel):
@@ -149,6 +162,8 @@ class Architecture(FileModel):
     source: str | None = None
     """Where the numbers come from."""
     clock_ghz: Rate | None = None
+    technology_nm: Annotated[float, Field(gt=0, le=1e6)] | None = None
+    """Nanometres, for the components that do not say."""
     clusters: tuple[Cluster, ...] = Field(min_length=1, max_length=100)
     compute: Compute
 
@@ -187,6 +202,19 @@ class Architecture(FileModel):
         for cluster in self.clusters:
             counts.append(counts[-1] * cluster.fanout.size)
         return tuple(counts)
+
+    @cached_property
+    def area_um2(self) -> float | None:
+        """Of all memories and compute units together, square micrometres; None: that of some part is not known."""
+        parts = [
+            (memory.area_um2, count)
+            for cluster, count in zip(self.clusters, self.instances, strict=False)
+            for memory in cluster.memories
+        ]
+        parts.append((self.compute.area_um2, self.compute_instances))
+        if any(area is None for area, _ in parts):
+            return None
+        return math.fsum(area * count for area, count in parts if area is not None)
 
     @property
     def compute_instances(self) -> int:
@@ -236,9 +264,21 @@ class Architecture(FileModel):
         A path starts with the name of a memory or a cluster, or with a field of the architecture.
 
         Raises:
-            InputError: no such path, or a value that a file could not have either.
+            InputError: no such path, a value that a file could not have either, or an estimated part whose sizes change:
+                its energies would be those of the old ones.
         """
-        return replaced(self, changes, self._paths(), "architecture")
+        found = replaced(self, changes, self._paths(), "architecture")
+        parts: list[tuple[str, Memory | Compute, Memory | Compute]] = [
+            (old.name, old, new) for old, new in zip(self.memories, found.memories, strict=True)
+        ]
+        for name, old, new in (*parts, ("compute", self.compute, found.compute)):
+            stale = outdated(old, new, found.technology_nm != self.technology_nm)
+            if stale:
+                raise InputError(
+                    f"{', '.join(stale)} of {name} were estimated for what it was before",
+                    hint="change the file and load it again, or give these figures, too",
+                )
+        return found
 
     def _paths(self) -> Iterator[tuple[str, Place]]:
         data = self.model_dump(mode="json", exclude={"schema_version", "kind"})

@@ -21,6 +21,7 @@ from tilewright.api.load.kinds import (
 )
 from tilewright.api.words import one_of
 from tilewright.errors import InputError, PluginError, UnknownNameError
+from tilewright.estimation.architectures import read_architecture
 from tilewright.files import file_and_member
 from tilewright.plugin.guard.patience import tell_once
 from tilewright.plugin.registry import installed
@@ -90,7 +91,10 @@ def load_architecture(source: Source) -> Architecture:
     document = _document(source)
     if document is not None and kind_of(document) == "mapped":
         return validate(MappedProblem, document).architecture
-    return _load(Architecture, "architecture", source if document is None else document, library.architecture)
+    if document is not None:
+        _expect(document, "architecture")
+        return read_architecture(document)
+    return _load(Architecture, "architecture", source, library.architecture)
 
 
 def load_constraints(source: Source | None, architecture: Architecture) -> Constraints:
@@ -223,6 +227,8 @@ def _recognised(source: Source) -> tuple[Kind, Source]:
                 location=document.locate(()),
                 hint=f"write one of {', '.join(SCHEMAS)} behind 'kind:', or give kind=",
             )
+        if found == "architecture":
+            return "architecture", read_architecture(document)
         return _plain(found), validate(SCHEMAS[found], document)
     if not isinstance(source, str | os.PathLike):
         raise InputError(

@@ -60,6 +60,8 @@ class ReportContent(Model):
     compute_units: int | None = None
     architecture: str | None = None
     clock_ghz: float | None = None
+    area_um2: float | None = None
+    """Of all memories and compute units of the architecture; None where that of some is not known."""
     execution: Execution | None = None
     """From models that execute the mapping; None from those that calculate."""
 
@@ -102,6 +104,7 @@ class ReportContent(Model):
                 "compute_units": architecture.compute_instances,
                 "architecture": architecture.name,
                 "clock_ghz": architecture.clock_ghz,
+                "area_um2": architecture.area_um2,
             }
         )
 
@@ -122,6 +125,21 @@ class ReportContent(Model):
     def giga_macs_per_second(self) -> float | None:
         """None where the architecture has no clock."""
         return None if not self.seconds else self.macs / self.seconds * 1e-9
+
+    @property
+    def area_mm2(self) -> float | None:
+        """None where the area of some part of the architecture is not known."""
+        return None if self.area_um2 is None else self.area_um2 * 1e-6
+
+    @property
+    def gops(self) -> float | None:
+        """Two operations per MAC; None where the architecture has no clock."""
+        return None if self.giga_macs_per_second is None else 2 * self.giga_macs_per_second
+
+    @property
+    def gops_per_watt(self) -> float | None:
+        """Giga-operations per second and W, which is two over the nJ of a MAC; it needs no clock."""
+        return 2e3 / self.pj_per_mac if self.pj_per_mac else None
 
     @property
     def slowest(self) -> tuple[Limit, ...]:

@@ -65,11 +65,12 @@ def _head(report: ReportContent, *title: str) -> list[Table | str]:
     lines.append(f"  energy  {quantity(report.energy_pj, 'pJ')}, {figure(report.pj_per_mac)} pJ per MAC{share}")
     used = "" if report.utilization is None else f", utilization {100 * report.utilization:.3g} %"
     lines.append(f"  cycles  {quantity(report.cycles, '')}{_bound(report)}{used}")
-    if report.seconds and report.giga_macs_per_second:
-        speed = report.giga_macs_per_second
-        lines.append(
-            f"  time    {quantity(1e12 * report.seconds, 'ps')} at {report.clock_ghz:g} GHz, {speed:.4g} GMAC/s ({2 * speed:.4g} GOPS)"
-        )
+    if report.seconds and report.giga_macs_per_second and report.gops:
+        speed = f"{report.giga_macs_per_second:.4g} GMAC/s ({report.gops:.4g} GOPS)"
+        watt = f", {report.gops_per_watt:.4g} GOPS/W" if report.gops_per_watt else ""
+        lines.append(f"  time    {quantity(1e12 * report.seconds, 'ps')} at {report.clock_ghz:g} GHz, {speed}{watt}")
+    if report.area_mm2 is not None:
+        lines.append(f"  area    {report.area_mm2:.4g} mm2")
     return [*lines, f"  EDP     {quantity(report.edp, 'pJ x cycles')}"]
 
 
