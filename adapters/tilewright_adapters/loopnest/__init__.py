@@ -48,7 +48,7 @@ class LoopNestAdapter:
 
 def _estimated(architecture: Architecture | None) -> Iterator[Reason]:
     """Parts whose components or estimates have no place on a line."""
-    for part in () if architecture is None else (*architecture.memories, architecture.compute):
+    for part in () if architecture is None else architecture.parts:
         if part.component is not None or part.estimates:
             message = "a loop nest has no words for what it is built of, and who estimated it"
             yield Reason(code="estimates", where=part.name, message=message)

@@ -191,7 +191,7 @@ def _estimates(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
     if inputs.architecture is None:
         return None
     old, without = inputs.architecture, {"component": None, "estimates": ()}
-    names = [each.name for each in (*old.memories, old.compute) if each.component is not None or each.estimates]
+    names = [each.name for each in old.parts if each.component is not None or each.estimates]
     if not names:
         return None
     clusters = tuple(

@@ -204,6 +204,11 @@ class Architecture(FileModel):
         return tuple(counts)
 
     @cached_property
+    def parts(self) -> tuple[Memory | Compute, ...]:
+        """All memories, outermost first, and what computes."""
+        return (*self.memories, self.compute)
+
+    @cached_property
     def area_um2(self) -> float | None:
         """Of all memories and compute units together, square micrometres; None: that of some part is not known."""
         parts = [
