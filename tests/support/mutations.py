@@ -74,6 +74,11 @@ def _number(random: Random, text: str) -> str:
     return text[: old.start()] + str(new) + text[old.end() :]
 
 
+def _times(random: Random) -> int:
+    """How often something is repeated: seldom so often that only limits stop it, which takes the longest."""
+    return random.choice((300, 3000)) if random.random() < 0.1 else random.choice((1, 2, 10, 30))
+
+
 def _lines(random: Random, text: str) -> str:
     """A line is left out, repeated a few or many times, indented, or changes places with another."""
     lines = text.split("\n")
@@ -82,7 +87,7 @@ def _lines(random: Random, text: str) -> str:
     if what == 0:
         del lines[at]
     elif what == 1:
-        lines[at:at] = [lines[at]] * random.choice((1, 1, 2, 10, 1000))
+        lines[at:at] = [lines[at]] * _times(random)
     elif what == 2:
         lines[at] = random.choice(("", " ", "  ", "\t")) + lines[at].lstrip()
     elif what == 3:
@@ -96,8 +101,8 @@ def _numbered(random: Random, text: str) -> str:
     """A line is repeated with other names in it."""
     lines = text.split("\n")
     at = random.randrange(len(lines))
-    count = random.choice((2, 10, 300, 3000))
-    lines[at : at + 1] = [re.sub(r"\b([A-Za-z]\w*)", rf"\g<1>{n}", lines[at], count=1) for n in range(count)]
+    names = (rf"\g<1>{number}" for number in range(1 + _times(random)))
+    lines[at : at + 1] = [re.sub(r"\b([A-Za-z]\w*)", name, lines[at], count=1) for name in names]
     return "\n".join(lines)
 
 
@@ -152,7 +157,7 @@ def _node_fault(random: Random, nodes: list[yaml.Node]) -> None:
         if what == 0:
             del node.value[at]
         elif what == 1:
-            node.value[at:at] = [node.value[at]] * random.choice((1, 2, 50, 2000))
+            node.value[at:at] = [node.value[at]] * _times(random)
         elif what == 2:
             random.shuffle(node.value)
         elif what == 3:
