@@ -101,15 +101,16 @@ def test_what_is_finished_is_there_whatever_ends_the_run(
 
 
 def killed(run: Run, number: str, jobs: int, random: Random, layers: int) -> int:
-    """Layers that a run had finished when it was ended: while it started, or when some were done."""
+    """Layers that a run had finished when it was ended: while it started, or when some were done. After Ctrl-C the first
+    process prints what it has, which takes a busy machine its time."""
     process = run.begun(jobs)
     wanted = random.randrange(-1, layers)
     assert soon(lambda: run.kept >= wanted or process.poll() is not None, 120)
     time.sleep(random.uniform(0, 3 if wanted < 0 else 0.3))
     process.send_signal(signal.Signals[number])
+    process.wait(60)
 
     assert soon(lambda: not run.processes(), 5), f"after {wanted} layers: {run.processes()} run on"
-    process.wait()
     said = (run.place / "said.txt").read_text("utf-8")
     assert wanted < 0 or "Traceback" not in said, said
     return run.kept

@@ -13,6 +13,7 @@ from support.maestro_mappings import Case, cases
 from support.profiles import scaled
 from support.recorded.maestro import hardware_of, layer_of, load
 from tilewright.compiled import interpreted
+from tilewright.errors import NotConformableError
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.legality import legal
 from tilewright.notations.directives.completion import complete_table
@@ -24,7 +25,7 @@ from tilewright.schema.problem import Problem
 from tilewright_costmodels import MaestroOptions
 from tilewright_costmodels.maestro.analysis import analyse
 from tilewright_costmodels.maestro.machine import machine_of_directives
-from tilewright_costmodels.maestro.model import MaestroModel
+from tilewright_costmodels.maestro.model import MaestroEvaluator, MaestroModel
 from tilewright_costmodels.maestro.work import Result, Work
 
 
@@ -186,8 +187,16 @@ entries:
 - {target: PE, keep: [A, B, Z]}
 - {target: PE, temporal_tile_sizes: {M: 1, N: 1, K: 1}, temporal_order: [M, N, K]}
 """)
-    evaluator = MaestroModel(MaestroOptions()).bind(problem, architecture)
+    evaluator = MaestroEvaluator(
+        problem, architecture, faithful=False
+    )  # a model that is bound refuses so many operations
     report = evaluator.explain(mapping)
     costs = evaluator.evaluate_batch(MappingBatch.pack(problem, [mapping]))
     assert report.valid and report.columns["num_macs"] == problem.macs == 2**62  # type: ignore[attr-defined]
     assert (costs.cycles[0], costs.energy_pj[0]) == (report.cycles, report.energy_pj)
+
+
+def test_problems_that_cannot_be_counted_exactly_are_refused() -> None:
+    space = tw.space("nk,km->nm; n=1048576 k=1048576 m=1048576", "union_edge", constraints="none")
+    with pytest.raises(NotConformableError, match=r"2\*\*53"):
+        MaestroModel(MaestroOptions()).bind(space.problem, space.architecture)

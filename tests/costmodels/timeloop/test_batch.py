@@ -108,6 +108,13 @@ def test_refuses_problems_whose_counts_would_not_be_exact() -> None:
         TimeloopModel(TimeloopOptions()).bind(big, architecture)
 
 
+def test_more_units_than_there_is_memory_for_are_refused() -> None:
+    space = tw.space("quickflow_convs/VIII", "eyeriss")
+    wide = space.architecture.replace({"Column.fanout.size": 2**18})
+    with pytest.raises(NotConformableError, match="compute units; at most 1,048,576 are counted"):
+        TimeloopModel(TimeloopOptions()).bind(space.problem, wide)
+
+
 def test_one_evaluator_serves_several_threads() -> None:
     space = tw.space("quickflow_convs/VIII", "eyeriss")
     evaluator = TimeloopModel(TimeloopOptions()).bind(space.problem, space.architecture)

@@ -24,6 +24,7 @@ from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
 from tilewright_costmodels import MaestroOptions
+from tilewright_costmodels.exact import overflow
 from tilewright_costmodels.maestro.analysis import EXACT, analyse, empty_result
 from tilewright_costmodels.maestro.figures import figures_of
 from tilewright_costmodels.maestro.kernel import analyse_all
@@ -97,7 +98,10 @@ class MaestroModel:
         self.hardware = options.model_dump(exclude={"faithful"}, exclude_none=True)
 
     def bind(self, problem: Problem, architecture: Architecture) -> MaestroEvaluator:
-        """Raises NotConformableError: the problem is no layer of MAESTRO, or the memories are not L2 and L1."""
+        """Raises NotConformableError: the problem is no layer of MAESTRO or gives counts beyond 2**53, or the memories are not
+        L2 and L1."""
+        if reasons := tuple(overflow(problem)):
+            raise NotConformableError("cost model maestro", reasons)
         return MaestroEvaluator(problem, architecture, self.faithful)
 
     def explain_directives(self, program: DirectiveProgram) -> tuple[Report, ...]:

@@ -22,6 +22,7 @@ from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
 from tilewright_costmodels import TimeloopOptions
+from tilewright_costmodels.exact import overflow
 from tilewright_costmodels.timeloop import bounds
 from tilewright_costmodels.timeloop.costs import Counts, counts_of
 from tilewright_costmodels.timeloop.kernel import evaluate
@@ -30,8 +31,8 @@ from tilewright_costmodels.timeloop.report import figures
 from tilewright_costmodels.timeloop.sharing import accounts_of, deliveries_of
 from tilewright_costmodels.timeloop.tables import Mappings, Tables, capacity, tables_of
 
-EXACT = 2**53
-"""Largest product that double precision, which Timeloop and the kernel count in, holds exactly."""
+MOST_UNITS = 2**20
+"""Compute units: what is counted of those that share a delivery takes memory for each."""
 
 
 class TimeloopModel:
@@ -41,7 +42,8 @@ class TimeloopModel:
         self.link_transfers = options.link_transfers
 
     def bind(self, problem: Problem, architecture: Architecture) -> TimeloopEvaluator:
-        """Raises NotConformableError: axes other than X and Y, unclear homes of tensors, counts beyond 2**53."""
+        """Raises NotConformableError: axes other than X and Y, unclear homes of tensors, counts beyond 2**53, more than 2**20
+        compute units."""
         reasons = tuple(_refusals(problem, architecture))
         if reasons:
             raise NotConformableError("cost model timeloop", reasons)
@@ -236,22 +238,14 @@ def _refusals(problem: Problem, architecture: Architecture) -> Iterator[Reason]:
                 cluster.memory_for(tensor)
             except ValueError as error:
                 yield Reason(code="home", where=f"cluster {cluster.name}", message=str(error))
-    if largest_count(problem) > EXACT:
-        yield Reason(
-            code="overflow",
-            where=problem.name,
-            message=f"{problem.macs} operations give counts beyond 2**53, which are not exact",
-        )
+    yield from overflow(problem)
+    if (units := architecture.compute_instances) > MOST_UNITS:
+        message = f"{units:,} compute units; at most {MOST_UNITS:,} are counted"
+        yield Reason(code="fanout", where=architecture.name, message=message)
     for number, tensor in enumerate(problem.tensors):
         if capacity(problem, number) >= 2**62:
             message = "its tiles can lie farther apart than 64 bits can tell"
             yield Reason(code="overflow", where=tensor.name, message=message)
-
-
-def largest_count(problem: Problem) -> int:
-    """An upper bound on every count: operations, times the holes that strides leave in bounding boxes."""
-    holes = max(math.prod(sum(rank.terms.values()) for rank in tensor.projection) for tensor in problem.tensors)
-    return problem.macs * holes
 
 
 def _mesh_faults(architecture: Architecture, mapping: Mapping) -> Iterator[Reason]:

@@ -1,0 +1,28 @@
+"""What double precision, in which costs are told, holds exactly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from tilewright.errors import Reason
+from tilewright.schema.problem import Problem
+
+EXACT = 2**53
+"""Largest product that it holds exactly."""
+
+
+def overflow(problem: Problem) -> Iterator[Reason]:
+    """Why a problem cannot be counted exactly, if it cannot."""
+    if _largest_count(problem) > EXACT:
+        yield Reason(
+            code="overflow",
+            where=problem.name,
+            message=f"{problem.macs} operations give counts beyond 2**53, which are not exact",
+        )
+
+
+def _largest_count(problem: Problem) -> int:
+    """An upper bound on every count: operations, times the holes that strides leave in bounding boxes."""
+    holes = max(math.prod(sum(rank.terms.values()) for rank in tensor.projection) for tensor in problem.tensors)
+    return problem.macs * holes
