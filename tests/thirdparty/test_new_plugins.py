@@ -20,6 +20,7 @@ NAMES = {
     "frontend": "tables",
     "adapter": "nests",
     "estimator": "macros",
+    "algorithm": "slices",
 }
 
 

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from typing import Unpack
+from collections.abc import Mapping as MappingOf
+from collections.abc import Sequence
+from typing import Any, Literal, Unpack
 
 from tilewright import api
+from tilewright.algorithms.expansion import BuiltAlgorithm, Expansion
 from tilewright.api.load import Source, load_architecture, load_constraints, load_problem, with_factors
 from tilewright.api.mapping_report import MappingReport, save_layer
 from tilewright.api.progress import mapping_progress
 from tilewright.api.settings import Plan, Settings, Sources, folder_of
-from tilewright.api.words import checked
+from tilewright.api.words import checked, names_of, one_of, options_by_name
+from tilewright.errors import PluginError
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.mapper import Mapper
+from tilewright.plugin.registry import installed
+from tilewright.plugin.specs import AlgorithmSpec
+from tilewright.run.evaluation import record_of
 from tilewright.run.network import MappedLayer, map_workload
 from tilewright.schema.unmatched import unmatched
 
@@ -25,6 +32,9 @@ def map(
     *,
     mapper: str | Mapper = api.MAPPER,
     model: str | CostModel = api.MODEL,
+    algorithms: str | Sequence[str] | None = None,
+    movement: Literal["counted", "none"] = "counted",
+    algorithm_options: MappingOf[str, Any] | None = None,
     **settings: Unpack[Settings],
 ) -> MappingReport:
     """Map every distinct layer of a workload onto an architecture; what `tilewright map` does.
@@ -33,6 +43,10 @@ def map(
         workload, arch: names, files, dicts or objects, as for `load`; a workload may be a formula. Other tools' files, too: one, several
             (an architecture and its energy table) or a folder. What they say of mappings are the constraints then.
         mapper, model: names of installed plugins, or objects of your own; `quickflow` and `timeloop` by default.
+        algorithms: names of installed algorithms, such as `native,ttgt`: all steps of all ways that they offer for a layer are mapped, each
+            under the same limits, and the report tells what each way costs.
+        movement: whether what algorithms lay out anew in the outermost memory is `counted`, or `none` of it.
+        algorithm_options: options of the algorithms; `{"NAME": {...}}` for one of several.
         objective: what to make small: edp, energy or cycles.
         constraints: a name, a file, a dict, an object, or `none`; by default the architecture's published dataflow.
         factors: perfect (every tile divides the one it is cut from) or ragged (the last piece of a dimension may be smaller);
@@ -65,17 +79,35 @@ def map(
         raise built.error
     configuration = plan.configuration(mapper, built)
     network = plan.workload
-    folder = folder_of(settings, network, [(configuration.mapper_record.name, configuration)])
+    counted = one_of("movement", movement, ("counted", "none")) == "counted"
+    expansion = None if algorithms is None else Expansion.of(network, _built(algorithms, algorithm_options), counted)
+    searched = network if expansion is None else expansion.workload
+    folder = folder_of(settings, searched, [(configuration.mapper_record.name, configuration)])
     layers: list[MappedLayer] = []
-    with mapping_progress(network, configuration.budget, plan.objective, plan.progress) as seen:
+    with mapping_progress(searched, configuration.budget, plan.objective, plan.progress) as seen:
         watch = seen.watch if seen else None
-        for layer in map_workload(network, configuration, watch, jobs=plan.jobs, cache=plan.results):
+        for layer in map_workload(searched, configuration, watch, jobs=plan.jobs, cache=plan.results):
             layers.append(layer)
             if folder is not None:
-                save_layer(folder, len(layers), layer, configuration)
+                save_layer(folder, len(layers), layer, configuration, expansion)
             if seen:
                 seen.done(layer.distinct)
-    return MappingReport(network, configuration, tuple(layers)).summarised(folder)
+    return MappingReport(network, configuration, tuple(layers), expansion=expansion).summarised(folder)
+
+
+def _built(algorithms: str | Sequence[str], options: MappingOf[str, Any] | None) -> list[BuiltAlgorithm]:
+    """The algorithms; one that cannot be built says why. Raises UnknownPluginError, InputError."""
+    names = names_of("algorithms", algorithms)
+    of_each = options_by_name(options, names, "algorithm_options")
+    found = []
+    for name in names:
+        registration = installed().find(AlgorithmSpec, name)
+        record = record_of(registration, of_each[name])
+        try:
+            found.append(BuiltAlgorithm(record, installed().make(AlgorithmSpec, name, of_each[name])))
+        except PluginError as error:
+            found.append(BuiltAlgorithm(record, None, error))
+    return found
 
 
 @checked

@@ -6,9 +6,13 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from tilewright.algorithms.expansion import Expansion
+from tilewright.algorithms.printed import offer_rows, offer_table
+from tilewright.algorithms.totals import Choice, Cost, choices
 from tilewright.errors import OutputError
 from tilewright.files import RunFolder, file_name
 from tilewright.run.configuration import RunConfiguration, claim, limit_of, told
@@ -25,6 +29,9 @@ class MappingReport(Tabular):
 
     An interrupted run has fewer layers than the workload has distinct problems. Totals count a layer as often as it occurs,
     and are None while one has no mapping.
+
+    Where algorithms were asked for, `expansion` has all that they offer, `layers` are the steps of all of it, `choices` tell what each
+    way costs in all, and totals are those of the best ways.
     """
 
     workload: Workload
@@ -32,6 +39,7 @@ class MappingReport(Tabular):
     layers: tuple[MappedLayer, ...]
     folder: Path | None = None
     unwritten: OutputError | None = None
+    expansion: Expansion | None = None
 
     def __repr__(self) -> str:
         where = self.configuration.architecture.name
@@ -45,35 +53,64 @@ class MappingReport(Tabular):
         raise KeyError(name)
 
     @property
+    def searched(self) -> Workload:
+        """What was mapped: the workload, or the steps of all that algorithms offer for it."""
+        return self.workload if self.expansion is None else self.expansion.workload
+
+    @cached_property
+    def choices(self) -> tuple[Choice, ...]:
+        """What each way to compute a layer costs; empty where no algorithms were asked for."""
+        if self.expansion is None:
+            return ()
+        found = {name: layer for layer in self.layers for name in layer.distinct.layers}
+        return choices(self.expansion, found, self.configuration.architecture, self.configuration.objective)
+
+    @property
     def missing(self) -> int:
         """Distinct problems that an interruption left unsearched."""
-        return len(self.workload.distinct()) - len(self.layers)
+        return len(self.searched.distinct()) - len(self.layers)
 
     @property
     def complete(self) -> bool:
         """Every layer has a mapping."""
-        return not self.missing and all(layer.report is not None for layer in self.layers)
+        return not self.missing and self._total is not None
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Words of architecture and constraints that match nothing in the workload."""
-        problems = [each.problem for each in self.workload.distinct()]
+        problems = [each.problem for each in self.searched.distinct()]
         return unmatched(problems, self.configuration.architecture, self.configuration.constraints)
 
     @property
     def macs(self) -> int:
+        if self.expansion is not None:
+            return self.workload.macs
         return sum(layer.problem.macs * layer.count for layer in self.layers)
 
     @property
     def cycles(self) -> int | None:
         """One layer after another."""
-        found = [layer.cycles * layer.count for layer in self.layers if layer.cycles is not None]
-        return sum(found) if found and len(found) == len(self.layers) else None
+        return None if self._total is None else self._total.cycles
 
     @property
     def energy_pj(self) -> float | None:
-        found = [layer.energy_pj * layer.count for layer in self.layers if layer.energy_pj is not None]
-        return sum(found) if found and len(found) == len(self.layers) else None
+        return None if self._total is None else self._total.energy_pj
+
+    @property
+    def _total(self) -> Cost | None:
+        """Of all layers, or of the best way of each; None while one has no mapping."""
+        if self.expansion is None:
+            count = len(self.layers)
+            found = [
+                Cost(each.energy_pj, each.cycles) * each.count
+                for each in self.layers
+                if each.energy_pj is not None and each.cycles is not None
+            ]
+        else:
+            count = len(self.workload.distinct())
+            best = [(each.total, each.offer.distinct.count) for each in self.choices if each.is_best]
+            found = [total * times for total, times in best if total is not None]
+        return sum(found, Cost()) if found and len(found) == count else None
 
     @property
     def edp(self) -> float | None:
@@ -84,9 +121,9 @@ class MappingReport(Tabular):
         """Write a mapping file per layer, `summary.json` and `summary.csv`; what `map -o` writes. Raises InputError,
         OutputError."""
         run = RunFolder(folder)
-        claim(run, self.workload, [(self.configuration.mapper_record.name, self.configuration)])
+        claim(run, self.searched, [(self.configuration.mapper_record.name, self.configuration)])
         for number, layer in enumerate(self.layers, start=1):
-            save_layer(run, number, layer, self.configuration)
+            save_layer(run, number, layer, self.configuration, self.expansion)
         if (failure := self.summarised(run).unwritten) is not None:
             raise failure
         return run.path
@@ -134,6 +171,7 @@ class MappingReport(Tabular):
                 {"name": each.name, "operator": each.operator, "reason": each.reason, "operations": each.operations}
                 for each in self.workload.unmapped
             ],
+            "algorithms": offer_rows(self.choices),
             "totals": {"macs": self.macs, "cycles": self.cycles, "energy_pj": self.energy_pj, "edp": self.edp},
         }
 
@@ -192,9 +230,14 @@ class MappingReport(Tabular):
                 )
                 found.append(f"  hint: try {first}, other --constraints or another cost model")
             found.extend(f"warning: {warning}" for warning in layer.warnings)
+        for distinct in self.workload.distinct() if self.expansion is not None else ():
+            if not any(each.is_best for each in self.choices if each.offer.distinct.problem is distinct.problem):
+                found.append(
+                    f"no way to compute {distinct.problem.name} has a mapping; more --algorithms may offer one"
+                )
         if self.missing:
             found.append(
-                f"interrupted: {self.missing} of {len(self.workload.distinct())} distinct layers were not searched"
+                f"interrupted: {self.missing} of {len(self.searched.distinct())} distinct layers were not searched"
             )
         if self.folder is not None:
             failed = self.unwritten is not None
@@ -205,11 +248,11 @@ class MappingReport(Tabular):
     def is_one(self) -> bool:
         """The workload is one layer, once, and it is mapped: it prints as that layer, with its loop nest."""
         once = len(self.workload.layers) == 1 and self.workload.layers[0].count == 1
-        return once and not self.workload.unmapped and self.complete
+        return once and not self.workload.unmapped and self.complete and self.expansion is None
 
     def tables(self) -> Sequence[Table | str]:
         if not self.is_one:
-            return [self._table(), *self._speed(), *self._unmapped(), *self._searched()]
+            return [*self._offers(), self._table(), *self._speed(), *self._unmapped(), *self._searched()]
         (layer,) = self.layers
         assert layer.report is not None and layer.mapping is not None
         sizes = f"  sizes   {layer.problem.long_dimensions}, {layer.problem.macs:,} MACs"
@@ -227,6 +270,16 @@ class MappingReport(Tabular):
             f"mapper {run.mapper_record.name}, model {run.model.record.name}"
         )
 
+    def _offers(self) -> list[Table | str]:
+        """The ways to compute each layer, and what the best ones come to."""
+        if self.expansion is None:
+            return []
+        found: list[Table | str] = [offer_table(self.choices, self.expansion.movements)]
+        if self.energy_pj is not None and self.edp is not None:
+            energy, edp = quantity(self.energy_pj, "pJ"), quantity(self.edp, "pJ x cycles")
+            found.append(f"best of each, all layers: {energy}, {self.cycles:,} cycles, EDP {edp}")
+        return [*found, ""]
+
     def _table(self) -> Table:
         table = Table(
             "layer", numbers("count", rank=4), numbers("MACs", rank=6), numbers("energy", "pJ"), numbers("cycles"),
@@ -235,12 +288,17 @@ class MappingReport(Tabular):
             Column("dimensions longer than 1", rank=7), title=self._title, more="--json or -o",
         )  # fmt: skip
         for layer in self.layers:
-            share = None if not self.energy_pj else 100 * (layer.energy_pj or 0.0) * layer.count / self.energy_pj
+            share = (
+                None
+                if not self.energy_pj or self.expansion
+                else 100 * (layer.energy_pj or 0.0) * layer.count / self.energy_pj
+            )
             figures = (layer.energy_pj, layer.cycles, layer.utilization, layer.edp, share)
             limit = limited_by(layer.report.slowest[0]) if layer.report and layer.report.limits else "-"
             table.add_row(layer.name, layer.count, layer.problem.macs, *figures, limit, layer.problem.long_dimensions)
-        count = sum(layer.count for layer in self.layers)
-        table.add_row("total", count, self.macs, self.energy_pj, self.cycles, "", self.edp, "", "", "")
+        if self.expansion is None:
+            count = sum(layer.count for layer in self.layers)
+            table.add_row("total", count, self.macs, self.energy_pj, self.cycles, "", self.edp, "", "", "")
         return table
 
     def _speed(self) -> list[Table | str]:
@@ -306,7 +364,14 @@ def layer_file(number: int, layer: MappedLayer) -> str:
     return file_name(f"{number:03d}", layer.name) + ".yaml"
 
 
-def save_layer(folder: RunFolder, number: int, layer: MappedLayer, configuration: RunConfiguration) -> None:
+def save_layer(
+    folder: RunFolder,
+    number: int,
+    layer: MappedLayer,
+    configuration: RunConfiguration,
+    expansion: Expansion | None = None,
+) -> None:
     """Write the mapping file of a layer that has a mapping."""
     if layer.report is not None:
-        folder.write(layer_file(number, layer), mapping_file(layer, configuration).to_yaml())
+        steps_of = () if expansion is None else expansion.records(layer.distinct.layers)
+        folder.write(layer_file(number, layer), mapping_file(layer, configuration, steps_of).to_yaml())

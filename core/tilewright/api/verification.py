@@ -6,13 +6,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from tilewright import api
+from tilewright.algorithms.equality import Equality, executed
 from tilewright.api.evaluation import Files, Mapped, evaluate_inputs, inputs_of, set_of
-from tilewright.api.load import Source
+from tilewright.api.load import Source, load_mapping
 from tilewright.api.words import checked
 from tilewright.errors import InputError, PluginError, Reason
 from tilewright.mapspace.legality import legality
@@ -23,6 +25,7 @@ from tilewright.plugin.specs import AdapterSpec, CostModelSpec
 from tilewright.run.differences import Difference, compared, differences
 from tilewright.run.evaluation import FAILED, bind, build_model, evaluate, executing_model, explain
 from tilewright.schema.architecture import Architecture
+from tilewright.schema.mapped import AlternativeRecord, MappedProblem
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
@@ -38,24 +41,59 @@ class ModelVerification:
     differences: tuple[Difference, ...] = ()
 
 
+@dataclass(frozen=True)
+class AlternativeVerification:
+    """An alternative that the mapping is a step of, executed beside its problem; `equality` None: too large for that.
+    `faults`: why its steps are none for that problem, and are not executed."""
+
+    record: AlternativeRecord
+    equality: Equality | None
+    faults: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, record: AlternativeRecord, mapped: Problem) -> AlternativeVerification:
+        """Execute both; `mapped` should be one of the steps."""
+        faults = tuple(record.alternative.faults(record.problem))
+        if mapped.content_key not in [layer.problem.content_key for layer in record.alternative.steps.layers]:
+            faults = (*faults, f"{mapped.name}, which is mapped, is none of them")
+        return cls(record, None if faults else executed(record.problem, record.alternative), faults)
+
+    @property
+    def right(self) -> bool:
+        """Nothing speaks against it."""
+        return not self.faults and (self.equality is None or self.equality.right)
+
+    def __str__(self) -> str:
+        what = f"{self.record.alternative.name} of {self.record.problem.name}"
+        seen = self.equality
+        if self.faults:
+            return f"{what}: no steps for it: {'; '.join(self.faults)}"
+        if seen is None:
+            return f"{what}: not executed, it is too large"
+        if not seen.right:
+            return f"{what}: no: {seen.wrong:,} of {seen.words:,} words of {self.record.problem.output.name} differ"
+        return f"{what}: computes the same {self.record.problem.output.name}, all {seen.words:,} words"
+
+
 @dataclass(frozen=True, repr=False)
 class Verification(Tabular):
     """What execution says of a mapping, and what other cost models say where it is right.
 
-    `violations`: the rules of legality that it breaks.
+    `violations`: the rules of legality that it breaks. `alternatives`: what it is a step of, where algorithms were asked for.
     """
 
     executed: Report
     violations: tuple[Reason, ...]
     models: tuple[ModelVerification, ...] = ()
+    alternatives: tuple[AlternativeVerification, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Verification of {self.executed.problem}: {'right' if self.right else 'wrong'}>"
 
     @property
     def right(self) -> bool:
-        """Legal, complete, and with the right result."""
-        return self.executed.valid
+        """Legal, complete, and with the right result; so are the alternatives that it is a step of."""
+        return self.executed.valid and all(each.right for each in self.alternatives)
 
     @property
     def legal(self) -> bool:
@@ -93,6 +131,17 @@ class Verification(Tabular):
             "result": self.result,
             "reasons": [reason.model_dump(mode="json") for reason in self.executed.reasons],
             "executed": self.executed.model_dump(mode="json"),
+            "alternatives": [
+                {
+                    "algorithm": each.record.algorithm.name,
+                    "name": each.record.alternative.name,
+                    "problem": each.record.problem.name,
+                    "right": each.right,
+                    "equality": None if each.equality is None else asdict(each.equality),
+                    "faults": list(each.faults),
+                }
+                for each in self.alternatives
+            ],
             "models": [
                 other.report.model_dump(mode="json", include=keys)
                 | {
@@ -119,6 +168,7 @@ class Verification(Tabular):
             wrong = f"no: {ran.wrong_words:,} of {total} differ"
             lines.append(f"  right     {wrong if ran.wrong_words else f'yes: {total} are what they should be'}")
         lines += [f"  - {reason}" for reason in executed.reasons[len(self.violations) :]]
+        lines += [f"  {each}" for each in self.alternatives]
         if executed.valid:
             lines.append(f"  energy {quantity(executed.energy_pj, 'pJ')}, {quantity(executed.cycles, 'cycles')}")
         return lines
@@ -180,7 +230,18 @@ def verify(
     if any(reason.code == FAILED for reason in executed.reasons):
         raise PluginError(executed.reasons[0].message)
     others = _others(executing, one, architecture, found, executed) if executed.valid else ()
-    return Verification(executed, legality(one, architecture, found).reasons, tuple(others))
+    steps_of = tuple(AlternativeVerification.of(record, one) for record in _alternatives(mapping, problem))
+    return Verification(executed, legality(one, architecture, found).reasons, tuple(others), steps_of)
+
+
+def _alternatives(mapping: Mapped, problem: Source | None) -> tuple[AlternativeRecord, ...]:
+    """What a mapping file says that it is a step of; with another problem than its own, of nothing."""
+    if problem is not None or not isinstance(mapping, str | os.PathLike | MappedProblem):
+        return ()
+    with suppress(InputError):  # another tool's file
+        found = load_mapping(mapping)
+        return found.alternatives if isinstance(found, MappedProblem) else ()
+    return ()
 
 
 def _others(

@@ -118,7 +118,8 @@ def options_by_name(
             continue
         name, dot, rest = key.partition(".")
         if dot and name not in result:
-            hint = f"add --model {name}" if what == "model_options" else f"add {name} to the mappers"
+            kind = what.removesuffix("_options")
+            hint = f"add --model {name}" if kind == "model" else f"add {name} to the {kind}s"
             raise InputError(f"{what} {key}: '{name}' is none of {', '.join(names)}", hint=hint)
         for taker in [name] if dot else names:
             result[taker][rest if dot else key] = value

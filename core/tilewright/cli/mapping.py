@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -36,14 +36,38 @@ def map_command(
             autocompletion=options.names_of("cost model"), metavar="NAME", help="cost model that the search uses"
         ),
     ] = api.MODEL,
+    algorithms: Annotated[
+        str | None,
+        typer.Option(
+            autocompletion=options.names_of("algorithm"),
+            metavar="NAME,...",
+            help="ways to compute each layer, all of which are mapped: native,ttgt,im2col,loop_over_gemm",
+        ),
+    ] = None,
+    movement: Annotated[
+        str,
+        typer.Option(
+            metavar="counted|none", help="whether what algorithms lay out anew in memory counts in their totals"
+        ),
+    ] = "counted",
+    algorithm_option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[NAME.]KEY=VALUE", help="for the algorithms; with NAME. for one of several"),
+    ] = None,
 ) -> None:
     """Map every distinct layer of a workload onto an architecture."""
     import tilewright as tw
-    from tilewright.cli.common import show
+    from tilewright.cli.common import key_values, show
 
-    report = tw.map(flags.loaded(workload), arch, mapper=mapper, model=model, **flags.settings())
+    ways: dict[str, Any] = {
+        "algorithms": algorithms,
+        "movement": movement,
+        "algorithm_options": key_values(algorithm_option, "--algorithm-option"),
+    }
+    report = tw.map(flags.loaded(workload), arch, mapper=mapper, model=model, **ways, **flags.settings())
     show(report, flags.json, flags.quiet, report.messages())
-    if not flags.json and not flags.quiet and not report.is_one:
+    told = flags.json or flags.quiet or report.is_one or (report.expansion is not None and report.folder is None)
+    if not told:
         _tell_how_to_see_one(report, workload)
     errors = [report.unwritten, *(layer.error for layer in report.layers)]
     failures = [error.exit_code for error in errors if error is not None]

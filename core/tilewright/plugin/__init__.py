@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         ScalarEvaluator,
     )
     from tilewright.plugin.estimator import COMPONENTS, Accuracy, Attribute, Estimate, Estimator
-    from tilewright.plugin.frontend import Frontend
+    from tilewright.plugin.frontend import Algorithm, Frontend
     from tilewright.plugin.hooks import hookimpl
     from tilewright.plugin.mapper import Budget, Mapper, Proposals, Run, Task, objectives
     from tilewright.plugin.registry import Registry, discover, installed
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from tilewright.plugin.specs import (
         INTERFACE,
         AdapterSpec,
+        AlgorithmSpec,
         Approximation,
         CostModelSpec,
         EstimatorSpec,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
         PluginSpec,
         lazy,
     )
+    from tilewright.schema.alternative import Alternative, Movement
     from tilewright.schema.architecture import Cluster, Memory
     from tilewright.schema.frozen import FrozenDict
     from tilewright.schema.mapping import Entry, Loop
@@ -66,6 +68,9 @@ __all__ = [
     "Accuracy",
     "Adapter",
     "AdapterSpec",
+    "Algorithm",
+    "AlgorithmSpec",
+    "Alternative",
     "Approximation",
     "Attribute",
     "BatchEvaluator",
@@ -100,6 +105,7 @@ __all__ = [
     "MapperSpec",
     "MappingBatch",
     "Memory",
+    "Movement",
     "NetworkReport",
     "NoOptions",
     "Objective",

@@ -27,14 +27,22 @@ from tilewright.plugin.guard.calls import BUILTIN, Owner, calling, described, fa
 from tilewright.plugin.guard.marker import left_behind, unfinished
 from tilewright.plugin.guard.patience import limited
 from tilewright.plugin.guard.specs import NAME, whole_spec
-from tilewright.plugin.specs import AdapterSpec, CostModelSpec, EstimatorSpec, FrontendSpec, MapperSpec, PluginSpec
+from tilewright.plugin.specs import (
+    AdapterSpec,
+    AlgorithmSpec,
+    CostModelSpec,
+    EstimatorSpec,
+    FrontendSpec,
+    MapperSpec,
+    PluginSpec,
+)
 from tilewright.schema.document import suggestion
 
 if TYPE_CHECKING:
     from tilewright.plugin.adapter import Adapter
     from tilewright.plugin.costmodel import CostModel
     from tilewright.plugin.estimator import Estimator
-    from tilewright.plugin.frontend import Frontend
+    from tilewright.plugin.frontend import Algorithm, Frontend
     from tilewright.plugin.mapper import Mapper
     from tilewright.plugin.result import Result
 
@@ -170,6 +178,8 @@ class Registry:
     def make(self, kind: type[AdapterSpec], name: str, options: Mapping[str, Any] = ...) -> Adapter: ...
     @overload
     def make(self, kind: type[EstimatorSpec], name: str, options: Mapping[str, Any] = ...) -> Estimator: ...
+    @overload
+    def make(self, kind: type[AlgorithmSpec], name: str, options: Mapping[str, Any] = ...) -> Algorithm: ...
     def make(self, kind: type[PluginSpec[Any]], name: str, options: Mapping[str, Any] | None = None) -> Any:
         """Build a plugin, under guard: whatever it does later is a PluginError that names it.
 
@@ -178,6 +188,7 @@ class Registry:
             InputError: an option is unknown or wrong.
             PluginError: it failed to load, a module it needs is missing, or its factory crashed.
         """
+        from tilewright.plugin.guard.algorithms import GuardedAlgorithm
         from tilewright.plugin.guard.estimators import GuardedEstimator
         from tilewright.plugin.guard.mappers import GuardedMapper
         from tilewright.plugin.guard.models import guarded_model
@@ -189,6 +200,7 @@ class Registry:
             FrontendSpec: GuardedFrontend,
             AdapterSpec: GuardedAdapter,
             EstimatorSpec: GuardedEstimator,
+            AlgorithmSpec: GuardedAlgorithm,
         }
         registration = self.find(kind, name)
         return guards[kind](self.build(registration, options or {}), registration.owner)

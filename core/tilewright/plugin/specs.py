@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tilewright.plugin.adapter import Adapter  # noqa: F401 -- named in quotes below
     from tilewright.plugin.costmodel import CostModel  # noqa: F401 -- named in quotes below
     from tilewright.plugin.estimator import Attribute, Estimator  # noqa: F401 -- named in quotes below
-    from tilewright.plugin.frontend import Frontend  # noqa: F401 -- named in quotes below
+    from tilewright.plugin.frontend import Algorithm, Frontend  # noqa: F401 -- named in quotes below
     from tilewright.plugin.mapper import Mapper  # noqa: F401 -- named in quotes below
     from tilewright.plugin.route import Route
 
@@ -174,4 +174,19 @@ class EstimatorSpec(PluginSpec["Estimator"]):
     priority: float | None = 0.0
 
 
-KINDS: tuple[type[PluginSpec[Any]], ...] = (MapperSpec, CostModelSpec, FrontendSpec, AdapterSpec, EstimatorSpec)
+@dataclass(frozen=True)
+class AlgorithmSpec(PluginSpec["Algorithm"]):
+    """Other ways to compute a problem; its name is what `--algorithms` takes."""
+
+    kind: ClassVar[str] = "algorithm"
+    methods: ClassVar[tuple[str, ...]] = ("alternatives",)
+
+
+KINDS: tuple[type[PluginSpec[Any]], ...] = (
+    MapperSpec,
+    CostModelSpec,
+    FrontendSpec,
+    AdapterSpec,
+    EstimatorSpec,
+    AlgorithmSpec,
+)

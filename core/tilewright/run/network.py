@@ -29,7 +29,7 @@ from tilewright.run.parallel import in_processes
 from tilewright.run.search import search
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Variant
-from tilewright.schema.mapped import BoundMapping, Figures, MappedProblem, Provenance
+from tilewright.schema.mapped import AlternativeRecord, BoundMapping, Figures, MappedProblem, Provenance
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
 from tilewright.schema.workload import DistinctProblem, Workload
@@ -292,8 +292,13 @@ def _named(error: PluginError, configuration: RunConfiguration) -> PluginError:
     return PluginError(f"{error.message} ({plugins})", hint=error.hint, plugin=plugins)
 
 
-def mapping_file(layer: MappedLayer, configuration: RunConfiguration) -> MappedProblem:
-    """What is written for a mapped layer: enough to evaluate it again and to know where it came from."""
+def mapping_file(
+    layer: MappedLayer, configuration: RunConfiguration, alternatives: tuple[AlternativeRecord, ...] = ()
+) -> MappedProblem:
+    """What is written for a mapped layer: enough to evaluate it again and to know where it came from.
+
+    `alternatives`: what it is a step of.
+    """
     result, report = layer.result, layer.report
     if result is None or result.best is None or report is None or layer.architecture is None:
         raise ValueError(f"{layer.name} has no mapping")
@@ -315,6 +320,7 @@ def mapping_file(layer: MappedLayer, configuration: RunConfiguration) -> MappedP
             valid=result.valid,
             stop=result.stop,
         ),
+        alternatives=alternatives,
         mapping=result.best,
         problem=layer.distinct.problem,
         architecture=layer.architecture,

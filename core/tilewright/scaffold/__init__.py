@@ -13,3 +13,4 @@ class Kind(StrEnum):
     frontend = "frontend"
     adapter = "adapter"
     estimator = "estimator"
+    algorithm = "algorithm"

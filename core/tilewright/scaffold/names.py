@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright.errors import InputError
 from tilewright.plugin.guard.calls import BUILTIN
 from tilewright.plugin.registry import Registry
-from tilewright.plugin.specs import AdapterSpec, CostModelSpec, EstimatorSpec, FrontendSpec, MapperSpec
+from tilewright.plugin.specs import AdapterSpec, AlgorithmSpec, CostModelSpec, EstimatorSpec, FrontendSpec, MapperSpec
 from tilewright.scaffold import Kind
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ SPECS: dict[Kind, type[PluginSpec[Any]]] = {
     Kind.frontend: FrontendSpec,
     Kind.adapter: AdapterSpec,
     Kind.estimator: EstimatorSpec,
+    Kind.algorithm: AlgorithmSpec,
 }
 
 

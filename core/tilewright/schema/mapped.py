@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, PrivateAttr
 
 from tilewright.errors import InputError
+from tilewright.schema.alternative import Alternative
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.document import Document, FileModel, commented, read_document, validate
 from tilewright.schema.frozen import FrozenDict
@@ -86,14 +87,24 @@ class BoundMapping(Mapping):
         return self.nest(self.problem, self.architecture)
 
 
+class AlternativeRecord(Model):
+    """What a mapped problem is a step of: the alternative that `algorithm` offers for another problem."""
+
+    algorithm: PluginRecord
+    problem: Problem
+    alternative: Alternative
+
+
 class MappedProblem(Printed, FileModel):
-    """A mapping file as `map` writes it. `layers` are the workload's layers it serves."""
+    """A mapping file as `map` writes it. `layers` are the workload's layers it serves; `alternatives` tell of what
+    other problems it is a step, where algorithms were asked for."""
 
     schema_version: Literal[1] = 1
     kind: Literal["mapped"] = "mapped"
     layers: tuple[str, ...] = Field(default=())
     figures: Figures | None = None
     provenance: Provenance | None = None
+    alternatives: tuple[AlternativeRecord, ...] = ()
     mapping: Mapping
     problem: Problem
     architecture: Architecture

@@ -10,9 +10,18 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.errors import NotConformableError
 from tilewright.plugin.adapter import InputSet
 from tilewright.plugin.mapper import Budget, Run
-from tilewright.plugin.specs import AdapterSpec, CostModelSpec, EstimatorSpec, FrontendSpec, MapperSpec, PluginSpec
+from tilewright.plugin.specs import (
+    AdapterSpec,
+    AlgorithmSpec,
+    CostModelSpec,
+    EstimatorSpec,
+    FrontendSpec,
+    MapperSpec,
+    PluginSpec,
+)
 from tilewright.testing.checks.estimator import questions
 from tilewright.testing.checks.mapper import REFUSALS, driven
 from tilewright.testing.corpus import Sample
@@ -60,6 +69,13 @@ def _adapter(subject: Subject) -> None:
             adapter.parse(paths)
 
 
+def _algorithm(subject: Subject) -> None:
+    algorithm = subject.make()
+    for sample in subject.samples():
+        with suppress(NotConformableError):
+            algorithm.alternatives(sample.problem)
+
+
 def _estimator(subject: Subject) -> None:
     estimator = subject.make()
     for question in questions(subject):
@@ -76,4 +92,5 @@ EXERCISES: dict[type[PluginSpec[Any]], Callable[[Subject], None]] = {
     FrontendSpec: _frontend,
     AdapterSpec: _adapter,
     EstimatorSpec: _estimator,
+    AlgorithmSpec: _algorithm,
 }

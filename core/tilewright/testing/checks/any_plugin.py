@@ -17,11 +17,12 @@ from pydantic import ValidationError
 from tilewright.plugin.adapter import Adapter
 from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.estimator import Estimator
-from tilewright.plugin.frontend import Frontend
+from tilewright.plugin.frontend import Algorithm, Frontend
 from tilewright.plugin.mapper import Mapper
 from tilewright.plugin.registry import check_options
 from tilewright.plugin.specs import (
     AdapterSpec,
+    AlgorithmSpec,
     CostModelSpec,
     EstimatorSpec,
     FrontendSpec,
@@ -43,6 +44,7 @@ PROTOCOLS: dict[type[PluginSpec[Any]], type] = {
     FrontendSpec: Frontend,
     AdapterSpec: Adapter,
     EstimatorSpec: Estimator,
+    AlgorithmSpec: Algorithm,
 }
 
 

@@ -1,0 +1,1 @@
+"""Equivalent work for the layers of a network: asked for, executed on numbers, totalled."""

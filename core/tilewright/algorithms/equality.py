@@ -1,0 +1,157 @@
+"""Does an alternative compute the problem's tensor? Both are executed on small integers, word by word."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.schema.alternative import Alternative
+from tilewright.schema.problem import Problem, Tensor
+
+Ints = NDArray[np.int64]
+MOST_OPERATIONS = 2_000_000
+"""Operations of a problem, or of a step, that are executed."""
+
+
+@dataclass(frozen=True)
+class Equality:
+    """What executing came to.
+
+    Attributes:
+        words: of the result.
+        wrong: those that differ.
+        mixed: tensors of the steps one word of which would have to hold several words of the problem's tensor.
+        scattered: tensors that no movement lays out anew, and that do not lie as their step reads them: equal steps along
+            a dimension are not equally far apart.
+    """
+
+    words: int
+    wrong: int
+    mixed: tuple[str, ...] = ()
+    scattered: tuple[str, ...] = ()
+
+    @property
+    def right(self) -> bool:
+        """The alternative computes the same tensor."""
+        return not self.wrong and not self.mixed
+
+
+def executed(problem: Problem, alternative: Alternative, most: int = MOST_OPERATIONS) -> Equality | None:
+    """Execute both; `alternative` is without `faults`. None: more than `most` operations."""
+    nests = [(problem, 1), *((layer.problem, layer.count) for layer in alternative.steps.layers)]
+    operations = max(nest.macs * count for nest, count in nests)
+    words = max(nest.tensor_words(tensor) * count for nest, count in nests for tensor in nest.tensors)
+    if operations > most or words > 10 * most:
+        return None
+    run = _Run(problem, alternative)
+    for layer in alternative.steps.layers:
+        run.step(layer.problem)
+    wrong = int((run.result != _expected(problem)).sum())
+    moved = {movement.tensor for movement in alternative.movements}
+    scattered = tuple(name for name in sorted(run.scattered) if name not in moved)
+    reached = len(np.unique(_addresses(problem, problem.output, _grid(problem.sizes), problem.dimension_names)))
+    return Equality(reached, wrong, tuple(sorted(run.mixed)), scattered)
+
+
+class _Run:
+    """The steps one after another. `results`: what they made, over the box of their coordinates, loop by loop."""
+
+    def __init__(self, problem: Problem, alternative: Alternative) -> None:
+        self.problem, self.alternative = problem, alternative
+        self.looped = alternative.looped(problem)
+        self.around = tuple(problem.dimensions[name] for name in self.looped)
+        self.results: dict[str, Ints] = {}
+        self.mixed: set[str] = set()
+        self.scattered: set[str] = set()
+        self.result = np.zeros(problem.tensor_words(problem.output), dtype=np.int64)
+
+    def step(self, step: Problem) -> None:
+        """Execute one; its result is kept, or, of the last, laid where the problem has it."""
+        sizes, loops = step.sizes, int(np.prod(self.around, dtype=np.int64))
+        points = _grid((*sizes, *self.around))
+        old = self._old(step, points)
+        loop = np.arange(points.shape[1]) % loops
+        products = np.ones(points.shape[1], dtype=np.int64)
+        for tensor in step.operands:
+            here = _addresses(step, tensor, points, step.dimension_names) * loops + loop
+            if tensor.name in self.results:
+                products *= self.results[tensor.name][here]
+            else:
+                there = self._original(tensor, old, points.shape[1])
+                self._examine(tensor.name, here, there, sizes)
+                products *= _values(self.problem, tensor.name, there)
+        here = _addresses(step, step.output, points, step.dimension_names) * loops + loop
+        made = np.zeros(step.tensor_words(step.output) * loops, dtype=np.int64)
+        np.add.at(made, here, products)
+        self.results[step.output.name] = made
+        if step.output.name == self.problem.output.name:
+            there = self._original(step.output, old, points.shape[1])
+            self._examine(step.output.name, here, there, sizes)
+            self._examine(step.output.name, there * loops + loop, here)
+            words, first = np.unique(here, return_index=True)
+            np.add.at(self.result, there[first], made[words])
+
+    def _old(self, step: Problem, points: Ints) -> dict[str, Ints]:
+        """Dimension of the problem -> its index at each point of a step with the loops around it."""
+        found = {name: points[len(step.sizes) + at] for at, name in enumerate(self.looped)}
+        for at, name in enumerate(step.dimension_names):
+            names = self.alternative.dimensions[name]
+            index = np.unravel_index(points[at], [self.problem.dimensions[each] for each in names]) if names else ()
+            found |= {each: np.asarray(part, dtype=np.int64) for each, part in zip(names, index, strict=True)}
+        return found
+
+    def _original(self, tensor: Tensor, old: dict[str, Ints], count: int) -> Ints:
+        """Where the words of a step's tensor lie in the problem's, [point]."""
+        original = self.problem.tensor(tensor.name)
+        rows = [old.get(name, np.zeros(count, dtype=np.int64)) for name in self.problem.dimension_names]
+        return _addresses(self.problem, original, np.stack(rows), self.problem.dimension_names)
+
+    def _examine(self, name: str, here: Ints, there: Ints, sizes: tuple[int, ...] | None = None) -> None:
+        """Whether words `here` are one word `there` each; with `sizes`, whether they lie at equal distances, too."""
+        if len(np.unique(here)) < len(np.unique(here * (there.max() + 1) + there)):
+            self.mixed.add(name)
+        if sizes is None:
+            return
+        box = there.reshape(*sizes, -1)
+        predicted = np.broadcast_to(box[(0,) * len(sizes)], box.shape).copy()
+        for axis, size in enumerate(sizes):
+            if size > 1:
+                origin = [0] * len(sizes)
+                origin[axis] = 1
+                distance = int(box[tuple(origin)][0] - box[(0,) * len(sizes)][0])
+                predicted += distance * np.arange(size).reshape([-1 if at == axis else 1 for at in range(box.ndim)])
+        if not np.array_equal(box, predicted):
+            self.scattered.add(name)
+
+
+def _expected(problem: Problem) -> Ints:
+    """The problem's result over the box of its coordinates."""
+    points = _grid(problem.sizes)
+    products = np.ones(points.shape[1], dtype=np.int64)
+    for tensor in problem.operands:
+        products *= _values(problem, tensor.name, _addresses(problem, tensor, points, problem.dimension_names))
+    result = np.zeros(problem.tensor_words(problem.output), dtype=np.int64)
+    np.add.at(result, _addresses(problem, problem.output, points, problem.dimension_names), products)
+    return result
+
+
+def _values(problem: Problem, name: str, addresses: Ints) -> Ints:
+    """What a word of an operand holds: 1 to 4, by its place and its tensor."""
+    mixed = (addresses + 1) * np.int64(2654435761 + 2 * problem.tensor_names.index(name))
+    return np.asarray((mixed >> np.int64(13)) % 4 + 1, dtype=np.int64)
+
+
+def _grid(sizes: tuple[int, ...]) -> Ints:
+    """All points, the last dimension fastest: [dimension, point]."""
+    return np.indices(sizes, dtype=np.int64).reshape(len(sizes), -1)
+
+
+def _addresses(problem: Problem, tensor: Tensor, points: Ints, names: tuple[str, ...]) -> Ints:
+    """Place of the word that each point touches, row-major over the box of the tensor's coordinates, [point]."""
+    place = np.zeros(points.shape[1], dtype=np.int64)
+    for rank in tensor.projection:
+        extent = 1 + sum(c * (problem.dimensions[name] - 1) for name, c in rank.terms.items())
+        place = place * extent + sum(c * points[names.index(name)] for name, c in rank.terms.items())
+    return place

@@ -1,0 +1,75 @@
+"""Ways to compute a layer, side by side: a table for people, rows for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tilewright.algorithms.totals import Choice
+from tilewright.tables import Column, Table, numbers
+
+
+def offer_table(choices: Sequence[Choice], movements: bool) -> Table:
+    """A row for each way, and the total of the best ones; for one occurrence of each layer, but for the total."""
+    table = Table(
+        "layer", "algorithm", numbers("energy of steps", "pJ", rank=3, like="pJ"), numbers("moved", "pJ", rank=2, like="pJ"),
+        numbers("energy", "pJ", like="pJ"), numbers("cycles of steps", rank=5, like="cycles"),
+        numbers("moved", "cycles", rank=4, like="cycles"), numbers("cycles", like="cycles"), numbers("EDP", "pJ x cycles"),
+        Column("", wrapped=True),
+        title="for one occurrence of a layer" + ("" if movements else "; movements are not counted"),
+    )  # fmt: skip
+    for each in choices:
+        note = _note(each)
+        if each.steps is None or each.total is None:
+            table.add_row(each.offer.distinct.problem.name, each.offer.name, *[None] * 7, note)
+            continue
+        energy = (each.steps.energy_pj, each.moved.energy_pj, each.total.energy_pj)
+        cycles = (each.steps.cycles, each.moved.cycles, each.total.cycles)
+        table.add_row(each.offer.distinct.problem.name, each.offer.name, *energy, *cycles, each.total.edp, note)
+    return table
+
+
+def _note(choice: Choice) -> str:
+    """Which is best; what else to know."""
+    parts = ["best"] if choice.is_best else []
+    parts += [str(reason) for reason in choice.offer.reasons]
+    alternative = choice.offer.alternative
+    if alternative is not None:
+        if choice.steps is None:
+            parts.append("no mapping found")
+        if not alternative.exact:
+            parts.append("not exact")
+        parts += [alternative.remark] if alternative.remark else []
+    return "; ".join(parts)
+
+
+def offer_rows(choices: Sequence[Choice]) -> list[dict[str, Any]]:
+    """One for each way, with its steps and what became of the dimensions."""
+    rows = []
+    for each in choices:
+        alternative, steps, total = each.offer.alternative, each.steps, each.total
+        rows.append(
+            {
+                "layer": each.offer.distinct.problem.name,
+                "count": each.offer.distinct.count,
+                "algorithm": each.offer.algorithm.name,
+                "name": each.offer.name,
+                "best": each.is_best,
+                "steps": list(each.offer.layers),
+                "dimensions": {}
+                if alternative is None
+                else {key: list(of) for key, of in alternative.dimensions.items()},
+                "movements": [] if alternative is None else [one.model_dump() for one in alternative.movements],
+                "exact": None if alternative is None else alternative.exact,
+                "remark": None if alternative is None else alternative.remark,
+                "energy_of_steps_pj": None if steps is None else steps.energy_pj,
+                "cycles_of_steps": None if steps is None else steps.cycles,
+                "energy_moved_pj": each.moved.energy_pj,
+                "cycles_moved": each.moved.cycles,
+                "energy_pj": None if total is None else total.energy_pj,
+                "cycles": None if total is None else total.cycles,
+                "edp": None if total is None else total.edp,
+                "reasons": [reason.model_dump(mode="json") for reason in each.offer.reasons],
+            }
+        )
+    return rows

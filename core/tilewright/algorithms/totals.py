@@ -1,0 +1,112 @@
+"""What each way to compute a layer costs in all: its mapped steps, and what is moved in the outermost memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping as MappingOf
+from dataclasses import dataclass
+
+from tilewright.algorithms.expansion import Expansion, Offer
+from tilewright.run.network import MappedLayer
+from tilewright.schema.alternative import Movement
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.problem import Problem
+from tilewright.schema.report import Objective
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Energy in pJ and cycles; costs of what follows one another add up."""
+
+    energy_pj: float = 0.0
+    cycles: int = 0
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(self.energy_pj + other.energy_pj, self.cycles + other.cycles)
+
+    def __mul__(self, times: int) -> Cost:
+        return Cost(self.energy_pj * times, self.cycles * times)
+
+    @property
+    def edp(self) -> float:
+        return self.energy_pj * self.cycles
+
+    def of(self, objective: Objective) -> float:
+        return {"energy": self.energy_pj, "cycles": float(self.cycles), "edp": self.edp}[objective]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An offer with what was found for one occurrence of the layer.
+
+    `steps`: all of its steps, None where one has no mapping. `moved`: its movements; nothing where they are not counted.
+    `is_best`: of those of its layer, by the objective of the search.
+    """
+
+    offer: Offer
+    steps: Cost | None
+    moved: Cost
+    is_best: bool = False
+
+    @property
+    def total(self) -> Cost | None:
+        return None if self.steps is None else self.steps + self.moved
+
+
+def choices(
+    expansion: Expansion,
+    layers: MappingOf[str, MappedLayer],
+    architecture: Architecture,
+    objective: Objective,
+) -> tuple[Choice, ...]:
+    """Every offer of the expansion with its costs; the first of the cheapest of each layer is the best.
+
+    Args:
+        layers: name of a step -> what was found for it.
+    """
+    found = []
+    for distinct in expansion.network.distinct():
+        mine = []
+        for offer in expansion.offers:
+            if offer.distinct.problem is distinct.problem:
+                steps = _steps(offer, layers)
+                counted = expansion.movements and steps is not None
+                mine.append(Choice(offer, steps, _moved(offer, architecture) if counted else Cost()))
+        able = [(total.of(objective), at) for at, each in enumerate(mine) if (total := each.total) is not None]
+        best = min(able, default=(0.0, -1))[1]
+        found += [Choice(each.offer, each.steps, each.moved, at == best) for at, each in enumerate(mine)]
+    return tuple(found)
+
+
+def _steps(offer: Offer, layers: MappingOf[str, MappedLayer]) -> Cost | None:
+    """The steps one after another; None: one has no mapping."""
+    if offer.alternative is None:
+        return None
+    total = Cost()
+    for name, step in zip(offer.layers, offer.alternative.steps.layers, strict=True):
+        layer = layers.get(name)
+        if layer is None or layer.energy_pj is None or layer.cycles is None:
+            return None
+        total += Cost(layer.energy_pj, layer.cycles) * step.count
+    return total
+
+
+def _moved(offer: Offer, architecture: Architecture) -> Cost:
+    """The movements one after another."""
+    total = Cost()
+    for movement in offer.alternative.movements if offer.alternative else ():
+        total += movement_cost(movement, offer.distinct.problem, architecture)
+    return total
+
+
+def movement_cost(movement: Movement, problem: Problem, architecture: Architecture) -> Cost:
+    """In the outermost memory that holds the tensor: the energy of every access, and the cycles of reading or of writing,
+    whichever takes longer, at its bandwidths."""
+    memory = architecture.clusters[0].memory_for(problem.tensor(movement.tensor))
+    if memory is None:
+        raise ValueError(f"the outermost cluster of {architecture.name} holds no {movement.tensor}")
+    words = (movement.words_read, movement.words_written)
+    read, written = (math.ceil(count / memory.block_words) for count in words)
+    rates = (memory.read_bandwidth_words_per_cycle, memory.write_bandwidth_words_per_cycle)
+    cycles = max(0 if rate is None else math.ceil(count / rate) for count, rate in zip(words, rates, strict=True))
+    return Cost(read * memory.read_energy_pj + written * memory.write_energy_pj, cycles)

@@ -1,0 +1,47 @@
+"""Algorithms under guard."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import ValidationError
+
+from tilewright.plugin.frontend import Algorithm
+from tilewright.plugin.guard.calls import Owner, described, fault
+from tilewright.plugin.guard.patience import limited
+from tilewright.schema.alternative import Alternative
+from tilewright.schema.problem import Problem
+
+
+class GuardedAlgorithm:
+    """An algorithm whose every answer is checked."""
+
+    def __init__(self, plugin: Algorithm, owner: Owner) -> None:
+        self.plugin, self.owner = plugin, owner
+
+    def alternatives(self, problem: Problem) -> tuple[Alternative, ...]:
+        with limited(self.owner, "alternatives"):
+            found: object = self.plugin.alternatives(problem)
+            wrong = fault_of_alternatives(problem, found)
+        if wrong:
+            raise fault(self.owner, f"alternatives of {problem.name}: {wrong}")
+        assert isinstance(found, Sequence)
+        return tuple(found)
+
+
+def fault_of_alternatives(problem: Problem, found: object) -> str | None:
+    """What is wrong with what an algorithm returned, in a few words; None: nothing."""
+    if not isinstance(found, Sequence) or isinstance(found, str | bytes) or not found:
+        return f"it returned {described(found)}, a list of at least one Alternative is expected; refuse with NotConformableError"
+    for each in found:
+        if not isinstance(each, Alternative):
+            return f"it returned {described(each)} among them, an Alternative is expected"
+        try:
+            whole = Alternative.model_validate_json(each.model_dump_json())
+        except (ValidationError, ValueError, AttributeError) as error:
+            return f"it returned an Alternative that is none: {' '.join(str(error).split())[:200]}"
+        wrong = next(whole.faults(problem), None)
+        if wrong:
+            return f"{whole.name}: {wrong}"
+    names = [each.name for each in found]
+    return None if len(set(names)) == len(names) else f"two alternatives have one name: {', '.join(names)}"

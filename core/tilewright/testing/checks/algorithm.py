@@ -1,0 +1,140 @@
+"""Promises of algorithms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tilewright.algorithms.equality import Equality, executed
+from tilewright.errors import NotConformableError
+from tilewright.plugin.frontend import Algorithm
+from tilewright.plugin.guard.algorithms import fault_of_alternatives
+from tilewright.plugin.specs import AlgorithmSpec
+from tilewright.schema.alternative import Alternative
+from tilewright.schema.problem import Problem
+from tilewright.testing.kit import CheckFailure, Subject, check, require
+
+_TEXTS = (
+    """
+    name: contraction
+    dimensions: {g: 2, a: 3, b: 2, n: 4, k: 2, l: 3, x: 2, u: 1}
+    tensors:
+    - {name: A, role: input, projection: [l, a, g, u, k, b, x]}
+    - {name: B, role: weight, projection: [n, k, g, l]}
+    - {name: C, role: output, projection: [g, b, n, a]}
+    """,
+    """
+    name: in place
+    dimensions: {g: 2, a: 3, b: 2, n: 4, k: 5}
+    tensors:
+    - {name: A, role: input, projection: [g, a, b, k]}
+    - {name: B, role: weight, projection: [g, n, k]}
+    - {name: C, role: output, projection: [g, n, a, b]}
+    """,
+    """
+    name: outer product
+    dimensions: {i: 3, j: 4}
+    tensors:
+    - {name: A, role: input, projection: [i]}
+    - {name: B, role: weight, projection: [j]}
+    - {name: C, role: output, projection: [j, i]}
+    """,
+    """
+    name: grouped convolution
+    dimensions: {N: 2, G: 2, K: 3, C: 2, P: 3, Q: 2, R: 2, S: 3}
+    tensors:
+    - {name: I, role: input, projection: [N, G, C, 2*P + R, Q + 2*S]}
+    - {name: W, role: weight, projection: [G, K, C, R, S]}
+    - {name: O, role: output, projection: [N, G, K, P, Q]}
+    """,
+    """
+    name: convolution 1x1
+    dimensions: {N: 1, K: 4, C: 3, P: 3, Q: 4, R: 1, S: 1}
+    tensors:
+    - {name: I, role: input, projection: [N, C, P + R, Q + S]}
+    - {name: W, role: weight, projection: [K, C, R, S]}
+    - {name: O, role: output, projection: [N, K, P, Q]}
+    """,
+)
+
+
+def _problems(subject: Subject) -> list[Problem]:
+    """Those of the corpus that its capabilities allow, and some that have more to rearrange."""
+    of_corpus = {sample.problem.name: sample.problem for sample in subject.samples()}
+    return [*of_corpus.values(), *(Problem.from_yaml(text) for text in _TEXTS)]
+
+
+def _offers(subject: Subject) -> Iterator[tuple[Problem, object]]:
+    """What it returns for each problem to which it applies."""
+    algorithm: Algorithm = subject.make()
+    refusals = []
+    count = 0
+    for problem in _problems(subject):
+        try:
+            found = algorithm.alternatives(problem)
+        except NotConformableError as error:
+            require(bool(error.reasons), f"{problem.name} is refused without a reason")
+            refusals.append(str(error))
+            continue
+        count += 1
+        yield problem, found
+    require(count > 0, f"it applies to nothing of the corpus: {'; '.join(refusals)}")
+
+
+def _alternatives(subject: Subject) -> Iterator[tuple[Problem, Alternative]]:
+    for problem, found in _offers(subject):
+        wrong = fault_of_alternatives(problem, found)
+        require(wrong is None, f"{problem.name}: {wrong}")
+        assert isinstance(found, list | tuple)
+        yield from ((problem, each) for each in found)
+
+
+def _executed(subject: Subject) -> Iterator[tuple[str, Alternative, Equality]]:
+    for problem, alternative in _alternatives(subject):
+        seen = executed(problem, alternative)
+        if seen is None:
+            raise CheckFailure(f"{problem.name}: the steps of {alternative.name} are too large to execute")
+        yield f"{alternative.name} of {problem.name}", alternative, seen
+
+
+@check(AlgorithmSpec)
+def check_algorithm_alternatives_are_whole(subject: Subject) -> None:
+    """Steps, dimensions and movements fit together and to the problem; what it does not apply to is refused with reasons."""
+    for _ in _alternatives(subject):
+        pass
+
+
+@check(AlgorithmSpec)
+def check_algorithm_computes_the_same_tensor(subject: Subject) -> None:
+    """Executed on numbers, the steps give the problem's result, word by word."""
+    for name, _, seen in _executed(subject):
+        require(
+            not seen.mixed, f"{name}: one word of {', '.join(seen.mixed)} would have to hold several of the problem's"
+        )
+        require(not seen.wrong, f"{name}: {seen.wrong} of {seen.words} words of the result differ")
+
+
+@check(AlgorithmSpec)
+def check_algorithm_moves_what_does_not_lie_right(subject: Subject) -> None:
+    """An exact alternative reads and writes at equal distances what no movement lays out anew."""
+    for name, alternative, seen in _executed(subject):
+        scattered = seen.scattered if alternative.exact else ()
+        require(
+            not scattered,
+            f"{name}: {', '.join(scattered)} does not lie as its step reads it; add a Movement, or say exact=False",
+        )
+
+
+@check(AlgorithmSpec)
+def check_algorithm_answers_the_same_twice(subject: Subject) -> None:
+    """The same problem has the same alternatives: no hidden state and no chance in them."""
+    for problem, found in _offers(subject):
+        again: object = subject.make().alternatives(problem)
+        require(found == again, f"{problem.name}: other alternatives the second time")
+
+
+@check(AlgorithmSpec)
+def check_algorithm_alternatives_can_be_written(subject: Subject) -> None:
+    """An alternative written as JSON and read again is the same: mapping files keep it."""
+    for problem, each in _alternatives(subject):
+        again = Alternative.model_validate_json(each.model_dump_json())
+        require(again == each, f"{each.name} of {problem.name} does not survive JSON")

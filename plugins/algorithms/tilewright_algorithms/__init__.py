@@ -1,0 +1,33 @@
+"""Built-in algorithms. Only names live here; an algorithm is imported when it is built."""
+
+from __future__ import annotations
+
+from tilewright.plugin.hooks import hookimpl
+from tilewright.plugin.specs import AlgorithmSpec, lazy
+
+
+@hookimpl
+def tilewright_plugins() -> list[AlgorithmSpec]:
+    """The built-in algorithms."""
+    return [
+        AlgorithmSpec(
+            name="native",
+            summary="The problem as it is: its own loop nest.",
+            factory=lazy("tilewright_algorithms.native", "Native"),
+        ),
+        AlgorithmSpec(
+            name="ttgt",
+            summary="Contractions of two tensors as one matrix product between transpositions (COMET, Union).",
+            factory=lazy("tilewright_algorithms.ttgt", "Ttgt"),
+        ),
+        AlgorithmSpec(
+            name="im2col",
+            summary="Convolutions as one matrix product: the input's windows copied to a matrix, or gathered on the way.",
+            factory=lazy("tilewright_algorithms.im2col", "Im2col"),
+        ),
+        AlgorithmSpec(
+            name="loop_over_gemm",
+            summary="Contractions of two tensors as loops around a matrix product of slices; nothing is transposed.",
+            factory=lazy("tilewright_algorithms.loops", "LoopOverGemm"),
+        ),
+    ]

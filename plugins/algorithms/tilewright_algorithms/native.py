@@ -1,0 +1,17 @@
+"""`native`: the problem as it is."""
+
+from __future__ import annotations
+
+from tilewright.schema.alternative import Alternative
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.problem import Problem
+from tilewright.schema.workload import Workload
+
+
+class Native:
+    """Its own loop nest, tensors where they lie."""
+
+    def alternatives(self, problem: Problem) -> list[Alternative]:
+        """One, for every problem."""
+        own: dict[str, tuple[str, ...]] = {name: (name,) for name in problem.dimensions}
+        return [Alternative(name="native", steps=Workload.of(problem), dimensions=FrozenDict(own))]

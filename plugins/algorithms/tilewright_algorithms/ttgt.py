@@ -1,0 +1,145 @@
+"""`ttgt`: transpose, transpose, matrix product, transpose (COMET; Union, section II).
+
+G are the dimensions that all three tensors have, M those of the first operand and the result, N of the second and the result,
+K of both operands alone. What only one operand has is summed over in a step before.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from tilewright.schema.alternative import Alternative, Movement
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.problem import Problem, Tensor
+from tilewright.schema.workload import Layer, Workload
+from tilewright_algorithms.gemm import (
+    SIDES,
+    Names,
+    Product,
+    best_product,
+    layout,
+    long,
+    operands,
+    plain,
+    refusal,
+    transposition,
+)
+
+NAME = "ttgt"
+
+
+class Ttgt:
+    """The orders of the groups are those under which the fewest words are moved."""
+
+    def alternatives(self, problem: Problem) -> list[Alternative]:
+        """One. Raises NotConformableError: it is no contraction of two tensors over plain coordinates."""
+        layouts = contraction(NAME, problem)
+        groups, alone = grouped(problem)
+        tensors = (*problem.operands, problem.output)
+        kept = [
+            tuple(name for name in names if name not in own) for names, own in zip(layouts, (*alone, ()), strict=True)
+        ]
+        product = best_product(groups, kept, [problem.tensor_words(tensor) for tensor in tensors])
+        return [_alternative(problem, product, layouts, alone)]
+
+
+def contraction(algorithm: str, problem: Problem) -> tuple[Names, Names, Names]:
+    """Layouts of the two operands and of the result. Raises NotConformableError: one is not plain, or the result has a
+    dimension that no operand has."""
+    first, second = operands(algorithm, problem)
+    found = []
+    for tensor in (first, second, problem.output):
+        names = layout(problem, tensor)
+        if names is None:
+            text = f"{tensor.name} has a coordinate that is a sum or a multiple, or a dimension twice"
+            raise refusal(algorithm, problem, "affine", text)
+        found.append(names)
+    lost = set(found[2]) - {*found[0], *found[1]}
+    if lost:
+        text = f"{', '.join(sorted(lost))} is in {problem.output.name} only"
+        raise refusal(algorithm, problem, "result_only", text)
+    idle = set(long(problem, tuple(problem.dimensions))) - {*found[0], *found[1]}
+    if idle:
+        raise refusal(algorithm, problem, "idle", f"{', '.join(sorted(idle))} indexes nothing")
+    return found[0], found[1], found[2]
+
+
+def grouped(problem: Problem) -> tuple[dict[str, Names], tuple[Names, Names]]:
+    """(G, M, N, K; what the first and what the second operand has alone), dimensions of size 1 left out."""
+    a, b = (tensor.dimensions for tensor in problem.operands)
+    z = problem.output.dimensions
+    groups = {"G": a & b & z, "M": (a & z) - b, "N": (b & z) - a, "K": (a & b) - z}
+    return {group: long(problem, tuple(names)) for group, names in groups.items()}, (
+        long(problem, tuple(a - b - z)),
+        long(problem, tuple(b - a - z)),
+    )
+
+
+def _alternative(
+    problem: Problem, product: Product, layouts: Sequence[Names], alone: tuple[Names, Names]
+) -> Alternative:
+    """Sums where an operand has dimensions alone, the product, and the movements of what does not lie right."""
+    tensors = (*problem.operands, problem.output)
+    names = [tensor.name for tensor in tensors]
+    dimensions = dict(product.dimensions)
+    layers, movements = [], list[Movement]()
+    moved = set(product.moved)
+    for at, own in enumerate(alone):
+        if not own:
+            continue
+        letter, side = f"X{at}", SIDES[at]
+        dimensions[letter] = own
+        names[at] = _free_name(f"{names[at]}_summed", problem.tensor_names)
+        layers.append(Layer(problem=_sum(problem, tensors[at], product, side, letter, own, names[at])))
+        moved.discard(at)
+        if not _in_blocks(layouts[at], [*(product.groups[group] for group in f"G{side}"), own]):
+            moved.add(at)
+    gemm = product.problem(problem, names)
+    layers.append(Layer(problem=gemm.model_copy(update={"name": "product"})))
+    movements = [transposition(problem, tensors[at], _side(product, at, alone)) for at in sorted(moved)]
+    return Alternative(
+        name=NAME,
+        steps=Workload(name=problem.name, layers=tuple(layers)),
+        dimensions=FrozenDict(dimensions),
+        movements=tuple(movements),
+    )
+
+
+def _side(product: Product, at: int, alone: tuple[Names, Names]) -> str:
+    summed = "X" if at < 2 and alone[at] else ""
+    return f"{'G' if product.groups['G'] else ''}{SIDES[at]}{summed}"
+
+
+def _sum(problem: Problem, tensor: Tensor, product: Product, side: str, letter: str, own: Names, name: str) -> Problem:
+    """The step that sums an operand over what it has alone."""
+    groups = [*("G" * bool(product.groups["G"])), *side]
+    sizes = {
+        each: math.prod(problem.dimensions[one] for one in (own if each == letter else product.groups[each]))
+        for each in (*groups, letter)
+    }
+    return Problem(
+        name=f"sum_{tensor.name}",
+        dimensions=FrozenDict(sizes),
+        tensors=(
+            tensor.model_copy(update={"projection": plain([*groups, letter])}),
+            Tensor(name=name, role="output", projection=plain(groups)),
+        ),
+    )
+
+
+def _in_blocks(names: Names, blocks: Sequence[Names]) -> bool:
+    """Whether a layout is these groups of dimensions, each in one piece, in any order."""
+    rest = list(names)
+    while rest:
+        block = next((each for each in blocks if each and tuple(rest[: len(each)]) == each), None)
+        if block is None:
+            return False
+        rest = rest[len(block) :]
+    return True
+
+
+def _free_name(name: str, taken: Sequence[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
