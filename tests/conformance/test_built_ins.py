@@ -3,9 +3,11 @@
 import importlib.util
 from pathlib import Path
 
-from support import fake_timeloop
+from support import fake_cacti, fake_timeloop
 from tilewright.testing import Case, parametrize_conformance
 
+ELSEWHERE = {"cost model zigzag": "zigzag", "estimator hwcomponents": "hwcomponents"}
+"""Plugins that need a package which is not installed for every test -> the package."""
 MODULES = Path(__file__).parents[1] / "data" / "mlir"
 
 
@@ -18,9 +20,9 @@ MODULES = Path(__file__).parents[1] / "data" / "mlir"
         ],
         "mlir": [str(MODULES / "ops_tosa.generic.mlir"), str(MODULES / "calls.stablehlo.generic.mlir")],
     },
-    options={"timeloop_binary": {"path": fake_timeloop.program("cheap")}},
+    options={"timeloop_binary": {"path": fake_timeloop.program("cheap")}, "cacti": {"program": fake_cacti.program()}},
     # needs a package that has an environment of its own in tox.ini
-    without=() if importlib.util.find_spec("zigzag") else ("cost model zigzag",),
+    without=[name for name, module in ELSEWHERE.items() if importlib.util.find_spec(module) is None],
 )
 def test_conformance(case: Case) -> None:
     case.run()

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from tilewright.plugin.estimator import Attribute
 from tilewright.plugin.hooks import hookimpl
-from tilewright.plugin.specs import EstimatorSpec, lazy
+from tilewright.plugin.specs import EstimatorSpec, Options, lazy
 
 ARRAY: dict[str, Attribute] = {"size_bits": 524288, "width_bits": 64}
 ARRAYS = {"sram": ARRAY, "smart_buffer": ARRAY}
+HWCOMPONENTS = ARRAYS | {
+    "mac": {"multiplier_bits": 8, "adder_bits": 16},
+    "multiplier": {"width_bits": 16},
+    "adder": {"width_bits": 16},
+    "comparator": {"width_bits": 16},
+    "counter": {"width_bits": 16},
+}
+
+
+class CactiOptions(Options):
+    """Options of `cacti`."""
+
+    program: str = Field(default="cacti", min_length=1, description="the program, by name or by path")
+    seconds: float = Field(default=60.0, gt=0, description="how long it may take for one array")
 
 
 @hookimpl
@@ -31,5 +47,24 @@ def tilewright_plugins() -> list[EstimatorSpec]:
                 "wire": {"width_bits": 16, "length_mm": 1},
                 "dummy": {},
             },
+        ),
+        EstimatorSpec(
+            name="cacti",
+            summary="CACTI itself, where it is on the machine, run once for each array with Accelergy's settings.",
+            factory=lazy("tilewright_estimators.cacti", "CactiEstimator"),
+            options=CactiOptions,
+            programs={"program": "cacti"},
+            hint="compile CACTI 7 (github.com/HewlettPackard/cacti), or give its path: --estimator-option program=PATH",
+            components=ARRAYS,
+            priority=None,
+        ),
+        EstimatorSpec(
+            name="hwcomponents",
+            summary="The package hwcomponents and its models of components, where they are installed.",
+            factory=lazy("tilewright_estimators.hardware_components", "HwcomponentsEstimator"),
+            needs=("hwcomponents", "hwcomponents_library", "hwcomponents_cacti", "hwcomponents_neurosim"),
+            hint="pip install hwcomponents hwcomponents-library hwcomponents-cacti hwcomponents-neurosim, with Python 3.12 or later",
+            components=HWCOMPONENTS,
+            priority=None,
         ),
     ]

@@ -16,12 +16,13 @@ def estimate(
     action: str,
     node: float,
     figures: Callable[[dict[str, float]], Figures],
-    accuracy: Accuracy,
+    accuracy: Callable[[dict[str, float]], Accuracy],
 ) -> Estimate:
     """One access of the whole width of an `sram` or a `smart_buffer`.
 
     Args:
         figures: checked sizes -> what the array takes.
+        accuracy: checked sizes -> what that is worth.
 
     Raises:
         Refused: a size is wrong or beyond what is known.
@@ -37,5 +38,5 @@ def estimate(
         bits=int(sizes["width_bits"]),
         area_um2=cost.area_um2,
         leakage_w=cost.leakage_w,
-        accuracy=accuracy,
+        accuracy=accuracy(sizes),
     )

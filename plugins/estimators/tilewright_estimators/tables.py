@@ -32,7 +32,12 @@ class TablesEstimator:
             if component not in ("sram", "smart_buffer"):
                 return arithmetic.estimate(component, attributes, technology_nm)
             return arrays.estimate(
-                component, attributes, action, technology_nm, lambda sizes: _figures(sizes, technology_nm), GRID
+                component,
+                attributes,
+                action,
+                technology_nm,
+                lambda sizes: _figures(sizes, technology_nm),
+                lambda _: GRID,
             )
         except Refused as refused:
             return refused.reason

@@ -1,0 +1,174 @@
+"""The estimator `cacti`: the program itself, run once for each size, with Accelergy's settings.
+
+CACTI takes arrays of at least 32 bits by 64 rows per bank, at 22, 32, 45, 65 and 90 nm. What lies beside that follows as in
+hwcomponents: from the next array that it takes, by rules of proportion; from the two nodes around, on a straight line; below
+22 nm from 22 nm.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+
+from tilewright.errors import PluginError, Reason
+from tilewright.plugin.estimator import Accuracy, Attribute, Estimate
+from tilewright_estimators import ARRAYS, CactiOptions, arrays
+from tilewright_estimators.grid import Figures
+from tilewright_estimators.sizes import Refused, check_asked
+
+NODES = (22, 32, 45, 65, 90)
+LEAST_NM = 7
+LEAST_WIDTH, LEAST_ROWS = 32, 64
+"""Bits of an access, and rows of a bank."""
+MOST_BYTES, MOST_WIDTH, MOST_BANKS, MOST_PORTS = 2**28, 2**13, 64, 4
+CELL = "itrs-lstp, 6T"
+SOURCE = "CACTI with Accelergy's settings at 300 K, run for this size"
+VALID = "32 bits or wider, 64 rows per bank or more, 22, 32, 45, 65 or 90 nm"
+COLUMNS = {
+    "read_pj": ("Dynamic read energy (nJ)", 1e3),
+    "write_pj": ("Dynamic write energy (nJ)", 1e3),
+    "leak_mw": ("Standby leakage per bank(mW)", 1.0),
+    "area_um2": ("Area (mm2)", 1e6),
+}
+"""Figure -> CACTI's column and the factor of its unit."""
+
+
+@dataclass(frozen=True)
+class CactiEstimator:
+    """Remembers what it has run: one question has one answer."""
+
+    options: CactiOptions
+    _known: dict[tuple[float, int, int, int, int], Figures] = field(default_factory=dict, compare=False, repr=False)
+
+    def estimate(
+        self, component: str, attributes: Mapping[str, Attribute], action: str, technology_nm: float
+    ) -> Estimate | Reason:
+        """Raises PluginError: the program cannot be run, takes too long, or says nothing."""
+        try:
+            check_asked(component, action, ARRAYS)
+            if not LEAST_NM <= technology_nm <= NODES[-1]:
+                raise Refused("technology", f"{technology_nm:g} nm; known are {LEAST_NM} to {NODES[-1]} nm")
+            return arrays.estimate(
+                component,
+                attributes,
+                action,
+                technology_nm,
+                lambda sizes: self._at(technology_nm, sizes),
+                lambda sizes: _accuracy(technology_nm, sizes),
+            )
+        except Refused as refused:
+            return refused.reason
+
+    def _at(self, node: float, sizes: dict[str, float]) -> Figures:
+        """At any node."""
+        if node < NODES[0]:
+            scale = node / NODES[0]
+            return _scaled(self._array(NODES[0], sizes), math.sqrt(scale), 0.79 * math.sqrt(scale), scale)
+        low, high = max(each for each in NODES if each <= node), min(each for each in NODES if each >= node)
+        if low == high:
+            return self._array(low, sizes)
+        part = (node - low) / (high - low)
+        ends = self._array(low, sizes), self._array(high, sizes)
+        return Figures(*((1 - part) * getattr(ends[0], name) + part * getattr(ends[1], name) for name in COLUMNS))
+
+    def _array(self, node: int, sizes: dict[str, float]) -> Figures:
+        """At a node that CACTI has; from the next larger array where it takes none so small."""
+        width, banks = _least(sizes)
+        rows = sizes["size_bits"] / sizes["width_bits"]
+        most = max(rows, LEAST_ROWS * sizes["banks"])
+        wide, deep = sizes["width_bits"] / width, rows / most
+        found = self._run(node, int(width * most // 8), width // 8, banks, int(sizes["ports"]))
+        return _scaled(found, (0.7 * wide + 0.3) * deep**0.78, wide * deep, wide * deep)
+
+    def _run(self, node: int, size: int, block: int, banks: int, ports: int) -> Figures:
+        """What the program says of an array; sizes in bytes."""
+        key = (node, size, block, banks, ports)
+        if key not in self._known:
+            asked = "\n".join(
+                (
+                    f"-size (bytes) {size}",
+                    f"-read-write port {ports}",
+                    f"-block size (bytes) {block}",
+                    f"-technology (u) {node / 1000}",
+                    f"-output/input bus width {8 * block}",
+                    f"-UCA bank {banks}",
+                )
+            )
+            self._known[key] = self._read(self._printed(asked), banks)
+        return self._known[key]
+
+    def _printed(self, asked: str) -> str:
+        """The table that CACTI writes beside its input."""
+        found = shutil.which(os.path.expanduser(self.options.program))
+        if found is None:
+            raise PluginError(f"there is no program {self.options.program}", hint="--estimator-option program=PATH")
+        settings = (files(__package__) / "cacti.cfg").read_text(encoding="utf-8")
+        with tempfile.TemporaryDirectory(prefix="tilewright-") as name:
+            file = Path(name) / "array.cfg"
+            file.write_text(f"{settings}{asked}\n", encoding="utf-8")
+            try:  # it looks for its tables of technologies in the folder that it is run in
+                done = subprocess.run(
+                    [os.path.abspath(found), "-infile", str(file)],
+                    cwd=Path(found).resolve().parent,
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    timeout=self.options.seconds,
+                )
+            except subprocess.TimeoutExpired:
+                raise PluginError(f"CACTI took longer than {self.options.seconds:g} s") from None
+            except OSError as error:
+                raise PluginError(f"CACTI could not be started: {error}") from None
+            table = file.with_suffix(".cfg.out")
+            if not table.is_file():
+                said = done.stdout.decode("utf-8", "replace").strip().splitlines() or ["nothing"]
+                raise Refused("cacti", f"CACTI takes no such array (exit code {done.returncode}); it said: {said[-1]}")
+            return table.read_text(encoding="utf-8", errors="replace")
+
+    def _read(self, table: str, banks: int) -> Figures:
+        rows = list(csv.DictReader(table.splitlines(), skipinitialspace=True))
+        try:
+            found = {name: float(rows[-1][column]) * factor for name, (column, factor) in COLUMNS.items()}
+        except (LookupError, TypeError, ValueError) as error:
+            raise PluginError(f"CACTI wrote no table that can be read: {error}") from None
+        return Figures(**found | {"leak_mw": found["leak_mw"] * banks})
+
+
+def _least(sizes: dict[str, float]) -> tuple[int, int]:
+    """Width in bits and banks that CACTI takes. Raises Refused."""
+    banks, ports = int(sizes["banks"]), int(sizes["ports"])
+    if banks > MOST_BANKS or banks & (banks - 1):
+        raise Refused("range", f"{banks} banks; CACTI takes 1, 2, 4 ... {MOST_BANKS}")
+    if ports > MOST_PORTS or ports & (ports - 1):
+        raise Refused("range", f"{ports} ports; CACTI takes 1, 2 or {MOST_PORTS}")
+    if (
+        sizes["size_bits"] > 8 * MOST_BYTES
+        or sizes["width_bits"] > MOST_WIDTH
+        or sizes["size_bits"] < sizes["width_bits"]
+    ):
+        raise Refused(
+            "range",
+            f"up to {MOST_BYTES:,} bytes and {MOST_WIDTH:,} bits of width, with one row at least, are asked for",
+        )
+    return max(LEAST_WIDTH, 8 * math.ceil(sizes["width_bits"] / 8)), banks
+
+
+def _scaled(figures: Figures, energy: float, leakage: float, area: float) -> Figures:
+    return Figures(
+        figures.read_pj * energy, figures.write_pj * energy, figures.leak_mw * leakage, figures.area_um2 * area
+    )
+
+
+def _accuracy(node: float, sizes: dict[str, float]) -> Accuracy:
+    rows = sizes["size_bits"] / sizes["width_bits"]
+    small = sizes["width_bits"] < LEAST_WIDTH or sizes["width_bits"] % 8 or rows < LEAST_ROWS * sizes["banks"]
+    exact = node in NODES and not small
+    error = "none against CACTI" if exact else "beside what CACTI takes: by hwcomponents' rules, not measured"
+    return Accuracy(source=SOURCE, error=error, valid=VALID, cell=CELL)

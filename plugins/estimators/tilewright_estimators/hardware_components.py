@@ -1,0 +1,62 @@
+"""The estimator `hwcomponents`: the package of that name, asked for the components that it calls by other names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tilewright.errors import PluginError, Reason
+from tilewright.plugin.estimator import Accuracy, Attribute, Estimate
+from tilewright_estimators import HWCOMPONENTS
+from tilewright_estimators.sizes import Refused, check_asked, checked
+
+NAMES: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {
+    "sram": ("SRAM", {"size_bits": "size", "width_bits": "width", "banks": "n_banks", "ports": "n_rw_ports"}, {}),
+    "smart_buffer": (
+        "smartbuffersram", {"size_bits": "size", "width_bits": "width", "banks": "n_banks", "ports": "n_rw_ports"}, {},
+    ),
+    "mac": ("IntMAC", {"multiplier_bits": "multiplier_width", "adder_bits": "adder_width"}, {}),
+    "multiplier": ("IntMultiplier", {"width_bits": "width"}, {"compute": "multiply"}),
+    "adder": ("IntAdder", {"width_bits": "width"}, {"compute": "add"}),
+    "comparator": ("Comparator", {"width_bits": "width"}, {"compute": "compare"}),
+    "counter": ("Counter", {"width_bits": "width"}, {"compute": "count"}),
+}  # fmt: skip
+"""Ours -> theirs: the class, attributes and, where they differ, actions."""
+
+
+class HwcomponentsEstimator:
+    """Asks hwcomponents, which chooses among its own models by their priorities."""
+
+    def estimate(
+        self, component: str, attributes: Mapping[str, Attribute], action: str, technology_nm: float
+    ) -> Estimate | Reason:
+        try:
+            check_asked(component, action, HWCOMPONENTS)
+            sizes = checked(component, attributes)
+            if not 1 <= technology_nm <= 90:
+                raise Refused(
+                    "technology",
+                    f"{technology_nm:g} nm; asked for are 1 to 90 nm: above, its arrays are those of 22 nm",
+                )
+            return self._ask(component, sizes, action, technology_nm)
+        except Refused as refused:
+            return refused.reason
+
+    def _ask(self, component: str, sizes: dict[str, float], action: str, node: float) -> Estimate:
+        import hwcomponents
+
+        name, attributes, actions = NAMES[component]
+        given: dict[str, Any] = {attributes[key]: int(value) for key, value in sizes.items() if key in attributes}
+        if component in ("sram", "smart_buffer") and given["size"] < given["width"]:
+            raise Refused("range", "an array has one row at least")
+        try:
+            model = hwcomponents.get_model(name, given | {"tech_node": node * 1e-9}, required_actions=[])
+            cost = getattr(model, actions.get(action, action))()
+            energy, area, leakage = (1e12 * cost.energy, 1e12 * model.area, model.leak_power)
+        except (AssertionError, ValueError) as error:
+            raise Refused("hwcomponents", f"it refuses: {error}") from None
+        except Exception as error:  # whatever programs its models call
+            raise PluginError(f"hwcomponents failed: {type(error).__name__}: {error}") from None
+        bits = sizes.get("width_bits", sizes.get("multiplier_bits", 1))
+        about = Accuracy(source=f"hwcomponents: {type(model).__name__}", error="not told", valid="what it takes")
+        return Estimate(energy_pj=energy, bits=int(bits), area_um2=area, leakage_w=leakage, accuracy=about)
