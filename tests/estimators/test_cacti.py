@@ -9,14 +9,18 @@ from tilewright_estimators import CactiOptions
 from tilewright_estimators.arithmetic import address_generator, aladdin
 from tilewright_estimators.cacti import CactiEstimator
 
+ARRAY: dict[str, float] = {"size_bits": 2**15, "width_bits": 32}
 
-def asked(component: str, action: str, node: float, behaviour: str = "good", **sizes: float) -> Estimate | Reason:
+
+def asked(
+    component: str, action: str, node: float, sizes: dict[str, float], behaviour: str = "good"
+) -> Estimate | Reason:
     options = CactiOptions(program=fake_cacti.program(behaviour), seconds=2 if behaviour == "slow" else 60)
     return CactiEstimator(options).estimate(component, sizes, action, node)
 
 
-def told(component: str, action: str, node: float, **sizes: float) -> Estimate:
-    answer = asked(component, action, node, **sizes)
+def told(component: str, action: str, node: float, sizes: dict[str, float]) -> Estimate:
+    answer = asked(component, action, node, sizes)
     assert isinstance(answer, Estimate), answer
     return answer
 
@@ -38,8 +42,8 @@ def test_eyeriss_and_simba_as_accelforge_has_them(
     node: float, bits: int, width: int, banks: int, ports: int, read: float, write: float, area: float | None
 ) -> None:
     """Per bit, to the digits that its tests expect."""
-    sizes = {"size_bits": bits, "width_bits": width, "banks": banks, "ports": ports}
-    reading, writing = (told("smart_buffer", action, node, **sizes) for action in ("read", "write"))
+    sizes: dict[str, float] = {"size_bits": bits, "width_bits": width, "banks": banks, "ports": ports}
+    reading, writing = (told("smart_buffer", action, node, sizes) for action in ("read", "write"))
 
     assert f"{reading.energy_pj / width:.5g}" == f"{read:.5g}" and f"{writing.energy_pj / width:.5g}" == f"{write:.5g}"
     assert reading.energy_pj / width == pytest.approx(read, rel=6e-6)
@@ -47,15 +51,15 @@ def test_eyeriss_and_simba_as_accelforge_has_them(
 
 
 def test_the_exercises_buffer() -> None:
-    array = told("sram", "read", 45, size_bits=2048 * 256, width_bits=256)
+    array = told("sram", "read", 45, {"size_bits": 2048 * 256, "width_bits": 256})
 
-    assert (array.energy_pj, array.area_um2) == (pytest.approx(51.7987), pytest.approx(198942))
+    assert array.energy_pj == pytest.approx(51.7987) and array.area_um2 == pytest.approx(198942)
     assert array.accuracy.error == "none against CACTI"
 
 
 def test_a_smart_buffer_is_its_array_with_an_address_generator() -> None:
-    sizes = {"size_bits": 524288, "width_bits": 64}
-    array, buffer = told("sram", "read", 45, **sizes), told("smart_buffer", "read", 45, **sizes)
+    sizes: dict[str, float] = {"size_bits": 524288, "width_bits": 64}
+    array, buffer = told("sram", "read", 45, sizes), told("smart_buffer", "read", 45, sizes)
     beside = aladdin(45, address_generator(8192))
 
     assert buffer.energy_pj == pytest.approx(array.energy_pj + beside.energy_pj)
@@ -63,9 +67,9 @@ def test_a_smart_buffer_is_its_array_with_an_address_generator() -> None:
 
 
 def test_what_it_does_not_take_follows_by_rules_and_says_so() -> None:
-    least, small = (told("sram", "read", 65, size_bits=bits, width_bits=32) for bits in (2048, 512))
-    between = told("sram", "read", 38.5, size_bits=524288, width_bits=64)
-    ends = [told("sram", "read", node, size_bits=524288, width_bits=64).energy_pj for node in (32, 45)]
+    least, small = (told("sram", "read", 65, {"size_bits": bits, "width_bits": 32}) for bits in (2048, 512))
+    between = told("sram", "read", 38.5, {"size_bits": 524288, "width_bits": 64})
+    ends = [told("sram", "read", node, {"size_bits": 524288, "width_bits": 64}).energy_pj for node in (32, 45)]
 
     assert small.energy_pj == pytest.approx(least.energy_pj * 0.25**0.78)
     assert between.energy_pj == pytest.approx(sum(ends) / 2)
@@ -82,13 +86,13 @@ def test_what_it_does_not_take_follows_by_rules_and_says_so() -> None:
     ],
 )
 def test_what_is_beyond_is_refused(sizes: dict[str, float], node: float, said: str) -> None:
-    answer = asked("sram", "read", node, **sizes)
+    answer = asked("sram", "read", node, sizes)
 
     assert isinstance(answer, Reason) and said in answer.message
 
 
 def test_what_it_cannot_build_is_refused_in_its_own_words() -> None:
-    answer = asked("sram", "read", 45, "refusing", size_bits=2**15, width_bits=32)
+    answer = asked("sram", "read", 45, ARRAY, "refusing")
 
     assert isinstance(answer, Reason) and "no valid tag organizations" in answer.message
 
@@ -96,7 +100,7 @@ def test_what_it_cannot_build_is_refused_in_its_own_words() -> None:
 @pytest.mark.parametrize(("behaviour", "said"), [("slow", "longer than 2 s"), ("garbled", "no table that can be read")])
 def test_a_program_that_fails_is_told(behaviour: str, said: str) -> None:
     with pytest.raises(PluginError, match=said):
-        asked("sram", "read", 45, behaviour, size_bits=2**15, width_bits=32)
+        asked("sram", "read", 45, ARRAY, behaviour)
 
 
 def test_a_program_that_is_not_there_is_told_with_what_to_type() -> None:
