@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewright.algorithms.expansion import Expansion
 from tilewright.algorithms.printed import offer_rows, offer_table
@@ -19,8 +19,11 @@ from tilewright.run.configuration import RunConfiguration, claim, limit_of, told
 from tilewright.run.network import MappedLayer, mapping_file
 from tilewright.schema.report.printed import limited_by, summary
 from tilewright.schema.unmatched import unmatched
-from tilewright.schema.workload import Workload
+from tilewright.schema.workload import Workload, costed_graph
 from tilewright.tables import Column, Table, Tabular, csv_text, numbers, quantity
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 
 @dataclass(frozen=True, repr=False)
@@ -64,6 +67,18 @@ class MappingReport(Tabular):
             return ()
         found = {name: layer for layer in self.layers for name in layer.distinct.layers}
         return choices(self.expansion, found, self.configuration.architecture, self.configuration.objective)
+
+    @property
+    def graph(self) -> nx.DiGraph[str]:
+        """The workload's graph, with `energy_pj` and `cycles` of each layer, all its repetitions together, where it has a mapping;
+        where algorithms were asked for, those of the best way."""
+        costs: dict[str, MappedLayer | Cost | None] = {
+            name: each for each in self.layers if self.expansion is None for name in each.distinct.layers
+        }
+        for choice in self.choices:
+            if choice.is_best:
+                costs |= dict.fromkeys(choice.offer.distinct.layers, choice.total)
+        return costed_graph(self.workload, costs)
 
     @property
     def missing(self) -> int:
@@ -172,6 +187,7 @@ class MappingReport(Tabular):
                 for each in self.workload.unmapped
             ],
             "algorithms": offer_rows(self.choices),
+            "links": [[before, layer.name] for layer in self.workload.layers for before in layer.after],
             "totals": {"macs": self.macs, "cycles": self.cycles, "energy_pj": self.energy_pj, "edp": self.edp},
         }
 

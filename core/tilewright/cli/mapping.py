@@ -54,10 +54,13 @@ def map_command(
         list[str] | None,
         typer.Option(metavar="[NAME.]KEY=VALUE", help="for the algorithms; with NAME. for one of several"),
     ] = None,
+    graph: Annotated[
+        bool, typer.Option("--graph", help="show the network: what each layer reads, with its energy and cycles")
+    ] = False,
 ) -> None:
     """Map every distinct layer of a workload onto an architecture."""
     import tilewright as tw
-    from tilewright.cli.common import key_values, show
+    from tilewright.cli.common import key_values, print_tables, show
 
     ways: dict[str, Any] = {
         "algorithms": algorithms,
@@ -66,6 +69,10 @@ def map_command(
     }
     report = tw.map(flags.loaded(workload), arch, mapper=mapper, model=model, **ways, **flags.settings())
     show(report, flags.json, flags.quiet, report.messages())
+    if graph and not flags.json:
+        from tilewright.schema.workload import graph_table
+
+        print_tables("", graph_table(report.graph))
     told = flags.json or flags.quiet or report.is_one or (report.expansion is not None and report.folder is None)
     if not told:
         _tell_how_to_see_one(report, workload)

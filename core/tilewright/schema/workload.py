@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from tilewright.schema.document import FileModel
 from tilewright.schema.problem import Problem
+from tilewright.tables import Column, Table, numbers
 from tilewright.values import Model
 
 if TYPE_CHECKING:
@@ -106,3 +108,32 @@ class Workload(FileModel):
             DistinctProblem(group[0].problem, tuple(layer.name for layer in group), sum(layer.count for layer in group))
             for group in groups.values()
         )
+
+
+def costed_graph(workload: Workload, costs: Mapping[str, Any]) -> nx.DiGraph[str]:
+    """The workload's graph, with `energy_pj` and `cycles` of all repetitions of a layer.
+
+    Args:
+        costs: name of a layer -> what has `energy_pj` and `cycles` of one repetition, None or absent where it is not mapped.
+    """
+    graph = workload.graph.copy()
+    for layer in workload.layers:
+        cost = costs.get(layer.name)
+        if cost is not None and cost.energy_pj is not None:
+            graph.nodes[layer.name].update(energy_pj=cost.energy_pj * layer.count, cycles=cost.cycles * layer.count)
+    return graph
+
+
+def graph_table(graph: nx.DiGraph[str]) -> Table:
+    """A mapped network's layers with their energies and what they read, in the order of execution."""
+    table = Table(
+        "layer", Column("reads results of", wrapped=True), numbers("count", rank=2), numbers("MACs", rank=3),
+        numbers("energy", "pJ"), numbers("% of energy", decimals=1), numbers("cycles", rank=1), title=graph.name,
+    )  # fmt: skip
+    total = sum(node.get("energy_pj", 0.0) for _, node in graph.nodes(data=True))
+    for name, node in graph.nodes(data=True):
+        energy = node.get("energy_pj")
+        share = 100 * energy / total if energy and total else None
+        before = ", ".join(graph.predecessors(name)) or "-"
+        table.add_row(name, before, node["count"], node["macs"] * node["count"], energy, share, node.get("cycles"))
+    return table

@@ -65,3 +65,27 @@ def test_data_carry_the_mapping_and_where_energy_and_cycles_go(report: tw.Mappin
     assert tw.load(row["mapping"], "mapping") == layer.mapping and row["nest"] == str(layer.mapping).splitlines()
     assert sum(part["energy_pj"] for part in row["energy"]) == pytest.approx(layer.energy_pj)
     assert row["limits"][0]["binding_cycles"] == layer.cycles
+
+
+def test_the_graph_has_the_energy_of_each_layer_with_its_repetitions() -> None:
+    report = tw.map("bert_base", "union_edge", mapper="random", evaluations=50, cache=False)
+    graph = report.graph
+
+    assert set(graph.edges) == {(before, layer.name) for layer in report.workload.layers for before in layer.after}
+    assert sum(node["energy_pj"] for _, node in graph.nodes(data=True)) == pytest.approx(report.energy_pj)
+    assert sum(node["cycles"] for _, node in graph.nodes(data=True)) == report.cycles
+    assert sorted(map(tuple, report.data()["links"])) == sorted(graph.edges)
+
+
+def test_the_graph_of_the_best_ways_adds_up_to_the_totals() -> None:
+    report = tw.map(
+        "resnet50/n0", "union_edge", mapper="random", evaluations=50, cache=False, algorithms="native,im2col"
+    )
+
+    assert [node["energy_pj"] for _, node in report.graph.nodes(data=True)] == [report.energy_pj]
+
+
+def test_a_layer_without_a_mapping_has_no_energy_in_the_graph() -> None:
+    report = tw.map("resnet50/n0", "union_edge", mapper="random", evaluations=50, cache=False, algorithms="ttgt")
+
+    assert ["energy_pj" in node for _, node in report.graph.nodes(data=True)] == [False]
