@@ -20,6 +20,14 @@ class TimeloopFiles(Options):
     )
 
 
+class AccelForgeFiles(Options):
+    """How AccelForge's files are read."""
+
+    set: FrozenDict[str, str | int | float | bool] = Field(
+        default=FrozenDict(), description="values of variables that templates name and do not set"
+    )
+
+
 class MaestroFiles(Options):
     """How MAESTRO's files are read."""
 
@@ -64,6 +72,7 @@ def tilewright_plugins() -> list[AdapterSpec]:
             name="accelforge",
             summary="AccelForge's architecture, workload and mapping of one einsum.",
             factory=lazy("tilewright_adapters.accelforge", "AccelForgeAdapter"),
+            options=AccelForgeFiles,
         ),
         AdapterSpec(
             name="loopnest",

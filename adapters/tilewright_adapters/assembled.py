@@ -18,30 +18,32 @@ _FOLDER = ("!includedir", "!include_dir")
 _SUFFIX = ".yaml"
 
 
-def assembled(path: Path, folders: tuple[str, ...], values: Mapping[str, object]) -> Document:
+def assembled(path: Path, folders: tuple[str, ...], values: Mapping[str, object], inherits: bool = False) -> Document:
     """A file as a document.
 
     Args:
         folders: those that files are drawn in from, by their real paths.
         values: of the variables that templates name.
+        inherits: see `filled`.
 
     Raises:
         InputError: with file and line.
     """
-    return _Assembly(folders, values).document(path, 0)
+    return _Assembly(folders, values, inherits).document(path, 0)
 
 
 @dataclass
 class _Assembly:
     folders: tuple[str, ...]
     values: Mapping[str, object]
+    inherits: bool
     files: int = 0
 
     def document(self, path: Path, depth: int) -> Document:
         self.files += 1
         if self.files > MAX_FILES or depth > MAX_DEPTH:
             raise InputError(f"{path}: files that draw in {'too many others' if depth <= MAX_DEPTH else 'one another'}")
-        whole = filled(path, self.folders, self.values)
+        whole = filled(path, self.folders, self.values, self.inherits)
         document = parse_document(whole.text, source=str(path))
         if not {PART, _FILE, *_FOLDER} & set(document.tags.values()):
             return document
@@ -66,18 +68,19 @@ class _Assembly:
         return node
 
     def _part(self, node: Node, whole: Filled, depth: int) -> Node:
-        """What a template drew in."""
-        if not str(node.value).isdecimal() or int(node.value) >= len(whole.parts) or depth > MAX_DEPTH:
+        """What a template drew in, or what stands there at keys written behind it."""
+        number, *keys = str(node.value).split(".")
+        if not number.isdecimal() or int(number) >= len(whole.parts) or depth > MAX_DEPTH:
             raise InputError(f"{PART} stands for nothing here", location=node.place)
-        part = whole.parts[int(node.value)]
+        part = whole.parts[int(number)]
         found = []
-        for number in part.files:
-            real, name, text = whole.texts[number]
+        for file in part.files:
+            real, name, text = whole.texts[file]
             self.files += 1
             if self.files > MAX_FILES:
                 raise InputError("files that draw in too many others", location=node.place)
             document = node_of(parse_document(text, source=name))
-            found.append(_at(self._with_parts(document, Path(real), whole, depth + 1), part.keys))
+            found.append(_at(self._with_parts(document, Path(real), whole, depth + 1), (*part.keys, *keys)))
         return Node(found, node.place) if part.several else found[0]
 
     def _beside(self, node: Node, path: Path) -> Path:

@@ -11,10 +11,15 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jinja2
+import jinja2.nodes
+from jinja2.ext import Extension
+from jinja2.parser import Parser
+from jinja2.runtime import Context
 from jinja2.sandbox import SandboxedEnvironment
 
 from tilewright.child import NoAnswer, limited
@@ -52,12 +57,13 @@ class Filled:
     parts: list[Part] = field(default_factory=list)
 
 
-def filled(path: Path, folders: tuple[str, ...], values: Mapping[str, object]) -> Filled:
+def filled(path: Path, folders: tuple[str, ...], values: Mapping[str, object], inherits: bool = False) -> Filled:
     """The text of a file, and if it is a template, filled in.
 
     Args:
         folders: those that are read, by their real paths.
         values: of the variables that the template names.
+        inherits: what it sets itself is known to the files that it draws in, too, as in AccelForge and not in Timeloop.
 
     Raises:
         InputError: with the line, what the template lacks or may not have.
@@ -67,7 +73,7 @@ def filled(path: Path, folders: tuple[str, ...], values: Mapping[str, object]) -
         return Filled(text)
     try:
         answer: Filled = limited(
-            fill, os.path.realpath(path), str(path), folders, dict(values), seconds=SECONDS, memory=MEMORY
+            fill, os.path.realpath(path), str(path), folders, dict(values), inherits, seconds=SECONDS, memory=MEMORY
         )
     except NoAnswer as failure:
         raise InputError(f"{path}: no template that can be filled in: the process that did so {failure}") from None
@@ -93,26 +99,26 @@ def inside(folders: tuple[str, ...], path: str) -> bool:
     return below(path) and below(os.path.realpath(path))
 
 
-def fill(path: str, name: str, folders: tuple[str, ...], values: dict[str, object]) -> Filled:
+def fill(path: str, name: str, folders: tuple[str, ...], values: dict[str, object], inherits: bool) -> Filled:
     """A template as text. Its loops may be endless and its texts may double: this is for a process with limits, which may be in
     another folder than the one that asks; `name` is what messages call it.
 
     Raises InputError.
     """
-    filler = _Filler(folders, values, Filled(""))
-    filler.result.text = filler.text(path, name, (), 0)
+    filler = _Filler(folders, inherits, Filled(""))
+    filler.result.text = filler.text(path, name, (), values, 0)
     return filler.result
 
 
 @dataclass
 class _Filler:
     folders: tuple[str, ...]
-    values: dict[str, object]
+    inherits: bool
     result: Filled
     files: int = 0
     size: int = 0
 
-    def text(self, path: str, name: str, searched: tuple[str, ...], depth: int) -> str:
+    def text(self, path: str, name: str, searched: tuple[str, ...], values: dict[str, object], depth: int) -> str:
         """A file, filled in. `searched`: folders in which it looks for others, beside its own."""
         self.files += 1
         if self.files > MAX_FILES or depth > MAX_DEPTH:
@@ -120,13 +126,31 @@ class _Filler:
             raise InputError(f"{name}: the template draws in {most}")
         text = read_text(path)
         if _MARKS.search(text):
-            text = _Template(self, path, name, [*searched], depth).filled(text)
+            text = _Template(self, path, name, [*searched], values, depth).filled(text)
         self.size += len(text)
         if self.size > 4 * MAX_BYTES:
             raise InputError(
                 f"{name}: with all that it draws in the template has more than {4 * MAX_BYTES:,} characters"
             )
         return text
+
+
+class _Assertion(Extension):
+    """`{% assert CONDITION, MESSAGE %}`, in AccelForge's templates."""
+
+    tags = {"assert"}
+
+    def parse(self, parser: Parser) -> jinja2.nodes.Node:
+        line = next(parser.stream).lineno
+        condition = parser.parse_expression()
+        message = parser.parse_expression() if parser.stream.skip_if("comma") else jinja2.nodes.Const(None)
+        call = self.call_method("_hold", [condition, message], lineno=line)
+        return jinja2.nodes.Output([call], lineno=line)
+
+    def _hold(self, condition: object, message: object) -> str:
+        if not condition:
+            raise InputError(f"what the template asserts does not hold{f': {message}' if message else ''}")
+        return ""
 
 
 @dataclass
@@ -137,23 +161,24 @@ class _Template:
     path: str
     name: str
     searched: list[str]
+    values: dict[str, object]
     depth: int
 
     def filled(self, text: str) -> str:
-        environment = SandboxedEnvironment(undefined=jinja2.StrictUndefined)
+        environment = SandboxedEnvironment(undefined=jinja2.StrictUndefined, extensions=[_Assertion])
         environment.globals.update(
             add_to_path=self.add_to_path,
             cwd=lambda: os.path.dirname(self.path),
             find_path=lambda path: self.found(path)[0],
             find_paths=self.found,
-            include=self.include,
-            include_all=lambda path, keys="": self.include(path, keys, several=True),
-            include_text=lambda path: "\n".join(self.drawn_in(each) for each in self.found(path)),
+            include=jinja2.pass_context(partial(self.include)),
+            include_all=jinja2.pass_context(partial(self.include, several=True)),
+            include_text=jinja2.pass_context(partial(self.include_text)),
             path_exists=self.path_exists,
             setenv=self.setenv,
         )
         try:
-            return "".join(self._bounded(environment.from_string(text).generate(self.filler.values)))
+            return "".join(self._bounded(environment.from_string(text).generate(self.values)))
         except jinja2.UndefinedError as error:
             match = re.search(r"'(\w+)' is undefined", str(error))
             word = match[1] if match else "NAME"
@@ -233,21 +258,37 @@ class _Template:
                 there.append(wanted)
         return [each for each in there if inside(self.filler.folders, each)], outside
 
-    def include(self, path: Any, keys: Any = "", several: bool = False) -> str:
+    def include_text(self, context: Context, path: Any, **given: Any) -> str:
+        """What is drawn in as it is."""
+        return "\n".join(self.drawn_in(each, self._known(context, given)) for each in self.found(path))
+
+    def include(self, context: Context, path: Any, keys: Any = "", several: bool = False, **given: Any) -> str:
         """A tag for what is drawn in as a document."""
         paths = self.found(path)
         if len(paths) > 1 and not several:
             raise InputError(f"include finds {len(paths)} files of the name {path}", hint="use include_all")
         result = self.filler.result
-        drawn = [(each, self._named(each), self.drawn_in(each)) for each in paths]
+        known = self._known(context, given)
+        drawn = [(each, self._named(each), self.drawn_in(each, known)) for each in paths]
         numbers = tuple(range(len(result.texts), len(result.texts) + len(drawn)))
         result.texts += drawn
         steps = tuple(step for step in str(keys).split(".") if step)
         result.parts.append(Part(numbers, steps, several and len(paths) > 1))
         return f"{PART} {len(result.parts) - 1}"
 
-    def drawn_in(self, path: str) -> str:
-        return self.filler.text(path, self._named(path), tuple(self.searched), self.depth + 1)
+    def drawn_in(self, path: str, values: dict[str, object]) -> str:
+        return self.filler.text(path, self._named(path), tuple(self.searched), values, self.depth + 1)
+
+    def _known(self, context: Context, given: dict[str, Any]) -> dict[str, object]:
+        """The variables of a file that is drawn in."""
+        if not self.filler.inherits:
+            if given:
+                raise InputError(f"values for {', '.join(given)} cannot be given to a file that is drawn in")
+            return self.values
+        if not given.pop("inherit_parse_data", True):
+            return self.values | given
+        own = {name: each for name, each in context.get_all().items() if not callable(each) and name[:1] != "_"}
+        return self.values | own | given
 
     def _named(self, path: str) -> str:
         """As messages show it: beside the file as it was given."""

@@ -2,39 +2,41 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import jinja2
-from jinja2.sandbox import SandboxedEnvironment
-
-from tilewright.child import NoAnswer, limited
-from tilewright.errors import InputError, NotConformableError, Verdict
-from tilewright.files import MAX_BYTES, file_and_member, read_text
+from tilewright.errors import InputError, NotConformableError, Reason, Verdict
+from tilewright.files import file_and_member, read_bytes
 from tilewright.plugin.adapter import InputSet
 from tilewright.schema.document import Document, parse_document, suggestion, validate
-from tilewright_adapters import members, sidecar
+from tilewright_adapters import AccelForgeFiles, members, sidecar
 from tilewright_adapters.accelforge.expressions import Value
 from tilewright_adapters.accelforge.files import RenamesData, WorkloadData
-from tilewright_adapters.accelforge.hardware import constraints, read_hardware
+from tilewright_adapters.accelforge.hardware import read_hardware
 from tilewright_adapters.accelforge.mapping import read_mapping
+from tilewright_adapters.accelforge.rules import constraints
 from tilewright_adapters.accelforge.workload import DEFAULT_BITS, Einsum, name_of, read_einsum, roles_alone
 from tilewright_adapters.accelforge.write import FILES, texts, written
+from tilewright_adapters.assembled import assembled
 from tilewright_adapters.expressions import resolved
 from tilewright_adapters.faults import placed
+from tilewright_adapters.members import files_of
+from tilewright_adapters.merging import merged
+from tilewright_adapters.templates import folders_of
 
 TOOL = ("accelforge", "AccelForge")
 _SECTIONS = ("arch", "workload", "mapping", "renames", "variables", "config", "mapper", "model")
-_READING = ("include", "include_all", "include_text", "find_path", "find_paths", "cwd", "path_exists", "setenv")
-_TEMPLATE = re.compile(r"\{%|\{\{|\{#")
-SECONDS, MEMORY = 1, 256 * 2**20
-"""CPU time and bytes for filling in a template."""
+SUFFIXES = (".yaml", ".yml")
 
 
 class AccelForgeAdapter:
     """Reads and writes AccelForge's sections, in one file or several."""
+
+    def __init__(self, options: AccelForgeFiles | None = None) -> None:
+        self.options = options or AccelForgeFiles()
+        self.known: dict[tuple[Path, tuple[str, ...], bytes], Document] = {}
+        """What was read before, by the content of the file: a network asks for its files once for each einsum."""
 
     def parse(self, files: Sequence[Path]) -> InputSet:
         """Some of architecture, workload and mapping; `workload.yaml/EINSUM` reads that einsum of several.
@@ -45,12 +47,13 @@ class AccelForgeAdapter:
             InputError: with file and line.
         """
         found: dict[str, Document] = {}
-        einsum = beside = None
-        for path in files:
-            name, member = file_and_member(path)
-            path = Path(name)
-            einsum = member or einsum
-            document = parse_document(_rendered(path), source=str(path))
+        beside = None
+        named = [file_and_member(path) for path in files]
+        einsum = next((member for _, member in reversed(named) if member), None)
+        paths = [Path(name) for name, _ in named]
+        folders = folders_of(paths)
+        for path in files_of(paths, SUFFIXES, "AccelForge"):
+            document = self._document(path, folders)
             sections = document.data if isinstance(document.data, dict) else {}
             if TOOL[0] in sections:
                 beside = path
@@ -64,9 +67,10 @@ class AccelForgeAdapter:
                     hint=f"its files have {', '.join(_SECTIONS[:5])}",
                 )
             for name in sections:
-                if name in found:
+                section = document.at(name)
+                if name in found and (found[name].data, found[name].tags) != (section.data, section.tags):
                     raise InputError(f"a second section {name}", location=document.locate((name,)))
-                found[name] = document.at(name)
+                found.setdefault(name, section)
         if not found.keys() & {"arch", "workload"}:
             raise InputError("no arch and no workload to read", hint="AccelForge's files have sections of these names")
         if beside is None:
@@ -77,9 +81,15 @@ class AccelForgeAdapter:
             raise sidecar.stale(document, *TOOL)
         return inputs
 
+    def _document(self, path: Path, folders: tuple[str, ...]) -> Document:
+        key = (path, folders, read_bytes(path))
+        if key not in self.known:
+            self.known[key] = merged(assembled(path, folders, self.options.set, inherits=True))
+        return self.known[key]
+
     def layers(self, file: Path) -> tuple[str, ...]:
         """The einsums of a workload. Raises InputError."""
-        document = parse_document(_rendered(file), source=str(file))
+        document = self._document(file, folders_of([file]))
         if not isinstance(document.data, dict) or "workload" not in document.data:
             return ()
         return tuple(name_of(each) for each in validate(WorkloadData, document.at("workload")).einsums)
@@ -107,50 +117,6 @@ def _plain(found: Mapping[str, Document]) -> dict[str, object]:
     return {name: (document.data, document.tags) for name, document in found.items()}
 
 
-def _rendered(path: Path) -> str:
-    """The text, with its template filled in by the values that it names itself. Raises InputError."""
-    text = read_text(path)
-    if not _TEMPLATE.search(text):
-        return text
-    try:
-        filled: str = limited(filled_in, text, str(path), seconds=SECONDS, memory=MEMORY)
-    except NoAnswer as failure:
-        raise InputError(f"{path}: no template that can be filled in: the process that did so {failure}") from None
-    return filled
-
-
-def filled_in(text: str, source: str) -> str:
-    """A template as text. Its loops may be endless and its texts may double: this is for a process with limits.
-
-    Raises InputError.
-    """
-    try:
-        return "".join(_bounded(SandboxedEnvironment(undefined=jinja2.StrictUndefined).from_string(text).generate()))
-    except jinja2.UndefinedError as error:
-        match = re.search(r"'(\w+)' is undefined", str(error))
-        name = match[1] if match else "NAME"
-        if name in _READING:
-            raise InputError(
-                f"{source}: a template that reads other files ({name})", hint="put their text in"
-            ) from None
-        hint = f"give it at the top of the file: {{% set {name} = VALUE %}}"
-        raise InputError(f"{source}: the template needs a value for {name}", hint=hint) from None
-    except MemoryError:
-        raise
-    except Exception as error:  # its expressions may raise anything
-        raise InputError(f"{source}: no template that can be filled in: {error}") from None
-
-
-def _bounded(pieces: Iterator[str]) -> Iterator[str]:
-    """The pieces, as long as they are no more than a file may have."""
-    size = 0
-    for piece in pieces:
-        size += len(piece)
-        if size > MAX_BYTES:
-            raise ValueError(f"it becomes more than {MAX_BYTES:,} characters")
-        yield piece
-
-
 def _read(found: dict[str, Document], named: str | None) -> InputSet:
     numbers = _numbers(found)
     einsum = _einsum(found, named, numbers)
@@ -168,10 +134,13 @@ def _read(found: dict[str, Document], named: str | None) -> InputSet:
     warnings += hardware.warnings
     inputs = InputSet(problem=problem, architecture=hardware.architecture, warnings=tuple(warnings))
     if "mapping" not in found:
-        return replace(inputs, constraints=constraints(hardware, problem))
+        rules, told = constraints(hardware, problem)
+        return replace(inputs, constraints=rules, warnings=(*inputs.warnings, *told))
     if problem is None:
         raise InputError("a mapping cannot be read without its workload", location=found["mapping"].locate(()))
-    return replace(inputs, mapping=read_mapping(_nodes(found["mapping"], "mapping"), problem, hardware))
+    nodes, told = _nodes(found["mapping"], "mapping"), list[str]()
+    mapping = read_mapping(nodes, problem, hardware, einsum.others if einsum else (), told)
+    return replace(inputs, mapping=mapping, warnings=(*inputs.warnings, *told))
 
 
 def _nodes(document: Document, what: str) -> Document:
@@ -204,4 +173,8 @@ def _einsum(found: dict[str, Document], named: str | None, numbers: dict[str, Va
     with placed(document.locate(())):
         names = [name_of(each) for each in data.einsums]
         chosen = data.einsums[members.chosen(names, named, document.locate(()), "einsum")]
+    if chosen.is_copy_operation:
+        reason = Reason(code="copy", where=name_of(chosen), message="it copies, and computes nothing")
+        raise NotConformableError("a problem", [reason])
+    with placed(document.locate(())):
         return read_einsum(data, chosen, renames, numbers)

@@ -54,12 +54,23 @@ class EinsumData(Model):
 
 
 class WorkloadData(Model):
+    """`einsums`: lists among them, such as those of included files, stand for what they list."""
+
     einsums: tuple[EinsumData, ...] = Field(min_length=1)
     iteration_space_shape: dict[Variable, str] = Field(default_factory=dict)
     rank_sizes: dict[str, Value] = Field(default_factory=dict)
     n_instances: int = 1
     bits_per_value: dict[str, Value] = Field(default_factory=dict)
     persistent_tensors: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_list(cls, value: Any) -> Any:
+        listed = value.get("einsums") if isinstance(value, dict) else None
+        if not isinstance(listed, list | tuple):
+            return value
+        plain = [each for part in listed for each in (part if isinstance(part, list | tuple) else [part])]
+        return {**value, "einsums": plain}
 
 
 class EinsumRenames(Model):

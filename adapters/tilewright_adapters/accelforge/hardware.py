@@ -9,7 +9,6 @@ from decimal import Decimal
 
 from tilewright.errors import InputError
 from tilewright.schema.architecture import Architecture, Cluster, Compute, Fanout, Memory
-from tilewright.schema.constraints import Constraints, KeepRule, SpatialRule, Variant
 from tilewright.schema.document import Document, suggestion, validate
 from tilewright.schema.problem import Problem
 from tilewright.values import Model
@@ -334,27 +333,6 @@ class _Walk:
 def _picojoules(joules: float) -> float:
     """Exactly as the digits say."""
     return float(Decimal(repr(float(joules))).scaleb(12))
-
-
-def constraints(hardware: Hardware, problem: Problem | None) -> Constraints | None:
-    """What the nodes say must be kept and reused."""
-    keep = []
-    for memory in hardware.architecture.memories:
-        must, may = hardware.keeps[memory.name]
-        if must != may:
-            keep.append(KeepRule(memory=memory.name, keep=tuple(sorted(must)), free=tuple(sorted(may - must))))
-    spatial = []
-    for cluster, (reuse, least) in hardware.reused.items():
-        only = None
-        if problem is not None and reuse:
-            indexing = {name for each in problem.tensors if each.name in reuse for name in each.dimensions}
-            only = tuple(name for name in problem.dimensions if name not in indexing)
-        if only is not None or least > 0:
-            spatial.append(SpatialRule(cluster=cluster, only=only, min_utilization=min(1.0, least)))
-    if not keep and not spatial:
-        return None
-    variant = Variant(keep=tuple(keep), spatial=tuple(spatial))
-    return Constraints(name="accelforge", architecture=hardware.architecture.name, variants=(variant,))
 
 
 def tensors_of(shared: Mapping[str, Tensors], cluster: str, problem: Problem) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from tilewright.errors import InputError
 from tilewright.schema.document import Document, suggestion, validate
@@ -19,31 +19,71 @@ _NODES: dict[str, type[Model]] = {
     "Spatial": SpreadData,
     "Compute": ComputesData,
 }
-_SEVERAL = ("Sequential", "Pipeline", "Split")
+_SEVERAL = ("Pipeline", "Split")
 
 
-def read_mapping(document: Document, problem: Problem, hardware: Hardware) -> Mapping:
-    """`document`: the list of nodes. Raises InputError."""
-    walk = _Walk(problem, hardware)
-    for node in _flat(document):
+def read_mapping(
+    document: Document, problem: Problem, hardware: Hardware, others: Collection[str], warnings: list[str]
+) -> Mapping:
+    """`document`: the list of nodes. `others`: tensors of other einsums, which are left out. Raises InputError."""
+    walk = _Walk(problem, hardware, others)
+    for node in _flat(document, problem.name, warnings):
         walk.node(node)
     return walk.finished(document)
 
 
-def _flat(nodes: Document) -> Iterator[Document]:
+def _flat(nodes: Document, einsum: str, warnings: list[str]) -> Iterator[Document]:
+    """The nodes one after another; of einsums in sequence those of one, where no loop stands around them."""
     if not isinstance(nodes.data, list):
         raise InputError("a mapping has a list of nodes", location=nodes.locate(()))
     for index in range(len(nodes.data)):
         node = nodes.at(index)
-        if node.tags.get((), "") in ("!Nested", "!Mapping") and isinstance(node.data, dict) and "nodes" in node.data:
-            yield from _flat(node.at("nodes"))
+        kind = node.tags.get((), "")
+        if kind in ("!Nested", "!Mapping") and isinstance(node.data, dict) and "nodes" in node.data:
+            yield from _flat(node.at("nodes"), einsum, warnings)
+        elif kind == "!Sequential" and isinstance(node.data, dict) and "nodes" in node.data:
+            around = [nodes.at(each).tags.get((), "") for each in range(index)]
+            if "!Temporal" in around or "!Spatial" in around:
+                raise InputError(
+                    "loops around several einsums fuse them; one is read at a time", location=node.locate(())
+                )
+            yield from _branch(node.at("nodes"), einsum, warnings)
         else:
             yield node
 
 
+def _branch(nodes: Document, einsum: str, warnings: list[str]) -> Iterator[Document]:
+    """The branch that computes this einsum. Raises InputError: none does."""
+    branches = [nodes.at(index) for index in range(len(nodes.data) if isinstance(nodes.data, list) else 0)]
+    computed = [_computed(branch) for branch in branches]
+    mine = [branch for branch, names in zip(branches, computed, strict=True) if einsum in names]
+    if len(mine) != 1:
+        known = ", ".join(sorted({name for names in computed for name in names})) or "none"
+        raise InputError(
+            f"{len(mine)} branches here compute {einsum}; one is expected",
+            location=nodes.locate(()),
+            hint=f"there are branches for {known}",
+        )
+    left_out = sorted({name for names in computed for name in names} - {einsum})
+    warnings.append(f"{nodes.locate(())}: of the einsums in sequence, {', '.join(left_out)} left out")
+    branch = mine[0]
+    inside = isinstance(branch.data, dict) and "nodes" in branch.data
+    yield from _flat(branch.at("nodes"), einsum, warnings) if inside else iter([branch])
+
+
+def _computed(node: Document) -> set[str]:
+    """The einsums that a branch computes."""
+    if node.tags.get((), "") == "!Compute" and isinstance(node.data, dict):
+        return {str(node.data.get("einsum"))}
+    inside = node.data.get("nodes") if isinstance(node.data, dict) else None
+    if not isinstance(inside, list):
+        return set()
+    return {name for index in range(len(inside)) for name in _computed(node.at("nodes", index))}
+
+
 class _Walk:
-    def __init__(self, problem: Problem, hardware: Hardware) -> None:
-        self.problem, self.hardware = problem, hardware
+    def __init__(self, problem: Problem, hardware: Hardware, others: Collection[str]) -> None:
+        self.problem, self.hardware, self.others = problem, hardware, others
         self.clusters = [cluster.name for cluster in hardware.architecture.clusters]
         self.tile = dict(problem.dimensions)
         self.blocks: list[LoopBlock] = []
@@ -81,7 +121,10 @@ class _Walk:
         known = self.hardware.cluster_of
         if data.component not in known:
             raise ValueError(f"there is no memory {data.component}{suggestion(data.component, known)}")
-        for name in data.tensors:
+        tensors = [name for name in data.tensors if name not in self.others]
+        if data.tensors and not tensors:
+            return
+        for name in tensors:
             if name not in self.problem.tensor_names:
                 raise ValueError(f"the einsum has no tensor {name}{suggestion(name, self.problem.tensor_names)}")
         cluster = known[data.component]
@@ -96,9 +139,9 @@ class _Walk:
             and not self.loops
             and not last.unrolled
         ):
-            last.keep += data.tensors
+            last.keep += tensors
         else:
-            self.blocks.append(LoopBlock(cluster, list(data.tensors), self.loops))
+            self.blocks.append(LoopBlock(cluster, tensors, self.loops))
             self.loops = []
         self.at = index
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from tilewright.schema.problem import Problem, parse_terms
@@ -20,11 +21,12 @@ _FACTOR = re.compile(r"(?<!\w)([a-z_]\w*+)\s*+\*\s*+(\d++)")
 
 @dataclass(frozen=True)
 class Einsum:
-    """`scope`: what names stand for in the expressions of an architecture that runs it."""
+    """`scope`: what names stand for in the expressions of an architecture that runs it. `others`: tensors of other einsums."""
 
     problem: Problem
     scope: Scope
     warnings: tuple[str, ...]
+    others: Tensors
 
 
 def name_of(data: EinsumData) -> str:
@@ -63,8 +65,6 @@ def accesses(data: EinsumData) -> tuple[AccessData, ...]:
 
 def read_einsum(data: WorkloadData, chosen: EinsumData, renames: RenamesData, numbers: Mapping[str, Value]) -> Einsum:
     """Raises ValueError: something is missing, or beyond dense einsums."""
-    if chosen.is_copy_operation:
-        raise ValueError("a copy, which computes nothing")
     name, used = name_of(chosen), accesses(chosen)
     every = frozenset(each.name for each in used)
     scope = Scope(every, dict(numbers) | _sets(data, used, every))
@@ -94,7 +94,7 @@ def read_einsum(data: WorkloadData, chosen: EinsumData, renames: RenamesData, nu
     )
     for role in ROLES:
         scope.names.setdefault(role, frozenset(tensor.name for tensor in problem.tensors if tensor.role == role))
-    return Einsum(problem, scope, tuple(warnings))
+    return Einsum(problem, scope, tuple(warnings), _known(data) - every)
 
 
 def roles_alone(numbers: Mapping[str, Value]) -> Scope:
@@ -151,6 +151,15 @@ def _sets(data: WorkloadData, used: Sequence[AccessData], every: Tensors) -> dic
         **{name: frozenset([name]) for name in every},
     }
     return unknown | known
+
+
+def _known(data: WorkloadData) -> Tensors:
+    """All tensors, those aside of einsums that cannot be read."""
+    found = set[str]()
+    for einsum in data.einsums:
+        with suppress(ValueError):
+            found |= {each.name for each in accesses(einsum)}
+    return frozenset(found)
 
 
 def _rename(scope: Scope, renames: Renaming) -> None:

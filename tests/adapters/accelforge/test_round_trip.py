@@ -260,8 +260,9 @@ def test_a_file_beside_other_files_is_refused(sample: Path) -> None:
     ("name", "old", "new", "message"),
     [
         ("arch.yaml", "{{BufferBits}} * 2", "{{Unset}}", "the template needs a value for Unset"),
-        ("arch.yaml", "{{BufferBits}} * 2", "{{include_text('a')}}", "a template that reads other files"),
+        ("arch.yaml", "{{BufferBits}} * 2", "{{include_text('a')}}", "there is no file a"),
         ("arch.yaml", "{% set", "{% sett", "no template that can be filled in"),
+        ("arch.yaml", "{% set", "{% assert 1 > 2, 'too small' %}{% set", "what the template asserts does not hold: too small"),
         ("arch.yaml", "{{BufferBits}} * 2", "{{1 / 0}}", "no template that can be filled in: division by zero"),
         ("arch.yaml", "{{BufferBits}} * 2", "{{''.__class__.mro()}}", "no template that can be filled in"),
         ("arch.yaml", "{{BufferBits}} * 2", "open('x')", "Buffer: 'open('x')': only arithmetic"),
@@ -285,7 +286,7 @@ def test_a_file_beside_other_files_is_refused(sample: Path) -> None:
         ("mapping.yaml", "name: reuse_input", "name: X", "ProcessingElement has no fanout X"),
         ("mapping.yaml", "component: Register", "component: MainMemory", "MainMemory stands inside of ProcessingElement"),
         ("mapping.yaml", "    - !Compute {einsum: Y, component: MAC}\n", "", "nothing computes"),
-        ("mapping.yaml", "!Nested", "!Sequential", "several einsums at once"),
+        ("mapping.yaml", "!Nested", "!Sequential", "loops around several einsums fuse them"),
     ],
 )  # fmt: skip
 def test_faults_are_told_with_their_place(sample: Path, name: str, old: str, new: str, message: str) -> None:
@@ -413,3 +414,60 @@ def test_a_fanout_of_one_is_none(sample: Path) -> None:
         "  nodes:\n  - !Spatial {rank_variable: m, tile_shape: 16, component: One, name: X}\n",
     )
     assert same(parse(sample), before)
+
+
+SEQUENCE = """
+mapping:
+  nodes:
+  - !Storage {component: MainMemory, tensors: [X, V, Y, F, Z]}
+  - !Sequential
+    nodes:
+    - !Nested
+      nodes:
+      - !Storage {component: Buffer, tensors: [X, Y]}
+      - !Storage {component: Register, tensors: [V]}
+      - !Temporal {rank_variable: m, tile_shape: 1}
+      - !Temporal {rank_variable: k, tile_shape: 1}
+      - !Temporal {rank_variable: n, tile_shape: 1}
+      - !Compute {einsum: Y, component: MAC}
+    - !Nested
+      nodes:
+      - !Storage {component: Buffer, tensors: [Y, Z]}
+      - !Compute {einsum: Window, component: MAC}
+"""
+
+
+def test_einsums_in_sequence_are_read_one_at_a_time(sample: Path) -> None:
+    (sample / "mapping.yaml").write_text(SEQUENCE)
+    read = parse(sample)
+    assert read.problem is not None and read.problem.name == "Y" and read.mapping is not None
+    assert [entry.keep for entry in read.mapping.entries if entry.keep] == [("X", "V", "Y"), ("X", "Y"), ("V",)]
+    assert any("of the einsums in sequence, Window left out" in text for text in read.warnings)
+    edit(sample / "mapping.yaml", "einsum: Y", "einsum: Yy")
+    with pytest.raises(InputError, match="0 branches here compute Y; one is expected"):
+        parse(sample)
+
+
+def test_the_least_usage_falls_back_to_what_can_be_had(sample: Path) -> None:
+    """Of a fanout of 5 over dimensions of 4, 8 and 16 at most 4 can be used."""
+    edit(sample / "arch.yaml", "fanout: 4, reuse: input", "fanout: 5, reuse: input")
+    read = ADAPTER.parse([sample / NAMES[0], sample / NAMES[1] / "Y"])
+    assert read.constraints is not None
+    (rule,) = [rule for rule in read.constraints.variants[0].spatial if rule.min_utilization]
+    assert rule.min_utilization == 4 / 5 and rule.only == ("n",)
+    assert any("min_usage 1 of" in text and "at least 0.8" in text for text in read.warnings)
+
+
+def test_files_that_are_drawn_in_know_what_the_template_sets(sample: Path) -> None:
+    text = (sample / "workload.yaml").read_text()
+    einsums, rest = "workload:\n  einsums:\n  - {{TEXT}}\n", text.replace('  - "Y[m, n] = X[m, k] * V[k, n]"\n', "")
+    (sample / "part.yaml").write_text(einsums)
+    (sample / "empty.yaml").write_text("{% assert SIZE == 8, 'eight' %}\n")
+    drawn = "{% set TEXT = 'Y[m, n] = X[m, k] * V[k, n]' %}{% set SIZE = 8 %}{{include_text('empty.yaml')}}\n"
+    drawn += "{% set PART = include('part.yaml') %}\n" + rest.replace(
+        "  einsums:\n", "  einsums:\n  - {{PART}}.workload.einsums\n", 1
+    )
+    plain = ADAPTER.parse([sample / NAMES[0], sample / NAMES[1] / "Y"])
+    (sample / "workload.yaml").write_text(drawn)
+    assert ADAPTER.parse([sample / NAMES[0], sample / NAMES[1] / "Y"]) == plain
+    assert ADAPTER.layers(sample / NAMES[1]) == ("Y", "Window")

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tilewright.schema.document import Document, suggestion
+from tilewright_adapters.merging import merged
 from tilewright_adapters.timeloop.cursor import Cursor
-from tilewright_adapters.timeloop.reading.merging import merged
 
 OURS = "tilewright"
 """The section with what Timeloop's files have no place for."""

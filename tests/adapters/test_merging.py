@@ -4,7 +4,7 @@ import pytest
 
 from tilewright.errors import InputError
 from tilewright.schema.document import parse_document
-from tilewright_adapters.timeloop.reading.merging import merged
+from tilewright_adapters.merging import merged
 
 BASE = """\
 one: &one {a: 1, b: {x: 1, y: 2}, list: [4, 5], kept: [6]}

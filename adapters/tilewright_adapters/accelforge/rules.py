@@ -1,0 +1,81 @@
+"""What AccelForge's nodes say of mappings, as constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tilewright.schema.constraints import Constraints, KeepRule, SpatialRule, Variant
+from tilewright.schema.problem import Problem
+from tilewright_adapters.accelforge.hardware import Hardware
+
+
+def constraints(hardware: Hardware, problem: Problem | None) -> tuple[Constraints | None, list[str]]:
+    """What the nodes say must be kept, reused and used; and where less than `min_usage` is all that can be."""
+    keep = []
+    for memory in hardware.architecture.memories:
+        must, may = hardware.keeps[memory.name]
+        if must != may:
+            keep.append(KeepRule(memory=memory.name, keep=tuple(sorted(must)), free=tuple(sorted(may - must))))
+    allowed = {cluster: _allowed(problem, reuse) for cluster, (reuse, _) in hardware.reused.items()}
+    wanted = {cluster: min(1.0, least) for cluster, (_, least) in hardware.reused.items()}
+    reached = wanted if problem is None else _reached(hardware, problem, allowed, wanted)
+    spatial = [
+        SpatialRule(cluster=cluster, only=allowed[cluster], min_utilization=reached[cluster])
+        for cluster in hardware.reused
+        if allowed[cluster] is not None or reached[cluster] > 0
+    ]
+    warnings = [
+        f"min_usage {wanted[cluster]:g} of {cluster} is out of reach: at least {reached[cluster]:g}, which can be had"
+        for cluster in wanted
+        if reached[cluster] < wanted[cluster]
+    ]
+    if not keep and not spatial:
+        return None, warnings
+    variant = Variant(keep=tuple(keep), spatial=tuple(spatial))
+    name = hardware.architecture.name
+    return Constraints(name="accelforge", architecture=name, variants=(variant,)), warnings
+
+
+def _allowed(problem: Problem | None, reuse: frozenset[str]) -> tuple[str, ...] | None:
+    """The dimensions that may be unrolled where these tensors are to be reused; None: any."""
+    if problem is None or not reuse:
+        return None
+    indexing = {name for each in problem.tensors if each.name in reuse for name in each.dimensions}
+    return tuple(name for name in problem.dimensions if name not in indexing)
+
+
+def _reached(
+    hardware: Hardware,
+    problem: Problem,
+    allowed: Mapping[str, tuple[str, ...] | None],
+    wanted: Mapping[str, float],
+) -> dict[str, float]:
+    """Cluster -> the least share of its fanout in use, as far as all can have it at once.
+
+    AccelForge takes the mappings that use the most where none uses enough. Here the fanouts that fewest dimensions may be
+    unrolled over choose first, each the largest product of divisors of what is left.
+    """
+    left = dict(problem.dimensions)
+    sizes = {cluster.name: cluster.fanout.size for cluster in hardware.architecture.clusters}
+    found = dict(wanted)
+    choosing = [cluster for cluster, least in wanted.items() if least > 0]
+    for cluster in sorted(choosing, key=lambda each: len(left if allowed[each] is None else allowed[each] or ())):
+        names = tuple(left) if allowed[cluster] is None else allowed[cluster] or ()
+        used, taken = _fullest({name: left[name] for name in names}, sizes[cluster])
+        for name, trips in taken.items():
+            left[name] //= trips
+        found[cluster] = min(wanted[cluster], used / sizes[cluster])
+    return found
+
+
+def _fullest(left: Mapping[str, int], room: int) -> tuple[int, dict[str, int]]:
+    """The largest product of a divisor of each that is at most `room`, and these divisors."""
+    best: dict[int, dict[str, int]] = {1: {}}
+    for name, size in left.items():
+        divisors = [each for each in range(1, min(size, room) + 1) if size % each == 0]
+        for product, taken in list(best.items()):
+            for each in divisors:
+                if product * each <= room:
+                    best.setdefault(product * each, taken | {name: each})
+    most = max(best)
+    return most, best[most]
