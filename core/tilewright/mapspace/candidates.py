@@ -14,7 +14,7 @@ from tilewright.compiled import for_kernel
 from tilewright.mapspace.batch import Bools, Floats, Ints, MappingBatch, Positions
 from tilewright.mapspace.chains import reshared
 from tilewright.mapspace.limits import Limits
-from tilewright.mapspace.rules import count_words_of_trips, scratch_of
+from tilewright.mapspace.rules import LEGAL, count_words_of_trips, judge_trips, scratch_of
 from tilewright.schema.architecture import Memory
 from tilewright.schema.mapping import Mapping
 
@@ -113,6 +113,11 @@ class Candidates:
         always, _ = self.space.keeps
         return np.broadcast_to(always, (len(self), *always.shape)) if self.keep is None else self.keep
 
+    @property
+    def kept(self) -> Bools:
+        """`keeps`, of one mapping where all keep the same."""
+        return self.keeps if self.keeps.strides[0] else self.keeps[:1]
+
     def keeping(self, keep: Bools | None) -> Candidates:
         """The same trips and orders, all with one choice of what is kept, [entry, tensor]."""
         return replace(self, keep=None if keep is None else np.broadcast_to(keep, (len(self), *keep.shape)))
@@ -144,6 +149,20 @@ class Candidates:
         result[line, :, dimension] = reshared(sizes, self.trips[line, :, dimension], trips, *chosen)
         return replace(self, trips=result)
 
+    def legal(self) -> Bools:
+        """Whether they break no rule of legality, in a space whose tiles divide; bool [n]."""
+        rules, codes = self.space.tile_rules, np.empty(len(self), dtype=np.int8)
+        judge_trips(
+            rules=rules,
+            slots=self.space.slots_of_entries,
+            trips=for_kernel(self.trips),
+            order=for_kernel(self.orders.view(np.uint8)),
+            keep=for_kernel(self.kept),
+            codes=codes,
+            scratch=scratch_of(rules, self.trips.shape[1]),
+        )
+        return np.asarray(codes == LEGAL)
+
     def fits(self) -> Bools:
         """Whether the tiles fit the memories, bool [n]."""
         return np.asarray((self._words() <= self.space.tile_rules.usable_words).all(axis=1))
@@ -156,8 +175,7 @@ class Candidates:
         """In every memory of limited capacity, [n, memory]."""
         rules = self.space.tile_rules
         need = np.empty((len(self), len(rules.usable_words)), dtype=np.float64)
-        keep = self.keeps if self.keep is None or self.keep.strides[0] else self.keep[:1]
-        arrays = for_kernel(self.trips), for_kernel(keep)
+        arrays = for_kernel(self.trips), for_kernel(self.kept)
         count_words_of_trips(rules, self.space.slots_of_entries, *arrays, need, scratch_of(rules, self.trips.shape[1]))
         return need
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from tilewright.compiled import for_kernel
 from tilewright.errors import Reason, Verdict
-from tilewright.mapspace.batch import Bools, Floats, Ints, MappingBatch, Positions
+from tilewright.mapspace.batch import Bools, Floats, MappingBatch
 from tilewright.mapspace.rules import (
     BACKING,
     CAPACITY,
@@ -29,7 +29,6 @@ from tilewright.mapspace.rules import (
     Scratch,
     count_words,
     judge_tiles,
-    judge_trips,
     rules_of,
     scratch_of,
 )
@@ -79,28 +78,6 @@ def broken_rules(problem: Problem, architecture: Architecture, batch: MappingBat
         return np.full(len(batch), WHOLE, dtype=np.int8)
     rules = rules_of(problem, architecture, batch.skeleton)
     return _judged(rules, batch, scratch_of(rules))[1]
-
-
-def broken_rules_of_trips(rules: Rules, slots: Ints, trips: Ints, order: Positions | None, keep: Bools) -> Codes:
-    """The same for trip counts [n, slot, dimension].
-
-    Args:
-        slots: numbers of the temporal and the spatial slot of every entry, [E, 2]; -1: it has none.
-        order: int8 [n, temporal slot, position]; None: the problem's.
-        keep: bool [n, entry, tensor], or of one mapping where all keep the same.
-    """
-    codes = np.empty(len(trips), dtype=np.int8)
-    order = np.zeros((0, 0, trips.shape[2]), dtype=np.int8) if order is None else order
-    judge_trips(
-        rules=rules,
-        slots=slots,
-        trips=for_kernel(trips),
-        order=for_kernel(order.view(np.uint8)),
-        keep=for_kernel(keep),
-        codes=codes,
-        scratch=scratch_of(rules, trips.shape[1]),
-    )
-    return codes
 
 
 def legal(problem: Problem, architecture: Architecture, batch: MappingBatch) -> Bools:

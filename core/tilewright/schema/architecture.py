@@ -55,6 +55,10 @@ class Network(Model):
     bandwidth_words_per_cycle: Rate | None = None
     latency_cycles: Annotated[int, Field(ge=0, le=2**40, strict=True)] = 0
 
+    @property
+    def takes_energy(self) -> bool:
+        return max(self.energy_per_hop_pj, self.energy_per_router_pj, self.energy_per_ingress_pj) > 0
+
 
 class Fanout(Model):
     """`size` equal sub-clusters along `axis`.
@@ -105,6 +109,11 @@ class Memory(Model):
     def usable_words(self) -> int | None:
         """Capacity left for one copy of the tiles, in words; None: unlimited."""
         return None if self.capacity_words is None else math.floor(self.capacity_words / self.multiple_buffering)
+
+    @property
+    def ports(self) -> tuple[tuple[Literal["read", "write"], float | None], ...]:
+        """Each port with its words per cycle; None: unlimited."""
+        return ("read", self.read_bandwidth_words_per_cycle), ("write", self.write_bandwidth_words_per_cycle)
 
     @property
     def accumulation_energy_pj(self) -> float:

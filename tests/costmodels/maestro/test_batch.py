@@ -144,9 +144,10 @@ variants:
 @scaled(0.2)
 @given(layer=st.sampled_from(["I", "III", "IV"]), seed=st.integers(0, 2**32 - 1))
 def test_candidates_cost_what_their_tile_sizes_cost(layer: str, seed: int) -> None:
-    """In the whole map space, where little has directives, and in one of a dataflow that has; with orders and without."""
-    for rules in (None, DATAFLOW):
-        space = tw.space(f"quickflow_convs/{layer}", ARRAY, constraints=rules)
+    """In the whole map space, where little has directives, and in one of a dataflow that has; with orders and without; in
+    ragged spaces."""
+    for rules, factors in ((None, "perfect"), (DATAFLOW, "perfect"), (DATAFLOW, "ragged")):
+        space = tw.space(f"quickflow_convs/{layer}", ARRAY, constraints=rules, factors=factors)
         drawn = space.sample(np.random.default_rng(seed), 60)
         evaluator = MaestroModel(MaestroOptions()).bind(space.problem, ARRAY)
         for some in (drawn, replace(drawn, order=None, keep=None), drawn.take(slice(0, 0))):

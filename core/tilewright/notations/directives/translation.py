@@ -86,7 +86,7 @@ def nests_of(mappings: MappingBatch | Candidates, legal: Bools, cast: Cast, plan
             {slot: n for n, slot in enumerate(mappings.space.temporal_slots)},
         )
         slots = [(slot.entry, int(slot.spatial), blocks.get(n, -1)) for n, slot in enumerate(mappings.space.slots)]
-        keep = mappings.space.keeps[0][None] if mappings.keep is None else mappings.keep
+        keep = mappings.kept
         arrays: dict[str, NDArray[Any] | None] = {"trips": mappings.trips, "order": mappings.orders, "keep": keep}
     else:
         entries = mappings.skeleton.entries

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
@@ -107,6 +107,18 @@ class ReportContent(Model):
                 "area_um2": architecture.area_um2,
             }
         )
+
+    def with_costs(self, energy_pj: float, cycles: int, compute_units: int, **others: Any) -> Self:
+        """Valid, at these costs and what follows from them (EDP, utilization), with `others` of the fields."""
+        costs = {
+            "valid": True,
+            "energy_pj": energy_pj,
+            "cycles": cycles,
+            "edp": energy_pj * cycles,
+            "compute_units": compute_units,
+            "utilization": self.macs / (compute_units * cycles),
+        }
+        return self.model_copy(update=costs | others)
 
     def of(self, objective: Objective) -> float | None:
         """The figure to make small, in pJ x cycles, pJ or cycles; None where the mapping is not valid."""

@@ -166,17 +166,15 @@ def figures_of(layer: DirectiveLayer, hardware: DirectiveHardware, machine: Mach
 
 def _reason(fault: list[int], layer: DirectiveLayer, sizes: list[list[int]]) -> Reason:
     code, level, which, number = fault
-    moves = (
-        f"the map of {sizes[level][which]} in level {level} has {number} to cover here and moves, although nominally"
-    )
+    size, letter = sizes[level][which], names_of(layer)[which]
     kind, where, message = {
-        at.MOVES: ("moving", f"dimension {names_of(layer)[which]}", f"{moves} one step covers everything"),
-        at.OVERFLOW: ("overflow", "dataflow", f"a phase of level {level} occurs {number} times; 32 bits count"),
-        at.NO_WORK_INSIDE: (
-            "work",
-            "dataflow",
-            f"a step of level {level} has operations but the level inside finds none",
+        at.MOVES: (
+            "moving",
+            f"dimension {letter}",
+            f"the map of {size} in level {level} moves over {number} here, although nominally one step covers everything",
         ),
+        at.OVERFLOW: ("overflow", "dataflow", f"a phase of level {level} occurs {number} times; 32 bits count"),
+        at.NO_WORK_INSIDE: ("work", "dataflow", f"a step of level {level} has operations, the level inside finds none"),
         at.IDLE: ("work", f"layer {layer.name}", "the dataflow does no operation at all"),
     }[code]
     return Reason(code=kind, where=where, message=message)

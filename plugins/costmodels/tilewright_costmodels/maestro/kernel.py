@@ -156,13 +156,11 @@ def _count(letters: Letters, hardware: Hardware, innermost: int, work: Work) -> 
         counts[L1, tensor, at.READS], counts[L1, tensor, at.FILLS] = sums.macs, sent
     counts[L2, OUTPUT, at.READS], counts[L2, OUTPUT, at.UPDATES] = held[OUTPUT], sums.egress
     counts[L1, OUTPUT, at.READS] = counts[L1, OUTPUT, at.UPDATES] = sums.all_macs
-    inputs = filters = outputs = 2
-    for letter in range(len(letters.sizes)):
-        full = work.tiles[innermost, letter].full
-        inputs *= full if letters.tensors[INPUT] >> letter & 1 else 1
-        filters *= full if letters.tensors[FILTER] >> letter & 1 else 1
-        outputs *= full if letters.tensors[OUTPUT] >> letter & 1 else 1
-    work.required[L1, INPUT], work.required[L1, FILTER], work.required[L1, OUTPUT] = inputs, filters, outputs
+    for tensor in range(3):
+        words = 2
+        for letter in range(len(letters.sizes)):
+            words *= work.tiles[innermost, letter].full if letters.tensors[tensor] >> letter & 1 else 1
+        work.required[L1, tensor] = words
 
 
 @kernel_part

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,14 +42,12 @@ class Machine:
 
 def machine_of_directives(layer: DirectiveLayer, hardware: DirectiveHardware) -> Machine:
     """MAESTRO's own: one L2, the L1 of all PEs as one memory, energies in its units of a MAC at the 0.23 pJ of its CSV."""
-    energies = {"L2": L2_ENERGY * PJ_PER_MAC, "L1": L1_ENERGY * PJ_PER_MAC}
     l2, l1 = (
-        Memory(name=name, capacity_words=words, read_energy_pj=energies[name], write_energy_pj=energies[name])
-        for name, words in (("L2", hardware.l2_size), ("L1", hardware.l1_size))
+        Memory(name=name, capacity_words=words, read_energy_pj=energy * PJ_PER_MAC, write_energy_pj=energy * PJ_PER_MAC)
+        for name, words, energy in (("L2", hardware.l2_size, L2_ENERGY), ("L1", hardware.l1_size, L1_ENERGY))
     )
-    homes = [[l2] * 3, [l1] * 3]
     return Machine(
-        _hardware(layer, hardware, (l2, l1), homes, PJ_PER_MAC),
+        _hardware(layer, hardware, (l2, l1), [[l2] * 3, [l1] * 3], PJ_PER_MAC),
         ("L2", "L1"),
         TENSORS,
         hardware.num_pes * hardware.simd_lanes,
@@ -60,21 +58,15 @@ def machine_of(layer: DirectiveLayer, architecture: Architecture, roles: Roles, 
     """An architecture of ours, at its own energies; `layer` is the problem's."""
     memories = (*plan.l2.memories, *plan.l1.memories)
     homes = [[cluster.memory_for(roles.tensors[name]) for name in TENSORS] for cluster in (plan.l2, plan.l1)]
+    leaking = ", ".join(memory.name for memory in architecture.memories if memory.leakage_pj_per_cycle)
+    notes = {NO_DRAM: plan.dram, f"MAESTRO has no leakage: that of {leaking} is left out": leaking}
     return Machine(
         _hardware(layer, plan, memories, homes, architecture.compute.energy_per_operation_pj),
         tuple(memory.name for memory in memories),
         tuple(roles.tensors[name].name for name in TENSORS),
         architecture.compute_instances,
-        tuple(_notes(architecture, plan)),
+        tuple(note for note, applies in notes.items() if applies),
     )
-
-
-def _notes(architecture: Architecture, plan: Plan) -> Iterator[str]:
-    if plan.dram:
-        yield NO_DRAM
-    leaking = [memory.name for memory in architecture.memories if memory.leakage_pj_per_cycle]
-    if leaking:
-        yield f"MAESTRO has no leakage: that of {', '.join(leaking)} is left out"
 
 
 def _hardware(

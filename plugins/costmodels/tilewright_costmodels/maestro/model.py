@@ -7,11 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from tilewright.compiled import interpreted
-from tilewright.errors import NotConformableError, Reason
+from tilewright.errors import NotConformableError
 from tilewright.mapspace.batch import Bools, MappingBatch
 from tilewright.mapspace.candidates import Candidates
-from tilewright.mapspace.legality import broken_rules_of_trips, legal, legality
-from tilewright.mapspace.rules import LEGAL
+from tilewright.mapspace.legality import legal, legality
 from tilewright.notations.directives import DirectiveProgram
 from tilewright.notations.directives.nest import scratch_of
 from tilewright.notations.directives.plan import plan_of
@@ -54,13 +53,10 @@ class MaestroEvaluator(BatchEvaluator):
         return self._costs(batch, legal(self.problem, self.architecture, batch))
 
     def evaluate_candidates(self, candidates: Candidates) -> Costs:
-        """The costs of candidates, taken as the trip counts that they are."""
-        space = candidates.space
-        keep = space.keeps[0][None] if candidates.keep is None else candidates.keep
-        codes = broken_rules_of_trips(
-            space.tile_rules, space.slots_of_entries, candidates.trips, candidates.orders, keep
-        )
-        return self._costs(candidates, np.asarray(codes == LEGAL))
+        """The costs of candidates, taken as the trip counts that they are, where these divide."""
+        if candidates.space.factors == "ragged":
+            return self.evaluate_batch(candidates.batch())
+        return self._costs(candidates, candidates.legal())
 
     def _costs(self, mappings: MappingBatch | Candidates, judged: Bools) -> Costs:
         letters, numbers = self.letters, self.numbers
@@ -76,16 +72,13 @@ class MaestroEvaluator(BatchEvaluator):
 
     def explain(self, mapping: Mapping) -> Report:
         """The full account; `valid` false and every reason for a mapping that is illegal or has no directives."""
-        verdict = legality(self.problem, self.architecture, mapping)
-        if not verdict:
-            return self._invalid(verdict.reasons)
-        try:
-            figures = figures_of(*directives_of(self.problem, mapping, self.roles, self.plan), self.machine)
-        except NotConformableError as error:
-            return self._invalid(error.reasons)
-        return report_of(figures, self.machine, self.faithful)
-
-    def _invalid(self, reasons: tuple[Reason, ...]) -> Report:
+        reasons = legality(self.problem, self.architecture, mapping).reasons
+        if not reasons:
+            try:
+                figures = figures_of(*directives_of(self.problem, mapping, self.roles, self.plan), self.machine)
+                return report_of(figures, self.machine, self.faithful)
+            except NotConformableError as error:
+                reasons = error.reasons
         return Report(model="maestro", problem=self.problem.name, valid=False, reasons=reasons, macs=self.problem.macs)
 
 

@@ -31,25 +31,25 @@ def report_of(figures: Figures, machine: Machine, faithful: bool, l1_accesses: i
     Buffers too small make it invalid unless `faithful`: then it is a warning, as with MAESTRO.
     """
     reasons = tuple(_overflows(figures, machine))
-    common: dict[str, Any] = {
-        "model": "maestro",
-        "problem": figures.layer.name,
-        "macs": figures.layer.macs,
-        "columns": FrozenDict(figures.columns(l1_accesses)),
-    }
-    warnings = (*doubts(figures), *shortages(figures))
+    report = MaestroReport(
+        model="maestro",
+        problem=figures.layer.name,
+        macs=figures.layer.macs,
+        valid=False,
+        reasons=reasons,
+        warnings=(*doubts(figures), *shortages(figures)),
+        columns=FrozenDict(figures.columns(l1_accesses)),
+    )
     if reasons and not faithful:
-        return MaestroReport(**common, valid=False, reasons=reasons, warnings=warnings)
-    return MaestroReport(
-        **common,
-        valid=True,
-        warnings=(*warnings, *map(str, reasons), *machine.notes),
-        cycles=figures.cycles,
-        energy_pj=figures.energy_pj,
-        edp=figures.energy_pj * figures.cycles,
-        utilization=figures.macs / (machine.operations_per_cycle * figures.cycles),
+        return report
+    return report.with_costs(
+        figures.energy_pj,
+        figures.cycles,
+        machine.operations_per_cycle,
+        reasons=(),
+        warnings=(*report.warnings, *map(str, reasons), *machine.notes),
         compute_energy_pj=figures.macs * machine.numbers.energy_per_operation_pj,
-        compute_units=machine.operations_per_cycle,
+        utilization=figures.macs / (machine.operations_per_cycle * figures.cycles),
         busy_units=figures.active_pes * figures.hardware.simd_lanes,
         limits=tuple(_limits(figures)),
         levels=tuple(_levels(figures, machine)),
@@ -61,15 +61,12 @@ def _levels(figures: Figures, machine: Machine) -> Iterator[LevelReport]:
     for number, memory in enumerate(machine.memories):
         tensors = {}
         for level, tensor in zip(*(machine.numbers.home == number).nonzero(), strict=True):
-            counts = figures.counts[level][tensor]
+            counts, energies = figures.counts[level][tensor], machine.numbers.energies[level, tensor].tolist()
             tensors[machine.tensors[tensor]] = TensorCounts(
                 **dict(zip(("reads", "fills", "updates"), counts, strict=True)),
                 instances=1,
                 tile_words=figures.required[level][tensor] // 2,
-                energy_pj=sum(
-                    count * float(energy)
-                    for count, energy in zip(counts, machine.numbers.energies[level, tensor], strict=True)
-                ),
+                energy_pj=sum(count * energy for count, energy in zip(counts, energies, strict=True)),
             )
         need, given = _room(figures, machine, number)
         yield LevelReport(

@@ -19,13 +19,11 @@ from tilewright.schema.report import (
     InstanceCounts,
     LevelReport,
     Limit,
-    LimitAction,
     NetworkReport,
     Served,
     TensorCounts,
 )
 from tilewright_costmodels.oracle.machine import Memory, execute
-from tilewright_costmodels.oracle.result import Words
 from tilewright_costmodels.oracle.trace import Ints, SpatialLoop, Trace
 
 
@@ -94,25 +92,20 @@ def _over_instances(counts: Counter[int]) -> InstanceCounts:
 
 
 def run(
-    problem: Problem,
-    architecture: Architecture,
-    mapping: Mapping,
-    trace: Trace,
-    words: dict[str, Words],
-    iterations: Ints,
+    problem: Problem, architecture: Architecture, mapping: Mapping, trace: Trace, touched: dict[str, Ints]
 ) -> list[Kept]:
-    """Execute all tensors of a legal mapping that covers every iteration once."""
+    """Execute all tensors of a legal mapping that covers every iteration once. `touched`: the word of each tensor that
+    each operation touches, [n]."""
     kept = []
     for tensor in problem.tensors:
         keepers = [index for index, entry in enumerate(mapping.entries) if tensor.name in (entry.keep or ())]
-        touched = words[tensor.name].of_iteration[iterations]
 
         def shares(loop: SpatialLoop, tensor: Tensor = tensor) -> bool:
             entry = mapping.entries[loop.entry]
             fanout = architecture.cluster(entry.target).fanout
             return tensor.name not in entry.unicast and (fanout.reduction if tensor.is_output else fanout.multicast)
 
-        for did in execute(trace, touched, keepers, shares, tensor.is_output):
+        for did in execute(trace, touched[tensor.name], keepers, shares, tensor.is_output):
             cluster = architecture.cluster(mapping.entries[did.entry].target)
             hardware = cluster.memory_for(tensor)
             assert hardware is not None, "legality has been checked"
@@ -121,11 +114,10 @@ def run(
 
 
 def levels(
-    architecture: Architecture, mapping: Mapping, trace: Trace, kept: list[Kept], limited: Sequence[Limit]
+    architecture: Architecture, mapping: Mapping, trace: Trace, kept: list[Kept], limited: Sequence[Limit], cycles: int
 ) -> list[LevelReport]:
     """One row per memory of a cluster that some entry holds on; the first of the limits is compute."""
     rows = []
-    cycles = max(limit.cycles for limit in limited)
     in_use = Counter({memory.name: 1 for memory in architecture.memories})
     for each in kept:
         in_use[each.hardware.name] = max(in_use[each.hardware.name], each.did.instances)
@@ -158,11 +150,7 @@ def limits(architecture: Architecture, kept: list[Kept]) -> Iterator[Limit]:
         mine = [each.did for each in kept if each.hardware is memory]
         read = sum((did.reads for did in mine), Counter[int]())
         written = sum((did.fills + did.updates for did in mine), Counter[int]())
-        ports: list[tuple[LimitAction, Counter[int], float | None]] = [
-            ("read", read, memory.read_bandwidth_words_per_cycle),
-            ("write", written, memory.write_bandwidth_words_per_cycle),
-        ]
-        for action, counts, bandwidth in ports:
+        for (action, bandwidth), counts in zip(memory.ports, (read, written), strict=True):
             words = max(counts.values(), default=0)
             if bandwidth is not None and words:
                 cycles = math.ceil(words / bandwidth)

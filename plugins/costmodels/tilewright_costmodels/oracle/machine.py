@@ -51,9 +51,8 @@ def execute(
     for outer, inner in zip(memories, memories[1:], strict=False):
         (_collect if output else _supply)(trace, words, _Link(trace, outer, inner, shares), inner)
     link = _Link(trace, memories[-1], None, shares)
-    for _, tiles in _steps(
-        trace, words, None
-    ):  # compute keeps nothing: every operation reads its operand or sends a sum
+    # compute keeps nothing: every operation reads its operand or sends a sum
+    for _, tiles in _steps(trace, words, None):
         (link.add if output else link.read)(link.heads(tiles))
     return memories
 

@@ -18,6 +18,7 @@ from tilewright_costmodels.oracle.trace import Ints, TooManyOperationsError, Tra
 
 UNREADABLE = ("dimension", "target", "tensor")
 """Broken rules that leave nothing to execute: names that nobody knows."""
+NO_NOC_ENERGY = "the energy of the NoC is left out: how far words travel is not executed"
 
 
 class OracleModel:
@@ -29,10 +30,7 @@ class OracleModel:
     def bind(self, problem: Problem, architecture: Architecture) -> OracleEvaluator:
         """Raises NotConformableError: the problem is too large to execute (reason `too_large`)."""
         if problem.macs > self.max_operations:
-            message = (
-                f"{problem.macs} operations would have to be executed one by one, the limit is {self.max_operations} "
-                "(max_operations)"
-            )
+            message = f"{problem.macs} operations to execute, the limit is {self.max_operations} (max_operations)"
             reason = Reason(code="too_large", where=problem.name, message=message)
             raise NotConformableError("cost model oracle", (reason,))
         return OracleEvaluator(problem, architecture, self.max_operations)
@@ -67,35 +65,26 @@ class OracleEvaluator(ScalarEvaluator):
 
     def _count(self, report: Report, mapping: Mapping, ran: Trace, iterations: Ints) -> Report:
         """Add the figures of a mapping that is right."""
-        kept = run(self.problem, self.architecture, mapping, ran, self._words, iterations)
+        touched = {name: words.of_iteration[iterations] for name, words in self._words.items()}
+        kept = run(self.problem, self.architecture, mapping, ran, touched)
         compute_cycles = len(np.unique(ran.moments)) * self.architecture.compute.cycles_per_operation
         computing = Limit(name="compute", action="compute", cycles=compute_cycles)
         limited = overlapping([computing, *limits(self.architecture, kept)])
-        rows = levels(self.architecture, mapping, ran, kept, limited)
         cycles = max(limit.cycles for limit in limited)
+        rows = levels(self.architecture, mapping, ran, kept, limited, cycles)
         compute_energy = self.problem.macs * self.architecture.compute.energy_per_operation_pj
         energy = sum(row.energy_pj for row in rows) + compute_energy
         assert report.execution is not None
-        return report.model_copy(
-            update={
-                "valid": True,
-                "warnings": self._warnings(),
-                "cycles": cycles,
-                "energy_pj": energy,
-                "edp": energy * cycles,
-                "utilization": self.problem.macs / (self.architecture.compute_instances * cycles),
-                "limits": limited,
-                "busy_units": self.problem.macs * self.architecture.compute.cycles_per_operation / compute_cycles,
-                "compute_energy_pj": compute_energy,
-                "levels": tuple(rows),
-                "networks": tuple(each.network() for each in kept),
-                "execution": report.execution.model_copy(update={"accesses": tuple(each.accesses() for each in kept)}),
-            }
+        costly = any(each.fanout.size > 1 and each.fanout.network.takes_energy for each in self.architecture.clusters)
+        return report.with_costs(
+            energy,
+            cycles,
+            self.architecture.compute_instances,
+            warnings=(NO_NOC_ENERGY,) if costly else (),
+            limits=limited,
+            busy_units=self.problem.macs * self.architecture.compute.cycles_per_operation / compute_cycles,
+            compute_energy_pj=compute_energy,
+            levels=tuple(rows),
+            networks=tuple(each.network() for each in kept),
+            execution=report.execution.model_copy(update={"accesses": tuple(each.accesses() for each in kept)}),
         )
-
-    def _warnings(self) -> tuple[str, ...]:
-        """Energies that are not counted."""
-        networks = [cluster.fanout.network for cluster in self.architecture.clusters if cluster.fanout.size > 1]
-        if any(w.energy_per_hop_pj or w.energy_per_router_pj or w.energy_per_ingress_pj for w in networks):
-            return ("the energy of the NoC is left out: how far words travel is not executed",)
-        return ()

@@ -63,25 +63,24 @@ def examine(problem: Problem, words: dict[str, Words], iterations: Ints) -> tupl
         point = np.unravel_index(iteration, problem.sizes)
         return " ".join(f"{name}={int(index)}" for name, index in zip(problem.dimension_names, point, strict=True))
 
-    reasons, where = [], "execution"
-    if seen.missing:
-        text = f"{seen.missing} of {len(times)} iterations are never executed, {at(int(times.argmin()))} for one"
-        reasons.append(Reason(code="uncovered", where=where, message=text))
-    if seen.repeated:
-        most = int(times.argmax())
-        text = f"{seen.repeated} of {len(times)} iterations are executed more than once, {at(most)} {times[most]} times"
-        reasons.append(Reason(code="overlap", where=where, message=text))
-    if seen.outside:
-        text = f"{seen.outside} operations are on iterations that the problem does not have"
-        reasons.append(Reason(code="outside", where=where, message=text))
-    if seen.wrong_words:
-        first = int((computed != expected).argmax())
-        text = (
-            f"{seen.wrong_words} of {len(output)} words of the result are wrong, {output.name(first)} is "
-            f"{computed[first]} instead of {expected[first]} for one"
-        )
-        reasons.append(Reason(code="result", where=f"tensor {problem.output.name}", message=text))
-    return seen, reasons
+    least, most, first = int(times.argmin()), int(times.argmax()), int((computed != expected).argmax())
+    wrong = f"{output.name(first)} is {computed[first]} instead of {expected[first]} for one"
+    faults = [
+        ("uncovered", seen.missing, f"of {len(times)} iterations are never executed, {at(least)} for one"),
+        (
+            "overlap",
+            seen.repeated,
+            f"of {len(times)} iterations are executed more than once, {at(most)} {times[most]} times",
+        ),
+        ("outside", seen.outside, "operations are on iterations that the problem does not have"),
+        ("result", seen.wrong_words, f"of {len(output)} words of the result are wrong, {wrong}"),
+    ]
+    where = {"result": f"tensor {problem.output.name}"}
+    return seen, [
+        Reason(code=code, where=where.get(code, "execution"), message=f"{count} {text}")
+        for code, count, text in faults
+        if count
+    ]
 
 
 def _results(problem: Problem, words: dict[str, Words], iterations: Ints) -> tuple[Ints, Ints]:

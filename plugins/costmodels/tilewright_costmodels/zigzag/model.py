@@ -51,34 +51,29 @@ class ZigZagEvaluator(ScalarEvaluator):
     def explain(self, mapping: Mapping) -> Report:
         """ZigZag's account. A mapping that it cannot be told, an error of its own and a time-out give `valid` false and
         the reason."""
-        answer: dict[str, Any] = {}
-        reasons = legality(self.problem, self.architecture, mapping).reasons
-        reasons = reasons or tuple(unsaid(self.problem, self.architecture, mapping))
-        if not reasons:
-            asked = json.dumps(request(self.problem, self.architecture, mapping))
-            try:
-                answer = _answer(asked, self.seconds)
-            except NoAnswer as failure:
-                reasons = (Reason(code=failure.code, where=NAME, message=str(failure)),)
-        report = Report(
-            model=NAME, problem=self.problem.name, macs=self.problem.macs, valid=not reasons, reasons=reasons
+        problem, architecture = self.problem, self.architecture
+        reasons = legality(problem, architecture, mapping).reasons or tuple(unsaid(problem, architecture, mapping))
+        report = Report(model=NAME, problem=problem.name, macs=problem.macs, valid=False, reasons=reasons)
+        if reasons:
+            return report
+        try:
+            answer = _answer(json.dumps(request(problem, architecture, mapping)), self.seconds)
+        except NoAnswer as failure:
+            reason = Reason(code=failure.code, where=NAME, message=str(failure))
+            return report.model_copy(update={"reasons": (reason,)})
+        cycles = max(1, math.ceil(answer["cycles"]))
+        work = problem.macs * architecture.compute.cycles_per_operation
+        return report.with_costs(
+            answer["energy_pj"],
+            cycles,
+            architecture.compute_instances,
+            utilization=work / (architecture.compute_instances * cycles),
+            warnings=tuple(_warnings(architecture, answer)),
+            compute_energy_pj=answer["compute_energy_pj"],
+            levels=tuple(self._levels(mapping, answer, cycles)),
+            limits=tuple(_limits(answer, cycles)),
+            busy_units=work / max(1.0, answer["computing"]),
         )
-        return report if reasons else report.model_copy(update=self._figures(mapping, answer))
-
-    def _figures(self, mapping: Mapping, answer: dict[str, Any]) -> dict[str, Any]:
-        cycles, compute = max(1, math.ceil(answer["cycles"])), self.architecture.compute
-        work = self.problem.macs * compute.cycles_per_operation
-        return {
-            "warnings": tuple(_warnings(self.architecture, answer)),
-            "cycles": cycles,
-            "energy_pj": answer["energy_pj"],
-            "edp": answer["energy_pj"] * cycles,
-            "utilization": work / (self.architecture.compute_instances * cycles),
-            "compute_energy_pj": answer["compute_energy_pj"],
-            "levels": tuple(self._levels(mapping, answer, cycles)),
-            "limits": tuple(_limits(answer, cycles)),
-            "busy_units": work / max(1.0, answer["computing"]),
-        }
 
     def _levels(self, mapping: Mapping, answer: dict[str, Any], cycles: int) -> Iterator[LevelReport]:
         tensors = operands(self.problem)
@@ -140,11 +135,7 @@ def _warnings(architecture: Architecture, answer: dict[str, Any]) -> Iterator[st
         f"cycles: {answer['computing']:,.0f} computing, {answer['stalled']:,.0f} stalled, "
         f"{answer['loading']:,.0f} loading first, {answer['unloading']:,.0f} unloading last"
     )
-    costly = [
-        cluster.name
-        for cluster in architecture.clusters
-        if any(value for name, value in cluster.fanout.network if name.startswith("energy"))
-    ]
+    costly = [cluster.name for cluster in architecture.clusters if cluster.fanout.network.takes_energy]
     adding = [m.name for m in architecture.memories if m.accumulation_energy_pj != m.write_energy_pj]
     leaking = [memory.name for memory in architecture.memories if memory.leakage_pj_per_cycle]
     for names, what, instead in (

@@ -52,13 +52,9 @@ def _layer(problem: Problem, names: dict[str, str], bits: int) -> dict[str, Any]
 
 def _bits_of_a_word(architecture: Architecture) -> int:
     """So many that all bandwidths are whole bits per cycle, as nearly as `_FINEST` allows."""
-    widths = [width for memory in architecture.memories for width in _bandwidths(memory) if width is not None]
+    widths = [width for memory in architecture.memories for _, width in memory.ports if width is not None]
     denominators = [Fraction(width).limit_denominator(1000).denominator for width in widths]
     return min(math.lcm(8, *denominators), _FINEST)
-
-
-def _bandwidths(memory: Memory) -> tuple[float | None, float | None]:
-    return memory.read_bandwidth_words_per_cycle, memory.write_bandwidth_words_per_cycle
 
 
 def _accelerator(architecture: Architecture, places: dict[str, list[Held]], bits: int | None) -> dict[str, Any]:
@@ -87,7 +83,7 @@ def _memory(memory: Memory, operands: list[str], bits: int | None) -> dict[str, 
         reading.append("O, th")
         writing.append("O, fl")
     ports = []
-    for kind, width, ways in zip(("read", "write"), _bandwidths(memory), (reading, writing), strict=True):
+    for (kind, width), ways in zip(memory.ports, (reading, writing), strict=True):
         moved = memory.block_words if bits is None else _UNLIMITED if width is None else max(1, round(width * bits))
         bandwidth = {"bandwidth_min": moved, "bandwidth_max": moved}
         ports.append({"name": f"{kind[0]}_port_1", "type": kind, "allocation": ways, **bandwidth})
