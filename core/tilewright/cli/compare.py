@@ -41,4 +41,7 @@ def compare_command(
     show(report, flags.json, flags.quiet, report.messages())
     if report.unwritten is not None:
         raise typer.Exit(report.unwritten.exit_code)
-    raise typer.Exit(0 if report.complete and any(row.reports for row in report.searches) else 1)
+    if report.complete and any(row.reports for row in report.searches):
+        raise typer.Exit
+    failures = [row.layer.error.exit_code for row in report.searches if row.layer.error is not None]
+    raise typer.Exit(max(failures) if report.complete and len(failures) == len(report.searches) else 1)

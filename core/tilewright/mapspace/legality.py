@@ -38,6 +38,9 @@ from tilewright.schema.document import suggestion
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 
+MOST_TOLD = 1000
+"""Faults that are put into words."""
+
 
 def legality(problem: Problem, architecture: Architecture, mapping: Mapping) -> Verdict:
     """Every rule that the mapping breaks.
@@ -45,7 +48,8 @@ def legality(problem: Problem, architecture: Architecture, mapping: Mapping) -> 
     Codes: `dimension`, `target`, `tensor` (a name nobody knows), `order` (targets not outermost to innermost),
     `coverage` (iterations left out or done twice), `nesting` (a tile larger than the tile it is cut from),
     `fanout` (more sub-clusters than exist), `split` (a spatial unrolling that is not the cluster's last), `keep` (a tensor
-    where it may not be, or twice in a cluster), `backing` (a tensor that the outermost entry does not keep), `capacity`.
+    where it may not be, or twice in a cluster), `backing` (a tensor that the outermost entry does not keep), `capacity`;
+    `more`: how many there are beyond the first thousand.
     """
     names = tuple(_unknown_names(problem, architecture, mapping))
     if names:  # nothing else can be judged
@@ -54,13 +58,16 @@ def legality(problem: Problem, architecture: Architecture, mapping: Mapping) -> 
     rules = rules_of(problem, architecture, skeleton)
     scratch = scratch_of(rules, faults=4 * len(skeleton) * (len(problem.sizes) + len(problem.tensors)) ** 2)
     count, _ = _judged(rules, MappingBatch.pack(problem, [mapping]), scratch)
+    told = scratch.faults[: min(count, MOST_TOLD)].tolist()
+    more = () if count <= MOST_TOLD else (Reason(code="more", where="", message=f"{count - MOST_TOLD:,} faults more"),)
     return Verdict(
         reasons=(
             *(
                 Reason(code=code, where=place(mapping, index), message=text)
                 for code, index, text in _misplaced(architecture, skeleton)
             ),
-            *(_reason(problem, architecture, mapping, *map(int, fault)) for fault in scratch.faults[:count].tolist()),
+            *(_reason(problem, architecture, mapping, *map(int, fault)) for fault in told),
+            *more,
         )
     )
 

@@ -162,6 +162,14 @@ def test_broken_mappers_are_rows(
     assert rows(ran)["first", "local", "timeloop"]["valid"]
 
 
+@pytest.mark.parametrize(("mappers", "model", "code"), [("crashing,needy", "timeloop", 3), ("local", "unwilling", 2)])
+def test_where_all_rows_are_failures_the_code_is_theirs(
+    tilewright: Command, layers: Path, third_parties: Registry, mappers: str, model: str, code: int
+) -> None:
+    ran = tilewright("compare", layers, *WORDS, "--mappers", mappers, "--models", model, "--json")
+    assert ran.code == code and len(ran.data["rows"]) == 2 * len(mappers.split(","))
+
+
 @pytest.mark.parametrize(("model", "said"), [("unwilling", "splash"), ("absent", "no_such_module")])
 def test_broken_models_are_rows(
     tilewright: Command, layers: Path, third_parties: Registry, tmp_path: Path, model: str, said: str

@@ -110,6 +110,12 @@ entries:
     assert legal(HUGE, hardware, MappingBatch.pack(HUGE, [mapping])).tolist() == [bool(verdict)]
 
 
+def test_the_first_thousand_faults_are_told() -> None:
+    entries = "".join("- {target: D, keep: [A, Z], temporal_tile_sizes: {M: 1, K: 1}}\n" for _ in range(900))
+    verdict = legality(HUGE, architecture(1, 1), Mapping.from_yaml(f"entries:\n{entries}"))
+    assert len(verdict.reasons) == 1001 and verdict.reasons[-1].code == "more"
+
+
 def test_arrays_that_are_no_mapping() -> None:
     """A tile below 1 and an order that repeats a dimension have no scalar form; they are illegal."""
     problem, hardware = small()

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tilewright.compiled import Records, compiled, integer, kernel_part, records
+from tilewright.errors import NotConformableError, Reason
 from tilewright.mapspace.batch import Floats, Ints
 from tilewright_costmodels.timeloop.tables import Hardware, Tables
 
@@ -20,6 +21,8 @@ NO_SHIFT = integer(-(2**63))
 """No neighbour has the words."""
 POOL = 2**19
 """Numbers that are kept at least, 8 MB: what a search of convolutions on 32 x 32 units comes back to."""
+MOST_SPARE, MOST = 2**21, 2**25
+"""Numbers beside those of one mapping, and of one mapping: half a gigabyte."""
 ALONE = (1, 0, 1, 1, 1)
 """The account of an only child, at the beginning of the pool."""
 
@@ -69,12 +72,17 @@ def deliveries_of(tables: Tables, detailed: bool) -> Deliveries:
 
 
 def accounts_of(tables: Tables, detailed: bool) -> Accounts:
-    """Nothing known yet. `detailed`: hops are counted."""
+    """Nothing known yet. `detailed`: hops are counted. Raises NotConformableError: it would take gigabytes."""
     levels, tensors, dims = tables.shape
     loops = dims * len(tables.hardware.slot) + 2
     unrolled = max(1, dims * int((~tables.hardware.slot["steps"]).sum()))
     most = tensors * levels * loops * (3 * unrolled + 2 * _sizes(tables) + 8)
-    pool = np.zeros(2 * most + POOL, np.int64)
+    if most > MOST:
+        told = (
+            f"{levels} levels, {loops} loops and {tables.children:,} sub-clusters give more numbers than are remembered"
+        )
+        raise NotConformableError("cost model timeloop", (Reason(code="size", where="mapping", message=told),))
+    pool = np.zeros(most + min(most, MOST_SPARE) + POOL, np.int64)
     pool[: len(ALONE)] = ALONE
     state = records(1, used=int, most=int, stamp=int, detailed=bool)
     state[0] = len(ALONE), most, 0, detailed
