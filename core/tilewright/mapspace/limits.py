@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from tilewright.errors import InputError, Reason, Verdict
 from tilewright.mapspace.batch import Bools, Ints, Positions
+from tilewright.mapspace.counting import prime_powers
+from tilewright.mapspace.factoring.cuts import lefts
 from tilewright.mapspace.legality import legality
 from tilewright.mapspace.rules import Rules, rules_of, slots_of_entries
 from tilewright.mapspace.skeleton import Skeleton, Slot
@@ -161,9 +163,32 @@ class Limits:
             good &= (used >= bounds.least) & (used <= (bounds.most or 1))
         return good
 
+    def within(self, trips: Ints) -> Bools:
+        """Whether all trips, and their products in spatial slots, are within bounds, bool [n]."""
+        lowest, highest, least, most = self.bounds
+        used = trips.prod(axis=2)
+        good = ((trips >= lowest) & (trips <= highest)).all(axis=(1, 2)) & ((used >= least) & (used <= most)).all(
+            axis=1
+        )
+        return np.asarray(good)
+
     def divides(self, factor: int | Ints, trips: Ints) -> Bools:
         """Whether a factor may be taken out of trips, bool [n]: in a ragged space, any that is not larger."""
         return np.asarray(factor <= trips if self.factors == "ragged" else trips % factor == 0)
+
+    def primes(self, dim: int) -> dict[int, int]:
+        """The prime factors of a dimension with their powers; in a ragged space 2 and 3, as often as they fit, are factors of
+        every one."""
+        size = self.problem.sizes[dim]
+        primes = {prime: power for prime, power in prime_powers(size) if prime > 1}
+        if self.factors == "ragged" and size > 1:
+            primes |= {each: next(p for p in range(64) if each ** (p + 1) > size) for each in (2, 3) if each <= size}
+        return dict(sorted(primes.items()))
+
+    def whole_factors(self, dim: int) -> tuple[int, ...]:
+        """What loops may give of a dimension at once, 1 left out: its divisors; in a ragged space its rounded quotients, for
+        of the factors that leave the same the smallest is as good."""
+        return lefts(self.problem.sizes[dim], self.factors)[1:]
 
     # -- what is kept ----------------------------------------------------------------------------------------
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from tilewright.mapspace.batch import Bools, Ints
 from tilewright.mapspace.candidates import Candidates
-from tilewright.mapspace.counting import prime_powers
 from tilewright.mapspace.limits import Limits
 
 
@@ -70,7 +69,7 @@ class Moves:
 
     def _apply_ragged(self, rows: Candidates) -> tuple[Candidates, Ints, Ints]:
         """The target grows, the source has to shrink; a piece that is then empty may shrink the outermost slot, too."""
-        lowest, highest, least, most = self.space.bounds
+        _, highest, _, most = self.space.bounds
         trips, used = rows.trips, rows.trips.prod(axis=2)
         given, got = trips[:, self.source, self.dimension], trips[:, self.target, self.dimension]
         wanted = np.where(self.factor == 0, got + 1, got * self.factor)
@@ -82,16 +81,13 @@ class Moves:
         move, row = np.nonzero(able.T)
         dimension, source, target = (column[move] for column in (self.dimension, self.source, self.target))
         moved = rows.take(row).give(dimension, wanted[row, move], source, target)
-        good = (moved.trips >= lowest).all(axis=(1, 2)) & (moved.trips.prod(axis=2) >= least).all(axis=1)
+        good = self.space.within(moved.trips)
         return moved.take(good), row[good], move[good]
 
 
 def _factors(space: Limits, dim: int, powers: bool) -> Iterator[int]:
     """What moves of a dimension."""
-    size = space.problem.sizes[dim]
-    primes = {prime: count for prime, count in prime_powers(size) if prime > 1}
-    if space.factors == "ragged" and size > 1:
+    if space.factors == "ragged" and space.problem.sizes[dim] > 1:
         yield 0
-        primes |= {prime: next(count for count in range(64) if prime ** (count + 1) > size) for prime in (2, 3)}
-    for prime, most in sorted(primes.items()):
-        yield from (prime**count for count in range(1, 1 + (most if powers else min(most, 1))))
+    for prime, most in space.primes(dim).items():
+        yield from (prime**count for count in range(1, most + 1 if powers else 2))

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.constructive.placement import Placement
-from tilewright.mapspace.counting import prime_powers
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin import Proposals, Run, Task
 from tilewright_mappers import GammaOptions
@@ -122,11 +121,16 @@ class _Breeding:
             _pick(self.rng, ((trips > 1) & sources[..., None]).reshape(n, -1)), (slots, dims)
         )
         target = _pick(self.rng, targets & (np.arange(slots) != source[:, None]))
-        primes = np.array(sorted({prime for size in self.space.problem.sizes for prime, _ in prime_powers(size)}))
-        able = (trips[line, source, dim][:, None] % primes == 0) & (primes > 1)
+        sizes = self.space.problem.sizes
+        primes = np.array(
+            sorted({prime for dim in range(len(sizes)) for prime in self.space.primes(dim)}), dtype=np.int64
+        )
+        able = self.space.divides(primes, trips[line, source, dim][:, None])
         prime = np.where(able.any(axis=1), primes[_pick(self.rng, able)], 1)
         result = Candidates(self.space, trips).move(dim, prime, source, target).trips
         good = sources[line, source] & targets[line, target] & (source != target)
+        if self.space.factors == "ragged":
+            return np.where((good & self.space.within(result))[:, None, None], result, trips)
         for slot in range(slots):
             for each in range(dims):
                 here = np.flatnonzero((dim == each) & ((source == slot) | (target == slot)))

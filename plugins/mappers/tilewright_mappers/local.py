@@ -9,7 +9,6 @@ import numpy as np
 from tilewright.mapspace.batch import Floats, Positions
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.constructive.placement import Placement, moves_of, reuse_orders
-from tilewright.mapspace.counting import prime_powers
 from tilewright.plugin import Proposals, Run, Task
 from tilewright_mappers.marvel import words_moved
 
@@ -56,8 +55,8 @@ def _steps(placement: Placement, row: Candidates, slot: int) -> list[Candidates]
     return [
         moves_of(row, dim, [prime], source, slot)
         for dim, source in enumerate(placement.home.tolist())
-        for prime, _ in prime_powers(placement.space.problem.sizes[dim])
-        if source not in (-1, slot) and prime > 1
+        for prime in placement.space.primes(dim)
+        if source not in (-1, slot)
     ]
 
 
@@ -65,7 +64,7 @@ def _words_into(rows: Candidates, slot: int) -> Floats:
     """Words that move into the tiles around a slot's loops, with the best order outside."""
     problem = rows.space.problem
     tiles = rows.trips[:, slot:].prod(axis=1)
-    outside = np.array(problem.sizes) // tiles
+    outside = -(-np.array(problem.sizes) // tiles)
     return np.asarray(np.min([words_moved(problem, tiles, outside, order) for order in reuse_orders(problem)], axis=0))
 
 

@@ -6,6 +6,7 @@ fits the memories.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -15,7 +16,6 @@ from tilewright.errors import NoValidMappingError
 from tilewright.mapspace.batch import Bools, Floats, Ints, Positions
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.counting import prime_powers
-from tilewright.mapspace.factoring.cuts import divisors
 from tilewright.mapspace.space import MapSpace
 from tilewright.schema.architecture import Memory
 from tilewright.schema.problem import Problem
@@ -28,6 +28,8 @@ def outermost(space: MapSpace, rng: np.random.Generator) -> Candidates:
         NoValidMappingError: the space is empty.
     """
     row = Candidates(space, space.sample(rng, 1).trips)
+    if space.factors == "ragged":
+        return _outermost_ragged(row)
     ranks = [*space.temporal_slots, *space.spatial_slots]
     moved = True
     while moved:
@@ -41,12 +43,37 @@ def outermost(space: MapSpace, rng: np.random.Generator) -> Candidates:
     return row
 
 
+def _outermost_ragged(row: Candidates) -> Candidates:
+    """The same: each slot gives what it may to the outermost loops that may take it."""
+    slots, space = row.space.slots, row.space
+    ranks = [*space.temporal_slots, *space.spatial_slots]
+    for dim, (b, outer) in itertools.product(range(len(space.problem.sizes)), enumerate(ranks)):
+        for inner in reversed(ranks[b + 1 :]):
+            for trips in range(slots[inner].lowest[dim], int(row.trips[0, inner, dim])):
+                after = row.give(dim, np.array([trips]), outer, inner)
+                if space.within(after.trips)[0]:
+                    row = after
+                    break
+    return row
+
+
 def moves_of(rows: Candidates, dim: int, factors: Sequence[int], source: int, target: int) -> Candidates:
-    """Each factor of a dimension moved from one slot to another, in all rows where it stands and the rules allow it."""
+    """Each factor of a dimension moved from one slot to another, in all rows where it stands and the rules allow it.
+
+    In a ragged space, of the factors that leave the same trips in the source only the smallest.
+    """
     able = np.array([factor for factor in factors if factor <= rows.space.slots[target].highest[dim]], dtype=np.int64)
-    number, row = np.nonzero(rows.trips[:, source, dim] % able[:, None] == 0)
+    given = rows.trips[:, source, dim]
+    good = rows.space.divides(able[:, None], given)
+    if rows.space.factors == "ragged":
+        left = -(-given // able[:, None])
+        good &= -(-given // left) == able[:, None]
+    number, row = np.nonzero(good)
     after = rows.take(row).move(dim, able[number], source, target)
-    good = rows.space.allowed(after.trips, source, dim) & rows.space.allowed(after.trips, target, dim)
+    if rows.space.factors == "ragged":  # an outer slot may shrink, too
+        good = rows.space.within(after.trips)
+    else:
+        good = rows.space.allowed(after.trips, source, dim) & rows.space.allowed(after.trips, target, dim)
     return after if good.all() else after.take(good)
 
 
@@ -119,8 +146,7 @@ class Placement:
             source = int(self.home[dim])
             if source in (-1, slot) or self.space.slots[slot].highest[dim] == 1:
                 continue
-            factors = divisors(self.space.problem.sizes[dim])[1:]
-            grown = Candidates.join([rows, moves_of(rows, dim, factors, source, slot)])
+            grown = Candidates.join([rows, moves_of(rows, dim, self.space.whole_factors(dim), source, slot)])
             rows = self.thin(grown.take(grown.fits()) if len(grown) > len(rows) else rows)
         return rows
 

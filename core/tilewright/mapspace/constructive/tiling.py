@@ -24,7 +24,7 @@ def tile_tree(rows: Candidates, source: int, slot: int, dims: Sequence[int]) -> 
     """
     rows = rows.take(rows.fits())
     for dim in dims:
-        larger = moves_of(rows, dim, divisors(rows.space.problem.sizes[dim])[1:], source, slot)
+        larger = moves_of(rows, dim, rows.space.whole_factors(dim), source, slot)
         rows = Candidates.join([rows, larger.take(larger.fits())])
     return rows
 
@@ -34,7 +34,7 @@ def maximal(rows: Candidates, source: int, slot: int, dims: Sequence[int]) -> Bo
     the Tiling Principle keeps."""
     result = np.ones(len(rows), dtype=np.bool_)
     for dim in dims:
-        raised = _next(rows.trips[:, source, dim] * rows.trips[:, slot, dim], rows.trips[:, slot, dim])
+        raised = _next(rows, _shared(rows, source, slot, dim), rows.trips[:, slot, dim])
         index = np.flatnonzero(result & (raised > 0))
         after = _with_trips(rows.take(index), source, slot, dim, raised[index])
         good = after.space.allowed(after.trips, source, dim) & after.space.allowed(after.trips, slot, dim)
@@ -62,8 +62,18 @@ def leaves(rows: Candidates, source: int, slot: int, dims: Sequence[int], most: 
     return rows.take(maximal(rows, source, slot, dims))
 
 
+def _shared(rows: Candidates, source: int, slot: int, dim: int) -> Ints:
+    """The trips of a dimension that two slots have to share, [n]."""
+    both = rows.trips[:, source, dim] * rows.trips[:, slot, dim]
+    if rows.space.factors == "perfect":
+        return both
+    return np.asarray(-(-rows.space.problem.sizes[dim] // (rows.trips[:, :, dim].prod(axis=1) // both)))
+
+
 def _with_trips(rows: Candidates, source: int, slot: int, dim: int, inner: Ints) -> Candidates:
     """What two slots share of a dimension shared anew, `inner` [n] trips in the inner one."""
+    if rows.space.factors == "ragged":
+        return rows.give(dim, inner, source, slot)
     trips = rows.trips.copy()
     trips[:, source, dim] = trips[:, source, dim] * trips[:, slot, dim] // inner
     trips[:, slot, dim] = inner
@@ -73,13 +83,21 @@ def _with_trips(rows: Candidates, source: int, slot: int, dim: int, inner: Ints)
 def _filled(rows: Candidates, source: int, slot: int, dim: int) -> Candidates:
     """As much of a dimension moved as the slot may take of it, whatever fits."""
     highest = rows.space.slots[slot].highest[dim]
-    products, which = np.unique(rows.trips[:, source, dim] * rows.trips[:, slot, dim], return_inverse=True)
+    shared = _shared(rows, source, slot, dim)
+    if rows.space.factors == "ragged":
+        left = -(-shared // np.minimum(shared, highest))
+        return _with_trips(rows, source, slot, dim, -(-shared // left))
+    products, which = np.unique(shared, return_inverse=True)
     largest = [max(factor for factor in divisors(product) if factor <= highest) for product in products.tolist()]
     return _with_trips(rows, source, slot, dim, np.array(largest, dtype=np.int64)[which])
 
 
-def _next(whole: Ints, inner: Ints) -> Ints:
-    """The smallest factor of `whole` above `inner`, [n]; 0 where there is none."""
+def _next(rows: Candidates, whole: Ints, inner: Ints) -> Ints:
+    """The smallest factor of `whole` above `inner`, [n], in a ragged space the smallest number that leaves less; 0 where there
+    is none."""
+    if rows.space.factors == "ragged":
+        less = -(-whole // inner) - 1
+        return np.where(less > 0, -(-whole // np.maximum(less, 1)), 0)
     span = int(whole.max(initial=1)) + 1
     pairs, which = np.unique(whole * span + inner, return_inverse=True)
     found = [next((factor for factor in divisors(pair // span) if factor > pair % span), 0) for pair in pairs.tolist()]

@@ -10,7 +10,6 @@ import numpy as np
 
 from tilewright.mapspace.batch import Ints, Positions
 from tilewright.mapspace.candidates import Candidates
-from tilewright.mapspace.counting import prime_powers
 from tilewright.mapspace.looporders import distinct_reuse_orders
 from tilewright.mapspace.space import MapSpace
 
@@ -32,7 +31,7 @@ class Exchanges:
     @classmethod
     def of(cls, space: MapSpace) -> Exchanges:
         """Those that the bounds of the slots do not forbid in any case."""
-        primes = [(dim, p) for dim, size in enumerate(space.problem.sizes) for p, _ in prime_powers(size) if p > 1]
+        primes = [(dim, prime) for dim in range(len(space.problem.sizes)) for prime in space.primes(dim)]
         rows = [
             (a, b, d, p, e, q)
             for a, b in itertools.combinations(range(len(space.slots)), 2)
@@ -44,9 +43,12 @@ class Exchanges:
     def apply(self, rows: Candidates) -> Candidates:
         """Every exchange of every row that stays within the bounds of the space; what fits is not asked."""
         a, b, d, p, e, q = self.outer, self.inner, self.dimension_in, self.inward, self.dimension_out, self.outward
-        exchange, row = np.nonzero(((rows.trips[:, a, d] % p == 0) & (rows.trips[:, b, e] % q == 0)).T)
+        divides = self.space.divides
+        exchange, row = np.nonzero((divides(p, rows.trips[:, a, d]) & divides(q, rows.trips[:, b, e])).T)
         a, b, d, p, e, q = (column[exchange] for column in (a, b, d, p, e, q))
         after = rows.take(row).move(d, p, a, b).move(e, q, b, a)
+        if self.space.factors == "ragged":
+            return after.take(self.space.within(after.trips))
         lowest, highest, least, most = self.space.bounds
         line = np.arange(len(row))
         good = np.ones(len(row), dtype=np.bool_)
