@@ -138,9 +138,11 @@ class RunFlags:
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="DIR", help="folder for mapping files and summaries")
     ] = None
-    batch: Annotated[int | None, typer.Option(metavar="N", min=1, help="batch size of an ONNX or MLIR model")] = None
+    batch: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="batch size of an ONNX, MLIR or PyTorch model")
+    ] = None
     size: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=N", help="a dynamic dimension of an ONNX or MLIR model")
+        list[str] | None, typer.Option(metavar="NAME=N", help="a dynamic dimension of an ONNX, MLIR or PyTorch model")
     ] = None
     mapper_option: Annotated[
         list[str] | None,

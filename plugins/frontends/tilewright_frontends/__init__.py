@@ -24,22 +24,28 @@ NETWORKS = {
 are a row smaller than in the papers (Inception v1: 55, 27, 13, 6 for 56, 28, 14, 7)."""
 
 
-class OnnxOptions(Options):
-    """Options of `onnx`: sizes for what the model leaves open."""
+Sizes = dict[str, Annotated[int, Field(ge=1)]]
+
+
+class FileOptions(Options):
+    """Options of frontends that read files: sizes for what a file leaves open."""
 
     batch: int | None = Field(default=None, ge=1, description="size of the first dimension of the inputs")
-    sizes: dict[str, Annotated[int, Field(ge=1)]] = Field(
-        default_factory=dict, description="sizes of named dynamic dimensions"
-    )
+    sizes: Sizes = Field(default_factory=dict, description="sizes of named dynamic dimensions")
 
 
-class MlirOptions(Options):
-    """Options of `mlir`: sizes for what the module leaves open."""
+class MlirOptions(FileOptions):
+    """Options of `mlir`."""
 
-    batch: int | None = Field(default=None, ge=1, description="size of the first dimension of the arguments")
-    sizes: dict[str, Annotated[int, Field(ge=1)]] = Field(
+    sizes: Sizes = Field(
         default_factory=dict, description="sizes of dynamic dimensions, such as arg0_1: axis 1 of the first argument"
     )
+
+
+class Pt2Options(FileOptions):
+    """Options of `pt2`."""
+
+    sizes: Sizes = Field(default_factory=dict, description="sizes of symbols, such as s0")
 
 
 TRANSFORMERS = {
@@ -58,7 +64,7 @@ class TransformerOptions(Options):
     """Options of `transformers`: sizes in place of the usual ones."""
 
     batch: int | None = Field(default=None, ge=1, description="sequences or pictures at a time")
-    sizes: dict[str, Annotated[int, Field(ge=1)]] = Field(
+    sizes: Sizes = Field(
         default_factory=dict, description="seq: tokens at a time; cache: tokens whose keys and values are there; batch"
     )
 
@@ -76,7 +82,7 @@ def tilewright_plugins() -> list[FrontendSpec]:
             name="onnx",
             summary="ONNX models: convolutions and matrix products mapped, all else listed.",
             factory=lazy("tilewright_frontends.onnx", "OnnxFrontend"),
-            options=OnnxOptions,
+            options=FileOptions,
             needs=("onnx",),
             hint="pip install onnx",
             suffixes=(".onnx",),
@@ -90,6 +96,13 @@ def tilewright_plugins() -> list[FrontendSpec]:
             needs=("xdsl",),
             hint="pip install xdsl",
             suffixes=(".mlir",),
+        ),
+        FrontendSpec(
+            name="pt2",
+            summary="Programs that torch.export.save wrote, read without torch: convolutions and products mapped, all else listed.",
+            factory=lazy("tilewright_frontends.pt2", "Pt2Frontend"),
+            options=Pt2Options,
+            suffixes=(".pt2",),
         ),
         FrontendSpec(
             name="transformers",

@@ -19,7 +19,7 @@ from onnx import NodeProto
 from tilewright.errors import InputError
 from tilewright.files import is_file
 from tilewright.schema.workload import Layer, Unmapped, Workload
-from tilewright_frontends import OnnxOptions
+from tilewright_frontends import FileOptions
 from tilewright_frontends.limits import read_limited
 from tilewright_frontends.nests import Unsupported, refusing, unique_name
 from tilewright_frontends.onnx.graph import Graph, load_graph, values_read
@@ -48,7 +48,7 @@ MEMORY = 768 * 2**20
 class OnnxFrontend:
     """Loads .onnx files and the networks that ship with the onnx package."""
 
-    def __init__(self, options: OnnxOptions) -> None:
+    def __init__(self, options: FileOptions) -> None:
         self.batch = options.batch
         self.sizes = options.sizes
 

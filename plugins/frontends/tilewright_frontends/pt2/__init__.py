@@ -1,0 +1,43 @@
+"""`pt2`: programs that `torch.export.save` wrote, read as an archive of JSON, without torch; nothing is executed or unpickled.
+
+What reads a file does so in a child process with limits of time and memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from tilewright.schema.workload import Workload
+from tilewright_frontends import Pt2Options
+from tilewright_frontends.limits import read_limited
+from tilewright_frontends.nests import refusing
+from tilewright_frontends.pt2.archive import read_program
+from tilewright_frontends.pt2.program import read_workload
+
+SECONDS = 30
+"""CPU time for reading a file: its JSON has at most `archive.MOST_BYTES`."""
+MEMORY = 2048 * 2**20
+"""Bytes for reading a file."""
+
+
+class Pt2Frontend:
+    """Loads .pt2 files."""
+
+    def __init__(self, options: Pt2Options) -> None:
+        self.options = options
+
+    def recognises(self, source: str) -> bool:
+        return source.endswith(".pt2")
+
+    def load(self, source: str) -> Workload:
+        """Raises InputError: unreadable files, other versions, sizes that are missing or do not exist, nothing to map."""
+        words = (source, self.options.batch, self.options.sizes)
+        return read_limited(read_file, Path(source), *words, seconds=SECONDS, memory=MEMORY)
+
+
+def read_file(path: Path, source: str, batch: int | None, sizes: Mapping[str, int]) -> Workload:
+    """Raises InputError."""
+    program = read_program(path)
+    with refusing(f"{source} is not a sound exported program"):
+        return read_workload(program, path.stem, source, batch, sizes)

@@ -1,0 +1,71 @@
+"""The archive: a zip file with the program as JSON beside its weights, which are not read.
+
+torch 2.8 writes FOLDER/models/NAME.json (the "PT2 archive"), earlier versions serialized_exported_program.json.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from tilewright.errors import InputError
+
+PROGRAM = re.compile(r"(?:[^/]+/)?(?:models/[^/]+\.json|serialized_exported_program\.json)")
+MOST_BYTES = 100 * 2**20
+"""Of the JSON."""
+MOST_FILES = 100_000
+MAJOR = 8
+"""The version of torch.export's schema that is read; minor versions only add fields."""
+
+
+def read_program(path: Path) -> dict[str, Any]:
+    """The one program of an archive.
+
+    Raises:
+        InputError: it is no such archive, holds several programs, or is of another major version.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            name = _program(path, archive)
+            text = _text(path, archive, name)
+    except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"cannot read {path}: {error}", hint="torch.export.save(program, FILE) writes it") from None
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: {name} is no JSON: {error}") from None
+    if not isinstance(data, dict) or not isinstance(data.get("graph_module"), dict):
+        raise InputError(f"{path}: {name} is no exported program: it has no graph_module")
+    version = data.get("schema_version")
+    major = version.get("major") if isinstance(version, dict) else None
+    if major != MAJOR:
+        raise InputError(
+            f"{path} is of version {major} of torch.export's schema; {MAJOR} is read",
+            hint=f"export it with a torch that writes version {MAJOR}, or as ONNX",
+        )
+    return data
+
+
+def _program(path: Path, archive: zipfile.ZipFile) -> str:
+    names = archive.namelist()
+    if len(names) > MOST_FILES:
+        raise InputError(f"{path} has {len(names):,} files; at most {MOST_FILES:,} are read")
+    found = [name for name in names if PROGRAM.fullmatch(name)]
+    if len(found) != 1:
+        what = f"several programs: {', '.join(found[:10])}" if found else "no program (models/NAME.json)"
+        raise InputError(f"{path} has {what}", hint="torch.export.save(program, FILE) writes one")
+    return found[0]
+
+
+def _text(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:
+    """At most MOST_BYTES, whatever the archive says of itself."""
+    with archive.open(name) as file:
+        text = file.read(MOST_BYTES + 1)
+    if len(text) > MOST_BYTES:
+        raise InputError(f"{path}: {name} has more than {MOST_BYTES:,} bytes, the most that is read")
+    return text

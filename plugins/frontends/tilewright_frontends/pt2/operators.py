@@ -1,0 +1,178 @@
+"""The operators of ATen that are mapped. Arguments that are not written have the defaults of ATen's schema."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.schema.problem import Problem
+from tilewright_frontends import nests
+from tilewright_frontends.nests import Shape, Unsupported, equal
+
+
+@dataclass(frozen=True)
+class Node:
+    """One call: names of tensors where arguments are tensors, shapes of all that it reads and makes."""
+
+    operator: str
+    overload: str
+    arguments: Mapping[str, Any]
+    shapes: Mapping[str, Shape]
+    results: tuple[str, ...]
+
+    def shape(self, argument: str) -> Shape:
+        """That of a tensor among the arguments. Raises LookupError."""
+        return self.shapes[self.arguments[argument]]
+
+    @property
+    def result(self) -> Shape:
+        return self.shapes[self.results[0]]
+
+    def numbers(self, argument: str, default: int, count: int) -> list[int]:
+        """A list with a number for each axis; one number is for all of them."""
+        given = self.arguments.get(argument)
+        found = [default] if given is None else [given] if isinstance(given, int) else list(given)
+        return [int(each) for each in (found * count if len(found) == 1 else found)]
+
+
+def _conv(node: Node, name: str) -> list[Problem]:
+    """`conv1d`, `conv2d`, `conv3d` and `convolution`; how far it is padded follows from the shapes."""
+    data, weight, groups = node.shape("input"), node.shape("weight"), int(node.arguments.get("groups") or 1)
+    axes = len(weight) - 2
+    nests.check_axes(axes)
+    if node.arguments.get("transposed"):
+        return _conv_transpose(node, name)
+    if len(data) == axes + 1:  # without a batch
+        data, result = (1, *data), (1, *node.result)
+    else:
+        result = node.result
+    equal(len(data), len(weight), "input and weights have different numbers of dimensions")
+    equal(data[1], groups * weight[1], "channels of the input and of the weights differ")
+    equal(weight[0] % groups, 0, f"{weight[0]} channels do not divide into {groups} groups")
+    strides, dilations = node.numbers("stride", 1, axes), node.numbers("dilation", 1, axes)
+    channels = weight[0] // groups, weight[1]
+    return [nests.convolution(name, data[0], groups, channels, result[2:], weight[2:], strides, dilations)]
+
+
+def _conv_transpose(node: Node, name: str) -> list[Problem]:
+    data, weight, groups = node.shape("input"), node.shape("weight"), int(node.arguments.get("groups") or 1)
+    axes = len(weight) - 2
+    nests.check_axes(axes)
+    data = (1, *data) if len(data) == axes + 1 else data
+    equal(len(data), len(weight), "input and weights have different numbers of dimensions")
+    equal(data[1], weight[0], "channels of the input and of the weights differ")
+    equal(data[1] % groups, 0, f"{data[1]} channels do not divide into {groups} groups")
+    strides, dilations = node.numbers("stride", 1, axes), node.numbers("dilation", 1, axes)
+    channels = weight[1], data[1] // groups
+    found = nests.convolution(
+        name, data[0], groups, channels, data[2:], weight[2:], strides, dilations, transposed=True
+    )
+    return [found]
+
+
+def _linear(node: Node, name: str) -> list[Problem]:
+    """The weights are N x K; all leading dimensions of the input are rows."""
+    data, weight = node.shape("input"), node.shape("weight")
+    if len(weight) != 2:
+        raise Unsupported("its weights are no matrix")
+    return [nests.gemm(name, (math.prod(data[:-1]), data[-1]), weight[::-1])]
+
+
+def _product(first: str, second: str) -> Builder:
+    def build(node: Node, name: str) -> list[Problem]:
+        return [nests.matmul(name, node.shape(first), node.shape(second))]
+
+    return build
+
+
+def _einsum(node: Node, name: str) -> list[Problem]:
+    shapes = [node.shapes[each] for each in node.arguments["tensors"]]
+    return [nests.einsum(name, str(node.arguments["equation"]), shapes)]
+
+
+def _attention(node: Node, name: str) -> list[Problem]:
+    """Two products, counted in full, masked or not. Fewer heads of keys than of queries: each is read by several (`enable_gqa`)."""
+    query, key, value = node.shape("query"), node.shape("key"), node.shape("value")
+    if not len(query) == len(key) == len(value) >= 2:
+        raise Unsupported("query, key and value have different numbers of dimensions")
+    equal(query[-1], key[-1], "channels of query and key differ")
+    equal(key[-2], value[-2], "tokens of key and value differ")
+    sizes, of_all, of_query = dict[str, int](), list[str](), list[str]()
+    for axis, (mine, shared) in enumerate(zip(query[:-2], key[:-2], strict=True)):
+        equal(mine % shared, 0, f"{mine} heads do not divide into {shared}")
+        if shared > 1:
+            sizes[f"B{axis}"] = shared
+            of_all.append(f"B{axis}")
+        if mine > shared:
+            sizes[f"R{axis}"] = mine // shared
+            of_query.append(f"R{axis}")
+    both = [*of_all, *of_query]
+    tokens = sizes | {"M": query[-2], "N": key[-2]}
+    return [
+        nests.contraction(
+            f"{name}.scores",
+            tokens | {"K": query[-1]},
+            [nests.plain([*both, "M", "K"]), nests.plain([*of_all, "N", "K"])],
+            nests.plain([*both, "M", "N"]),
+        ),
+        nests.contraction(
+            f"{name}.context",
+            sizes | {"M": query[-2], "N": value[-1], "K": key[-2]},
+            [nests.plain([*both, "M", "K"]), nests.plain([*of_all, "K", "N"])],
+            nests.plain([*both, "M", "N"]),
+        ),
+    ]
+
+
+Builder = Callable[[Node, str], list[Problem]]
+"""Node, name of the layer -> loop nests, each reading the result of the one before.
+
+Raises Unsupported, and whatever Python raises where the node contradicts itself.
+"""
+BUILDERS: Mapping[str, Builder] = {
+    **dict.fromkeys(("conv1d", "conv2d", "conv3d", "convolution"), _conv),
+    **dict.fromkeys(("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"), _conv_transpose),
+    "linear": _linear,
+    "mm": _product("self", "mat2"),
+    "bmm": _product("self", "mat2"),
+    "addmm": _product("mat1", "mat2"),
+    "baddbmm": _product("batch1", "batch2"),
+    "matmul": _product("self", "other"),
+    "mv": _product("self", "vec"),
+    "einsum": _einsum,
+    "scaled_dot_product_attention": _attention,
+}
+
+
+def builder_of(operator: str) -> Builder | None:
+    """The kernels that a decomposition chooses for attention have its first arguments."""
+    return BUILDERS.get(_attention_of(operator))
+
+
+def _attention_of(operator: str) -> str:
+    return "scaled_dot_product_attention" if operator.startswith("_scaled_dot_product_") else operator
+
+
+def names_of(arguments: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Argument -> its value: a name, or a list of names, of tensors; numbers and texts as they are."""
+    return {str(each["name"]): _plain(each["arg"]) for each in arguments}
+
+
+def _plain(argument: Mapping[str, Any]) -> Any:
+    ((kind, value),) = argument.items()
+    match kind:
+        case "as_none":
+            return None
+        case "as_tensor":
+            return value["name"]
+        case "as_tensors":
+            return [each["name"] for each in value]
+        case "as_sym_int":
+            return value.get("as_int", value.get("as_name"))
+        case "as_sym_ints":
+            return [each.get("as_int", each.get("as_name")) for each in value]
+        case "as_optional_tensor":
+            return value["as_tensor"]["name"] if "as_tensor" in value else None
+    return value

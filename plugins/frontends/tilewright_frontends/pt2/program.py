@@ -1,0 +1,180 @@
+"""A program's graph as a workload: its products of tensors in order, everything else listed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tilewright.errors import InputError
+from tilewright.schema.document import suggestion
+from tilewright.schema.workload import Layer, Unmapped, Workload
+from tilewright_frontends.nests import Shape, Unsupported, refusing, unique_name
+from tilewright_frontends.pt2.operators import Node, builder_of, names_of
+from tilewright_frontends.pt2.sizes import OpenSizeError, shape_of, symbols_of
+
+MOST_NODES = 200_000
+MOVES = frozenset(
+    "view _unsafe_view reshape flatten unflatten squeeze unsqueeze transpose permute t expand expand_as repeat slice select split "
+    "split_with_sizes chunk unbind cat stack pad constant_pad_nd clone contiguous alias detach copy to _to_copy type_as index "
+    "index_select gather scatter embedding arange full zeros ones zeros_like ones_like full_like new_zeros new_ones empty lift_fresh_copy "
+    "dropout getitem sym_size narrow roll flip movedim swapaxes as_strided tril triu".split()
+)
+REDUCTIONS = frozenset(
+    "sum mean amax amin max min any all prod var std argmax argmin norm linalg_vector_norm adaptive_avg_pool1d adaptive_avg_pool2d "
+    "adaptive_avg_pool3d _adaptive_avg_pool2d max_pool1d max_pool2d max_pool3d max_pool2d_with_indices avg_pool1d avg_pool2d avg_pool3d "
+    "cumsum".split()
+)
+
+
+def read_workload(
+    program: Mapping[str, Any], name: str, source: str, batch: int | None, sizes: Mapping[str, int]
+) -> Workload:
+    """The layers of a program.
+
+    Args:
+        batch: value of the symbol that is the first dimension of the inputs.
+        sizes: symbol -> value.
+
+    Raises:
+        InputError: sizes that are missing or do not exist, nothing to map, an operator that contradicts itself.
+        LookupError, TypeError, ValueError: the program is malformed.
+    """
+    graph = program["graph_module"]["graph"]
+    nodes = graph["nodes"]
+    if len(nodes) > MOST_NODES:
+        raise InputError(f"{source} has {len(nodes):,} operators; at most {MOST_NODES:,} are read")
+    reader = _Reader(source, graph["tensor_values"], _sizes(program, source, batch, sizes))
+    for index, node in enumerate(nodes):
+        reader.read(index, node)
+    if not reader.layers:
+        operators = ", ".join(dict.fromkeys(each.operator for each in reader.unmapped))
+        raise InputError(f"{source}: nothing in it is a product of tensors; its operators are {operators or 'none'}")
+    version = program.get("torch_version", "unknown")
+    told = f"{source}: program of torch.export, torch {str(version)[:40]}"
+    return Workload(name=name, source=told, layers=tuple(reader.layers), unmapped=tuple(reader.unmapped))
+
+
+def _sizes(program: Mapping[str, Any], source: str, batch: int | None, sizes: Mapping[str, int]) -> dict[str, int]:
+    """Symbol -> value, of those that are given. Raises InputError: one does not exist."""
+    graph = program["graph_module"]["graph"]
+    known: dict[str, None] = {}
+    for value in graph["tensor_values"].values():
+        for size in value["sizes"]:
+            if "as_expr" in size:
+                known |= dict.fromkeys(_symbols(str(size["as_expr"]["expr_str"])))
+    for each in sizes:
+        if each not in known:
+            listed = f"it has: {', '.join(known)}" if known else "all its sizes are fixed"
+            raise InputError(f"{source} has no symbolic size called '{each}'; {listed}{suggestion(each, known)}")
+    found = dict(sizes)
+    if batch is not None:
+        first = {str(size["as_expr"]["expr_str"]) for size in _first_sizes(program) if "as_expr" in size}
+        if not first & set(known):
+            raise InputError(f"{source}: every input fixes its first dimension: --batch says nothing")
+        found |= dict.fromkeys(first & set(known), batch)
+    return found
+
+
+def _symbols(expression: str) -> tuple[str, ...]:
+    try:
+        return symbols_of(expression)
+    except Unsupported:
+        return ()  # told where a layer has this size
+
+
+def _first_sizes(program: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Of the inputs that are no parameters."""
+    module = program["graph_module"]
+    for spec in module["signature"]["input_specs"]:
+        argument = spec.get("user_input", {}).get("arg", {})
+        value = module["graph"]["tensor_values"].get(argument.get("as_tensor", {}).get("name"))
+        if value and value["sizes"]:
+            yield value["sizes"][0]
+
+
+class _Reader:
+    """Layers and unmapped operators as they are met. `origins`: tensor -> the layers it was made from."""
+
+    def __init__(self, source: str, values: Mapping[str, Any], sizes: Mapping[str, int]) -> None:
+        self.source, self.values, self.sizes = source, values, sizes
+        self.layers: list[Layer] = []
+        self.unmapped: list[Unmapped] = []
+        self.taken: set[str] = set()
+        self.origins: dict[str, tuple[str, ...]] = {}
+
+    def read(self, index: int, raw: Mapping[str, Any]) -> None:
+        """One node."""
+        target = str(raw["target"]).removeprefix("torch.ops.")
+        space, _, rest = target.partition(".")
+        operator, _, overload = rest.partition(".")
+        arguments = names_of(raw["inputs"])
+        results = tuple(_tensors([list(each.values())[0] for each in raw["outputs"]]))
+        read = list(_tensors(arguments.values()))
+        label = _label(raw.get("metadata") or {}) or (results[0] if results else f"{operator or target}_{index}")
+        before = tuple(dict.fromkeys(layer for each in read for layer in self.origins.get(each, ())))
+        builder = builder_of(operator) if space == "aten" else None
+        reason = None
+        if builder is not None:
+            with refusing(f"{self.source}: {target} '{label}' is malformed"):
+                node = Node(operator, overload, arguments, self._shapes(label, target, (*read, *results)), results)
+                try:
+                    for problem in builder(node, label):
+                        name = unique_name(problem.name, self.taken)
+                        self.layers.append(Layer(problem=problem.model_copy(update={"name": name}), after=before))
+                        before = (name,)
+                except Unsupported as error:
+                    reason = str(error)
+        if builder is None or reason is not None:
+            said, operations = self._explained(operator or target, results, read)
+            name = unique_name(label, self.taken)
+            self.unmapped.append(Unmapped(name=name, operator=target, reason=reason or said, operations=operations))
+        self.origins |= dict.fromkeys(results, before)
+
+    def _shapes(self, label: str, target: str, names: Sequence[str]) -> dict[str, Shape]:
+        """Raises InputError where a size is open."""
+        try:
+            return {name: shape_of(self.values[name], self.sizes) for name in names if name in self.values}
+        except OpenSizeError as error:
+            raise InputError(
+                f"{self.source}: {target} '{label}' has the open size {error}",
+                hint=f"give --size {error}=N, or --batch N",
+            ) from None
+        except Unsupported as error:
+            raise InputError(f"{self.source}: {target} '{label}': {error}", hint="export it with fixed sizes") from None
+
+    def _explained(self, operator: str, results: Sequence[str], read: Sequence[str]) -> tuple[str, int | None]:
+        """Why it is not mapped, and an estimate of its scalar operations."""
+        if operator in MOVES:
+            return "moves or names data, computes nothing", 0
+        if operator in REDUCTIONS:
+            return "a reduction without weights", self._elements(read[:1])
+        if operator in ("cond", "while_loop", "scan", "map_impl"):
+            return "control flow: its subgraph is not looked into", None
+        return "not a product of tensors over affine loops", self._elements(results)
+
+    def _elements(self, names: Sequence[str]) -> int | None:
+        try:
+            found = [math.prod(shape_of(self.values[name], self.sizes)) for name in names if name in self.values]
+        except (OpenSizeError, Unsupported):
+            return None
+        return max(found, default=None)
+
+
+def _tensors(values: Any) -> Iterator[str]:
+    """Names in values of arguments or results: texts, what has a name, and lists of these."""
+    for value in values:
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict) and isinstance(value.get("name"), str):
+            yield value["name"]
+        elif isinstance(value, list):
+            yield from _tensors(value)
+
+
+def _label(metadata: Mapping[str, Any]) -> str:
+    """The path of the innermost module, as its author named it: `layer1.0.conv1`."""
+    last = str(metadata.get("nn_module_stack", "")).rpartition(";")[2]
+    parts = last.split(",")
+    path = parts[1] if len(parts) > 1 else ""
+    return path.replace("L['self']", "").replace("L__self__", "").strip("._")
