@@ -130,7 +130,8 @@ def _read(found: dict[str, Document], named: str | None) -> InputSet:
     scope = einsum.scope if einsum else roles_alone(numbers)
     if einsum is None:
         warnings.append(f"no workload: words are taken to have {DEFAULT_BITS} bits")
-    hardware = read_hardware(nodes, "accelforge", scope, problem)
+    common = found["arch"].data.get("extra_attributes_for_all_component_models")
+    hardware = read_hardware(nodes, "accelforge", scope, problem, common if isinstance(common, dict) else {})
     warnings += hardware.warnings
     inputs = InputSet(problem=problem, architecture=hardware.architecture, warnings=tuple(warnings))
     if "mapping" not in found:

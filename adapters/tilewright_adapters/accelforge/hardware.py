@@ -6,12 +6,16 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Any
 
 from tilewright.errors import InputError
+from tilewright.estimation.architectures import records, rounded
+from tilewright.estimation.asking import Answer
 from tilewright.schema.architecture import Architecture, Cluster, Compute, Fanout, Memory
 from tilewright.schema.document import Document, suggestion, validate
 from tilewright.schema.problem import Problem
 from tilewright.values import Model
+from tilewright_adapters.accelforge.components import Action, component_of, plain
 from tilewright_adapters.accelforge.expressions import Scope, Tensors
 from tilewright_adapters.accelforge.files import (
     ActionData,
@@ -62,9 +66,11 @@ class Hardware:
     warnings: list[str]
 
 
-def read_hardware(document: Document, name: str, scope: Scope, problem: Problem | None) -> Hardware:
-    """`document`: the list of nodes. Raises InputError."""
-    walk = _Walk(scope, problem)
+def read_hardware(
+    document: Document, name: str, scope: Scope, problem: Problem | None, common: Mapping[str, object]
+) -> Hardware:
+    """`document`: the list of nodes; `common`: attributes for all component models. Raises InputError."""
+    walk = _Walk(scope, problem, common)
     for node in _flat(document):
         walk.node(node)
     return walk.finished(document, name)
@@ -82,8 +88,8 @@ def _flat(nodes: Document) -> Iterator[Document]:
 
 
 class _Walk:
-    def __init__(self, scope: Scope, problem: Problem | None) -> None:
-        self.scope, self.problem = scope, problem
+    def __init__(self, scope: Scope, problem: Problem | None, common: Mapping[str, object]) -> None:
+        self.scope, self.problem, self.common = scope, problem, common
         self.drafts: list[ClusterDraft] = []
         self.unrolled: dict[tuple[str, str], int | None] = {}
         self.keeps: dict[str, tuple[Tensors, Tensors]] = {}
@@ -214,10 +220,14 @@ class _Walk:
 
     def computing(self, data: ComputeData) -> tuple[Compute, float | None]:
         """And its operations per second; None: no limit."""
-        energy, rate = self.action(data, "compute")
+        found = self.action(data, "compute", 1, None)
         self.leaks(data)
+        energy, rate = found.energy_pj, found.rate
         compute = Compute(
-            name=data.name, energy_per_operation_pj=_picojoules(energy), word_bits=min(self.scope.bits.values())
+            name=data.name,
+            energy_per_operation_pj=energy,
+            word_bits=min(self.scope.bits.values()),
+            **self.estimated(data, [("energy_per_operation_pj", found.answer)] if found.answer else []),
         )
         return compute, None if math.isinf(rate) else rate
 
@@ -231,12 +241,15 @@ class _Walk:
         self.leaks(data)
         named = f"{data.name} {data.component_class}".lower()
         ways = {}
+        answers: list[tuple[str, Answer]] = []
         for way in ("read", "write"):
-            energy, rate = self.action(data, way)
             given = self.given(data, way).bits_per_action
             access = self.scope.number(next((each for each in (given, data.bits_per_action) if each is not None), 1))
             if access <= 0:
                 raise CannotSay(f"bits_per_action {access}")
+            found = self.action(data, way, access, size)
+            energy, rate = found.energy_pj, found.rate
+            answers += [(f"{way}_energy_pj", found.answer)] if found.answer else []
             block = int(access // bits) if access >= bits and access % bits == 0 else 1
             per_second = rate * access / bits
             if not math.isinf(rate) and hertz is None:
@@ -245,7 +258,7 @@ class _Walk:
                 )
             ways[way] = (
                 block,
-                _picojoules(energy) * (block * bits / access),
+                energy * (block * bits / access),
                 None if math.isinf(rate) or hertz is None else per_second / hertz,
             )
         if ways["read"][0] != ways["write"][0]:
@@ -269,7 +282,18 @@ class _Walk:
             read_bandwidth_words_per_cycle=ways["read"][2],
             write_bandwidth_words_per_cycle=ways["write"][2],
             block_words=ways["read"][0],
+            **self.estimated(data, answers),
         )
+
+    def estimated(self, data: ComponentData, answers: list[tuple[str, Answer]]) -> dict[str, Any]:
+        """Area, and who said what; nothing where nobody was asked."""
+        if not answers:
+            return {}
+        area = answers[0][1].estimate.area_um2
+        if area is not None:
+            answers = [*answers, ("area_um2", answers[0][1])]
+        scale = float(self.scope.number(data.area_scale))
+        return {"area_um2": None if area is None else rounded(area * scale), "estimates": tuple(records(answers))}
 
     def ported(self, data: MemoryData) -> bool:
         """Whether reads and writes go on at once."""
@@ -299,31 +323,34 @@ class _Walk:
     def given(self, data: ComponentData, name: str) -> ActionData:
         return next((each for each in data.actions if each.name == name), ActionData(name=name))
 
-    def action(self, data: ComponentData, name: str) -> tuple[float, float]:
-        """Energy in joules and actions per second."""
+    def action(self, data: ComponentData, name: str, access_bits: float, size_bits: float | None) -> Action:
+        """An action on so many bits of a component of that size. Raises CannotSay."""
         given, number = self.given(data, name), self.scope.number
-        dummy = (data.component_class or "").lower() == "dummy"
-        if given.energy is None and not dummy:
-            asked = (
-                f"AccelForge asks hwcomponents for a {data.component_class}"
-                if data.component_class
-                else "none is given"
-            )
-            raise CannotSay(f"no energy for '{name}' ({asked}): give actions with energy")
+        dummy, answer = plain(data.component_class) == "dummy", None
+        scale = number(given.energy_scale) * number(data.energy_scale) * number(data.actions_scale)
+        if given.energy is not None or dummy:
+            energy = _picojoules(number(0 if given.energy is None else given.energy) * scale)
+        elif data.component_class is None:
+            raise CannotSay(f"no energy for '{name}' (none is given): give actions with energy")
+        else:
+            component = component_of(data, self.common, self.scope, size_bits)
+            answer = component.ask(name)
+            energy = rounded(answer.estimate.energy_pj * scale * access_bits / component.width)
         rate: float
         if given.throughput is None and given.latency is not None:
             rate = 1 / number(given.latency) if number(given.latency) else math.inf
-        elif given.throughput is None and not dummy:
+        elif given.throughput is None and not dummy and answer is None:
             raise CannotSay(f"no throughput for '{name}': give one, or inf")
         else:
             rate = number(math.inf if given.throughput is None else given.throughput)
-        energy = number(0 if given.energy is None else given.energy)
-        energy *= number(given.energy_scale) * number(data.energy_scale) * number(data.actions_scale)
+        if given.throughput is None and given.latency is None and answer is not None:
+            told = f"throughput of {data.name} is not estimated: taken as unlimited"
+            self.warnings += [] if told in self.warnings else [told]
         rate *= number(given.throughput_scale) * number(data.throughput_scale) * number(data.n_parallel_instances)
         rate /= number(given.latency_scale) * number(data.latency_scale) * number(data.actions_scale)
         if not (rate > 0 and 0 <= energy < math.inf):
-            raise CannotSay(f"'{name}' has energy {energy:g} and throughput {rate:g}")
-        return energy, rate
+            raise CannotSay(f"'{name}' has energy {energy:g} pJ and throughput {rate:g}")
+        return Action(energy, rate, answer)
 
     def leaks(self, data: ComponentData) -> None:
         if data.leak_power is not None and self.scope.number(data.leak_power) > 0:

@@ -14,9 +14,9 @@ from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
 from tilewright_adapters import TimeloopFiles
 from tilewright_adapters.timeloop import sidecar
-from tilewright_adapters.timeloop.reading.clusters import build, estimated
+from tilewright_adapters.timeloop.reading.clusters import build, estimated, with_areas
 from tilewright_adapters.timeloop.reading.directives import Directives, listed, read_directives
-from tilewright_adapters.timeloop.reading.energies import read_energies
+from tilewright_adapters.timeloop.reading.energies import read_areas, read_energies
 from tilewright_adapters.timeloop.reading.files import listed_layers, read_files
 from tilewright_adapters.timeloop.reading.hierarchy import read_hierarchy
 from tilewright_adapters.timeloop.reading.mapping import build as build_mapping
@@ -171,4 +171,5 @@ def _architecture(tree: Nodes, sections: Sections, directives: Directives | None
             "add the ERT that Accelergy writes where there is one"
         )
     unrolled = {name: level.axes() for name, level in directives.levels.items()} if directives else {}
-    return build(tree.levels, energies, unrolled)
+    areas = read_areas(sections.found["ART"]) if "ART" in sections.found else {}
+    return with_areas(build(tree.levels, energies, unrolled), areas)

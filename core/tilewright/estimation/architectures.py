@@ -5,7 +5,7 @@ A figure that stands in the file always wins. Literals are those of one instance
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -126,7 +126,7 @@ def _completed(part: Part, given: dict[str, Any], architecture: Architecture, es
         )
 
     found = {figure: ask(action) for figure, action in energies.items() if figure not in given}
-    literals = {figure: _rounded(answer.estimate.energy_pj / macro) for figure, answer in found.items()}
+    literals = {figure: rounded(answer.estimate.energy_pj / macro) for figure, answer in found.items()}
     of_all = next(iter(found.values()), None)
     if of_all is None and "area_um2" not in given:
         with suppress(NotEstimatedError):  # every energy is given: nothing has to be known
@@ -134,8 +134,8 @@ def _completed(part: Part, given: dict[str, Any], architecture: Architecture, es
     if of_all is not None:
         for figure, value in _of_all_actions(part, of_all, macro, architecture.clock_ghz).items():
             if figure not in given:
-                found[figure], literals[figure] = of_all, _rounded(value)
-    return part.model_copy(update={**literals, "estimates": tuple(_records(list(found.items()), macro))})
+                found[figure], literals[figure] = of_all, rounded(value)
+    return part.model_copy(update={**literals, "estimates": tuple(records(list(found.items()), macro))})
 
 
 def _of_all_actions(part: Memory | Compute, answer: Answer, macro: int, clock_ghz: float | None) -> dict[str, float]:
@@ -171,8 +171,12 @@ def _sizes_of_compute(compute: Compute) -> dict[str, Attribute]:
     return {"width_bits": bits, "multiplier_bits": bits, "adder_bits": 2 * bits}
 
 
-def _records(answers: list[tuple[str, Answer]], macro: int) -> Iterator[Estimated]:
-    """One for each estimator."""
+def records(answers: Sequence[tuple[str, Answer]], macro: int = 1) -> Iterator[Estimated]:
+    """Who said which figures, (figure, answer) each: one for each estimator.
+
+    Args:
+        macro: instances that share what was estimated.
+    """
     for answer in dict.fromkeys(each for _, each in answers):
         told = answer.estimate
         by = [each for each in answers if _who(each[1]) == _who(answer)]
@@ -181,7 +185,7 @@ def _records(answers: list[tuple[str, Answer]], macro: int) -> Iterator[Estimate
                 figures=tuple(figure for figure, _ in by),
                 estimator=answer.estimator,
                 version=answer.version,
-                leakage_w=None if told.leakage_w is None else _rounded(told.leakage_w / macro),
+                leakage_w=None if told.leakage_w is None else rounded(told.leakage_w / macro),
                 **told.accuracy.model_dump(),
             )
 
@@ -190,5 +194,6 @@ def _who(answer: Answer) -> tuple[object, ...]:
     return answer.estimator, answer.version, answer.estimate.accuracy
 
 
-def _rounded(value: float) -> float:
+def rounded(value: float) -> float:
+    """Six digits: more would be pretence."""
     return float(f"{value:.6g}")

@@ -219,9 +219,10 @@ class Architecture(FileModel):
 
     @cached_property
     def area_um2(self) -> float | None:
-        """Of all memories and compute units together, square micrometres; None: that of some part is not known."""
+        """Of all memories and compute units together, square micrometres; None: that of some part is not known. Memories that
+        hold nothing cover none."""
         parts = [
-            (memory.area_um2, count)
+            (0.0 if memory.holds == () else memory.area_um2, count)
             for cluster, count in zip(self.clusters, self.instances, strict=False)
             for memory in cluster.memories
         ]

@@ -41,6 +41,25 @@ def build(levels: Hierarchy, energies: Energies | None, unrolled: Mapping[str, f
         return Architecture(name=levels.name, clusters=tuple(clusters), compute=_compute(levels.compute, energies))
 
 
+def with_areas(architecture: Architecture, areas: Mapping[str, float]) -> Architecture:
+    """The same with the areas that a table has of its memories and of what computes; levels that only unroll have none."""
+    if not areas:
+        return architecture
+    clusters = tuple(
+        cluster.model_copy(
+            update={
+                "memories": tuple(
+                    each if each == dummy(each.name) else each.model_copy(update={"area_um2": areas.get(each.name)})
+                    for each in cluster.memories
+                )
+            }
+        )
+        for cluster in architecture.clusters
+    )
+    compute = architecture.compute.model_copy(update={"area_um2": areas.get(architecture.compute.name)})
+    return architecture.model_copy(update={"clusters": clusters, "compute": compute})
+
+
 def estimated(levels: Hierarchy) -> tuple[str, ...]:
     """The levels whose energies Timeloop estimates where there is no energy table."""
     lacking = [

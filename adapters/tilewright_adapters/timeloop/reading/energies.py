@@ -1,4 +1,4 @@
-"""Accelergy's energy reference table, as Timeloop reads it: component name -> action -> pJ."""
+"""Accelergy's reference tables, as Timeloop reads them: component name -> action -> pJ, and component name -> square micrometres."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def read_energies(section: Cursor) -> Energies:
         raise section.error("the energy table has no 'tables'")
     result: Energies = {}
     for name, cursor, actions in _tables(fields["tables"]):
-        component = re.sub(r"\[[^\[\]]*+\]", "", name).rpartition(".")[2]
+        component = _component(name)
         energies: dict[str, float] = {}
         for action, energy in actions:
             energies[action] = max(energies.get(action, 0.0), energy)
@@ -35,6 +35,35 @@ def read_energies(section: Cursor) -> Energies:
             raise cursor.error("energy per wire length cannot be read; give energy-per-hop instead")
         result[component] = energies
     return result
+
+
+def read_areas(section: Cursor) -> dict[str, float]:
+    """Areas of an `ART` section, per instance in square micrometres; none where all are 0: then nobody knew them.
+
+    Raises InputError.
+    """
+    tables = section.fields("ART").get("tables")
+    found: dict[str, float] = {}
+    if tables is None:
+        return found
+    if isinstance(tables.value, dict):  # version 0.2
+        rows = [(str(name), tables.child(name)) for name in tables.value]
+    else:
+        listed = [each.fields("an area table") for each in tables.items("tables")]
+        rows = [
+            (each["name"].text("a component's name"), each["area"]) for each in listed if {"name", "area"} <= set(each)
+        ]
+    for name, cursor in rows:
+        area = cursor.number("area")
+        if not 0 <= area <= 1e15:
+            raise cursor.error(f"an area of {area:g}")
+        found[_component(name)] = max(found.get(_component(name), 0.0), area)
+    return found if any(found.values()) else {}
+
+
+def _component(name: str) -> str:
+    """The last part of a component's path, without the range of its instances."""
+    return re.sub(r"\[[^\[\]]*+\]", "", name).rpartition(".")[2]
 
 
 def _tables(tables: Cursor) -> Iterator[tuple[str, Cursor, Iterator[tuple[str, float]]]]:

@@ -27,11 +27,13 @@ _SECTIONS = {
     "mapping": "mapping",
     "ERT": "ERT",
     "energy_reference_table": "ERT",
+    "ART": "ART",
+    "area_reference_table": "ART",
     "variables": "variables",
     OURS: OURS,
 } | {name: name for name in CONSTRAINTS}
 _SILENT = {
-    *("ART", "ART_summary", "ERT_summary", "area_reference_table", "dumped_by_timeloop_front_end", "globals"),
+    *("ART_summary", "ERT_summary", "dumped_by_timeloop_front_end", "globals"),
     *("verbose", "version", "action_counts"),
 }
 _UNUSED = {

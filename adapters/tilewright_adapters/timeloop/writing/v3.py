@@ -115,9 +115,11 @@ def _action(name: str, energy: float) -> dict[str, Any]:
 
 
 def areas(plan: Outline, path: str) -> list[dict[str, Any]]:
-    """Tables of an ART. Nobody knows areas here: Timeloop asks Accelergy unless it finds some."""
-    names = [*(storage.name for storage in plan.storage), compute_name(plan)]
-    return [{"name": f"{path}.{name}", "area": 0} for name in names]
+    """Tables of an ART, square micrometres; 0 where nobody knows: Timeloop asks Accelergy unless it finds some."""
+    assert plan.compute is not None
+    parts = [(storage.name, storage.memory.area_um2) for storage in plan.storage]
+    parts.append((compute_name(plan), plan.compute.area_um2))
+    return [{"name": f"{path}.{name}", "area": area or 0} for name, area in parts]
 
 
 def problem_data(problem: Problem, plan: Outline, hyphen: str) -> dict[str, Any]:

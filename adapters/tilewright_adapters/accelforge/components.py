@@ -1,0 +1,97 @@
+"""AccelForge's component classes in the words of estimators, with its own rules for what is left out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tilewright.errors import NotEstimatedError
+from tilewright.estimation.asking import Answer, Question, current
+from tilewright.plugin.estimator import Attribute
+from tilewright_adapters.accelforge.expressions import Scope
+from tilewright_adapters.accelforge.files import ComponentData
+from tilewright_adapters.expressions import CannotSay
+
+_ARRAYS = {"sram": "sram", "smartbuffersram": "smart_buffer"}
+_DRAMS = {"lpddr4": ("LPDDR4", 64), "lpddr": ("LPDDR", 64), "ddr3": ("DDR3", 64), "hbm2": ("HBM2", 2048),
+          "hbm3": ("HBM3", 2048), "hbm4": ("HBM4", 4096)}  # fmt: skip
+"""Class -> kind, and bits of an access unless the file says otherwise."""
+_UNITS = {"intmac": ("mac", {"multiplier_width": "multiplier_bits", "adder_width": "adder_bits"}),
+          "intmultiplier": ("multiplier", {"width": "width_bits"}), "intadder": ("adder", {"width": "width_bits"})}  # fmt: skip
+_OF_ARRAYS = {"width": "width_bits", "n_banks": "banks", "n_rw_ports": "ports"}
+CLASSES = (*_ARRAYS, *_DRAMS, *_UNITS)
+NODE = "tech_node"
+"""The attribute that is the technology node, in metres."""
+
+
+@dataclass(frozen=True)
+class Component:
+    """What estimators are asked about. `width`: bits of one access; 1 for what computes."""
+
+    name: str
+    attributes: Mapping[str, Attribute]
+    technology_nm: float
+    width: float
+
+    def ask(self, action: str) -> Answer:
+        """Raises CannotSay: nobody knows; with what each of them says."""
+        try:
+            return current().ask(Question(self.name, self.attributes, action, self.technology_nm, {}))
+        except NotEstimatedError as error:
+            raise CannotSay(error.message) from None
+
+
+@dataclass(frozen=True)
+class Action:
+    """What one action takes, pJ, and how many there are in a second; `answer` where it was estimated."""
+
+    energy_pj: float
+    rate: float
+    answer: Answer | None = None
+
+
+def plain(name: str | None) -> str:
+    """A class as it is compared."""
+    return (name or "").lower().replace("_", "")
+
+
+def component_of(data: ComponentData, common: Mapping[str, object], scope: Scope, size_bits: float | None) -> Component:
+    """The component of a node.
+
+    Args:
+        common: `extra_attributes_for_all_component_models`.
+        size_bits: of a memory.
+
+    Raises:
+        CannotSay: a class that no estimator knows by a name of ours, or an attribute that is missing or odd.
+    """
+    kind = plain(data.component_class)
+    if kind not in CLASSES:
+        raise CannotSay(
+            f"a {data.component_class} is none of those that are known: {', '.join(CLASSES)}; give actions with energy"
+        )
+    given = {
+        key: scope.number(value) for key, value in (dict(common) | data.extra_attributes_for_component_model).items()
+    }
+    node = given.pop(NODE, None)
+    if node is None:
+        raise CannotSay(f"its class needs {NODE} (in metres) among the attributes for component models")
+    technology = float(f"{1e9 * node:.6g}")
+    if kind in _DRAMS:
+        name, width = _DRAMS[kind]
+        width = int(given.get("width", width))
+        return Component("dram", {"kind": name, "width_bits": width}, technology, width)
+    if kind in _UNITS:
+        name, words = _UNITS[kind]
+        return Component(name, _renamed(given, words), technology, 1)
+    if size_bits is None or math.isinf(size_bits):
+        raise CannotSay(f"a {data.component_class} needs a size in bits")
+    given.setdefault("width", max(16, math.ceil(math.sqrt(size_bits))))
+    sizes: dict[str, Attribute] = {"size_bits": size_bits, **_renamed(given, _OF_ARRAYS)}
+    return Component(_ARRAYS[kind], sizes, technology, given["width"])
+
+
+def _renamed(given: Mapping[str, float], words: Mapping[str, str]) -> dict[str, Attribute]:
+    """Attributes by our names; those for other classes, which all nodes may be given, are left to these."""
+    return {ours: given[theirs] for theirs, ours in words.items() if theirs in given}

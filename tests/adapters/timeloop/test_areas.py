@@ -1,0 +1,80 @@
+"""Accelergy's area reference table: read beside the energy table, written from what is known, and back."""
+
+from pathlib import Path
+
+import pytest
+
+import tilewright as tw
+from tilewright.errors import InputError
+from tilewright.plugin import AdapterSpec, InputSet, installed
+
+ART = """\
+ART:
+  version: '0.4'
+  tables:
+  - {name: system.DRAM, area: 0}
+  - {name: 'system.chip.GLB[1..1]', area: 209046}
+  - {name: 'system.chip.PE[1..16].MAC[1..1]', area: 783.2}
+"""
+ARCH = """\
+architecture:
+  version: 0.3
+  subtree:
+  - name: system
+    local:
+    - {name: DRAM, class: DRAM, attributes: {word-bits: 16, width: 64, block-size: 4}}
+    - {name: GLB, class: SRAM, attributes: {word-bits: 16, depth: 8192, width: 64, block-size: 4}}
+    - {name: 'MAC[0..15]', class: intmac, attributes: {word-bits: 16}}
+"""
+ERT = """\
+ERT:
+  version: '0.4'
+  tables:
+  - {name: system.DRAM, actions: [{name: read, energy: 512}, {name: write, energy: 512}]}
+  - {name: system.GLB, actions: [{name: read, energy: 25.87}, {name: write, energy: 19.65}]}
+  - {name: 'system.MAC[0..15]', actions: [{name: compute, energy: 1.03}]}
+"""
+
+
+def read(folder: Path, **texts: str) -> tw.Architecture:
+    files = []
+    for name, text in texts.items():
+        files.append(folder / f"{name}.yaml")
+        files[-1].write_text(text, encoding="utf-8")
+    found = installed().make(AdapterSpec, "timeloop").parse(files).architecture
+    assert found is not None
+    return found
+
+
+def test_areas_are_read_by_the_last_part_of_their_names(tmp_path: Path) -> None:
+    arch = read(tmp_path, arch=ARCH, ert=ERT, art=ART)
+
+    assert [memory.area_um2 for memory in arch.memories] == [0, 209046] and arch.compute.area_um2 == 783.2
+    assert arch.area_um2 == pytest.approx(209046 + 16 * 783.2)
+
+
+def test_a_table_of_zeros_says_nothing(tmp_path: Path) -> None:
+    zeros = ART.replace("209046", "0").replace("783.2", "0")
+
+    assert read(tmp_path, arch=ARCH, ert=ERT, art=zeros) == read(tmp_path, arch=ARCH, ert=ERT)
+
+
+@pytest.mark.parametrize("name", ["timeloop", "timeloop_v4"])
+def test_areas_are_written_and_come_back(name: str, tmp_path: Path) -> None:
+    arch, adapter = read(tmp_path, arch=ARCH, ert=ERT, art=ART), installed().make(AdapterSpec, name)
+    files = adapter.render(InputSet(architecture=arch))
+    again = tmp_path / "again"
+    again.mkdir()
+    for file, text in files.items():
+        if file != "tilewright.yaml":
+            (again / file).write_text(text, encoding="utf-8")
+    found = adapter.parse(sorted(again.iterdir())).architecture
+
+    assert "area: 209046" in files["ART.yaml"] and found is not None
+    areas = [part.area_um2 for part in found.parts if part.area_um2 is not None]  # v4 has levels that only unroll
+    assert areas == [part.area_um2 for part in arch.parts] and found.area_um2 == arch.area_um2
+
+
+def test_an_odd_area_is_told_with_its_place(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"art.yaml:5:\d+: .*area"):
+        read(tmp_path, arch=ARCH, ert=ERT, art=ART.replace("209046", "-1"))
