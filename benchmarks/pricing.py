@@ -4,8 +4,8 @@
 
 Mappings per second of CPU time, the full check of validity included. Columns: the whole search of `random`, drawing
 included; candidates as a search has them, drawn uniformly and as neighbours of good ones; valid mappings only; the same
-as tile sizes; drawn and valid ones where every hop of the NoCs costs energy (of timeloop only); one mapping at a
-time, with its full report.
+as tile sizes; drawn and valid ones where every hop of the NoCs costs energy (of timeloop only), and the lesser of these
+two over the same without; one mapping at a time, with its full report.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ TIMELOOP = (
     ("factorflow_gemms/KQV", "tpu_v1"),
 )
 MAESTRO = ("quickflow_convs/IV", "quickflow_convs/V", "quickflow_convs/VI", "quickflow_convs/I")
-HEADS = ("search", "drawn", "neighbours", "valid", "as tiles", "NoC drawn", "NoC valid", "single")
+HEADS = ("search", "drawn", "neighbours", "valid", "as tiles", "NoC drawn", "NoC valid", "NoC share", "single")
 BATCH = 16384
 
 
@@ -108,6 +108,7 @@ def figures(space: MapSpace, model: str, seconds: float) -> dict[str, float]:
         costly = bound(with_noc_energy(space.architecture))
         row["NoC drawn"] = rate(partial(costs, costly, drawn), BATCH, seconds)
         row["NoC valid"] = rate(partial(costs, costly, good), BATCH, seconds)
+        row["NoC share"] = min(row[f"NoC {which}"] / row[which] for which in ("drawn", "valid"))
     singles = [good[index] for index in range(40)]
     row["single"] = rate(lambda: [evaluator.explain(mapping) for mapping in singles], len(singles), seconds)
     return row
@@ -115,7 +116,8 @@ def figures(space: MapSpace, model: str, seconds: float) -> dict[str, float]:
 
 def show(title: str, row: dict[str, float]) -> None:
     """A line of the table."""
-    print(f"{title:40}" + "".join(f"{row[head]:12,.0f}" if head in row else f"{'-':>12}" for head in HEADS), flush=True)
+    cells = [f"{row[head]:12,.{2 if head == 'NoC share' else 0}f}" if head in row else f"{'-':>12}" for head in HEADS]
+    print(f"{title:40}" + "".join(cells), flush=True)
 
 
 def main(seconds: float) -> None:
