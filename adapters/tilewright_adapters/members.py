@@ -16,15 +16,17 @@ def chosen(names: Sequence[str], named: str | None, place: Location, kind: str) 
     Raises:
         InputError: none is, or it could be several.
     """
+    shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
     if named is None and len(names) > 1:
-        shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
         raise InputError(
             f"{len(names)} {kind}s; one is read at a time",
             location=place,
             hint=f"name one: {place.source}/{kind.upper()}, of {shown}",
         )
     if named is not None and named not in names:
-        raise InputError(f"there is no {kind} {named}{suggestion(named, names)}", location=place)
+        raise InputError(
+            f"there is no {kind} {named}{suggestion(named, names)}", location=place, hint=f"there are {shown}"
+        )
     return names.index(named) if named is not None else 0
 
 

@@ -264,8 +264,21 @@ def set_of(
     )
     for what in ("problem", "architecture", "mapping"):
         if getattr(inputs, what) is None:
-            raise InputError(f"{names}: no {what} in these files", hint="give all files of the set")
+            raise InputError(f"{names}: no {what} in these files{_why(inputs, what)}", hint=_rather(inputs, what))
     return inputs
+
+
+def _why(inputs: InputSet, what: str) -> str:
+    """What its reader said of the mapping that it did not find."""
+    said = [text for text in inputs.warnings if text.endswith("read as constraints")]
+    return f": {said[0]}" if what == "mapping" and said else ""
+
+
+def _rather(inputs: InputSet, what: str) -> str:
+    """What to type instead."""
+    if what != "mapping" or inputs.problem is None or inputs.architecture is None:
+        return "give all files of the set"
+    return "give the mapping too, or search one: tilewright map LAYERS --arch FILE, each other file behind an --arch of its own"
 
 
 def _foreign(mapping: Source, problem: Source | None, arch: Source | None, error: InputError) -> InputSet:

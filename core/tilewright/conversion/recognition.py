@@ -12,7 +12,7 @@ from tilewright.errors import InputError, TilewrightError, shortened
 from tilewright.files import file_and_member, is_file
 from tilewright.plugin.adapter import Adapter, InputSet
 from tilewright.plugin.registry import Registration, Registry
-from tilewright.plugin.specs import AdapterSpec
+from tilewright.plugin.specs import AdapterSpec, FrontendSpec
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -56,6 +56,7 @@ def told_apart(
         InputError: no adapter reads them, with the complaint of each; or several do, and not the same.
     """
     if notation is not None:
+        _refuse_others(files, registry)
         registration = registry.find(AdapterSpec, notation)
         return registration, read(registry.make(AdapterSpec, registration.long_name, options or {}))
     here = [
@@ -64,6 +65,7 @@ def told_apart(
     absent = [path for path in files if path not in here]
     if absent:
         raise InputError(f"there is no file {absent[0]}", hint="check the path")
+    _refuse_others(files, registry)
     fits: list[tuple[Registration, R]] = []
     complaints: dict[str, list[str]] = {}
     hints: dict[str, set[str | None]] = {}
@@ -86,6 +88,29 @@ def told_apart(
         )
     others = [fit for fit in fits if fit[0].long_name != unlike]
     return others[0] if others else fits[0]
+
+
+def _refuse_others(files: Sequence[Path], registry: Registry) -> None:
+    """Raises InputError for what no notation is: networks that frontends read, and programs."""
+    suffixes = [
+        suffix
+        for registration in registry.of_kind(FrontendSpec)
+        if isinstance(registration.spec, FrontendSpec)
+        for suffix in registration.spec.suffixes
+    ]
+    for path in files:
+        file = file_and_member(path)[0]
+        if file.endswith(tuple(suffixes)):
+            raise InputError(
+                f"{file} is a network, which frontends read",
+                hint=f"map it: tilewright map {path} --arch FILE, with all other files each behind an --arch",
+            )
+        if file.endswith(".py"):
+            raise InputError(
+                f"{file} is a program, and none is run",
+                hint="FactorFlow's and Sunstone's hardware is Python: say it in a file of ours (tilewright library show eyeriss "
+                "prints one), or take theirs from the library (tilewright library archs)",
+            )
 
 
 def _unread(named: str, complaints: dict[str, list[str]], hints: dict[str, set[str | None]]) -> InputError:

@@ -1,6 +1,7 @@
 """Work and hardware from other tools' files, as `map` takes them."""
 
 import logging
+import re
 from pathlib import Path
 
 import pytest
@@ -166,3 +167,27 @@ def test_layers_of_several_in_a_file_are_mapped_with_their_rules(tmp_path: Path)
     assert [layer.name for layer in work.layers] == ["conv1", "fc"]
     assert all(constraints.rules_for(layer.problem, architecture) is not None for layer in work.layers)
     assert given(folder / "workload.yaml" / "1", folder / "accelerator.yaml")[0].layers[0].problem.macs == 16 * 8 * 28
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "hint"),
+    [
+        ("net.onnx", "net.onnx is a network, which frontends read", "tilewright map .*net.onnx --arch FILE"),
+        ("eyeriss.py", "eyeriss.py is a program, and none is run", "tilewright library show"),
+    ],
+)
+@pytest.mark.parametrize("notation", [None, "zigzag"])
+def test_what_is_no_notation_is_told(folder: Path, name: str, said: str, hint: str, notation: str | None) -> None:
+    (folder / name).write_bytes(b"\x08\x07\xff")
+    with pytest.raises(InputError, match=said) as raised:
+        tw.evaluate([folder / "arch.yaml", folder / name], notation=notation)
+    assert raised.value.hint is not None and re.search(hint, raised.value.hint)
+
+
+def test_files_without_a_mapping_are_told_to_be_searched(tmp_path: Path) -> None:
+    mapping = tmp_path / "mapping.yaml"
+    mapping.write_text("- name: default\n  spatial_mapping: {D1: ['K, 4']}\n")
+    folder = Path(__file__).parents[3] / "examples" / "zigzag"
+    with pytest.raises(InputError, match="no mapping in these files: temporal_ordering leaves loops") as raised:
+        tw.evaluate([folder / "accelerator.yaml", folder / "workload.yaml" / "fc", mapping], notation="zigzag")
+    assert raised.value.hint is not None and "tilewright map" in raised.value.hint
