@@ -14,6 +14,7 @@ from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
 from tilewright_adapters import TimeloopFiles
 from tilewright_adapters.timeloop import sidecar
+from tilewright_adapters.timeloop.reading import components
 from tilewright_adapters.timeloop.reading.clusters import build, estimated, with_areas
 from tilewright_adapters.timeloop.reading.directives import Directives, listed, read_directives
 from tilewright_adapters.timeloop.reading.energies import read_areas, read_energies
@@ -164,12 +165,16 @@ def _tree(sections: Sections) -> Nodes | None:
 
 def _architecture(tree: Nodes, sections: Sections, directives: Directives | None, warnings: list[str]) -> Architecture:
     energies = read_energies(sections.found["ERT"]) if "ERT" in sections.found else None
+    unrolled = {name: level.axes() for name, level in directives.levels.items()} if directives else {}
+    areas = read_areas(sections.found["ART"]) if "ART" in sections.found else {}
+    if energies is None and components.asked():
+        told = components.estimates(tree.levels)
+        warnings += components.texts(told)
+        return with_areas(build(tree.levels, told.energies, unrolled), told.areas | areas, told.records)
     guessed = estimated(tree.levels) if energies is None else ()
     if guessed:
         warnings.append(
             f"no energy table (ERT) is given: the energies of {', '.join(guessed)} are Timeloop's own estimates; "
-            "add the ERT that Accelergy writes where there is one"
+            "add the ERT that Accelergy writes where there is one, or name an estimator"
         )
-    unrolled = {name: level.axes() for name, level in directives.levels.items()} if directives else {}
-    areas = read_areas(sections.found["ART"]) if "ART" in sections.found else {}
     return with_areas(build(tree.levels, energies, unrolled), areas)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from tilewright.schema.architecture import Architecture, Cluster, Compute, Fanout, Memory, Network
+from tilewright.schema.component import Estimated
 from tilewright.schema.document import suggestion
 from tilewright_adapters.timeloop.reading.energies import (
     COMPUTE,
@@ -41,22 +42,29 @@ def build(levels: Hierarchy, energies: Energies | None, unrolled: Mapping[str, f
         return Architecture(name=levels.name, clusters=tuple(clusters), compute=_compute(levels.compute, energies))
 
 
-def with_areas(architecture: Architecture, areas: Mapping[str, float]) -> Architecture:
-    """The same with the areas that a table has of its memories and of what computes; levels that only unroll have none."""
-    if not areas:
+def with_areas(
+    architecture: Architecture, areas: Mapping[str, float], records: Mapping[str, tuple[Estimated, ...]] | None = None
+) -> Architecture:
+    """The same with the areas that a table has of its memories and of what computes, and with who estimated them; levels that
+    only unroll have none."""
+    if not areas and not records:
         return architecture
+
+    def told(name: str) -> dict[str, object]:
+        return {"area_um2": areas.get(name), "estimates": (records or {}).get(name, ())}
+
     clusters = tuple(
         cluster.model_copy(
             update={
                 "memories": tuple(
-                    each if each == dummy(each.name) else each.model_copy(update={"area_um2": areas.get(each.name)})
+                    each if each == dummy(each.name) else each.model_copy(update=told(each.name))
                     for each in cluster.memories
                 )
             }
         )
         for cluster in architecture.clusters
     )
-    compute = architecture.compute.model_copy(update={"area_um2": areas.get(architecture.compute.name)})
+    compute = architecture.compute.model_copy(update=told(architecture.compute.name))
     return architecture.model_copy(update={"clusters": clusters, "compute": compute})
 
 

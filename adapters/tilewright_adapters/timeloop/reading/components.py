@@ -1,0 +1,121 @@
+"""Timeloop's and Accelergy's component classes in the words of estimators, for files without an energy table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tilewright.errors import NotEstimatedError
+from tilewright.estimation.architectures import records, rounded
+from tilewright.estimation.asking import Answer, Question, current
+from tilewright.plugin.estimator import Attribute
+from tilewright.schema.component import Estimated
+from tilewright_adapters.timeloop.reading.energies import Energies
+from tilewright_adapters.timeloop.reading.hierarchy import DEPTH, WIDTH, WORD_BITS, Component, Hierarchy
+
+_ARRAY = {"banks": ("n_banks",), "ports": ("n_rw_ports", "n_rdwr_ports")}
+_MULTIPLIER, _ADDER = ("multiplier_width", "datawidth", *WORD_BITS), ("adder_width",)
+
+
+@dataclass
+class Estimates:
+    """Energies as a table of Accelergy's has them, areas, and who said so, by component."""
+
+    energies: Energies = field(default_factory=dict)
+    areas: dict[str, float] = field(default_factory=dict)
+    records: dict[str, tuple[Estimated, ...]] = field(default_factory=dict)
+
+
+def asked() -> bool:
+    """Whether the user has named an estimator; without, Timeloop's own table estimates."""
+    return bool(current().options)
+
+
+def estimates(levels: Hierarchy) -> Estimates:
+    """What estimators say of every level that gives no energy itself.
+
+    Raises:
+        InputError: one of a class that nobody knows, without a technology node, or that nobody can estimate.
+    """
+    found = Estimates()
+    for level in levels.storage:
+        if not level.is_dummy and "vector_access_energy" not in level.fields:
+            name, sizes = _storage(level)
+            _ask(level, name, sizes, {"read": "read_energy_pj", "write": "write_energy_pj"}, found)
+    if "energy" not in levels.compute.fields:
+        name, sizes = _compute(levels.compute)
+        _ask(levels.compute, name, sizes, {"compute": "energy_per_operation_pj"}, found)
+    return found
+
+
+def _ask(level: Component, name: str, sizes: dict[str, Attribute], figures: dict[str, str], found: Estimates) -> None:
+    answers: list[tuple[str, Answer]] = []
+    found.energies[level.name] = {}
+    for action, figure in figures.items():
+        try:
+            answer = current().ask(Question(name, sizes, action, _node(level), {}))
+        except NotEstimatedError as error:
+            raise level.where.error(f"{level.name}: {error.message}", hint="give its energies, or an ERT") from None
+        found.energies[level.name][action] = rounded(answer.estimate.energy_pj)
+        answers.append((figure, answer))
+    area = answers[0][1].estimate.area_um2
+    if area is not None:
+        found.areas[level.name] = rounded(area)
+        answers.append(("area_um2", answers[0][1]))
+    found.records[level.name] = tuple(records(answers))
+
+
+def _storage(level: Component) -> tuple[str, dict[str, Attribute]]:
+    """A memory's component and sizes: one access is as wide as `width`, or as its block and cluster make it."""
+    kind = level.kind.lower()
+    word_bits = level.whole(WORD_BITS, 16)
+    block, cluster = level.blocks(word_bits)
+    width = level.whole(WIDTH, word_bits * block * cluster)
+    if "dram" in kind:
+        given = level.fields.get("type")
+        return "dram", {"kind": "LPDDR4" if given is None else str(given.value), "width_bits": width}
+    sizes: dict[str, Attribute] = {
+        "size_bits": _words(level, word_bits, block) * word_bits * cluster,
+        "width_bits": width,
+    }
+    if "sram" in kind:
+        sizes |= {ours: level.whole(theirs, 1) for ours, theirs in _ARRAY.items()}
+        return "smart_buffer" if "smart" in kind else "sram", sizes
+    if "reg" in kind or kind.endswith("rf"):
+        return "register", sizes
+    raise level.where.error(
+        f"{level.name}: no estimator has a name for the class {level.kind}",
+        hint="known are DRAM, SRAM, smartbuffer_SRAM and registers; give its energies, or an ERT",
+    )
+
+
+def _words(level: Component, word_bits: int, block: int) -> int:
+    if "entries" in level.fields:
+        return level.whole(("entries",), 0)
+    if "sizeKB" in level.fields:
+        return level.whole(("sizeKB",), 0) * 8192 // word_bits
+    return level.whole(DEPTH, 1) * block
+
+
+def _compute(level: Component) -> tuple[str, dict[str, Attribute]]:
+    bits = level.whole(_MULTIPLIER, 16)
+    return "mac", {"multiplier_bits": bits, "adder_bits": level.whole(_ADDER, 2 * bits)}
+
+
+def _node(level: Component) -> float:
+    """The technology node, given as `45nm` or as a number of nanometres."""
+    given = level.fields.get("technology")
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:nm)?", str(given.value).strip()) if given is not None else None
+    if match is None:
+        raise level.where.error(
+            f"{level.name} has no technology node to estimate it for", hint="give technology: 45nm, or an ERT"
+        )
+    return float(match[1])
+
+
+def texts(found: Estimates) -> Iterator[str]:
+    """Who estimated what, for people."""
+    for name in dict.fromkeys(each.estimator for told in found.records.values() for each in told):
+        of = [level for level, told in found.records.items() if any(each.estimator == name for each in told)]
+        yield f"no energy table (ERT) is given: the energies of {', '.join(of)} are estimates of {name}"
