@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tilewright.plugin.hooks import hookimpl
     from tilewright.plugin.mapper import Budget, Mapper, Proposals, Run, Task, objectives
     from tilewright.plugin.registry import Registry, discover, installed
+    from tilewright.plugin.relaxation import Relaxable, Relaxation
     from tilewright.plugin.result import Progress, Result
     from tilewright.plugin.route import Route
     from tilewright.plugin.specs import (
@@ -115,6 +116,8 @@ __all__ = [
     "Proposals",
     "Reason",
     "Registry",
+    "Relaxable",
+    "Relaxation",
     "Result",
     "Route",
     "Run",

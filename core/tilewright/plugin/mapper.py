@@ -14,6 +14,7 @@ from tilewright.mapspace.batch import Floats, MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import Bounder, Costs
+from tilewright.plugin.relaxation import Relaxable
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
@@ -53,13 +54,15 @@ class Run:
     """What a mapper may know of the search it is part of.
 
     `rng` is the only source of chance. `remaining_seconds` and `remaining_evaluations` may be handed to a solver;
-    `exhausted` is cheap to ask inside long steps. `bounder` is there if the cost model offers bounds.
+    `exhausted` is cheap to ask inside long steps. `bounder` and `relaxable` are there if the cost model offers bounds, and a
+    relaxation.
     """
 
     rng: np.random.Generator
     budget: Budget
     clock: Callable[[], float] = time.monotonic
     bounder: Bounder | None = None
+    relaxable: Relaxable | None = None
     started: float = field(init=False)
     evaluated: int = 0
     lower_bound: float | None = None

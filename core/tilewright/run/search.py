@@ -19,6 +19,7 @@ from tilewright.plugin.guard.marker import unfinished
 from tilewright.plugin.guard.models import GuardedEvaluator, guarded_evaluator
 from tilewright.plugin.guard.patience import ENDED, TOLD, patient
 from tilewright.plugin.mapper import Budget, Mapper, Run, Task
+from tilewright.plugin.relaxation import Relaxable
 from tilewright.plugin.result import Progress, Result, Stop, Watcher
 from tilewright.run.firstuse import warm_up
 from tilewright.run.rejections import RejectionSample
@@ -92,7 +93,8 @@ class _Loop:
         self.mapper, self.task, self.evaluator, self.watch = mapper, task, evaluator, watch
         self.takes_candidates = evaluator if isinstance(evaluator, CandidateEvaluator) else None
         bounder = evaluator if isinstance(evaluator, Bounder) else None
-        self.own, self.run = (Run(np.random.default_rng(seed), budget, clock, bounder) for _ in range(2))
+        relaxable = evaluator if isinstance(evaluator, Relaxable) else None
+        self.own, self.run = (Run(np.random.default_rng(seed), budget, clock, bounder, relaxable) for _ in range(2))
         self.lower_bound: float | None = None
         self.figures: dict[str, float] = {}
         self.best: Mapping | None = None

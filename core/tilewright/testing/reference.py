@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from tilewright.mapspace.batch import Floats, Ints, MappingBatch
 from tilewright.mapspace.legality import legal, legality
+from tilewright.mapspace.rules import rules_of
+from tilewright.mapspace.skeleton import Skeleton
 from tilewright.plugin.costmodel import BatchEvaluator, Costs
+from tilewright.plugin.relaxation import Relaxation
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem, Tensor
@@ -57,6 +62,26 @@ class PlainEvaluator(BatchEvaluator):
     def evaluate(self, mapping: Mapping) -> Costs:
         return Costs.gather([self.explain(mapping)])
 
+    def relaxation(self, skeleton: Skeleton) -> Relaxation:
+        """A tile comes in at least as often as it changes."""
+        memories = self.architecture.memories
+        free, unlimited = np.zeros(len(memories)), np.full(len(memories), np.inf)
+        return Relaxation(
+            memory=rules_of(self.problem, self.architecture, skeleton).memory,
+            read_pj=free,
+            fill_pj=np.array([memory.read_energy_pj for memory in memories]),
+            update_pj=free,
+            read_bandwidth=unlimited,
+            write_bandwidth=unlimited,
+            shared=np.ones((len(skeleton), len(self.problem.tensors)), dtype=np.bool_),
+            neighbours=True,
+            leakage_pj=free,
+            gate=np.arange(len(memories)),
+            compute_pj=self.problem.macs * self.architecture.compute.energy_per_operation_pj,
+            cycles_per_operation=float(self.architecture.compute.cycles_per_operation),
+            exact=False,
+        )
+
     def _energy(self, batch: MappingBatch, steps: Floats, unrolled: Floats) -> Floats:
         total = np.full(len(batch), self.problem.macs * self.architecture.compute.energy_per_operation_pj)
         times = np.ones(len(batch))
@@ -84,3 +109,57 @@ def _words(problem: Problem, tensor: Tensor, extents: Ints) -> Floats:
     for row in problem.projection_matrix(tensor):
         words *= 1 + ((extents - 1) * row).sum(axis=1)
     return words
+
+
+def least_energy(relaxation: Relaxation, problem: Problem, mapping: Mapping) -> float:
+    """pJ of a mapping at least, by the plainest reading of a relaxation: what is sure of tensors without windows, the first
+    sums of outputs and what neighbours may pass on left out."""
+    energy = relaxation.compute_pj
+    for number, tensor in enumerate(problem.tensors):
+        if all(len(rank.terms) == 1 for rank in tensor.projection):
+            energy += _least_of_tensor(relaxation, problem, mapping, number)
+    return energy
+
+
+def _least_of_tensor(relaxation: Relaxation, problem: Problem, mapping: Mapping, number: int) -> float:
+    tensor, factors = problem.tensors[number], mapping.factors()
+    last = len(factors) - 1
+    energy, inside = 0.0, None  # the next entry further in that keeps the tensor
+    for entry in range(last, -1, -1):
+        if tensor.name not in (mapping.entries[entry].keep or ()):
+            continue
+        memory = relaxation.memory[entry, number]
+        outside = math.prod(trips for _, spatial in factors[:entry] for trips in spatial.values())
+        fanouts = range(entry, last + 1 if inside is None else inside)
+        served = outside * math.prod(
+            trips
+            for place in fanouts
+            for name, trips in factors[place][1].items()
+            if name in tensor.dimensions or not relaxation.shared[place, number]
+        )
+        if inside is None:  # every operation takes a word, unless units may have it from one another
+            alone = all(trips == 1 for place in fanouts for trips in factors[place][1].values())
+            sure = alone or not relaxation.neighbours
+            words = served * math.prod(trips for steps, _ in factors for trips in steps.values()) if sure else 0.0
+        else:
+            words = served * _brought(problem, mapping, number, inside)
+        energy += words * (relaxation.update_pj if tensor.is_output else relaxation.read_pj)[memory]
+        if entry and not tensor.is_output:
+            energy += outside * _brought(problem, mapping, number, entry) * relaxation.fill_pj[memory]
+        inside = entry
+    return energy
+
+
+def _brought(problem: Problem, mapping: Mapping, number: int, entry: int) -> float:
+    """Words that come into one instance: its tile, whenever a loop outside or one further in moves it."""
+    tensor, names = problem.tensors[number], set[str]()
+    loops = [
+        (name, mapping.factors()[place][0][name])
+        for place in range(entry + 1)
+        for name in mapping.entries[place].temporal_order
+    ]
+    rounds = 1
+    for name, trips in reversed(loops):
+        names |= {name} if trips > 1 else set()
+        rounds *= trips if names & set(tensor.dimensions) else 1
+    return float(rounds * problem.tile_words(tensor, mapping.entries[entry].temporal_tile_sizes))

@@ -155,6 +155,19 @@ class ExhaustiveOptions(Options):
     batch: int = Field(default=8192, ge=1, le=1_000_000, description="mappings evaluated at once")
 
 
+class OptimalOptions(Options):
+    """Options of `optimal`."""
+
+    width: int = Field(
+        default=1_000_000, ge=1, le=100_000_000, description="most states followed at once; past it a gap may be left"
+    )
+    orders: int = Field(
+        default=100_000,
+        ge=1,
+        description="most orders of the loops of one tiling that are evaluated where its bound is not its cost",
+    )
+
+
 @hookimpl
 def tilewright_plugins() -> list[MapperSpec]:
     """The built-in mappers."""
@@ -170,6 +183,13 @@ def tilewright_plugins() -> list[MapperSpec]:
             summary="Every different mapping; proves its best the best of the space.",
             factory=lazy("tilewright_mappers.exhaustive", "Exhaustive"),
             options=ExhaustiveOptions,
+            ends=True,
+        ),
+        MapperSpec(
+            name="optimal",
+            summary="The best mapping, proved: a walk over tile shapes from the inside out, cut by bounds.",
+            factory=lazy("tilewright_mappers.optimal.mapper", "Optimal"),
+            options=OptimalOptions,
             ends=True,
         ),
         MapperSpec(

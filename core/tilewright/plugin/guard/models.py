@@ -6,11 +6,13 @@ from typing import Any
 
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.candidates import Candidates
+from tilewright.mapspace.skeleton import Skeleton
 from tilewright.notations.directives import DirectiveProgram
 from tilewright.plugin.costmodel import Bounder, CandidateEvaluator, CostModel, Costs, DirectiveModel, Evaluator
 from tilewright.plugin.guard.calls import Owner, calling, described, fault
 from tilewright.plugin.guard.figures import fault_of_costs, fault_of_report, least_cycles
 from tilewright.plugin.guard.patience import limited
+from tilewright.plugin.relaxation import Relaxable, Relaxation
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
@@ -27,7 +29,7 @@ class GuardedModel:
         with limited(self.owner, "bind"):
             evaluator: Any = self.plugin.bind(problem, architecture)
             lacking = [name for name in ("evaluate_batch", "explain") if not callable(getattr(evaluator, name, None))]
-            kinds = isinstance(evaluator, CandidateEvaluator), isinstance(evaluator, Bounder)
+            kinds = _kinds(evaluator)
         if lacking:
             raise fault(self.owner, f"bind returned {described(evaluator)}, which has no {' and no '.join(lacking)}")
         return _EVALUATORS[kinds](evaluator, self.owner, problem, architecture)
@@ -98,16 +100,45 @@ class _Bounds(GuardedEvaluator):
         return self._checked("bound", costs, len(batch), 0.0)
 
 
+class _Relaxed(GuardedEvaluator):
+    def relaxation(self, skeleton: Skeleton) -> Relaxation | None:
+        with limited(self.owner, "relaxation"):
+            found: Relaxation | None = self.plugin.relaxation(skeleton)
+        if found is not None and not isinstance(found, Relaxation):
+            raise fault(self.owner, f"relaxation returned {described(found)}, a Relaxation is expected")
+        return found
+
+
 class _CandidatesAndBounds(_Candidates, _Bounds):
     pass
 
 
-_EVALUATORS: dict[tuple[bool, bool], type[GuardedEvaluator]] = {
-    (False, False): GuardedEvaluator,
-    (True, False): _Candidates,
-    (False, True): _Bounds,
-    (True, True): _CandidatesAndBounds,
+class _CandidatesRelaxed(_Candidates, _Relaxed):
+    pass
+
+
+class _BoundsRelaxed(_Bounds, _Relaxed):
+    pass
+
+
+class _All(_Candidates, _Bounds, _Relaxed):
+    pass
+
+
+_EVALUATORS: dict[tuple[bool, bool, bool], type[GuardedEvaluator]] = {
+    (False, False, False): GuardedEvaluator,
+    (True, False, False): _Candidates,
+    (False, True, False): _Bounds,
+    (True, True, False): _CandidatesAndBounds,
+    (False, False, True): _Relaxed,
+    (True, False, True): _CandidatesRelaxed,
+    (False, True, True): _BoundsRelaxed,
+    (True, True, True): _All,
 }
+
+
+def _kinds(evaluator: object) -> tuple[bool, bool, bool]:
+    return isinstance(evaluator, CandidateEvaluator), isinstance(evaluator, Bounder), isinstance(evaluator, Relaxable)
 
 
 def guarded_model(plugin: CostModel, owner: Owner) -> GuardedModel:
@@ -121,5 +152,6 @@ def guarded_evaluator(evaluator: Evaluator, problem: Problem, architecture: Arch
     """An evaluator under guard; as it is, if it is that already."""
     if isinstance(evaluator, GuardedEvaluator):
         return evaluator
-    kinds = isinstance(evaluator, CandidateEvaluator), isinstance(evaluator, Bounder)
-    return _EVALUATORS[kinds](evaluator, Owner("cost model", type(evaluator).__name__), problem, architecture)
+    return _EVALUATORS[_kinds(evaluator)](
+        evaluator, Owner("cost model", type(evaluator).__name__), problem, architecture
+    )

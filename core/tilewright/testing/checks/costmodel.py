@@ -12,10 +12,12 @@ from tilewright.errors import NotConformableError
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.plugin.costmodel import Bounder, CandidateEvaluator, Costs, Evaluator
 from tilewright.plugin.guard.figures import fault_of_costs, faults_of_parts, faults_of_utilization, least_cycles
+from tilewright.plugin.relaxation import Relaxable
 from tilewright.plugin.specs import CostModelSpec
 from tilewright.schema.report import Report
 from tilewright.testing.corpus import Sample, content, cramped
 from tilewright.testing.kit import CheckFailure, Subject, check, require
+from tilewright.testing.reference import least_energy
 
 _MANY = 1024
 """Mappings among which a model that takes few takes one."""
@@ -275,3 +277,20 @@ def check_costmodel_bounds_hold(subject: Subject) -> None:
                     bool((low <= cost).all()),
                     f"{sample}: {name} of {entries} entries is bounded by {low}; whole mappings cost {cost}",
                 )
+
+
+@check(CostModelSpec)
+def check_costmodel_relaxation_holds(subject: Subject) -> None:
+    """A model that offers a relaxation: the energy that follows from it is never above the cost of a mapping."""
+    for sample, evaluator in _bound(subject):
+        relaxation = evaluator.relaxation(sample.space.skeleton) if isinstance(evaluator, Relaxable) else None
+        if relaxation is None:
+            continue
+        batch = sample.batch()
+        costs = evaluator.evaluate_batch(batch)
+        for mapping, valid, cost in zip(batch, costs.valid, costs.energy_pj, strict=True):
+            least = least_energy(relaxation, sample.problem, mapping) if valid else 0.0
+            require(
+                least <= cost * (1 + 1e-9),
+                f"{sample}: a mapping costs {cost} pJ; by the relaxation at least {least}",
+            )

@@ -71,6 +71,7 @@ def _packed(sample: Sample, proposed: object) -> MappingBatch:
 def driven(mapper: Mapper, sample: Sample, run: Run) -> Iterator[Proposal]:
     """Drive a mapper as the host does, evaluate by the plain model. Ends when the budget does."""
     evaluator = PlainModel().bind(sample.problem, sample.architecture)
+    run.relaxable = evaluator
     generator = mapper.search(Task(sample.space), run)
     try:
         proposed = next(generator)
@@ -222,7 +223,9 @@ def check_mapper_can_be_stopped_anywhere(subject: Subject) -> None:
     for sample in _accepted(subject):
         evaluator = PlainModel().bind(sample.problem, sample.architecture)
         for point in range(4):
-            proposals = subject.make().search(Task(sample.space), _run())
+            run = _run()
+            run.relaxable = evaluator
+            proposals = subject.make().search(Task(sample.space), run)
             _advance(proposals, sample, evaluator, point)
             try:
                 proposals.close()

@@ -17,6 +17,7 @@ from tilewright.mapspace.legality import legality
 from tilewright.mapspace.rules import scratch_of
 from tilewright.mapspace.skeleton import Skeleton, Slot
 from tilewright.plugin.costmodel import BatchEvaluator, Costs
+from tilewright.plugin.relaxation import Relaxation
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
@@ -27,6 +28,7 @@ from tilewright_costmodels.timeloop import bounds
 from tilewright_costmodels.timeloop.costs import Counts, counts_of
 from tilewright_costmodels.timeloop.kernel import evaluate
 from tilewright_costmodels.timeloop.nest import Job, divide, nest_of
+from tilewright_costmodels.timeloop.relaxation import relaxation_of
 from tilewright_costmodels.timeloop.report import figures
 from tilewright_costmodels.timeloop.sharing import accounts_of, deliveries_of
 from tilewright_costmodels.timeloop.tables import Mappings, Tables, capacity, tables_of
@@ -171,6 +173,13 @@ class TimeloopEvaluator(BatchEvaluator):
         return bounds.bound(
             self.problem, self.architecture, self.link_transfers, room.tables, known, entries, counts, valid
         )
+
+    def relaxation(self, skeleton: Skeleton) -> Relaxation | None:
+        """What bounds follow from (see `Relaxable`)."""
+        tables = tables_of(self.problem, self.architecture, skeleton, (), False)
+        if tables is None:
+            return None
+        return relaxation_of(self.problem, self.architecture, skeleton, tables, self.link_transfers)
 
     def explain(self, mapping: Mapping) -> Report:
         """The full account; `valid` false and every reason for a mapping that Timeloop would not take."""

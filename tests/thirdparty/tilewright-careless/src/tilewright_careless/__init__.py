@@ -75,7 +75,7 @@ def tilewright_plugins() -> list[PluginSpec[Any]]:
         *_specs(
             CostModelSpec,
             "costmodels",
-            "Refusing CountsForTruth TwoMinds Neighbourly NeedsSomething Uncovering Unfitting NoEdp LastBound Overbound "
+            "Refusing CountsForTruth TwoMinds Neighbourly NeedsSomething Uncovering Unfitting NoEdp LastBound Overbound Boastful "
             "Unpicklable Estimating Unsummed Overused Hasty",
         ),
         CostModelSpec(name="good", summary="Plain.", factory=Late("costmodels", "Good")),

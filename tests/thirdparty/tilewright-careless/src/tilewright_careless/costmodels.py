@@ -8,7 +8,9 @@ import numpy as np
 
 from tilewright import Architecture, Mapping, Problem, Report
 from tilewright.errors import NotConformableError, Reason
-from tilewright.plugin import Candidates, Costs, MappingBatch, ScalarEvaluator, legality
+from tilewright.mapspace.rules import rules_of
+from tilewright.mapspace.skeleton import Skeleton
+from tilewright.plugin import Candidates, Costs, MappingBatch, Relaxation, ScalarEvaluator, legality
 from tilewright.testing.reference import PlainEvaluator, PlainModel
 
 Good = PlainModel
@@ -207,6 +209,34 @@ class Overbound(_Changed):
     """Bounds every partial mapping by the cost of the first."""
 
     evaluator = _Overbound
+
+
+class _Boastful(PlainEvaluator):
+    def relaxation(self, skeleton: Skeleton) -> Relaxation:
+        memories, entries = len(self.architecture.memories), len(skeleton)
+        much, none = np.full(memories, 1e9), np.zeros(memories)
+        shape = entries, len(self.problem.tensors)
+        return Relaxation(
+            memory=rules_of(self.problem, self.architecture, skeleton).memory,
+            read_pj=much,
+            fill_pj=much,
+            update_pj=much,
+            read_bandwidth=np.full(memories, np.inf),
+            write_bandwidth=np.full(memories, np.inf),
+            shared=np.ones(shape, dtype=np.bool_),
+            neighbours=False,
+            leakage_pj=none,
+            gate=np.arange(memories),
+            compute_pj=0.0,
+            cycles_per_operation=1.0,
+            exact=True,
+        )
+
+
+class Boastful(_Changed):
+    """Says of itself that words cost more than they do."""
+
+    evaluator = _Boastful
 
 
 class _Estimating(PlainEvaluator):

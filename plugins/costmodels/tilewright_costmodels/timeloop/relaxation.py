@@ -1,0 +1,36 @@
+"""What `timeloop` says of itself for mappers that prove (see `tilewright.plugin.Relaxation`)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilewright.mapspace.skeleton import Skeleton
+from tilewright.plugin import Relaxation
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.problem import Problem
+from tilewright_costmodels.timeloop.tables import Tables
+
+
+def relaxation_of(
+    problem: Problem, architecture: Architecture, skeleton: Skeleton, tables: Tables, link_transfers: bool
+) -> Relaxation:
+    """Words in part of a block, or of a macro, count as that part; networks as nothing."""
+    memories, rows = architecture.memories, tables.hardware.memory
+    words = np.array([memory.block_words * memory.instances_per_macro for memory in memories], dtype=np.float64)
+    fanouts = [architecture.cluster(entry.target).fanout for entry in skeleton.entries]
+    shared = [[fan.reduction if tensor.is_output else fan.multicast for tensor in problem.tensors] for fan in fanouts]
+    return Relaxation(
+        memory=tables.rules.memory,
+        read_pj=rows["read_energy"] / words,
+        fill_pj=rows["write_energy"] / words,
+        update_pj=rows["update_energy"] / words,
+        read_bandwidth=rows["read_bandwidth"],
+        write_bandwidth=rows["write_bandwidth"],
+        shared=np.array(shared, dtype=np.bool_),
+        neighbours=link_transfers,
+        leakage_pj=rows["leakage"],
+        gate=rows["gate"],
+        compute_pj=tables.hardware.compute_energy_pj,
+        cycles_per_operation=tables.hardware.cycles_per_operation,
+        exact=not tables.noc_costs and bool((words == 1).all()),
+    )

@@ -1,0 +1,1 @@
+"""The mapper `optimal`: the best mapping of a map space, proved."""

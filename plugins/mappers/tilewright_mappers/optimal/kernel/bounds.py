@@ -1,0 +1,180 @@
+"""What all mappings cost at least that a state stands for; and which states no better mapping can come of."""
+
+from __future__ import annotations
+
+from tilewright.compiled import compiled, kernel_part
+from tilewright.mapspace.batch import Floats, Ints
+from tilewright_mappers.optimal.kernel.steps import (
+    CREDIT,
+    CYCLES,
+    EACH,
+    FIRST,
+    LEAK,
+    LEAST_OWED,
+    LEAST_PENDING,
+    OVERLAP,
+    OWED,
+    PENDING,
+    SETTLED,
+    TILES,
+    USED,
+    extent,
+    status_of,
+)
+from tilewright_mappers.optimal.kernel.tables import DEAD, SLIDING, Ahead, Bag, Costing, Layout, Shape, Work
+
+
+@compiled
+def bound(
+    shape: Shape, layout: Layout, ahead: Ahead, costing: Costing, numbers: Floats, integers: Ints, i: int, work: Work
+) -> float:
+    """In the objective."""
+    dims, tensors, ports = len(shape.sizes), len(shape.output), layout.pending - layout.port
+    left, outside = 1.0, 1.0
+    for d in range(dims):
+        work.rest[d] = shape.sizes[d] // extent(shape, layout, integers, i, d)
+        left *= work.rest[d]
+    for s in range(len(ahead.slots)):
+        if ahead.slots[s] > -2:
+            outside *= _room(layout, ahead, integers, i, s, dims, work)
+    outside = min(outside, left)
+    cycles = numbers[i, CYCLES]
+    for port in range(ports):
+        counted = numbers[i, layout.port + port]
+        for t in range(tensors):
+            counted -= numbers[i, layout.credit + t * ports + port]
+        cycles = max(cycles, counted / costing.bandwidth[port])
+    cycles *= left / outside
+    energy = costing.compute_pj + numbers[i, SETTLED] * left
+    for memory in range(len(work.words)):
+        work.words[memory] = 0.0
+    for t in range(tensors):
+        if shape.odd[t]:
+            continue
+        at, status = FIRST + EACH * t, status_of(integers, i, t)
+        moving = other = 1.0
+        sliding = 1.0
+        for d in range(dims):
+            if not shape.moves[t, d]:
+                other *= work.rest[d]
+            elif shape.rank[t, d] < 0:
+                moving *= work.rest[d]
+        again = 1.0
+        if status == DEAD:  # loops that do not move it bring it again but where sub-clusters share
+            spare = 1.0
+            for s in range(len(ahead.slots)):
+                if ahead.slots[s] > -2 and ahead.near[t, s]:
+                    spare *= _room(layout, ahead, integers, i, s, dims, work)
+            again = max(1.0, other * sliding / spare)
+        owed = numbers[i, at + LEAST_OWED] * moving * again
+        if shape.output[t]:
+            credit = moving * min(other, outside)
+            energy -= numbers[i, at + CREDIT] * credit
+            energy += max(0.0, owed - shape.whole[t] * min(again, outside)) * ahead.read_pj[t]
+            energy += owed * ahead.update_pj[t]
+        else:
+            energy += owed * ahead.read_pj[t]
+        energy += numbers[i, at + LEAST_PENDING] * moving + ahead.rest_pj[t]
+        words = max(owed, shape.least[t]) if ahead.last[t] else shape.least[t]
+        work.words[ahead.memory[t]] += 0.0 if shape.output[t] else words
+    for memory in range(len(work.words)):
+        cycles = max(cycles, work.words[memory] / ahead.read_bandwidth[memory])
+        work.words[memory] = 0.0
+    energy += cycles * numbers[i, LEAK]
+    if costing.product:
+        return float(energy * cycles)
+    return float(energy if costing.energy else cycles)
+
+
+@kernel_part
+def _room(layout: Layout, ahead: Ahead, integers: Ints, i: int, s: int, dims: int, work: Work) -> float:
+    """Sub-clusters that a slot in space can still use."""
+    most, able = ahead.most[s], 1.0
+    if ahead.slots[s] >= 0:
+        most //= integers[i, USED + ahead.slots[s]]
+    for d in range(dims):
+        if ahead.able[s, d]:
+            able *= work.rest[d]
+    return min(float(most), able)
+
+
+@compiled
+def insert(bag: Bag, layout: Layout, shape: Shape, costing: Costing, keys: int, i: int) -> bool:
+    """Add state i, unless another of the same kind is as good in all; take those out that it is as good as."""
+    mixed = 0
+    for k in range(keys):
+        number = mixed ^ bag.integers[i, k]
+        mixed = ((number ^ (number >> 31)) & 0x7FFFFFFF) * 0x9E3779B1
+        mixed ^= mixed >> 15
+    place = mixed & (len(bag.heads) - 1)
+    before, at = -1, bag.heads[place]
+    while at >= 0:
+        same, after = True, bag.following[at]
+        for k in range(keys):
+            same &= bag.integers[at, k] == bag.integers[i, k]
+        if same and _as_good(bag, layout, shape, costing, at, i):
+            return False
+        if same and _as_good(bag, layout, shape, costing, i, at):
+            bag.alive[at] = False
+            if before < 0:
+                bag.heads[place] = after
+            else:
+                bag.following[before] = after
+        else:
+            before = at
+        at = after
+    bag.following[i] = bag.heads[place]
+    bag.heads[place] = i
+    return True
+
+
+@kernel_part
+def _above(a: float, b: float) -> bool:
+    """By more than rounding."""
+    return a > b + 1e-12 * abs(b)
+
+
+@compiled
+def _as_good(bag: Bag, layout: Layout, shape: Shape, costing: Costing, a: int, b: int) -> bool:
+    """Whether whatever becomes of state b, a would cost no more."""
+    numbers, integers, ports = bag.numbers, bag.integers, layout.pending - layout.port
+    if integers[a, layout.flag]:
+        return False
+    if costing.energy:
+        if _above(numbers[a, SETTLED], numbers[b, SETTLED]) or _above(numbers[a, LEAK], numbers[b, LEAK]):
+            return False
+    if costing.cycles and _above(numbers[a, CYCLES], numbers[b, CYCLES]):
+        return False
+    for t in range(len(shape.output)):
+        at, status = FIRST + EACH * t, status_of(integers, a, t)
+        if _above(numbers[a, at + OWED], numbers[b, at + LEAST_OWED]):
+            return False
+        if costing.energy:
+            if _above(numbers[a, at + PENDING], numbers[b, at + LEAST_PENDING]):
+                return False
+            if shape.output[t] and _above(numbers[b, at + CREDIT], numbers[a, at + CREDIT]):
+                if costing.outputs > 1:
+                    return False
+                if _above(numbers[a, SETTLED] - numbers[a, at + CREDIT], numbers[b, SETTLED] - numbers[b, at + CREDIT]):
+                    return False
+        if status == SLIDING:
+            if numbers[a, at + OVERLAP] < numbers[b, at + OVERLAP]:
+                return False
+            share, other = 1.0 - 1.0 / numbers[a, at + TILES], 1.0 - 1.0 / numbers[b, at + TILES]
+            if _above(numbers[a, at + PENDING] * share, numbers[b, at + LEAST_PENDING] * other):
+                return False
+            if _above(numbers[a, at + OWED] * share, numbers[b, at + LEAST_OWED] * other):
+                return False
+            if ports and _above(share, other):
+                return False
+    for r in range(layout.side, layout.port):
+        if numbers[a, r] < numbers[b, r]:
+            return False
+    if costing.cycles:
+        for p in range(layout.port, layout.credit):
+            if _above(numbers[a, p], numbers[b, p]):
+                return False
+        for p in range(layout.credit, layout.numbers):
+            if _above(numbers[b, p], numbers[a, p]):
+                return False
+    return True

@@ -1,0 +1,222 @@
+"""Stages of the walk: what becomes of all states in one dimension of one slot, or at an entry that keeps."""
+
+from __future__ import annotations
+
+from tilewright.compiled import compiled, integer, kernel_part
+from tilewright.mapspace.batch import Bools, Floats, Ints
+from tilewright_mappers.optimal.kernel.bounds import bound, insert
+from tilewright_mappers.optimal.kernel.steps import (
+    BOUND,
+    FRESH,
+    LINKED,
+    MASK,
+    STATUS,
+    USED,
+    end_units,
+    extent,
+    find_links,
+    hold,
+    status_of,
+    step,
+    unroll,
+    words,
+)
+from tilewright_mappers.optimal.kernel.tables import (
+    SLIDING,
+    STILL,
+    Ahead,
+    Bag,
+    Costing,
+    Keeping,
+    Layout,
+    Level,
+    Shape,
+    Work,
+)
+
+UNROLL, LINKS, LEAVE, BRANCH, CLOSE, REST, HOLD = map(integer, range(7))
+"""What a stage does."""
+
+
+@compiled
+def walk(
+    kind: int,
+    shape: Shape,
+    layout: Layout,
+    level: Level,
+    ahead: Ahead,
+    costing: Costing,
+    keeping: Keeping,
+    shared: Bools,
+    trips: Bools,
+    tiles: Bools,
+    named: Ints,
+    choices: Ints,
+    dimension: int,
+    position: int,
+    limit: float,
+    numbers: Floats,
+    integers: Ints,
+    keys: int,
+    bag: Bag,
+    work: Work,
+) -> bool:
+    """Write what becomes of all states into the bag; False: there is no room left.
+
+    Args:
+        trips: [D, K] whether the slot may take so many.
+        tiles: [D, K] whether the slots further out can take what is left of such a tile.
+        named: [D] places of dimensions that a rule orders, from the outermost; -1: free.
+        position: of the slot in the level (UNROLL); whether the level is the innermost (LEAVE).
+        keys: how many integers tell states apart.
+        choices: what may be kept (HOLD).
+    """
+    dims = len(shape.sizes)
+    factors = kind == UNROLL or kind == BRANCH or kind == REST
+    for i in range(len(numbers)):
+        first, last = 0, 1
+        if kind == UNROLL or kind == REST:
+            first, last = dimension, dimension + 1
+        elif kind == BRANCH:
+            last = dims
+        elif kind == HOLD:
+            last = len(choices)
+        for what in range(first, last):
+            options, steps = 1, False
+            if factors:
+                steps = kind == UNROLL or integers[i, MASK] >> what & 1 > 0
+                if kind == BRANCH:
+                    steps = not steps and _matters(shape, layout, named, integers, i, what)
+                    steps = steps and _in_order(named, integers[i, MASK], what)
+                    if not steps:
+                        continue
+                options = shape.divisor.shape[1] if steps else 1
+            for j in range(options):
+                if factors and steps:
+                    if kind == BRANCH and j == 0:
+                        continue
+                    grown = shape.after[what, integers[i, layout.tile + what], j]
+                    if grown < 0 or not trips[what, j] or not tiles[what, grown]:
+                        continue
+                    if kind == UNROLL:
+                        used = integers[i, USED + position] * shape.divisor[what, j]
+                        if used > ahead.most[level.slot[position]]:
+                            break
+                n = bag.made[0]
+                if n >= len(bag.numbers):
+                    return False
+                for k in range(layout.integers):
+                    bag.integers[n, k] = integers[i, k]
+                for k in range(layout.numbers):
+                    bag.numbers[n, k] = numbers[i, k]
+                bag.alive[n], bag.source[n], bag.what[n] = True, i, what * shape.divisor.shape[1] + j
+                good = True
+                if kind == UNROLL and j > 0:
+                    unroll(
+                        shape,
+                        layout,
+                        level,
+                        shared,
+                        bag.numbers,
+                        bag.integers,
+                        n,
+                        what,
+                        j,
+                        position,
+                        costing.links,
+                        work,
+                    )
+                elif (kind == BRANCH or kind == REST) and j > 0:
+                    step(shape, layout, level, bag.numbers, bag.integers, n, what, j)
+                elif kind == CLOSE:
+                    good = _close(shape, layout, trips, tiles, named, bag.integers, n)
+                elif kind == HOLD:
+                    bag.what[n] = choices[what]
+                    good = _fits(shape, layout, keeping, choices[what], bag.integers, n, work)
+                    hold(shape, layout, keeping, choices[what], bag.numbers, bag.integers, n)
+                elif kind == LINKS:
+                    find_links(shape, layout, level, bag.numbers, bag.integers, n)
+                elif kind == LEAVE:
+                    for k in range(len(level.slot)):
+                        good &= bag.integers[n, USED + k] >= level.least[k]
+                        bag.integers[n, USED + k] = 1
+                    if position:
+                        end_units(shape, layout, level, bag.numbers, bag.integers, n)
+                if kind == BRANCH:
+                    bag.integers[n, MASK] |= 1 << what
+                elif kind == REST:
+                    bag.integers[n, MASK] &= ~(1 << what)
+                if not good or not _fits_ahead(shape, layout, ahead, bag.integers, n):
+                    continue
+                value = bound(shape, layout, ahead, costing, bag.numbers, bag.integers, n, work)
+                bag.numbers[n, BOUND] = value
+                if value > limit:
+                    bag.made[1] += 1
+                elif not costing.dominate or insert(bag, layout, shape, costing, keys, n):
+                    bag.made[0] += 1
+                else:
+                    bag.made[2] += 1
+    return True
+
+
+@compiled
+def _matters(shape: Shape, layout: Layout, named: Ints, integers: Ints, i: int, d: int) -> bool:
+    """Whether it makes a difference where a loop over d stands: some tile would stay, or slide on, or might."""
+    if extent(shape, layout, integers, i, d) == shape.sizes[d]:
+        return False
+    if named[d] >= 0 or (integers[i, STATUS] & FRESH and integers[i, layout.flag] >> LINKED):
+        return True
+    for t in range(len(shape.output)):
+        status = status_of(integers, i, t)
+        if status == STILL and (not shape.moves[t, d] or shape.rank[t, d] >= 0):
+            return True
+        if status == SLIDING and shape.moves[t, d] and shape.rank[t, d] == integers[i, layout.window + t]:
+            return True
+    return False
+
+
+@kernel_part
+def _in_order(named: Ints, mask: int, d: int) -> bool:
+    """Loops that a rule orders stand inside of d in its order."""
+    for e in range(len(named)):
+        if named[d] >= 0 and named[e] >= 0 and mask >> e & 1 and named[e] < named[d]:
+            return False
+    return True
+
+
+@compiled
+def _close(shape: Shape, layout: Layout, trips: Bools, tiles: Bools, named: Ints, integers: Ints, i: int) -> bool:
+    """No more loops whose place matters; those whose place does not are noted. False: some dimension cannot do so."""
+    rest = 0
+    for d in range(len(shape.sizes)):
+        placed = integers[i, MASK] >> d & 1
+        if not placed and not _matters(shape, layout, named, integers, i, d):
+            rest |= 1 << d
+        elif not tiles[d, integers[i, layout.tile + d]] or not (placed or trips[d, 0]):
+            return False
+    integers[i, MASK] = rest
+    return True
+
+
+@compiled
+def _fits(shape: Shape, layout: Layout, keeping: Keeping, kept: int, integers: Ints, i: int, work: Work) -> bool:
+    """What is kept fits the memories."""
+    good = True
+    for t in range(len(shape.output)):
+        if kept >> t & 1:
+            work.words[keeping.memory[t]] += words(shape, layout, integers, i, t)
+    for t in range(len(shape.output)):
+        if kept >> t & 1:
+            good &= work.words[keeping.memory[t]] <= keeping.usable[keeping.memory[t]]
+    for t in range(len(shape.output)):
+        work.words[max(0, keeping.memory[t])] = 0.0
+    return bool(good)
+
+
+@compiled
+def _fits_ahead(shape: Shape, layout: Layout, ahead: Ahead, integers: Ints, i: int) -> bool:
+    """No tile is larger than the next memory that surely keeps it."""
+    for t in range(len(shape.output)):
+        if ahead.usable[t] < shape.whole[t] and words(shape, layout, integers, i, t) > ahead.usable[t]:
+            return False
+    return True

@@ -1,0 +1,397 @@
+"""One step of the walk: a loop in time or in space, or an entry that keeps, and what it makes of a state."""
+
+from __future__ import annotations
+
+from tilewright.compiled import compiled, kernel_part
+from tilewright.mapspace.batch import Bools, Floats, Ints
+from tilewright_mappers.optimal.kernel.tables import DEAD, SLIDING, STILL, Keeping, Layout, Level, Shape, Work
+
+CODE, MASK, STATUS, USED = 0, 1, 2, 3
+FRESH = 1 << 40
+"""No loop in time since the last fanout that was used."""
+INEXACT, LINKED = 1, 8
+"""Flags: what is counted may be less than what it is; from bit LINKED on, by tensor: neighbours may pass on words, depending
+on the next loop."""
+SETTLED, LEAK, CYCLES, BOUND, FIRST = 0, 1, 2, 3, 4
+PENDING, OWED, CREDIT, TILES, OVERLAP, LEAST_PENDING, LEAST_OWED, EACH = 0, 1, 2, 3, 4, 5, 6, 7
+"""Of a tensor: energy that is not settled; words owed; energy credited; tiles' worth of words per tile; the share of a tile
+that overlaps; least energy and words if neighbours pass on."""
+
+
+@kernel_part
+def status_of(integers: Ints, i: int, t: int) -> int:
+    return int(integers[i, STATUS] >> (2 * t) & 3)
+
+
+@kernel_part
+def set_status(integers: Ints, i: int, t: int, status: int) -> None:
+    integers[i, STATUS] = (integers[i, STATUS] & ~(3 << (2 * t))) | (status << (2 * t))
+
+
+@kernel_part
+def extent(shape: Shape, layout: Layout, integers: Ints, i: int, d: int) -> int:
+    return int(shape.divisor[d, integers[i, layout.tile + d]])
+
+
+@compiled
+def words(shape: Shape, layout: Layout, integers: Ints, i: int, t: int) -> float:
+    """Of the tile's bounding box."""
+    volume = side = 1.0
+    for p in range(shape.start[t], shape.start[t + 1]):
+        side += shape.factor[p] * (extent(shape, layout, integers, i, shape.dimension[p]) - 1.0)
+        if shape.last[p]:
+            volume *= side
+            side = 1.0
+    return volume
+
+
+@compiled
+def distinct(
+    shape: Shape, layout: Layout, level: Level, shared: Bools, integers: Ints, i: int, t: int, d: int, work: Work
+) -> float:
+    """Different tiles along the window that dimension d moves, of the sub-clusters that may share."""
+    reach, r = 0, shape.rank[t, d]
+    work.reached[0] = True
+    for e in range(len(shape.sizes)):
+        if shape.rank[t, e] == r:
+            step = extent(shape, layout, integers, i, e) * shape.coefficient[t, e]
+            for k in range(len(level.slot)):
+                n = integers[i, layout.conf + k * len(shape.sizes) + e]
+                step //= n
+                if n > 1 and shared[k, t]:
+                    for at in range(reach + 1, reach + (n - 1) * step + 1):
+                        work.reached[at] = False
+                    for at in range(reach, -1, -1):
+                        if work.reached[at]:
+                            for m in range(1, n):
+                                work.reached[at + m * step] = True
+                    reach += (n - 1) * step
+    count = 0
+    for at in range(reach + 1):
+        count += work.reached[at]
+    return float(count)
+
+
+@compiled
+def passes(shape: Shape, layout: Layout, level: Level, integers: Ints, i: int, t: int, d: int) -> bool:
+    """Whether a neighbour may hold what one step of a loop over d brings."""
+    dims, r = len(shape.sizes), shape.rank[t, d]
+    shift = extent(shape, layout, integers, i, d) * shape.coefficient[t, d]
+    reach = row = 0
+    across = 1
+    for vertical in range(2):
+        started = 0
+        for k in range(len(level.slot) - 1, -1, -1):
+            if level.slot[k] >= 0 and level.vertical[k] == vertical:
+                for e in range(dims - 1, -1, -1):
+                    n = integers[i, layout.conf + k * dims + e]
+                    if n > 1 and not vertical:
+                        across *= n
+                    if n > 1 and shape.rank[t, e] == r:
+                        move = extent(shape, layout, integers, i, e) * shape.coefficient[t, e]
+                        for outer in range(k + 1):
+                            move //= integers[i, layout.conf + outer * dims + e]
+                        if abs(move - started) == shift or abs(move - row) == shift:
+                            return True
+                        started += (n - 1) * move
+                        row += (n - 1) * move
+                        reach += (n - 1) * move
+    return bool(level.wraps and shift <= reach and across < level.width)
+
+
+@compiled
+def forget_unrolling(shape: Shape, layout: Layout, numbers: Floats, integers: Ints, i: int) -> None:
+    """The level's fanout is behind."""
+    integers[i, STATUS] &= ~FRESH
+    for k in range(layout.conf, layout.keys):
+        integers[i, k] = 1
+    integers[i, layout.flag] &= (1 << LINKED) - 1
+    for t in range(len(shape.output)):
+        at = FIRST + EACH * t
+        numbers[i, at + LEAST_PENDING], numbers[i, at + LEAST_OWED] = numbers[i, at + PENDING], numbers[i, at + OWED]
+
+
+@kernel_part
+def take_least(shape: Shape, layout: Layout, numbers: Floats, integers: Ints, i: int, t: int) -> None:
+    """Neighbours may have passed on what there is to pass on."""
+    at = FIRST + EACH * t
+    numbers[i, at + PENDING], numbers[i, at + OWED] = numbers[i, at + LEAST_PENDING], numbers[i, at + LEAST_OWED]
+    ports = layout.pending - layout.port
+    for j in range(ports):
+        numbers[i, layout.pending + t * ports + j] = 0.0
+    integers[i, layout.flag] |= INEXACT
+
+
+@kernel_part
+def advance(shape: Shape, layout: Layout, integers: Ints, i: int, d: int, j: int) -> None:
+    """The tile has grown."""
+    old = integers[i, layout.tile + d]
+    new = shape.after[d, old, j]
+    integers[i, layout.tile + d] = new
+    integers[i, CODE] += (new - old) * shape.stride[d]
+
+
+@compiled
+def step(shape: Shape, layout: Layout, level: Level, numbers: Floats, integers: Ints, i: int, d: int, j: int) -> None:
+    """A loop in time over d, of as many trips as divisor number j says."""
+    n, ports = float(shape.divisor[d, j]), layout.pending - layout.port
+    e = extent(shape, layout, integers, i, d)
+    fresh = (integers[i, STATUS] & FRESH) != 0
+    numbers[i, SETTLED] *= n
+    numbers[i, CYCLES] *= n
+    for port in range(ports):
+        numbers[i, layout.port + port] *= n
+    for t in range(len(shape.output)):
+        if shape.odd[t]:
+            continue
+        at, status, moved, rank = FIRST + EACH * t, status_of(integers, i, t), shape.moves[t, d], shape.rank[t, d]
+        if (
+            fresh
+            and rank >= 0
+            and integers[i, layout.flag] >> (LINKED + t) & 1
+            and passes(shape, layout, level, integers, i, t, d)
+        ):
+            take_least(shape, layout, numbers, integers, i, t)
+        if shape.output[t] and moved:
+            numbers[i, at + CREDIT] *= n
+            for port in range(ports):
+                numbers[i, layout.credit + t * ports + port] *= n
+        if status == DEAD:
+            numbers[i, at + OWED] *= n
+            continue
+        times, shift = n, e * shape.coefficient[t, d]
+        if status == STILL and not moved:
+            times = 1.0
+        elif status == STILL and rank >= 0:
+            side = numbers[i, layout.side + rank]
+            overlap = max(0.0, side - shift) / side
+            times = 1.0 + (n - 1.0) * (1.0 - overlap)
+            numbers[i, at + TILES], numbers[i, at + OVERLAP] = times, overlap
+            integers[i, layout.usual + t] = integers[i, layout.inner + t] = shift
+            integers[i, layout.window + t] = rank
+            status = SLIDING
+        elif status == STILL:
+            status = DEAD
+        elif moved and rank == integers[i, layout.window + t]:
+            overlap, rho = 0.0, numbers[i, at + TILES]
+            if shift == integers[i, layout.inner + t]:
+                overlap = 1.0
+            elif shift == integers[i, layout.inner + t] + integers[i, layout.usual + t]:
+                overlap = numbers[i, at + OVERLAP]
+            times = n - (n - 1.0) * overlap / rho
+            numbers[i, at + TILES] = rho * times
+            integers[i, layout.inner + t] += shift
+        elif moved:
+            status = DEAD
+        else:
+            numbers[i, at + TILES] *= n
+        numbers[i, at + PENDING] *= times
+        numbers[i, at + OWED] *= times
+        for port in range(ports):
+            numbers[i, layout.pending + t * ports + port] *= times
+        set_status(integers, i, t, status)
+        if status == DEAD:
+            settle(layout, numbers, integers, i, t, 0.0)
+    advance(shape, layout, integers, i, d, j)
+    for t in range(len(shape.output)):
+        if status_of(integers, i, t) == SLIDING and not _may_return(shape, layout, integers, i, t):
+            settle(layout, numbers, integers, i, t, 0.0)
+    forget_unrolling(shape, layout, numbers, integers, i)
+
+
+@compiled
+def settle(layout: Layout, numbers: Floats, integers: Ints, i: int, t: int, spared: float) -> None:
+    """Every further loop in time brings a tensor's tiles again, but a share `spared`."""
+    at, ports = FIRST + EACH * t, layout.pending - layout.port
+    set_status(integers, i, t, DEAD)
+    numbers[i, SETTLED] += numbers[i, at + PENDING] * (1.0 - spared)
+    numbers[i, at + PENDING] = numbers[i, at + LEAST_PENDING] = numbers[i, at + TILES] = numbers[i, at + OVERLAP] = 0.0
+    integers[i, layout.usual + t] = integers[i, layout.inner + t] = integers[i, layout.window + t] = 0
+    for port in range(ports):
+        numbers[i, layout.port + port] += numbers[i, layout.pending + t * ports + port] * (1.0 - spared)
+        numbers[i, layout.pending + t * ports + port] = 0.0
+
+
+@compiled
+def _may_return(shape: Shape, layout: Layout, integers: Ints, i: int, t: int) -> bool:
+    """Whether a loop further out may move a sliding tile by no more than loops inside have, as Timeloop sees it."""
+    left, near = 0, integers[i, layout.inner + t] + integers[i, layout.usual + t]
+    able = False
+    for d in range(len(shape.sizes)):
+        if shape.rank[t, d] == integers[i, layout.window + t]:
+            e = extent(shape, layout, integers, i, d)
+            if e < shape.sizes[d]:
+                left += 1
+                able |= e * shape.coefficient[t, d] <= near
+    return bool(able or left > 1)
+
+
+@compiled
+def unroll(
+    shape: Shape,
+    layout: Layout,
+    level: Level,
+    shared: Bools,
+    numbers: Floats,
+    integers: Ints,
+    i: int,
+    d: int,
+    j: int,
+    k: int,
+    links: bool,
+    work: Work,
+) -> None:
+    """An unrolling of d over slot number k of the level, of as many trips as divisor number j says."""
+    n, dims = float(shape.divisor[d, j]), len(shape.sizes)
+    for t in range(len(shape.output)):
+        if not shape.odd[t] and shape.rank[t, d] >= 0 and shared[k, t]:
+            numbers[i, FIRST + EACH * t + OWED] /= distinct(shape, layout, level, shared, integers, i, t, d, work)
+    integers[i, USED + k] *= shape.divisor[d, j]
+    integers[i, layout.conf + k * dims + d] = shape.divisor[d, j]
+    integers[i, STATUS] |= FRESH
+    advance(shape, layout, integers, i, d, j)
+    numbers[i, SETTLED] *= n
+    numbers[i, LEAK] *= n
+    for t in range(len(shape.output)):
+        if shape.odd[t]:
+            continue
+        at = FIRST + EACH * t
+        numbers[i, at + PENDING] *= n
+        numbers[i, at + CREDIT] *= n
+        if shape.rank[t, d] >= 0 and shared[k, t]:
+            numbers[i, at + OWED] *= distinct(shape, layout, level, shared, integers, i, t, d, work)
+        elif shape.moves[t, d] or not shared[k, t]:
+            numbers[i, at + OWED] *= n
+        if links and shape.rank[t, d] >= 0:
+            integers[i, layout.flag] |= 1 << (LINKED + t)
+        if not integers[i, layout.flag] >> (LINKED + t) & 1:
+            numbers[i, at + LEAST_PENDING], numbers[i, at + LEAST_OWED] = (
+                numbers[i, at + PENDING],
+                numbers[i, at + OWED],
+            )
+        elif shape.moves[t, d] and shape.rank[t, d] < 0:
+            numbers[i, at + LEAST_PENDING] *= n
+            numbers[i, at + LEAST_OWED] *= n
+
+
+@compiled
+def end_units(shape: Shape, layout: Layout, level: Level, numbers: Floats, integers: Ints, i: int) -> None:
+    """The innermost fanout is behind: compute units may have from one another what they share, as long as it stays."""
+    dims = len(shape.sizes)
+    for t in range(len(shape.output)):
+        at, same, window = FIRST + EACH * t, False, False
+        for k in range(len(level.slot)):
+            for d in range(dims):
+                if integers[i, layout.conf + k * dims + d] > 1:
+                    same |= not shape.moves[t, d]
+                    window |= shape.rank[t, d] >= 0
+        if shape.odd[t]:
+            continue
+        set_status(integers, i, t, STILL if same or window else DEAD)
+        if same or window:
+            if window:
+                numbers[i, at + OWED] = numbers[i, at + LEAST_OWED]
+            for d in range(dims):
+                if shape.rank[t, d] >= 0:
+                    numbers[i, layout.side + shape.rank[t, d]] = 1.0
+            integers[i, layout.flag] |= INEXACT
+    forget_unrolling(shape, layout, numbers, integers, i)
+
+
+@compiled
+def may_pass(shape: Shape, layout: Layout, level: Level, integers: Ints, i: int, t: int) -> bool:
+    """Whether a loop in time, here or further out, may bring what a neighbour in this fanout holds."""
+    dims = len(shape.sizes)
+    for d in range(dims):
+        e = extent(shape, layout, integers, i, d)
+        if shape.rank[t, d] >= 0 and e < shape.sizes[d]:
+            reach = 0
+            for o in range(dims):
+                if shape.rank[t, o] == shape.rank[t, d]:
+                    move = extent(shape, layout, integers, i, o) * shape.coefficient[t, o]
+                    for k in range(len(level.slot)):
+                        n = integers[i, layout.conf + k * dims + o]
+                        move //= n
+                        reach += (n - 1) * move
+            if e * shape.coefficient[t, d] <= reach:
+                return True
+    return False
+
+
+@compiled
+def find_links(shape: Shape, layout: Layout, level: Level, numbers: Floats, integers: Ints, i: int) -> None:
+    """Windows are unrolled: what neighbours may pass on is known."""
+    for t in range(len(shape.output)):
+        if integers[i, layout.flag] >> (LINKED + t) & 1 and not may_pass(shape, layout, level, integers, i, t):
+            at = FIRST + EACH * t
+            integers[i, layout.flag] &= ~(1 << (LINKED + t))
+            numbers[i, at + LEAST_PENDING], numbers[i, at + LEAST_OWED] = (
+                numbers[i, at + PENDING],
+                numbers[i, at + OWED],
+            )
+
+
+@compiled
+def hold(
+    shape: Shape,
+    layout: Layout,
+    keeping: Keeping,
+    kept: int,
+    numbers: Floats,
+    integers: Ints,
+    i: int,
+) -> None:
+    """An entry that keeps the tensors in the bits of `kept`."""
+    ports = layout.pending - layout.port
+    for t in range(len(shape.output)):
+        if integers[i, layout.flag] >> (LINKED + t) & 1:
+            take_least(shape, layout, numbers, integers, i, t)
+    if kept:
+        numbers[i, LEAK] += keeping.leakage
+    elif keeping.leakage > 0.0:
+        integers[i, layout.flag] |= INEXACT
+    for t in range(len(shape.output)):
+        if not kept >> t & 1 or shape.odd[t]:
+            continue
+        at, tile, owed = FIRST + EACH * t, words(shape, layout, integers, i, t), numbers[i, FIRST + EACH * t + OWED]
+        reads, writes = keeping.read_port[t], keeping.write_port[t]
+        numbers[i, at + PENDING] += owed * (keeping.read_pj[t] + keeping.update_pj[t])
+        pending = layout.pending + t * ports
+        if reads >= 0:
+            numbers[i, pending + reads] += owed
+        if shape.output[t]:
+            numbers[i, at + CREDIT] += tile * keeping.read_pj[t]
+            if reads >= 0:
+                numbers[i, layout.credit + t * ports + reads] += tile
+            if writes >= 0:
+                numbers[i, pending + writes] += owed
+        status = status_of(integers, i, t)
+        if status == SLIDING:
+            settle(layout, numbers, integers, i, t, 1.0 / numbers[i, at + TILES])
+            integers[i, layout.flag] |= INEXACT
+        elif status == DEAD:
+            settle(layout, numbers, integers, i, t, 0.0)
+        if keeping.outermost:
+            continue
+        set_status(integers, i, t, STILL)
+        numbers[i, at + PENDING] += tile * keeping.fill_pj[t]
+        if writes >= 0:
+            numbers[i, pending + writes] += tile
+        if shape.output[t]:
+            numbers[i, at + CREDIT] += tile * keeping.fill_pj[t]
+            if writes >= 0:
+                numbers[i, layout.credit + t * ports + writes] += tile
+        numbers[i, at + OWED] = tile
+        _note_sides(shape, layout, numbers, integers, i, t)
+    forget_unrolling(shape, layout, numbers, integers, i)
+
+
+@kernel_part
+def _note_sides(shape: Shape, layout: Layout, numbers: Floats, integers: Ints, i: int, t: int) -> None:
+    for d in range(len(shape.sizes)):
+        if shape.rank[t, d] >= 0:
+            numbers[i, layout.side + shape.rank[t, d]] = 1.0
+    for d in range(len(shape.sizes)):
+        if shape.rank[t, d] >= 0:
+            grown = shape.coefficient[t, d] * (extent(shape, layout, integers, i, d) - 1.0)
+            numbers[i, layout.side + shape.rank[t, d]] += grown

@@ -1,0 +1,173 @@
+"""What the walk reads, as arrays: the problem, the skeleton, what is ahead; and how a state is laid out."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.mapspace.batch import Bools, Floats, Ints
+
+DEAD, STILL, SLIDING = 0, 1, 2
+"""How a tensor's tile fares in the loops since it was kept: every step brings another; none has moved it; a window moves on."""
+
+
+class Shape(NamedTuple):
+    """The problem. Shapes: D dimensions, T tensors, P terms, R coordinates of all tensors, K divisors at most."""
+
+    sizes: Ints
+    divisor: Ints
+    """[D, K]: ascending."""
+    after: Ints
+    """[D, K, K]: number of the divisor that is the product of two; -1: their product does not divide."""
+    stride: Ints
+    """[D]: of the number of a tile."""
+    moves: Bools
+    """[T, D]."""
+    rank: Ints
+    """[T, D]: the coordinate of a window that the dimension moves together with others; -1: none."""
+    coefficient: Ints
+    """[T, D]: there."""
+    start: Ints
+    """[T + 1]."""
+    dimension: Ints
+    """[P]."""
+    factor: Ints
+    """[P]."""
+    last: Bools
+    """[P]."""
+    output: Bools
+    """[T]."""
+    odd: Bools
+    """[T]: nothing is said of how its words move."""
+    whole: Floats
+    """[T]: words."""
+    least: Floats
+    """[T]: words without holes."""
+
+
+class Layout(NamedTuple):
+    """Where things stand in the rows of a state: integers, of which the first are what states are told apart by; numbers."""
+
+    used: int
+    usual: int
+    inner: int
+    window: int
+    conf: int
+    keys: int
+    """Up to here, `conf` included."""
+    trace: int
+    flag: int
+    tile: int
+    integers: int
+    tensors: int
+    """What there is of every tensor, one after another."""
+    side: int
+    port: int
+    pending: int
+    credit: int
+    numbers: int
+
+
+class Level(NamedTuple):
+    """The level whose loops are walked: its slots in space, outermost first, K at most in any level."""
+
+    slot: Ints
+    """[K]; -1: none."""
+    vertical: Bools
+    """[K]."""
+    least: Ints
+    """[K]: sub-clusters that have to be used."""
+    width: int
+    """Sub-clusters along X."""
+    wraps: bool
+    """There are slots along both axes."""
+
+
+class Keeping(NamedTuple):
+    """An entry that keeps. Shapes: T tensors."""
+
+    outermost: bool
+    read_pj: Floats
+    fill_pj: Floats
+    update_pj: Floats
+    """[T]: 0 of inputs."""
+    read_port: Ints
+    """[T]: number of the port; -1: no limit."""
+    write_port: Ints
+    leakage: float
+    """pJ per cycle that leak below an instance in use."""
+    memory: Ints
+    """[T]."""
+    usable: Floats
+    """[M]: words."""
+
+
+class Ahead(NamedTuple):
+    """What lies outside of a place in the walk. Shapes: S slots, T tensors, M memories, J ports."""
+
+    slots: Ints
+    """[S]: position among the level's slots in space (`used` counts), -1: outside of the level; -2: behind or not in space."""
+    most: Ints
+    """[S]."""
+    able: Bools
+    """[S, D]: more than one trip is allowed."""
+    near: Bools
+    """[T, S]: a slot in space inside of the next entry that surely keeps the tensor, whose sub-clusters may share its words."""
+    read_pj: Floats
+    """[T]: least energy of a word that leaves the next memory."""
+    update_pj: Floats
+    rest_pj: Floats
+    """[T]: of what every tensor costs beyond, whatever happens."""
+    last: Bools
+    """[T]: the next entry to keep it is the outermost."""
+    memory: Ints
+    """[T]: number of the outermost memory."""
+    read_bandwidth: Floats
+    """[M]."""
+    write_bandwidth: Floats
+    usable: Floats
+    """[T]: words that the next memory has for the tensor."""
+
+
+class Costing(NamedTuple):
+    """What is to be made small, and how words cost."""
+
+    energy: bool
+    """It counts."""
+    cycles: bool
+    product: bool
+    """EDP."""
+    dominate: bool
+    links: bool
+    """Neighbours may pass on words."""
+    outputs: int
+    compute_pj: float
+    bandwidth: Floats
+    """[J]: of the ports."""
+
+
+class Bag(NamedTuple):
+    """States, and a hash table of them."""
+
+    numbers: Floats
+    integers: Ints
+    following: Ints
+    """The next state with the same hash; -1: none."""
+    heads: Ints
+    alive: Bools
+    made: Ints
+    """[3]: states; pruned by bound; by dominance."""
+    source: Ints
+    """The state that each comes from."""
+    what: Ints
+    """What was done."""
+
+
+class Work(NamedTuple):
+    """Room."""
+
+    reached: NDArray[np.bool_]
+    words: Floats
+    rest: Floats

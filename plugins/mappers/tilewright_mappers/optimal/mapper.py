@@ -1,0 +1,106 @@
+"""`optimal`: the best mapping of a map space, proved."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tilewright.errors import NotConformableError, Reason
+from tilewright.mapspace.candidates import Candidates
+from tilewright.mapspace.looporders import count_orders
+from tilewright.plugin import Costs, Proposals, Run, Task, objectives
+from tilewright_mappers import OptimalOptions
+from tilewright_mappers.optimal.setup import Setup
+from tilewright_mappers.optimal.walk import Finals, Walk
+
+SURE = 1 - 1e-9
+"""Less than one by more than rounding adds up to."""
+FOLLOWED = 16
+"""Mappings whose neighbours are tried."""
+FINALS = 4096
+"""Mappings evaluated at once, of those that are left."""
+
+
+@dataclass(frozen=True)
+class Optimal:
+    """Walks over tile shapes from the inside out, first narrowly for a good mapping, then widely for the proof."""
+
+    options: OptimalOptions
+
+    def search(self, task: Task, run: Run) -> Proposals:
+        """Raises NotConformableError: the cost model offers no relaxation, or the skeleton is no standard one."""
+        relaxation = None if run.relaxable is None else run.relaxable.relaxation(task.space.skeleton)
+        if relaxation is None:
+            message = "the cost model offers no relaxation, so that nothing can be proved; use quickflow"
+            raise NotConformableError("mapper optimal", (Reason(code="relaxation", where="", message=message),))
+        setup = Setup(task.space, relaxation, task.objective)
+        Walk(setup, -math.inf, 1, lambda: False).run()  # compiles, and finds nothing
+        return _search(setup, task, run, self.options)
+
+
+def _search(setup: Setup, task: Task, run: Run, options: OptimalOptions) -> Proposals:
+    best = math.inf
+    # the first walks are narrow, and only find mappings to hold bounds against
+    for width in sorted({min(width, options.width) for width in (64, 1024, options.width)}):
+        walk = Walk(setup, best * SURE if math.isfinite(best) else math.inf, width, lambda: run.exhausted)
+        finals = walk.run()
+        best, left = yield from _evaluate(finals, best, task, run, options)
+        if width < options.width:
+            best = yield from _descend(finals, best, task, run)
+        bound = min(best, left, walk.lost)
+        if math.isfinite(bound) and math.isfinite(best):
+            run.prove(bound * SURE if bound < best else best * SURE)
+        run.figures.update(
+            states=float(walk.counts[0]),
+            pruned_by_bound=float(walk.counts[1]),
+            pruned_by_dominance=float(walk.counts[2]),
+            widest=float(walk.widest),
+        )
+        if bound >= best * SURE or run.exhausted:
+            break
+
+
+def _descend(finals: Finals, best: float, task: Task, run: Run) -> Generator[Candidates, Costs, float]:
+    """The best after single prime factors have moved, as long as that helps."""
+    rows = finals.candidates.take(slice(0, FOLLOWED))
+    while len(rows) and not run.exhausted:
+        rows, _ = task.space.neighbours(rows, powers=True)
+        rows = rows.take(rows.fits())
+        values = yield from objectives(rows, task, run)
+        order = np.argsort(values, kind="stable")[:FOLLOWED].astype(np.int64)
+        if not len(order) or not values[order[0]] < best * SURE:
+            break
+        best, rows = float(values[order[0]]), rows.take(order)
+    return best
+
+
+def _evaluate(
+    finals: Finals, best: float, task: Task, run: Run, options: OptimalOptions
+) -> Generator[Candidates, Costs, tuple[float, float]]:
+    """(the best, the least bound of what could not be settled), evaluating in the order of bounds until one passes the best."""
+    left = math.inf
+    seen: set[bytes] = set()
+    for start in range(0, len(finals.bounds), FINALS):
+        if finals.bounds[start] >= best * SURE:
+            break
+        part = slice(start, start + FINALS)
+        values = yield from objectives(finals.candidates.take(part), task, run)
+        best = min(best, float(values.min(initial=math.inf)))
+    for i in np.flatnonzero(finals.inexact & (finals.bounds < best * SURE)):
+        one = finals.candidates.take(slice(i, i + 1))
+        key = one.trips.tobytes() + one.keeps.tobytes()
+        if finals.bounds[i] >= best * SURE or key in seen:
+            continue
+        seen.add(key)
+        ways = math.prod(
+            int(count_orders(one.trips[:, s] > 1, task.space.slots[s].order)[0]) for s in task.space.temporal_slots
+        )
+        if ways > options.orders or run.exhausted:
+            left = min(left, float(finals.bounds[i]))
+            continue
+        values = yield from objectives(task.space.reordered(one, ways), task, run)
+        best = min(best, float(values.min(initial=math.inf)))
+    return best, left

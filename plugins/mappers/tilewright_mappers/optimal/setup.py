@@ -1,0 +1,275 @@
+"""The arrays of one task."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tilewright.compiled import for_kernel
+from tilewright.errors import NotConformableError, Reason
+from tilewright.mapspace.batch import Bools, Ints
+from tilewright.mapspace.counting import distinct_values, divisors
+from tilewright.mapspace.limits import Limits
+from tilewright.plugin import Objective, Relaxation
+from tilewright.schema.problem import Problem
+from tilewright_mappers.optimal.kernel.steps import EACH, FIRST, USED
+from tilewright_mappers.optimal.kernel.tables import Ahead, Costing, Keeping, Layout, Level, Shape
+
+
+def shape_of(problem: Problem) -> Shape:
+    """The problem as arrays."""
+    sizes = problem.sizes
+    tensors, dims = problem.tensors, len(sizes)
+    lists = [divisors(size) for size in sizes]
+    most = max(map(len, lists))
+    divisor = np.zeros((dims, most), np.int64)
+    after = np.full((dims, most, most), -1, np.int64)
+    for d, row in enumerate(lists):
+        divisor[d, : len(row)] = row
+        for a, first in enumerate(row):
+            for b, second in enumerate(row):
+                if sizes[d] % (first * second) == 0:
+                    after[d, a, b] = row.index(first * second)
+    moves = np.zeros((len(tensors), dims), np.bool_)
+    rank = np.full((len(tensors), dims), -1, np.int64)
+    coefficient = np.zeros((len(tensors), dims), np.int64)
+    start, dimension, factor, last, odd = [0], [], [], [], []
+    windows = 0
+    for t, tensor in enumerate(tensors):
+        strange = False
+        for place in tensor.projection:
+            terms = [(problem.dimension_names.index(name), c) for name, c in place.terms.items()]
+            dimension += [d for d, _ in terms]
+            factor += [c for _, c in terms]
+            last += [False] * (len(terms) - 1) + [True]
+            real = [(d, c) for d, c in terms if sizes[d] > 1]
+            strange |= any(rank[t, d] >= 0 for d, _ in real)
+            if len(real) > 1:
+                strange |= any(moves[t, d] for d, _ in real) or tensor.is_output
+                for d, c in real:
+                    rank[t, d], coefficient[t, d] = windows, c
+                windows += 1
+            for d, _ in terms:
+                moves[t, d] = True
+        start.append(len(dimension))
+        odd.append(strange)
+    return Shape(
+        sizes=_ints(sizes),
+        divisor=for_kernel(divisor),
+        after=for_kernel(after),
+        stride=_ints([math.prod(len(row) for row in lists[:d]) for d in range(dims)]),
+        moves=for_kernel(moves),
+        rank=for_kernel(rank),
+        coefficient=for_kernel(coefficient),
+        start=_ints(start),
+        dimension=_ints(dimension),
+        factor=_ints(factor),
+        last=for_kernel(np.array(last, np.bool_)),
+        output=for_kernel(np.array([tensor.is_output for tensor in tensors])),
+        odd=for_kernel(np.array(odd)),
+        whole=for_kernel(np.array([problem.tensor_words(tensor) for tensor in tensors], np.float64)),
+        least=for_kernel(np.array([_least_words(problem, t) for t in range(len(tensors))])),
+    )
+
+
+def _least_words(problem: Problem, t: int) -> float:
+    """Words without holes; of coordinates that share a dimension, the one of most words."""
+    tensor = problem.tensors[t]
+    counts = []
+    for place in tensor.projection:
+        terms = [(c, problem.dimensions[name]) for name, c in place.terms.items()]
+        counts.append(distinct_values(terms) if len(terms) <= 2 else max(n for _, n in terms))
+    names = [name for place in tensor.projection for name in place.terms]
+    return float(math.prod(counts) if len(set(names)) == len(names) else max(counts))
+
+
+def _ints(values: object) -> Ints:
+    return for_kernel(np.array(values, dtype=np.int64))
+
+
+class Setup:
+    """What does not change during a walk."""
+
+    def __init__(self, space: Limits, relaxation: Relaxation, objective: Objective) -> None:
+        self.space, self.relaxation = space, relaxation
+        self.shape = shape_of(space.problem)
+        self.tensors, self.dims = len(self.shape.output), len(self.shape.sizes)
+        self.levels = self._levels()
+        self.most_slots = max(1, *(len(spatial) for _, spatial in self.levels))
+        bandwidths = [(m, way) for m in range(len(relaxation.gate)) for way in (0, 1)]
+        limits = (relaxation.read_bandwidth, relaxation.write_bandwidth)
+        self.ports = [(m, way) for m, way in bandwidths if np.isfinite(limits[way][m])]
+        leaks = bool(relaxation.leakage_pj.any())
+        self.energy = objective != "cycles"
+        cycles = objective != "energy" or leaks
+        if not cycles:
+            self.ports = []
+        self.costing = Costing(
+            energy=self.energy,
+            cycles=cycles,
+            product=objective == "edp",
+            dominate=relaxation.exact,
+            links=relaxation.neighbours,
+            outputs=int(self.shape.output.sum()),
+            compute_pj=float(relaxation.compute_pj),
+            bandwidth=for_kernel(np.array([limits[way][m] for m, way in self.ports], np.float64)),
+        )
+        self.layout = self._layout()
+        slots = space.slots
+        self.most = _ints([slot.most or 1 if slot.spatial else 1 for slot in slots])
+        self.trips = for_kernel(
+            np.array(
+                [
+                    [
+                        [slot.lowest[d] <= n <= slot.highest[d] and n > 0 for n in self.shape.divisor[d]]
+                        for d in range(self.dims)
+                    ]
+                    for slot in slots
+                ],
+                np.bool_,
+            )
+        )
+        self.able = for_kernel(np.asarray(self.trips[:, :, 1:].any(axis=2)))
+        self.tiles = self._tiles()
+        always, free = space.keeps
+        self.always, self.free = always, free
+
+    def _levels(self) -> list[tuple[list[int], list[int]]]:
+        """Temporal and spatial slots by level, outermost first, those before the first that holds left out."""
+        levels: list[tuple[list[int], list[int]]] = []
+        place = {(slot.entry, slot.spatial): number for number, slot in enumerate(self.space.slots)}
+        for index, entry in enumerate(self.space.skeleton.entries):
+            if (index, False) in place:
+                temporal, spatial = levels[-1]
+                if spatial or temporal:
+                    message = "loops in time stand inside of an unrolling, without a memory between; use quickflow"
+                    raise NotConformableError("mapper optimal", (Reason(code="skeleton", where="", message=message),))
+                temporal.append(place[index, False])
+            if entry.holds:
+                levels.append(([], []))
+            if (index, True) in place:
+                levels[-1][1].append(place[index, True])
+        return levels
+
+    def _layout(self) -> Layout:
+        tensors, dims, ports = self.tensors, self.dims, len(self.ports)
+        ranks = int(self.shape.rank.max(initial=-1)) + 1
+        usual = USED + self.most_slots
+        conf = usual + 3 * tensors
+        keys = conf + self.most_slots * dims
+        side = FIRST + EACH * tensors
+        port = side + ranks
+        return Layout(
+            used=USED, usual=usual, inner=usual + tensors, window=usual + 2 * tensors, conf=conf, keys=keys,
+            trace=keys, flag=keys + 1, tile=keys + 2, integers=keys + 2 + dims, tensors=FIRST, side=side, port=port,
+            pending=port + ports, credit=port + ports * (1 + tensors), numbers=port + ports * (1 + 2 * tensors),
+        )  # fmt: skip
+
+    def _tiles(self) -> Bools:
+        """[S, D, K]: whether the slots outside of slot S can take what a tile of so many iterations leaves."""
+        shape, slots = self.shape, len(self.space.slots)
+        most = shape.divisor.shape[1]
+        result = np.zeros((slots, self.dims, most), np.bool_)
+        for d in range(self.dims):
+            able = shape.divisor[d] == shape.sizes[d]
+            for s in range(slots):
+                result[s, d] = able
+                before = np.zeros_like(able)
+                for a in range(most):
+                    for b in range(most):
+                        if shape.after[d, a, b] >= 0 and self.trips[s, d, b] and able[shape.after[d, a, b]]:
+                            before[a] = True
+                able = before
+        return for_kernel(result)
+
+    # -- stages ----------------------------------------------------------------------------------------------
+
+    def level(self, number: int) -> Level:
+        spatial = self.levels[number][1]
+        clusters = [
+            self.space.architecture.cluster(self.space.skeleton.entries[self.space.slots[s].entry].target)
+            for s in spatial
+        ]
+        vertical = [cluster.fanout.axis == "Y" for cluster in clusters]
+        pad = self.most_slots - len(spatial)
+        across = [cluster.fanout.size for cluster, down in zip(clusters, vertical, strict=True) if not down]
+        return Level(
+            slot=_ints(spatial + [-1] * pad),
+            vertical=for_kernel(np.array(vertical + [False] * pad, np.bool_)),
+            least=_ints([self.space.slots[s].least for s in spatial] + [1] * pad),
+            width=math.prod(across),
+            wraps=len(set(vertical)) > 1,
+        )
+
+    def shared(self, number: int) -> Bools:
+        rows = np.ones((self.most_slots, self.tensors), np.bool_)
+        for k, s in enumerate(self.levels[number][1]):
+            rows[k] = self.relaxation.shared[self.space.slots[s].entry]
+        return for_kernel(rows)
+
+    def keeping(self, entry: int) -> Keeping:
+        relaxation, shape = self.relaxation, self.shape
+        memory = relaxation.memory[entry]
+        here = np.maximum(memory, 0)
+        port = {place: number for number, place in enumerate(self.ports)}
+        gated = np.isin(relaxation.gate, memory[memory >= 0])
+        usable = [math.inf if m.usable_words is None else m.usable_words for m in self.space.architecture.memories]
+        return Keeping(
+            outermost=entry == 0,
+            read_pj=for_kernel(relaxation.read_pj[here]),
+            fill_pj=for_kernel(relaxation.fill_pj[here]),
+            update_pj=for_kernel(np.where(shape.output, relaxation.update_pj[here], 0.0)),
+            read_port=_ints([port.get((int(m), 0), -1) for m in memory]),
+            write_port=_ints([port.get((int(m), 1), -1) for m in memory]),
+            leakage=float(relaxation.leakage_pj[gated].sum()),
+            memory=_ints(memory),
+            usable=for_kernel(np.array(usable, np.float64)),
+        )
+
+    def ahead(self, entry: int, slot: int, level: int | None = None) -> Ahead:
+        """What lies outside of a place: the entries before `entry`, and the slots before `slot`; those in space of a level are
+        open, if its number is given. Nothing is ahead of entry 0."""
+        relaxation, space, shape = self.relaxation, self.space, self.shape
+        slots = np.full(len(space.slots), -2, np.int64)
+        slots[[s for s in space.spatial_slots if s < slot]] = -1
+        if level is not None:
+            slots[self.levels[level][1]] = range(len(self.levels[level][1]))
+        near = np.zeros((self.tensors, len(slots)), np.bool_)
+        read, update, rest = np.zeros((3, self.tensors))
+        usable = np.full(self.tensors, np.inf)
+        last = np.zeros(self.tensors, np.bool_)
+        for t in range(self.tensors if entry else 0):
+            sure = max(e for e in range(entry) if self.always[e, t])
+            maybe = [e for e in range(sure, entry) if self.always[e, t] or self.free[e, t]]
+            read[t] = min(relaxation.read_pj[relaxation.memory[e, t]] for e in maybe)
+            update[t] = min(relaxation.update_pj[relaxation.memory[e, t]] for e in maybe)
+            last[t] = maybe == [0]
+            limit = space.architecture.memories[relaxation.memory[sure, t]].usable_words
+            usable[t] = math.inf if limit is None else limit
+            for s in space.spatial_slots:
+                if slots[s] > -2 and space.slots[s].entry >= sure:
+                    near[t, s] = relaxation.shared[space.slots[s].entry, t]
+            kept = [e for e in range(sure + 1) if self.always[e, t]]
+            for e in kept:
+                m = relaxation.memory[e, t]
+                if e > 0 and not shape.output[t]:
+                    rest[t] += shape.least[t] * relaxation.fill_pj[m]
+                if e < sure:
+                    rest[t] += shape.least[t] * (relaxation.update_pj[m] if shape.output[t] else relaxation.read_pj[m])
+            if shape.odd[t] or relaxation.neighbours and (shape.rank[t] >= 0).any():
+                rest[t] = 0.0
+        return Ahead(
+            slots=for_kernel(slots),
+            most=self.most,
+            able=self.able,
+            near=for_kernel(near),
+            read_pj=for_kernel(read),
+            update_pj=for_kernel(update),
+            rest_pj=for_kernel(rest),
+            last=for_kernel(last),
+            memory=_ints(relaxation.memory[0]),
+            read_bandwidth=for_kernel(relaxation.read_bandwidth),
+            write_bandwidth=for_kernel(relaxation.write_bandwidth),
+            usable=for_kernel(usable),
+        )

@@ -1,0 +1,284 @@
+"""The walk over tile shapes, from the units outwards."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tilewright.compiled import for_kernel
+from tilewright.mapspace.batch import Bools, Floats, Ints
+from tilewright.mapspace.candidates import Candidates
+from tilewright_mappers.optimal.kernel import stages
+from tilewright_mappers.optimal.kernel.steps import BOUND, CYCLES, EACH, FIRST, LEAST_OWED, MASK, OWED, STATUS, USED
+from tilewright_mappers.optimal.kernel.tables import STILL, Ahead, Bag, Keeping, Level, Work
+from tilewright_mappers.optimal.setup import Setup
+
+ROOM = 1 << 12
+"""States that there is room for at first."""
+
+
+@dataclass
+class States:
+    """Those that are followed: numbers [n, ...] and integers [n, ...] as `Layout` has them."""
+
+    numbers: Floats
+    integers: Ints
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+
+@dataclass
+class Trace:
+    """How states came about: each row follows another, and says what was done."""
+
+    before: list[Ints] = field(default_factory=lambda: [np.array([-1])])
+    slot: list[Ints] = field(default_factory=lambda: [np.array([-1])])
+    what: list[Ints] = field(default_factory=lambda: [np.array([0])])
+    count: int = 1
+
+    def add(self, before: Ints, slot: int, what: Ints) -> Ints:
+        """Numbers of the new rows."""
+        self.before.append(before)
+        self.slot.append(np.full(len(before), slot))
+        self.what.append(what)
+        self.count += len(before)
+        return np.arange(self.count - len(before), self.count)
+
+
+@dataclass
+class Finals:
+    """Whole mappings, by what they cost at least."""
+
+    candidates: Candidates
+    bounds: Floats
+    inexact: Bools
+
+
+class Walk:
+    """One walk.
+
+    Args:
+        limit: mappings that cost more are not looked for.
+        width: states that go on from a stage to the next, at most; `lost` is the least bound of what was left out.
+        over: says that time has run out; states of the rest of the walk are then lost.
+    """
+
+    def __init__(self, setup: Setup, limit: float, width: int, over: Callable[[], bool]) -> None:
+        self.setup, self.limit, self.width, self.over = setup, limit, width, over
+        self.lost = math.inf
+        self.trace = Trace()
+        self.counts = np.zeros(3, np.int64)
+        self.widest = 0
+        self.shared = setup.shared(0)
+        side = max(
+            (int((setup.shape.coefficient[t] * setup.shape.sizes)[setup.shape.rank[t] == r].sum())
+             for t in range(setup.tensors) for r in set(setup.shape.rank[t]) if r >= 0), default=0,
+        )  # fmt: skip
+        memories = len(setup.space.architecture.memories)
+        self.work = Work(np.zeros(side + 2, np.bool_), np.zeros(memories), np.zeros(setup.dims))
+
+    def run(self) -> Finals:
+        """What is left in the end."""
+        space = self.setup.space
+        place = {(slot.entry, slot.spatial): number for number, slot in enumerate(space.slots)}
+        number = len(self.setup.levels) - 1
+        states, level, outside = self._start(), self.setup.level(number), len(space.slots)
+        for entry in range(len(space.skeleton) - 1, -1, -1):
+            spatial = self.setup.levels[number][1]
+            if spatial and place.get((entry, True)) == spatial[0]:
+                states = self._unroll(states, number, level)
+                outside = spatial[0]
+            if space.skeleton.entries[entry].holds:
+                states = self._hold(states, entry, level, outside)
+                number -= 1
+                level = self.setup.level(max(0, number))
+            if (entry, False) in place:
+                outside = place[entry, False]
+                states = self._steps(states, entry, outside, level)
+        return self._finals(states)
+
+    def _start(self) -> States:
+        setup, layout = self.setup, self.setup.layout
+        numbers, integers = np.zeros((1, layout.numbers)), np.zeros((1, layout.integers), np.int64)
+        numbers[0, CYCLES] = setup.relaxation.cycles_per_operation
+        for t in range(setup.tensors):
+            numbers[0, FIRST + EACH * t + OWED] = numbers[0, FIRST + EACH * t + LEAST_OWED] = not setup.shape.odd[t]
+            if setup.costing.links and setup.levels[-1][1]:  # until it is known what units share
+                integers[0, STATUS] |= STILL << 2 * t
+        integers[0, USED : USED + setup.most_slots] = 1
+        integers[0, layout.conf : layout.keys] = 1
+        integers[0, layout.flag] = bool(setup.shape.odd.any())
+        return States(numbers, integers)
+
+    # -- stages ----------------------------------------------------------------------------------------------
+
+    def _unroll(self, states: States, number: int, level: Level) -> States:
+        """All slots in space of a level: first the dimensions of windows, so that it is known what neighbours share."""
+        setup, layout = self.setup, self.setup.layout
+        spatial, entry = setup.levels[number][1], setup.space.slots[setup.levels[number][1][-1]].entry
+        ahead, links = setup.ahead(entry + 1, spatial[0], number), setup.costing.links
+        units = links and number == len(setup.levels) - 1
+        windowed = np.asarray((setup.shape.rank >= 0).any(axis=0) & links)
+        self.shared = setup.shared(number)
+        for windows in (True, False):
+            for k in range(len(spatial) - 1, -1, -1):
+                for d in range(setup.dims):
+                    if windowed[d] == windows and (setup.able[spatial[k], d] or not setup.trips[spatial[k], d, 0]):
+                        keys = layout.keys if windows or units else layout.conf
+                        states = self._stage(stages.UNROLL, states, level, ahead, spatial[k], d, k, keys=keys)
+            if windows and windowed.any() and not units:
+                states = self._stage(stages.LINKS, states, level, ahead)
+        return self._stage(stages.LEAVE, states, level, setup.ahead(entry + 1, spatial[0]), position=int(units))
+
+    def _steps(self, states: States, entry: int, slot: int, level: Level) -> States:
+        """A block of loops in time: those whose place matters one after another, in every order; then the others."""
+        setup = self.setup
+        ahead = setup.ahead(entry, slot)
+        named = np.full(setup.dims, -1, np.int64)
+        for place, d in enumerate(setup.space.slots[slot].order):
+            named[d] = place
+        if not len(states):
+            return states
+        closed: list[States] = []
+        while len(states):
+            closed.append(self._stage(stages.CLOSE, states, level, ahead, slot, named=named))
+            states = self._stage(stages.BRANCH, states, level, ahead, slot, named=named)
+        states = _joined(closed)
+        for d in range(setup.dims):
+            if setup.able[slot, d] or not setup.trips[slot, d, 0]:
+                states = self._stage(stages.REST, states, level, ahead, slot, d, named=named)
+        states.integers[:, MASK] = 0
+        return states
+
+    def _hold(self, states: States, entry: int, level: Level, slot: int) -> States:
+        """An entry that keeps, each of what it may keep."""
+        setup = self.setup
+        always = sum(1 << t for t in range(setup.tensors) if setup.always[entry, t])
+        free = [1 << t for t in range(setup.tensors) if setup.free[entry, t]]
+        choices = [
+            always + sum(chosen) for count in range(len(free) + 1) for chosen in itertools.combinations(free, count)
+        ]
+        keeping, ahead = setup.keeping(entry), setup.ahead(entry, slot)
+        return self._stage(stages.HOLD, states, level, ahead, -1 - entry, keeping=keeping, choices=choices)
+
+    def _stage(
+        self,
+        kind: int,
+        states: States,
+        level: Level,
+        ahead: Ahead,
+        slot: int = -1,
+        dimension: int = 0,
+        position: int = 0,
+        named: Ints | None = None,
+        keeping: Keeping | None = None,
+        choices: list[int] | None = None,
+        keys: int | None = None,
+    ) -> States:
+        setup, layout = self.setup, self.setup.layout
+        if not len(states) or self.over():
+            self.lost = min(self.lost, states.numbers[:, BOUND].min(initial=math.inf))
+            return States(states.numbers[:0], states.integers[:0])
+        room = ROOM
+        while True:
+            bag = self._bag(room)
+            done = stages.walk(
+                kind,
+                setup.shape,
+                layout,
+                level,
+                ahead,
+                setup.costing,
+                keeping or setup.keeping(0),
+                self.shared,
+                setup.trips[max(0, slot)],
+                setup.tiles[max(0, slot)],
+                for_kernel(np.full(setup.dims, -1, np.int64) if named is None else named),
+                for_kernel(np.array(choices or [0], np.int64)),
+                dimension,
+                position,
+                self.limit,
+                for_kernel(states.numbers),
+                for_kernel(states.integers),
+                layout.conf if keys is None else keys,
+                bag,
+                self.work,
+            )
+            if done:
+                break
+            room *= 4
+        count = int(bag.made[0])
+        self.counts += (count, bag.made[1], bag.made[2] + count - int(bag.alive[:count].sum()))
+        chosen = np.flatnonzero(bag.alive[:count])
+        if len(chosen) > self.width:
+            # what is counted in full comes first: the bounds of other states promise more than they hold
+            order = np.lexsort((bag.numbers[chosen, BOUND], bag.integers[chosen, layout.flag]))
+            self.lost = min(self.lost, float(bag.numbers[chosen[order[self.width :]], BOUND].min()))
+            chosen = chosen[order[: self.width]]
+        self.widest = max(self.widest, len(chosen))
+        numbers, integers = bag.numbers[chosen], bag.integers[chosen]
+        if kind in (stages.UNROLL, stages.BRANCH, stages.REST, stages.HOLD):
+            what = bag.what[chosen]
+            new = np.arange(len(chosen)) if kind == stages.HOLD else what % setup.shape.divisor.shape[1] > 0
+            if kind != stages.HOLD:
+                new = np.flatnonzero(new)
+            integers[new, layout.trace] = self.trace.add(integers[new, layout.trace], slot, what[new])
+        return States(numbers, integers)
+
+    def _bag(self, room: int) -> Bag:
+        layout = self.setup.layout
+        return Bag(
+            numbers=np.empty((room, layout.numbers)),
+            integers=np.empty((room, layout.integers), np.int64),
+            following=np.empty(room, np.int64),
+            heads=np.full(2 * room, -1, np.int64),
+            alive=np.empty(room, np.bool_),
+            made=np.zeros(3, np.int64),
+            source=np.empty(room, np.int64),
+            what=np.empty(room, np.int64),
+        )
+
+    # -- what comes out --------------------------------------------------------------------------------------
+
+    def _finals(self, states: States) -> Finals:
+        """Whole mappings, as the traces tell them."""
+        setup, space = self.setup, self.setup.space
+        before, slots, whats = (np.concatenate(part) for part in (self.trace.before, self.trace.slot, self.trace.what))
+        n, most = len(states), setup.shape.divisor.shape[1]
+        order = np.argsort(states.numbers[:, BOUND], kind="stable")
+        states = States(states.numbers[order], states.integers[order])
+        trips = np.ones((n, len(space.slots), setup.dims), np.int64)
+        keep = np.broadcast_to(setup.always, (n, *setup.always.shape)).copy()
+        blocks = {slot: number for number, slot in enumerate(space.temporal_slots)}
+        loops: list[list[list[int]]] = [[[] for _ in blocks] for _ in range(n)]
+        for i in range(n):
+            row = int(states.integers[i, setup.layout.trace])
+            while row > 0:
+                slot, what = int(slots[row]), int(whats[row])
+                if slot < 0:
+                    keep[i, -1 - slot] = [what >> t & 1 for t in range(setup.tensors)]
+                else:
+                    d, j = divmod(what, most)
+                    trips[i, slot, d] = setup.shape.divisor[d, j]
+                    if slot in blocks:
+                        loops[i][blocks[slot]].append(d)  # the outermost comes first
+                row = int(before[row])
+        orders = np.empty((n, len(blocks), setup.dims), np.int8)
+        for i in range(n):
+            for b in range(len(blocks)):
+                named = loops[i][b]
+                orders[i, b] = [d for d in range(setup.dims) if d not in named] + named
+        return Finals(
+            Candidates(space, trips, orders, keep),
+            states.numbers[:, BOUND],
+            states.integers[:, setup.layout.flag] > 0,
+        )
+
+
+def _joined(parts: list[States]) -> States:
+    return States(np.concatenate([p.numbers for p in parts]), np.concatenate([p.integers for p in parts]))

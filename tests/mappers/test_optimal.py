@@ -1,0 +1,123 @@
+"""`optimal` finds what `exhaustive` finds, and its bounds are never above that."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from support.profiles import scaled
+from tilewright.errors import NotConformableError
+from tilewright.mapspace.space import MapSpace
+from tilewright.plugin.costmodel import Evaluator
+from tilewright.plugin.mapper import Budget, Task
+from tilewright.plugin.registry import installed
+from tilewright.plugin.result import Result
+from tilewright.plugin.specs import CostModelSpec, MapperSpec
+from tilewright.run.search import search
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.constraints import KeepRule, Variant
+from tilewright.schema.problem import Problem
+from tilewright.schema.report import Objective
+from tilewright.testing.corpus import SAMPLES
+from tilewright.testing.reference import PlainEvaluator
+from tilewright.testing.strategies import architectures, problems
+
+MOST = 4000
+"""Mappings of the largest space that is enumerated."""
+CLOSE = 1e-8
+OBJECTIVES: tuple[Objective, ...] = ("edp", "energy", "cycles")
+
+
+def timeloop(space: MapSpace, links: bool = True) -> Evaluator:
+    model = installed().make(CostModelSpec, "timeloop", {"link_transfers": links})
+    return model.bind(space.problem, space.architecture)
+
+
+def run(name: str, space: MapSpace, evaluator: Evaluator, objective: Objective, **options: int) -> Result:
+    return search(installed().make(MapperSpec, name, options), Task(space, objective), evaluator, Budget())
+
+
+def check(space: MapSpace, evaluator: Evaluator, objective: Objective, **options: int) -> Result:
+    """Its answer beside the enumeration's; a proof is right, and so is a bound."""
+    truth = run("exhaustive", space, evaluator, objective)
+    found = run("optimal", space, evaluator, objective, **options)
+    assert found.error is None, found.error
+    if truth.best is None:
+        assert found.best is None
+        return found
+    assert found.lower_bound is not None and found.gap is not None
+    assert found.lower_bound <= truth.value <= found.value * (1 + CLOSE)
+    if found.gap < CLOSE:
+        assert found.value == pytest.approx(truth.value, rel=CLOSE)
+    return found
+
+
+pairs = problems(max_dimensions=6, max_macs=300), architectures(roomy=False), st.booleans()
+
+
+@scaled(0.5)
+@given(*pairs, st.sampled_from(OBJECTIVES))
+def test_what_is_proved_is_what_enumeration_finds(
+    problem: Problem, architecture: Architecture, links: bool, objective: Objective
+) -> None:
+    space = MapSpace.of(problem, architecture, rules=None)
+    assume(0 < space.factorizations <= MOST and space.size <= MOST)
+    check(space, timeloop(space, links), objective)
+
+
+@scaled(0.2)
+@given(*pairs, st.sampled_from(OBJECTIVES), st.data())
+def test_what_may_be_kept_or_not_is_chosen_too(
+    problem: Problem, architecture: Architecture, links: bool, objective: Objective, data: st.DataObject
+) -> None:
+    inner = [memory.name for cluster in architecture.clusters[1:] for memory in cluster.memories]
+    assume(inner)
+    free = data.draw(st.lists(st.sampled_from(problem.tensor_names), min_size=1, unique=True))
+    rules = Variant(keep=(KeepRule(memory=data.draw(st.sampled_from(inner)), free=tuple(free)),))
+    space = MapSpace.of(problem, architecture, rules)
+    assume(0 < space.factorizations <= MOST and space.size <= MOST)
+    check(space, timeloop(space, links), objective)
+
+
+@scaled(0.2)
+@given(*pairs, st.integers(1, 20))
+def test_a_narrow_walk_leaves_a_gap_and_its_bound_is_true(
+    problem: Problem, architecture: Architecture, links: bool, width: int
+) -> None:
+    space = MapSpace.of(problem, architecture, rules=None)
+    assume(0 < space.factorizations <= MOST and space.size <= MOST)
+    check(space, timeloop(space, links), "edp", width=width, orders=1)
+
+
+SMALL = [sample.space for sample in SAMPLES if 1 < sample.space.size <= 20_000]
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("number", range(len(SMALL)))
+def test_spaces_of_the_corpus_are_proved(number: int, objective: Objective) -> None:
+    """Windows, two operands, constraints."""
+    space = SMALL[number]
+    found = check(space, timeloop(space, links=False), objective)
+    assert found.best is None or (found.gap is not None and found.gap < CLOSE)
+
+
+def test_a_model_without_a_relaxation_is_refused_in_one_sentence() -> None:
+    space = SMALL[0]
+    model = installed().make(CostModelSpec, "oracle").bind(space.problem, space.architecture)
+    result = run("optimal", space, model, "edp")
+    assert isinstance(result.error, NotConformableError)
+    assert "offers no relaxation" in str(result.error) and "quickflow" in str(result.error)
+
+
+@pytest.mark.parametrize("number", range(len(SMALL)))
+def test_another_model_s_relaxation_will_do(number: int) -> None:
+    """One that says little: the answer is right, whatever the gap."""
+    space = SMALL[number]
+    check(space, PlainEvaluator(space.problem, space.architecture), "energy", orders=200)
+
+
+def test_it_tells_what_it_has_pruned() -> None:
+    space = SMALL[-1]
+    figures = run("optimal", space, timeloop(space), "edp").figures
+    assert figures.keys() >= {"states", "pruned_by_bound", "pruned_by_dominance", "widest"}
+    assert all(np.isfinite(value) for value in figures.values())
