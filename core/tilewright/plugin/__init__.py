@@ -24,6 +24,8 @@ if TYPE_CHECKING:
         Costs,
         DirectiveModel,
         Evaluator,
+        Relaxable,
+        Relaxation,
         ScalarEvaluator,
     )
     from tilewright.plugin.estimator import COMPONENTS, Accuracy, Attribute, Estimate, Estimator
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     from tilewright.plugin.hooks import hookimpl
     from tilewright.plugin.mapper import Budget, Mapper, Proposals, Run, Task, objectives
     from tilewright.plugin.registry import Registry, discover, installed
-    from tilewright.plugin.relaxation import Relaxable, Relaxation
     from tilewright.plugin.result import Progress, Result
     from tilewright.plugin.route import Route
     from tilewright.plugin.specs import (

@@ -9,8 +9,9 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from tilewright.mapspace.batch import Bools, Floats, MappingBatch
+from tilewright.mapspace.batch import Bools, Floats, Ints, MappingBatch
 from tilewright.mapspace.candidates import Candidates
+from tilewright.mapspace.skeleton import Skeleton
 from tilewright.notations.directives import DirectiveProgram
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
@@ -129,6 +130,49 @@ class Bounder(Protocol):
         Raises:
             ValueError: `entries` is not between 1 and the length of the skeleton.
         """
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxation:
+    """What a bound cost model says of itself, for mappings over one skeleton, to mappers that prove: how words that move become
+    energy and cycles. How many move at least follows from tiles and loops, by one rule for all models (docs/optimal.md). Shapes: E entries, T tensors,
+    M memories, all in their own order.
+
+    Attributes:
+        memory: [E, T] number of the memory that keeps the tensor there; -1: none may.
+        read_pj, fill_pj, update_pj: [M] least energy of one word: that leaves towards the units; that is written from
+            outside; of an output, that is added from inside.
+        read_bandwidth, write_bandwidth: [M] words per cycle and instance; inf: no limit.
+        shared: [E, T] whether one word may serve several sub-clusters of the entry's cluster, or be summed on the way.
+        neighbours: sub-clusters may have words from one another, which no memory then reads for them.
+        leakage_pj: [M] energy per cycle for each instance in use of the memory `gate` [M].
+        compute_pj: of all operations.
+        cycles_per_operation: of one compute unit.
+        exact: nothing else costs anything, so that fewer words never cost more.
+    """
+
+    memory: Ints
+    read_pj: Floats
+    fill_pj: Floats
+    update_pj: Floats
+    read_bandwidth: Floats
+    write_bandwidth: Floats
+    shared: Bools
+    neighbours: bool
+    leakage_pj: Floats
+    gate: Ints
+    compute_pj: float
+    cycles_per_operation: float
+    exact: bool
+
+
+@runtime_checkable
+class Relaxable(Protocol):
+    """An evaluator that offers a relaxation. Mappers find it in `Run.relaxable`."""
+
+    def relaxation(self, skeleton: Skeleton) -> Relaxation | None:
+        """None where no mapping over the skeleton can be valid."""
         ...
 
 

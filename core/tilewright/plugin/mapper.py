@@ -13,8 +13,7 @@ import numpy as np
 from tilewright.mapspace.batch import Floats, MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.space import MapSpace
-from tilewright.plugin.costmodel import Bounder, Costs
-from tilewright.plugin.relaxation import Relaxable
+from tilewright.plugin.costmodel import Bounder, Costs, Relaxable
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem

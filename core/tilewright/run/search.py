@@ -12,14 +12,13 @@ from tilewright.errors import TilewrightError
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.legality import legality
-from tilewright.plugin.costmodel import Bounder, CandidateEvaluator, Costs, Evaluator
+from tilewright.plugin.costmodel import Bounder, CandidateEvaluator, Costs, Evaluator, Relaxable
 from tilewright.plugin.guard.calls import BUILTIN, Owner, calling, fault, listening
 from tilewright.plugin.guard.mappers import GuardedMapper, GuardedProposals, guarded_mapper
 from tilewright.plugin.guard.marker import unfinished
 from tilewright.plugin.guard.models import GuardedEvaluator, guarded_evaluator
 from tilewright.plugin.guard.patience import ENDED, TOLD, patient
 from tilewright.plugin.mapper import Budget, Mapper, Run, Task
-from tilewright.plugin.relaxation import Relaxable
 from tilewright.plugin.result import Progress, Result, Stop, Watcher
 from tilewright.run.firstuse import warm_up
 from tilewright.run.rejections import RejectionSample

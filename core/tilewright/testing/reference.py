@@ -10,8 +10,7 @@ from tilewright.mapspace.batch import Floats, Ints, MappingBatch
 from tilewright.mapspace.legality import legal, legality
 from tilewright.mapspace.rules import rules_of
 from tilewright.mapspace.skeleton import Skeleton
-from tilewright.plugin.costmodel import BatchEvaluator, Costs
-from tilewright.plugin.relaxation import Relaxation
+from tilewright.plugin.costmodel import BatchEvaluator, Costs, Relaxation
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem, Tensor

@@ -190,6 +190,7 @@ def tilewright_plugins() -> list[MapperSpec]:
             summary="The best mapping, proved: a walk over tile shapes from the inside out, cut by bounds.",
             factory=lazy("tilewright_mappers.optimal.mapper", "Optimal"),
             options=OptimalOptions,
+            capabilities=DIVIDING,
             ends=True,
         ),
         MapperSpec(

@@ -8,11 +8,19 @@ from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.skeleton import Skeleton
 from tilewright.notations.directives import DirectiveProgram
-from tilewright.plugin.costmodel import Bounder, CandidateEvaluator, CostModel, Costs, DirectiveModel, Evaluator
+from tilewright.plugin.costmodel import (
+    Bounder,
+    CandidateEvaluator,
+    CostModel,
+    Costs,
+    DirectiveModel,
+    Evaluator,
+    Relaxable,
+    Relaxation,
+)
 from tilewright.plugin.guard.calls import Owner, calling, described, fault
 from tilewright.plugin.guard.figures import fault_of_costs, fault_of_report, least_cycles
 from tilewright.plugin.guard.patience import limited
-from tilewright.plugin.relaxation import Relaxable, Relaxation
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem

@@ -10,9 +10,8 @@ import numpy as np
 
 from tilewright.errors import NotConformableError
 from tilewright.mapspace.batch import MappingBatch
-from tilewright.plugin.costmodel import Bounder, CandidateEvaluator, Costs, Evaluator
+from tilewright.plugin.costmodel import Bounder, CandidateEvaluator, Costs, Evaluator, Relaxable
 from tilewright.plugin.guard.figures import fault_of_costs, faults_of_parts, faults_of_utilization, least_cycles
-from tilewright.plugin.relaxation import Relaxable
 from tilewright.plugin.specs import CostModelSpec
 from tilewright.schema.report import Report
 from tilewright.testing.corpus import Sample, content, cramped

@@ -16,8 +16,7 @@ from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.legality import legality
 from tilewright.mapspace.rules import scratch_of
 from tilewright.mapspace.skeleton import Skeleton, Slot
-from tilewright.plugin.costmodel import BatchEvaluator, Costs
-from tilewright.plugin.relaxation import Relaxation
+from tilewright.plugin.costmodel import BatchEvaluator, Costs, Relaxation
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem

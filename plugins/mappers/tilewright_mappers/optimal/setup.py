@@ -9,7 +9,8 @@ import numpy as np
 from tilewright.compiled import for_kernel
 from tilewright.errors import NotConformableError, Reason
 from tilewright.mapspace.batch import Bools, Ints
-from tilewright.mapspace.counting import distinct_values, divisors
+from tilewright.mapspace.counting import distinct_values
+from tilewright.mapspace.factoring.cuts import divisors
 from tilewright.mapspace.limits import Limits
 from tilewright.plugin import Objective, Relaxation
 from tilewright.schema.problem import Problem

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,9 @@ from tilewright_mappers.optimal.kernel.tables import STILL, Ahead, Bag, Keeping,
 from tilewright_mappers.optimal.setup import Setup
 
 ROOM = 1 << 12
-"""States that there is room for at first."""
+"""States that there is room for at first, beside twice those before."""
+PIECE = 4096
+"""States that are worked on between two looks at the clock."""
 
 
 @dataclass
@@ -184,10 +187,16 @@ class Walk:
         if not len(states) or self.over():
             self.lost = min(self.lost, states.numbers[:, BOUND].min(initial=math.inf))
             return States(states.numbers[:0], states.integers[:0])
-        room = ROOM
-        while True:
-            bag = self._bag(room)
-            done = stages.walk(
+        bag, start = self._bag(len(states)), 0
+        plain = for_kernel(np.full(setup.dims, -1, np.int64) if named is None else named)
+        kept = for_kernel(np.array(choices or [0], np.int64))
+        numbers, integers = for_kernel(states.numbers), for_kernel(states.integers)
+        while start < len(states):
+            if self.over():
+                self.lost = min(self.lost, states.numbers[start:, BOUND].min())
+                break
+            stop = min(len(states), start + PIECE)
+            reached = stages.walk(
                 kind,
                 setup.shape,
                 layout,
@@ -198,20 +207,22 @@ class Walk:
                 self.shared,
                 setup.trips[max(0, slot)],
                 setup.tiles[max(0, slot)],
-                for_kernel(np.full(setup.dims, -1, np.int64) if named is None else named),
-                for_kernel(np.array(choices or [0], np.int64)),
+                plain,
+                kept,
                 dimension,
                 position,
                 self.limit,
-                for_kernel(states.numbers),
-                for_kernel(states.integers),
+                numbers,
+                integers,
                 layout.conf if keys is None else keys,
                 bag,
                 self.work,
+                start,
+                stop,
             )
-            if done:
-                break
-            room *= 4
+            if reached < stop:
+                bag = _larger(bag)
+            start = reached
         count = int(bag.made[0])
         self.counts += (count, bag.made[1], bag.made[2] + count - int(bag.alive[:count].sum()))
         chosen = np.flatnonzero(bag.alive[:count])
@@ -230,16 +241,16 @@ class Walk:
             integers[new, layout.trace] = self.trace.add(integers[new, layout.trace], slot, what[new])
         return States(numbers, integers)
 
-    def _bag(self, room: int) -> Bag:
-        layout = self.setup.layout
+    def _bag(self, states: int) -> Bag:
+        """Room for what becomes of so many."""
+        layout, room = self.setup.layout, ROOM + 2 * states
         return Bag(
             numbers=np.empty((room, layout.numbers)),
             integers=np.empty((room, layout.integers), np.int64),
             following=np.empty(room, np.int64),
-            heads=np.full(2 * room, -1, np.int64),
+            heads=np.full(1 << room.bit_length(), -1, np.int64),
             alive=np.empty(room, np.bool_),
             made=np.zeros(3, np.int64),
-            source=np.empty(room, np.int64),
             what=np.empty(room, np.int64),
         )
 
@@ -278,6 +289,17 @@ class Walk:
             states.numbers[:, BOUND],
             states.integers[:, setup.layout.flag] > 0,
         )
+
+
+def _larger(bag: Bag) -> Bag:
+    """With as much room again."""
+
+    def twice(array: Any) -> Any:
+        return np.concatenate([array, np.empty_like(array)])
+
+    numbers, integers = twice(bag.numbers), twice(bag.integers)
+    following, alive, what = twice(bag.following), twice(bag.alive), twice(bag.what)
+    return Bag(numbers, integers, following, bag.heads, alive, bag.made, what)
 
 
 def _joined(parts: list[States]) -> States:

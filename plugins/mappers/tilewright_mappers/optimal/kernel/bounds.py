@@ -23,6 +23,9 @@ from tilewright_mappers.optimal.kernel.steps import (
 )
 from tilewright_mappers.optimal.kernel.tables import DEAD, SLIDING, Ahead, Bag, Costing, Layout, Shape, Work
 
+MOST = 200
+"""States of one kind that a new one is held against: what is not compared is not left out."""
+
 
 @compiled
 def bound(
@@ -107,11 +110,12 @@ def insert(bag: Bag, layout: Layout, shape: Shape, costing: Costing, keys: int, 
         mixed = ((number ^ (number >> 31)) & 0x7FFFFFFF) * 0x9E3779B1
         mixed ^= mixed >> 15
     place = mixed & (len(bag.heads) - 1)
-    before, at = -1, bag.heads[place]
-    while at >= 0:
+    before, at, compared = -1, bag.heads[place], 0
+    while at >= 0 and compared < MOST:
         same, after = True, bag.following[at]
         for k in range(keys):
             same &= bag.integers[at, k] == bag.integers[i, k]
+        compared += same
         if same and _as_good(bag, layout, shape, costing, at, i):
             return False
         if same and _as_good(bag, layout, shape, costing, i, at):

@@ -60,8 +60,10 @@ def walk(
     keys: int,
     bag: Bag,
     work: Work,
-) -> bool:
-    """Write what becomes of all states into the bag; False: there is no room left.
+    start: int,
+    stop: int,
+) -> int:
+    """Write what becomes of the states from `start` on into the bag; up to which there was room, or `stop`.
 
     Args:
         trips: [D, K] whether the slot may take so many.
@@ -73,7 +75,9 @@ def walk(
     """
     dims = len(shape.sizes)
     factors = kind == UNROLL or kind == BRANCH or kind == REST
-    for i in range(len(numbers)):
+    for i in range(start, stop):
+        if bag.made[0] + dims * shape.divisor.shape[1] + len(choices) > len(bag.alive):
+            return i
         first, last = 0, 1
         if kind == UNROLL or kind == REST:
             first, last = dimension, dimension + 1
@@ -103,13 +107,11 @@ def walk(
                         if used > ahead.most[level.slot[position]]:
                             break
                 n = bag.made[0]
-                if n >= len(bag.numbers):
-                    return False
                 for k in range(layout.integers):
                     bag.integers[n, k] = integers[i, k]
                 for k in range(layout.numbers):
                     bag.numbers[n, k] = numbers[i, k]
-                bag.alive[n], bag.source[n], bag.what[n] = True, i, what * shape.divisor.shape[1] + j
+                bag.alive[n], bag.what[n] = True, what * shape.divisor.shape[1] + j
                 good = True
                 if kind == UNROLL and j > 0:
                     unroll(
@@ -156,7 +158,7 @@ def walk(
                     bag.made[0] += 1
                 else:
                     bag.made[2] += 1
-    return True
+    return stop
 
 
 @compiled

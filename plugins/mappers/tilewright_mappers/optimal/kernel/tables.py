@@ -159,8 +159,6 @@ class Bag(NamedTuple):
     alive: Bools
     made: Ints
     """[3]: states; pruned by bound; by dominance."""
-    source: Ints
-    """The state that each comes from."""
     what: Ints
     """What was done."""
 
