@@ -341,9 +341,16 @@ def _cause(error: Exception) -> str:
 
 def _origin(entry_point: EntryPoint) -> tuple[str, str | None]:
     """Name and version of the distribution an entry point belongs to; `unknown` where its metadata is broken."""
-    if entry_point.dist is None or not entry_point.dist.metadata["Name"]:
+    metadata = None if entry_point.dist is None else entry_point.dist.metadata  # read anew whenever it is asked for
+    if metadata is None or not metadata["Name"]:
         return "unknown", None
-    return entry_point.dist.name, entry_point.dist.version
+    return metadata["Name"], metadata["Version"]
+
+
+def _place(entry_point: EntryPoint) -> tuple[bool, str, str]:
+    """Built-in ones come first."""
+    name, _ = _origin(entry_point)
+    return name != BUILTIN, name, entry_point.name
 
 
 def check_options(registration: Registration, options: Mapping[str, Any]) -> Any:
@@ -381,7 +388,7 @@ def discover(entry_points: Iterable[EntryPoint] | None = None) -> Registry:
         _log.warning(
             f"an earlier start ended without a word while {what}; {DISABLE} leaves plugins out (see plugins.md)"
         )
-    for entry_point in sorted(found, key=lambda point: (_origin(point)[0] != BUILTIN, _origin(point)[0], point.name)):
+    for entry_point in sorted(found, key=_place):
         registry.load(entry_point)
     return registry
 

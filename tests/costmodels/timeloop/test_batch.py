@@ -119,8 +119,9 @@ def test_more_loops_than_there_is_memory_for_are_refused() -> None:
     space = tw.space("nk,km->nm; n=4 k=4 m=4", "eyeriss")
     problem, whole, one = space.problem, {"n": 4, "k": 4, "m": 4}, {"n": 1, "k": 1, "m": 1}
     within = [{"target": "DRAM", "keep": []} for _ in range(2000)]
+    innermost = {"target": "PE", "temporal_tile_sizes": one, "temporal_order": list(one)}
     entries = [{"target": "DRAM", "keep": problem.tensor_names, "temporal_tile_sizes": whole}, *within]
-    mapping = Mapping.model_validate({"entries": [*entries, {"target": "PE", "temporal_tile_sizes": one}]})
+    mapping = Mapping.model_validate({"entries": [*entries, innermost]})
     with pytest.raises(NotConformableError, match="more numbers than are remembered"):
         TimeloopModel(TimeloopOptions()).bind(problem, space.architecture).explain(mapping)
 

@@ -59,8 +59,8 @@ class Room:
         self.detailed = detailed or tables.noc_costs
         self.nest = nest_of(tables)
         self.scratch = scratch_of(tables.rules, len(tables.hardware.slot))
+        self.accounts = accounts_of(tables, self.detailed)  # refuses what would be too large
         self.deliveries = deliveries_of(tables, self.detailed)
-        self.accounts = accounts_of(tables, self.detailed)
         self.one = counts_of(1, tables)
 
     def evaluate(

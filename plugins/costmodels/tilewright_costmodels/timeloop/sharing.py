@@ -21,8 +21,8 @@ NO_SHIFT = integer(-(2**63))
 """No neighbour has the words."""
 POOL = 2**19
 """Numbers that are kept at least, 8 MB: what a search of convolutions on 32 x 32 units comes back to."""
-MOST_SPARE, MOST = 2**21, 2**25
-"""Numbers beside those of one mapping, and of one mapping: half a gigabyte."""
+MOST_SPARE, MOST = 2**21, 2**24
+"""Numbers beside those of one mapping, and of one mapping: with all that grows with them less than a gigabyte."""
 ALONE = (1, 0, 1, 1, 1)
 """The account of an only child, at the beginning of the pool."""
 

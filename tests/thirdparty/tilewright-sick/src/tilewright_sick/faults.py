@@ -83,7 +83,7 @@ def _sleeping(value: Any = None, *_: Any) -> Any:
 def _spinning(value: Any = None, *_: Any) -> Any:
     until = time.monotonic() + 600
     while time.monotonic() < until:
-        pass
+        time.sleep(0.01)
     return value
 
 
