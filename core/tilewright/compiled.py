@@ -63,9 +63,12 @@ def _tell_nothing_is_kept() -> None:
 
 def _stamp(function: Callable[..., object]) -> tuple[int, int]:
     """Changes with every file in the folders of a function and of the compiled ones that it calls."""
-    folders, functions = set(), [function]
+    folders, functions, known = set(), [function], set()
     while functions:
         code, names = functions[-1].__code__, functions.pop().__globals__
+        if code in known:  # a name may also be that of a field
+            continue
+        known.add(code)
         folders.add(Path(code.co_filename).parent)
         spaces = [names, *(vars(names[name]) for name in code.co_names if isinstance(names.get(name), ModuleType))]
         called = (space.get(name) for space in spaces for name in code.co_names)

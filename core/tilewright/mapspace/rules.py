@@ -195,7 +195,7 @@ def judge_trips(
 ) -> None:
     """The same for trip counts [n, slot, dimension]; see `judge`."""
     for n in range(len(trips)):
-        codes[n] = judge(rules, slots, trips, order, keep, False, n, scratch)
+        codes[n] = judge(rules, slots, trips, trips[:0], order, keep, False, n, scratch)
 
 
 @kernel_part
@@ -203,6 +203,7 @@ def judge(
     rules: Rules,
     slots: Ints,
     trips: Ints,
+    tiles: Ints,
     order: Orders,
     keep: Bools,
     lax_fanout: bool,
@@ -213,6 +214,7 @@ def judge(
 
     Args:
         slots: as `slots_of_entries` gives them.
+        tiles: the tile inside each slot, [n, slot, dimension]; of no mappings where it is what the trips say.
         order: of no mappings where the problem's order stands.
         keep: of one mapping where all keep the same.
         lax_fanout: let more sub-clusters be in use than there are, for models with a rule of their own.
@@ -231,7 +233,10 @@ def judge(
         scratch.used[e] = used
     if found:
         return int(faults[0, 0])
-    _lay_out(rules.sizes, trips, n, inside)
+    if len(tiles) > 0:
+        _copy(rules.sizes, tiles, n, inside)
+    else:
+        _lay_out(rules.sizes, trips, n, inside)
     for d in range(dims):
         if inside[0, d] != rules.sizes[d]:
             return WHOLE
@@ -289,6 +294,15 @@ def _lay_out(sizes: Ints, trips: Ints, n: int, inside: Floats) -> None:
             product = min(product * trips[n, s, d], size)
             inside[s, d] = product
         inside[0, d] = product if sound else -1.0
+
+
+@inlined
+def _copy(sizes: Ints, tiles: Ints, n: int, inside: Floats) -> None:
+    """The same of tiles that are given."""
+    for d in range(tiles.shape[2]):
+        inside[0, d] = sizes[d]
+        for s in range(tiles.shape[1]):
+            inside[s + 1, d] = tiles[n, s, d]
 
 
 @inlined

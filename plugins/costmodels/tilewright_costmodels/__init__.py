@@ -65,7 +65,6 @@ def tilewright_plugins() -> list[CostModelSpec]:
             summary="Timeloop's counts, energies and cycles on the same inputs.",
             factory=lazy("tilewright_costmodels.timeloop.model", "TimeloopModel"),
             options=TimeloopOptions,
-            capabilities=Capabilities(imperfect_factors=False),
             approximations=OF_TIMELOOP,
         ),
         CostModelSpec(

@@ -83,8 +83,13 @@ class _Known:
         self.neighbours = link_transfers and units > 1
         """Compute units may have operands from one another, step after step."""
         self.kept = batch.keep[:, holds]
+        tiles, cut = (
+            np.stack([batch.incoming, batch.temporal], axis=2),
+            np.stack([batch.temporal, batch.spatial], axis=2),
+        )
         with np.errstate(divide="ignore", invalid="ignore"):
-            unrolled = batch.temporal[:, :entries] / batch.spatial[:, :entries]
+            self.ragged = np.asarray((tiles % cut != 0).any(axis=(1, 2, 3)))
+            unrolled = np.ceil(batch.temporal[:, :entries] / batch.spatial[:, :entries])
         self.used = np.asarray(unrolled.prod(axis=(1, 2)))
         self.left = np.asarray(batch.spatial[:, entries - 1].astype(np.float64).prod(axis=1))
         self.lanes: Floats = np.maximum(1.0, np.floor(architecture.compute_instances / self.used))
@@ -93,16 +98,18 @@ class _Known:
         """(energy_pj, cycles), at least."""
         outside = self.problem.macs / self.left / self.used
         computing = outside * np.ceil(self.left / self.lanes) * self.architecture.compute.cycles_per_operation
+        # short tiles may take fewer steps than full ones: all that is left for the first lane of what is known, shared
+        computing = np.where(self.ragged, self.counts.compute_cycles / self.lanes, computing)
         inwards = np.zeros(len(self.batch))
         for number, tensor in enumerate(self.problem.tensors):
             inwards += self._undecided(number, tensor)
-        for action in ("reads", "fills", "updates"):
+        for action in ("reads", "fills", "updates", "most_read", "most_written"):
             self.actions[action][:, self.levels :] = 0.0
         energy, ignored = np.zeros(len(self.batch)), np.zeros(len(self.batch))
         hardware = self.tables.hardware
         tight = hardware.memory.copy()  # what leaks in the steps of the made-up entries is not sure
         tight["leakage"] = 0.0
-        cost_rows(hardware._replace(memory=tight), self.counts, valid, energy, ignored)
+        cost_rows(hardware._replace(memory=tight), self.counts, valid, self.ragged, energy, ignored)
         cycles = computing
         for port in ("read", "write"):
             words = self.counts.memory[f"{port}_rate"] * self.counts.compute_cycles[:, None]
@@ -125,6 +132,9 @@ class _Known:
             energy += np.where(last, self._inwards(number, tensor, level, memory), 0.0)
             self.actions["reads"][last, level, number] = 0.0
             self.actions["updates"][last, level, number] = 0.0
+            self.actions["most_read"][last, level, number] = 0.0
+            if tensor.is_output:
+                self.actions["most_written"][last, level, number] = 0.0
             decided = decided | kept
         return energy
 
@@ -139,6 +149,9 @@ class _Known:
             words = self.actions["fills"][:, level, number]
             if tensor.is_output:  # the first partial sums are not filled
                 words = words + self.actions["partition_words"][:, level, number]
+            # what a short tile leaves in an idle sub-cluster need not come again
+            once = self.actions["partition_words"][:, level, number] if tensor.is_output else 0.0
+            words = np.where(self.ragged, once, words)
             words = words if level else np.full(len(self.batch), self.tables.tensors.whole[number].words)
             again = _accesses(words, memory) * _least_energy(tensor, memory) * in_use
         here = self._per_operation(tensor, cluster, memory, self.architecture.compute_instances / instances)

@@ -16,7 +16,7 @@ class Counts(NamedTuple):
 
     actions: Records
     """[n, L, T]: words of one instance of the level; of the network below it; energies in pJ, over all instances. `links`:
-    words passed on between neighbours."""
+    words passed on between neighbours. `most_read`, `most_written`: of the busiest instance, where tiles do not divide."""
     instances: Floats
     """[n, L]: in use."""
     memory: Records
@@ -26,7 +26,7 @@ class Counts(NamedTuple):
     """[n]."""
 
 
-ACTIONS = "reads fills updates tile_words partition_words hops routers ingresses links energy network_energy"
+ACTIONS = "reads fills updates tile_words partition_words most_read most_written hops routers ingresses links energy network_energy"
 
 
 def counts_of(mappings: int, tables: Tables) -> Counts:
@@ -42,16 +42,22 @@ def counts_of(mappings: int, tables: Tables) -> Counts:
 
 
 @compiled
-def cost_rows(hardware: Hardware, counts: Counts, valid: Bools, energy_pj: Floats, cycles: Floats) -> None:
+def cost_rows(
+    hardware: Hardware, counts: Counts, valid: Bools, ragged: Bools, energy_pj: Floats, cycles: Floats
+) -> None:
     """Write energy and cycles of the valid ones."""
     for row in range(len(valid)):
         if valid[row]:
-            energy_pj[row], cycles[row] = cost(hardware, counts, False, row)
+            energy_pj[row], cycles[row] = cost(hardware, counts, False, ragged[row], row)
 
 
 @kernel_part
-def cost(hardware: Hardware, counts: Counts, detailed: bool, row: int) -> tuple[float, float]:
-    """(energy in pJ, cycles) of the counts in a row, written there by level and tensor, too; `detailed`: with the networks.
+def cost(hardware: Hardware, counts: Counts, detailed: bool, ragged: bool, row: int) -> tuple[float, float]:
+    """(energy in pJ, cycles) of the counts in a row, written there by level and tensor, too.
+
+    Args:
+        detailed: with the networks.
+        ragged: tiles do not divide; the busiest instance sets the cycles, not the average one.
 
     Timeloop: one access per block, per macro; the slowest memory sets the cycles; what is in use leaks in all of them.
     """
@@ -72,8 +78,11 @@ def cost(hardware: Hardware, counts: Counts, detailed: bool, row: int) -> tuple[
                 memory, rates = hardware.memory[m], counts.memory[row, m]
                 rates.in_use = max(rates.in_use, instances)
                 if memory.read_bandwidth < np.inf or memory.write_bandwidth < np.inf:
-                    rates.read_rate += reads / compute_cycles
-                    rates.write_rate += (fills + updates) / compute_cycles
+                    read, written = reads, fills + updates
+                    if ragged:
+                        read, written = counted.most_read, counted.most_written
+                    rates.read_rate += read / compute_cycles
+                    rates.write_rate += written / compute_cycles
                 block = memory.block_words
                 if block > 1.0:
                     reads, fills, updates = np.ceil(reads / block), np.ceil(fills / block), np.ceil(updates / block)
@@ -100,6 +109,11 @@ def cost(hardware: Hardware, counts: Counts, detailed: bool, row: int) -> tuple[
         rates.cycles = compute_cycles
         if slowdown < 1.0:
             rates.cycles = np.ceil(compute_cycles / slowdown)
+            if ragged:
+                rates.cycles = max(
+                    _ported(rates.read_rate * compute_cycles, hardware.memory[m].read_bandwidth),
+                    _ported(rates.write_rate * compute_cycles, hardware.memory[m].write_bandwidth),
+                )
             cycles = max(cycles, rates.cycles)
     for m in range(len(hardware.memory)):
         memory = hardware.memory[m]
@@ -107,3 +121,9 @@ def cost(hardware: Hardware, counts: Counts, detailed: bool, row: int) -> tuple[
         counts.memory[row, m].leaked = leaked
         energy += leaked
     return energy, cycles
+
+
+@kernel_part
+def _ported(words: float, bandwidth: float) -> float:
+    """Cycles that so many words take."""
+    return float(np.ceil(np.floor(words + 0.5) / bandwidth))

@@ -10,7 +10,7 @@ import numpy as np
 from tilewright.compiled import Index, compiled, inlined, kernel_part
 from tilewright.mapspace.batch import Bools, Floats
 from tilewright.mapspace.rules import LEGAL, NONE, judge, tile_words
-from tilewright_costmodels.timeloop import flow, sharing
+from tilewright_costmodels.timeloop import flow, ragged, sharing
 from tilewright_costmodels.timeloop.costs import cost
 from tilewright_costmodels.timeloop.nest import Job, unfold
 
@@ -28,17 +28,31 @@ def evaluate(job: Job, valid: Bools, energy_pj: Floats, cycles: Floats) -> None:
     for n in range(len(valid)):
         row = n if len(counts.compute_cycles) > 1 else 0
         if valid[n]:
-            valid[n] = judge(rules, job.slots, trips, order, keep, job.lax_fanout, n, scratch) == LEGAL
+            valid[n] = judge(rules, job.slots, trips, mappings.tiles, order, keep, job.lax_fanout, n, scratch) == LEGAL
         if valid[n]:
             valid[n] = unfold(job, n, row)
         if valid[n]:
             sharing.make_room(job.accounts)
             steps = nest.loop[nest.level[len(job.hardware.level) - 1].end].outside
+            if nest.ragged[0]:
+                steps = ragged.measure(
+                    job.pieces,
+                    job.hardware,
+                    job.tensors,
+                    rules.terms,
+                    scratch.inside,
+                    nest.loop,
+                    nest.level,
+                    mappings,
+                    n,
+                    counts.instances[row],
+                    job.detailed,
+                )
             counts.compute_cycles[row] = steps * job.hardware.cycles_per_operation
             for tensor in range(len(job.tensors.whole)):
                 flow.divide_tensor(job, row, tensor)
                 _count(job, n, row, tensor)
-            energy_pj[n], cycles[n] = cost(job.hardware, counts, job.detailed, row)
+            energy_pj[n], cycles[n] = cost(job.hardware, counts, job.detailed, bool(nest.ragged[0]), row)
 
 
 @inlined
@@ -88,6 +102,7 @@ def _count(job: Job, n: int, row: int, tensor: int) -> None:
             overlap = flow.overlap_of(job, tensor, level, c)
             words -= tile * still + overlap * credited
         content, served, linked = words * deliveries, words * children, 0.0
+        even = content
         if job.detailed:
             job.deliveries.sizes[tensor, level] = 0
         if job.link_transfers and children > 1.0 and (inner or (slides and c == end - 1)):
@@ -95,7 +110,22 @@ def _count(job: Job, n: int, row: int, tensor: int) -> None:
             words, content, served = words - passed, content - saved, served - linked
         if job.detailed:
             flow.deliver(job, tensor, level, words, account)
-        if inner_keeps:
+        if job.nest.ragged[0]:
+            # the true words, of which neighbours pass on the part that they do where all tiles are full
+            even, passed = content / even, linked / (served + linked)
+            scale = job.pieces.words[tensor, level].left / job.counts.instances[row, level] * even / content
+            content, linked = content * scale, linked * scale
+            if inner_keeps:
+                _access_pieces(job, row, level + 1, tensor, inside, passed)
+            elif not inner:
+                linked = 0.0
+            for size in range(job.deliveries.sizes[tensor, level] if job.detailed else 0):
+                each = job.deliveries.delivered[tensor, level, size]
+                each.accesses, each.far = each.accesses * scale, each.far * scale
+            if keeps and not whole.slides and (whole.is_output or job.detailed):
+                part = job.pieces.words[tensor, level].own / job.counts.instances[row, level]
+                actions[row, level, tensor].partition_words = part
+        elif inner_keeps:
             peer = linked / job.counts.instances[row, level + 1]
             _access(job, row, level + 1, tensor, inside, served / children, peer)
         elif not inner:  # accessed as often as the level inside, in its own mix of deliveries
@@ -104,12 +134,41 @@ def _count(job: Job, n: int, row: int, tensor: int) -> None:
             if job.detailed:
                 for size in range(job.deliveries.sizes[tensor, level]):
                     job.deliveries.delivered[tensor, level, size].accesses *= factor
+        if not inner and not inner_keeps:
             counted = actions[row, level + 1, tensor]
             counted.reads = counted.fills = counted.updates = 0.0
         if job.detailed:
             actions[row, level, tensor].links = linked
             _network(job, row, level, tensor, keeps)
-    _access(job, row, NONE, tensor, content, 0.0, 0.0)
+    if job.nest.ragged[0]:
+        _access_pieces(job, row, NONE, tensor, content, 0.0)
+    else:
+        _access(job, row, NONE, tensor, content, 0.0, 0.0)
+
+
+@kernel_part
+def _access_pieces(job: Job, row: int, level: int, tensor: int, content: float, passed: float) -> None:
+    """The same of tiles that do not divide: averages over the instances, unrounded, and the words of the first one.
+
+    Args:
+        content: words that leave the average instance.
+        passed: the part of the words that enter that neighbours pass on.
+    """
+    counted, words = job.counts.actions[row, level, tensor], job.pieces.words[tensor, level]
+    instances = job.counts.instances[row, level]
+    entered, first_entered, own, first_own = words.entered / instances, words.first_entered, words.own, words.first_own
+    first = words.first_left * (content * instances / words.left)
+    counted.reads, counted.fills, counted.updates = content + entered * passed, entered, 0.0
+    counted.most_read, counted.most_written = first + first_entered * passed, first_entered
+    if job.tensors.whole[tensor].is_output:
+        if job.tensors.whole[tensor].slides:
+            own, first_own = counted.partition_words, counted.partition_words
+        else:
+            own /= instances
+        counted.reads, counted.fills = max(0.0, counted.reads - own), max(0.0, entered - own)
+        counted.updates = content
+        counted.most_read = max(0.0, counted.most_read - first_own)
+        counted.most_written = max(0.0, first_entered - first_own) + first
 
 
 @kernel_part

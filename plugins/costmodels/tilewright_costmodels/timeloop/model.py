@@ -27,6 +27,7 @@ from tilewright_costmodels.timeloop import bounds
 from tilewright_costmodels.timeloop.costs import Counts, counts_of
 from tilewright_costmodels.timeloop.kernel import evaluate
 from tilewright_costmodels.timeloop.nest import Job, divide, nest_of
+from tilewright_costmodels.timeloop.pieces import pieces_of
 from tilewright_costmodels.timeloop.relaxation import relaxation_of
 from tilewright_costmodels.timeloop.report import figures
 from tilewright_costmodels.timeloop.sharing import accounts_of, deliveries_of
@@ -58,6 +59,7 @@ class Room:
         self.tables = tables
         self.detailed = detailed or tables.noc_costs
         self.nest = nest_of(tables)
+        self.pieces = pieces_of(tables)
         self.scratch = scratch_of(tables.rules, len(tables.hardware.slot))
         self.accounts = accounts_of(tables, self.detailed)  # refuses what would be too large
         self.deliveries = deliveries_of(tables, self.detailed)
@@ -67,17 +69,17 @@ class Room:
         self,
         mappings: Mappings,
         link_transfers: bool,
-        perfect: Bools | None = None,
+        sound: Bools | None = None,
         counts: Counts | None = None,
     ) -> Costs:
         """What mappings cost.
 
         Args:
-            perfect: which of the tiles that mappings were given as are; the mesh is then the only rule for fanouts.
+            sound: which of the tiles that mappings were given as are; the mesh is then the only rule for fanouts.
             counts: what is counted of each, if it is asked for.
         """
         n = len(mappings.trips)
-        valid = np.ones(n, dtype=np.bool_) if perfect is None else perfect
+        valid = np.ones(n, dtype=np.bool_) if sound is None else sound
         costs = Costs(valid, np.full(n, np.inf), np.full(n, np.inf))
         job = Job(
             rules=self.tables.rules,
@@ -87,10 +89,11 @@ class Room:
             mappings=mappings,
             scratch=self.scratch,
             nest=self.nest,
+            pieces=self.pieces,
             deliveries=self.deliveries,
             accounts=self.accounts,
             counts=counts or self.one,
-            lax_fanout=perfect is not None,
+            lax_fanout=sound is not None,
             link_transfers=link_transfers,
             detailed=self.detailed,
         )
@@ -128,7 +131,7 @@ class TimeloopEvaluator(BatchEvaluator):
         if room is None:
             return _nothing(len(candidates))
         keep = space.keeps[0][None] if candidates.keep is None else candidates.keep
-        mappings = _mappings(candidates.trips, candidates.orders, keep, None)
+        mappings = _mappings(candidates.trips, candidates.trips[:0], candidates.orders, keep, None)
         with self._lock:
             return room.evaluate(mappings, self.link_transfers)
 
@@ -136,9 +139,9 @@ class TimeloopEvaluator(BatchEvaluator):
         room = self.room_for(batch)
         if room is None:
             return _nothing(len(batch))
-        perfect, mappings = self.mappings(batch)
+        sound, mappings = self.mappings(batch)
         with self._lock:
-            return room.evaluate(mappings, self.link_transfers, perfect)
+            return room.evaluate(mappings, self.link_transfers, sound)
 
     def room_for(self, batch: MappingBatch, detailed: bool = False) -> Room | None:
         """Every entry in time and in space, but the first, which holds whole tensors, in space only."""
@@ -147,13 +150,14 @@ class TimeloopEvaluator(BatchEvaluator):
         return self.room(batch.skeleton, slots, batch.spatial_order is not None, detailed)
 
     def mappings(self, batch: MappingBatch) -> tuple[Bools, Mappings]:
-        """Which mappings are perfect, and their trip counts."""
-        perfect = np.full(len(batch), _names(batch.problem) == _names(self.problem))
-        trips = np.ones((len(batch), 2 * len(batch.skeleton) - 1, len(self.problem.sizes)), dtype=np.int64)
+        """Which mappings have tiles that can be cut from one another, and their trip counts."""
+        sound = np.full(len(batch), _names(batch.problem) == _names(self.problem))
+        trips, tiles = np.ones((2, len(batch), 2 * len(batch.skeleton) - 1, len(self.problem.sizes)), dtype=np.int64)
         sizes = for_kernel(np.array(self.problem.sizes, dtype=np.int64))
-        divide(sizes, for_kernel(batch.temporal), for_kernel(batch.spatial), trips, perfect)
+        perfect = divide(sizes, for_kernel(batch.temporal), for_kernel(batch.spatial), trips, tiles, sound)
         orders = [batch.order[:, 1:], *([] if batch.spatial_order is None else [batch.spatial_order])]
-        return perfect, _mappings(trips, np.concatenate(orders, axis=1), batch.keep, batch.unicast)
+        needed = tiles[:0] if perfect else tiles
+        return sound, _mappings(trips, needed, np.concatenate(orders, axis=1), batch.keep, batch.unicast)
 
     def bound(self, batch: MappingBatch, entries: int) -> Costs:
         """Lower bounds over all completions of the outermost `entries` entries (see `Bounder`)."""
@@ -166,9 +170,9 @@ class TimeloopEvaluator(BatchEvaluator):
         if room is None:
             return _nothing(len(batch))
         counts = counts_of(max(2, len(batch)), room.tables)
-        perfect, mappings = self.mappings(known)
+        sound, mappings = self.mappings(known)
         with self._lock:
-            valid = room.evaluate(mappings, self.link_transfers, perfect, counts).valid
+            valid = room.evaluate(mappings, self.link_transfers, sound, counts).valid
         return bounds.bound(
             self.problem, self.architecture, self.link_transfers, room.tables, known, entries, counts, valid
         )
@@ -195,9 +199,6 @@ class TimeloopEvaluator(BatchEvaluator):
                     for reason in verdict.reasons
                     if reason.code == "fanout"
                 ]
-            if not mapping.is_perfect:
-                message = "tiles do not divide; Timeloop's versions disagree on remainders and none is exact"
-                reasons.append(Reason(code="imperfect", where="mapping", message=message))
         report = Report(
             model="timeloop",
             problem=problem.name,
@@ -211,9 +212,9 @@ class TimeloopEvaluator(BatchEvaluator):
         batch = MappingBatch.pack(problem, [mapping])
         room = self.room_for(batch, detailed=True)
         assert room is not None, "legality has been checked"
-        perfect, mappings = self.mappings(batch)
+        sound, mappings = self.mappings(batch)
         with self._lock:
-            costs = room.evaluate(mappings, self.link_transfers, perfect)
+            costs = room.evaluate(mappings, self.link_transfers, sound)
             assert costs.valid[0], "the mesh has been checked"
             found = figures(problem, architecture, mapping, room.tables, room.one, room.deliveries, costs)
         return report.model_copy(update=found)
@@ -223,9 +224,11 @@ def _names(problem: Problem) -> tuple[tuple[str, ...], ...]:
     return problem.dimension_names, problem.tensor_names
 
 
-def _mappings(trips: Ints, order: Positions, keep: Bools, unicast: Bools | None) -> Mappings:
+def _mappings(trips: Ints, tiles: Ints, order: Positions, keep: Bools, unicast: Bools | None) -> Mappings:
     separate = np.zeros((0, *keep.shape[1:]), np.bool_) if unicast is None else unicast
-    return Mappings(for_kernel(trips), for_kernel(order.view(np.uint8)), for_kernel(keep), for_kernel(separate))
+    return Mappings(
+        for_kernel(trips), for_kernel(tiles), for_kernel(order.view(np.uint8)), for_kernel(keep), for_kernel(separate)
+    )
 
 
 def _nothing(count: int) -> Costs:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from tilewright.compiled import Index, Records, compiled, kernel_part, records
 from tilewright.mapspace.batch import Bools, Ints
 from tilewright.mapspace.rules import Rules, Scratch
 from tilewright_costmodels.timeloop.costs import Counts
+from tilewright_costmodels.timeloop.pieces import Pieces
 from tilewright_costmodels.timeloop.sharing import Accounts, Deliveries
 from tilewright_costmodels.timeloop.tables import Hardware, Mappings, Tables, Tensors
 
@@ -21,6 +24,8 @@ class Nest(NamedTuple):
     loop: Records
     """[2 K + 2]: the same; iterations of the dimension from one trip to the next (`step`); by how much that displaces the tile
     of the tensor at hand (`shift`); the product of the trips of all loops of its kind outside."""
+    ragged: Bools
+    """[1]: whether some tile does not divide the one it is cut from."""
     level: Records
     """[L]: its first temporal loop and the place after the last (`end`), and those of the spatial ones; sub-clusters in use
     below one instance."""
@@ -36,6 +41,7 @@ class Job(NamedTuple):
     mappings: Mappings
     scratch: Scratch
     nest: Nest
+    pieces: Pieces
     deliveries: Deliveries
     accounts: Accounts
     counts: Counts
@@ -52,15 +58,18 @@ def nest_of(tables: Tables) -> Nest:
     places = dict.fromkeys(("dimension", "slot"), Index)
     return Nest(
         place=records(2 * loops, **places),
+        ragged=np.zeros(1, np.bool_),
         loop=records(2 * loops, **places, step=int, shift=int, trips=float, outside=float),
         level=records(levels, first=Index, end=Index, unrolled=Index, unrolled_end=Index, children=float),
     )
 
 
 @compiled
-def divide(sizes: Ints, temporal: Ints, spatial: Ints, trips: Ints, good: Bools) -> None:
-    """Trip counts of tiles [n, E, D]: of the first entry in space, then of each entry in time and in space. `good`
-    becomes False where the tiles are not of whole tensors, down to one iteration, each dividing the one it is cut from."""
+def divide(sizes: Ints, temporal: Ints, spatial: Ints, trips: Ints, tiles: Ints, good: Bools) -> bool:
+    """Trip counts of tiles [n, E, D]: of the first entry in space, then of each entry in time and in space; and the `tiles`
+    inside those. `good` becomes False where the tiles are not of whole tensors, down to one iteration, none larger than the
+    one it is cut from. Whether all divide."""
+    perfect = True
     last = temporal.shape[1] - 1
     for n in range(len(temporal)):
         for d in range(temporal.shape[2]):
@@ -68,15 +77,18 @@ def divide(sizes: Ints, temporal: Ints, spatial: Ints, trips: Ints, good: Bools)
             outer = temporal[n, 0, d]
             for e in range(last + 1):
                 if good[n] and e > 0:
-                    good[n] = temporal[n, e, d] > 0 and outer % temporal[n, e, d] == 0
+                    good[n] = 0 < temporal[n, e, d] <= outer
                     if good[n]:
-                        trips[n, 2 * e - 1, d] = outer // temporal[n, e, d]
-                    outer = temporal[n, e, d]
+                        trips[n, 2 * e - 1, d] = -(-outer // temporal[n, e, d])
+                        perfect &= outer % temporal[n, e, d] == 0
+                    outer = tiles[n, 2 * e - 1, d] = temporal[n, e, d]
                 if good[n]:
-                    good[n] = spatial[n, e, d] > 0 and outer % spatial[n, e, d] == 0
+                    good[n] = 0 < spatial[n, e, d] <= outer
                     if good[n]:
-                        trips[n, 2 * e, d] = outer // spatial[n, e, d]
-                    outer = spatial[n, e, d]
+                        trips[n, 2 * e, d] = -(-outer // spatial[n, e, d])
+                        perfect &= outer % spatial[n, e, d] == 0
+                    outer = tiles[n, 2 * e, d] = spatial[n, e, d]
+    return perfect
 
 
 @kernel_part
@@ -112,19 +124,20 @@ def unfold(job: Job, n: int, row: int) -> bool:
             return False
         instances *= here.children
         here.end, here.unrolled_end = end, unrolled
-    _measure(job, n, Index(0), end)
-    _measure(job, n, Index(len(place) // 2), unrolled)
+    nest.ragged[0] = _measure(job, n, Index(0), end) | _measure(job, n, Index(len(place) // 2), unrolled)
     return True
 
 
 @kernel_part
-def _measure(job: Job, n: int, first: int, end: int) -> None:
-    """Trips and steps of loops."""
-    outside = 1.0
+def _measure(job: Job, n: int, first: int, end: int) -> bool:
+    """Trips and steps of loops; whether some last step is a short one."""
+    outside, ragged = 1.0, False
     for at in range(first, end):
         loop, place = job.nest.loop[at], job.nest.place[at]
         loop.dimension, loop.slot = place.dimension, place.slot
         loop.step = job.scratch.inside[place.slot + 1, place.dimension]
         loop.trips, loop.outside = job.mappings.trips[n, place.slot, place.dimension], outside
+        ragged |= loop.trips * loop.step != job.scratch.inside[place.slot, place.dimension]
         outside *= loop.trips
     job.nest.loop[end].outside = outside
+    return ragged

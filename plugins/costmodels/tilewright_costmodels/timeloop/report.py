@@ -51,7 +51,7 @@ def figures(
         "energy_pj": energy_pj,
         "edp": energy_pj * cycles,
         "utilization": problem.macs / (architecture.compute_instances * cycles),
-        "limits": overlapping(_limits(architecture, counts)),
+        "limits": overlapping(_limits(architecture, counts, not mapping.is_perfect)),
         "busy_units": problem.macs * architecture.compute.cycles_per_operation / float(counts.compute_cycles[0]),
         "compute_energy_pj": tables.hardware.compute_energy_pj,
         "levels": tuple(levels),
@@ -63,7 +63,7 @@ def figures(
     }
 
 
-def _limits(architecture: Architecture, counts: Counts) -> Iterator[Limit]:
+def _limits(architecture: Architecture, counts: Counts, ragged: bool) -> Iterator[Limit]:
     """Compute, and what the bandwidths make of the run, rounded as in `costs`."""
     computing = float(counts.compute_cycles[0])
     yield Limit(name="compute", action="compute", cycles=int(computing))
@@ -74,11 +74,12 @@ def _limits(architecture: Architecture, counts: Counts) -> Iterator[Limit]:
         ]
         for action, rate, bandwidth in ports:
             if bandwidth is not None and rate > 0:
+                words = round(rate * computing)
                 yield Limit(
                     name=memory.name,
                     action=action,
-                    cycles=math.ceil(computing / (bandwidth / rate)),
-                    words=round(rate * computing),
+                    cycles=math.ceil(words / bandwidth if ragged else computing / (bandwidth / rate)),
+                    words=words,
                     words_per_cycle=bandwidth,
                 )
 
@@ -101,15 +102,19 @@ def _kept(
                 yield (
                     tensor.name,
                     TensorCounts(
-                        reads=int(counted.reads),
-                        fills=int(counted.fills),
-                        updates=int(counted.updates),
+                        reads=_rounded(counted.reads),
+                        fills=_rounded(counted.fills),
+                        updates=_rounded(counted.updates),
                         instances=int(counts.instances[0, level]),
                         tile_words=int(counted.tile_words),
-                        partition_words=int(counted.partition_words),
+                        partition_words=_rounded(counted.partition_words),
                         energy_pj=float(counted.energy),
                     ),
                 )
+
+
+def _rounded(average: float) -> int:
+    return math.floor(average + 0.5)
 
 
 def _network(

@@ -159,7 +159,7 @@ def sharing(hardware: Hardware, length: int, accounts: Accounts) -> int:
     key, pool = accounts.key, accounts.pool
     mixed = 0
     for k in range(length):
-        mixed = _mix(mixed ^ key[k])
+        mixed = mix(mixed ^ key[k])
     mask = len(accounts.table) - 1
     place, found = mixed & mask, False
     at = accounts.table[place]
@@ -180,7 +180,7 @@ def sharing(hardware: Hardware, length: int, accounts: Accounts) -> int:
 
 
 @kernel_part
-def _mix(number: int) -> int:
+def mix(number: int) -> int:
     """Bits that look drawn, for a hash table; no product overflows."""
     low = ((number ^ (number >> 31)) & 0x7FFFFFFF) * 0x9E3779B1
     return low ^ (low >> 15)
@@ -265,7 +265,7 @@ def _group(count: int, accounts: Accounts) -> int:
         child = accounts.child[number]
         child.group = -1
         if not child.linked:
-            place = _mix(_mix(child.offset) ^ child.separate) & mask
+            place = mix(mix(child.offset) ^ child.separate) & mask
             while accounts.hashed[place].stamp == stamp:
                 other = accounts.child[accounts.group[accounts.hashed[place].group].first]
                 if other.offset == child.offset and other.separate == child.separate:

@@ -26,10 +26,11 @@ class Tensors(NamedTuple):
 
     moves: Records
     """[T, D]: what one iteration shifts a tile by, as one number (all shifts that can be compared have different ones); as
-    bits, the coordinates that the dimension moves together with others (bit 0: it moves several)."""
+    bits, the coordinates that the dimension moves together with others (bit 0: it moves several). The number of its group, of
+    dimensions that share coordinates (0: it does not move the tensor; 1: it has one for itself, with this coefficient)."""
     whole: Records
     """[T]: words; the dimensions that move the tensor, as bits; whether tiles may overlap, or children receive
-    overlapping ones."""
+    overlapping ones; the number after that of the last group of dimensions."""
 
 
 class Hardware(NamedTuple):
@@ -59,6 +60,8 @@ class Mappings(NamedTuple):
 
     trips: Ints
     """[n, S, D]."""
+    tiles: Ints
+    """[n, S, D]: the tile inside each slot; of no mappings where the trips say it: their product, at most the dimension."""
     order: Orders
     """[n, row, position]: dimensions, outermost first."""
     keep: Bools
@@ -111,13 +114,32 @@ def tensors_of(problem: Problem) -> Tensors:
             together |= ((row > 0) & ((row > 0).sum() > 1)) << rank + 1
             place *= 1 + 3 * span  # a sum of shifts, and its difference from a shift, stay within
         together |= (matrix > 0).sum(axis=0) > 1
-        moves.append(list(zip(displacement, together, strict=True)))
+        groups = _groups(matrix, together)
+        moves.append(list(zip(displacement, together, groups, matrix.sum(axis=0), strict=True)))
         moving = sum(1 << int(dim) for dim in np.flatnonzero(matrix.any(axis=0)))
-        whole.append((problem.tensor_words(tensor), moving, together.any(), tensor.is_output))
+        whole.append(
+            (problem.tensor_words(tensor), moving, together.any(), max(groups, default=0) + 1, tensor.is_output)
+        )
     return Tensors(
-        moves=table(moves, displacement=int, together=int),
-        whole=table(whole, words=float, moving=int, slides=bool, is_output=bool),
+        moves=table(moves, displacement=int, together=int, group=int, coefficient=float),
+        whole=table(whole, words=float, moving=int, slides=bool, groups=int, is_output=bool),
     )
+
+
+def _groups(matrix: Ints, together: Ints) -> list[int]:
+    """`Tensors.moves.group`: dimensions that share a coordinate, or of which a third one shares one with each, are one group."""
+    groups = [int(any(column)) for column in matrix.T]
+    for dim in np.flatnonzero(together):
+        if groups[dim] == 1:
+            found, members = {int(dim)}, set[int]()
+            while found:
+                members |= found
+                rows = matrix[:, sorted(members)].any(axis=1)
+                found = set(np.flatnonzero(matrix[rows].any(axis=0)).tolist()) - members
+            number = max(1, *groups) + 1
+            for member in members:
+                groups[member] = number
+    return groups
 
 
 def tables_of(

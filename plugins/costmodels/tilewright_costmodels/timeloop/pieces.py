@@ -1,0 +1,275 @@
+"""Parts of the kernel for tiles that do not divide: the pieces of one dimension at a time.
+
+A piece of n cut into pieces of t gives floor(n / t) of t, and one of n mod t where that is not 0; so at every boundary a
+dimension has few different sizes. `walk` counts the pieces of each size: a cut is free where all its trips are meant, or at zero
+where only its first piece is, which is the largest.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tilewright.compiled import Index, Records, compiled, integer, kernel_part, records
+from tilewright.mapspace.batch import Bools, Floats, Ints
+from tilewright_costmodels.timeloop.sharing import mix
+from tilewright_costmodels.timeloop.tables import Hardware, Tables
+
+PLAIN, ADVANCE, BEFORE, QUIET = map(integer, range(4))
+"""Which pieces `walk` counts. ADVANCE: those to which the loop at `limit` advances; BEFORE: the sizes of those before them;
+QUIET: those for which no loop of the dimension turns at `limit` or further inside."""
+
+
+class Pieces(NamedTuple):
+    """The pieces of one mapping. Shapes: D dimensions, S slots, Y sizes at most, T tensors, L levels."""
+
+    cut: Records
+    """[D, S]: cuts that are not trivial, outermost first: the slot; the place in the nest; whether it steps in time; the trip
+    at hand."""
+    size: Records
+    """[D, S + 1, Y]: sizes of pieces before a cut, the full one first: iterations; full pieces that the cut makes of it; which
+    of the sizes after the cut the rest has (-1: there is none)."""
+    sizes: Ints
+    """[D, S + 1]: how many."""
+    cuts: Ints
+    """[D, S + 1]: cuts in the slots before a slot."""
+    free: Bools
+    """[S]: loops in space of which all trips are meant, where they do not move the tensor at hand, and where they do [2, S]."""
+    weight: Floats
+    """[2, Y]: pieces of each size, before and after a cut."""
+    pair: Floats
+    """[2, Y, Y + 1]: the same for pairs of pieces; the last column: there is no second one."""
+    share: Records
+    """[D, Y]: what `walk` found: iterations, and how many pieces have so many."""
+    shares: Records
+    """[D]: how many sizes; pieces in all; their iterations; the one at hand. Whether there is any short piece."""
+    words: Records
+    """[T, L]: see `ragged.measure`."""
+    seen: Records
+    """[places]: hash table of boxes; a place is taken if its stamp is the current one."""
+    stamp: Ints
+    """[1]: the current one."""
+
+
+def pieces_of(tables: Tables) -> Pieces:
+    """Room for mappings of these tables."""
+    levels, tensors, dims = tables.shape
+    slots = len(tables.hardware.slot)
+    most = slots + 2
+    words = dict.fromkeys("left entered own first_left first_entered first_own".split(), float)
+    return Pieces(
+        cut=records((dims, slots), slot=Index, place=int, steps=bool, trip=int),
+        size=records((dims, slots + 1, most), iterations=float, full=float, rest=int),
+        sizes=np.zeros((dims, slots + 1), np.int64),
+        cuts=np.zeros((dims, slots + 1), np.int64),
+        free=np.zeros((2, slots), np.bool_),
+        weight=np.zeros((2, most)),
+        pair=np.zeros((2, most, most + 1)),
+        share=records((dims, most), iterations=float, count=float),
+        shares=records(dims, number=int, count=float, iterations=float, at=int, uneven=bool),
+        words=records((tensors, levels), **words),
+        seen=records(1 << (2 * tables.children).bit_length(), first=int, last=int, separate=int, stamp=int),
+        stamp=np.zeros(1, np.int64),
+    )
+
+
+@compiled
+def cut_all(pieces: Pieces, hardware: Hardware, inside: Floats, loops: Records, end: int) -> None:
+    """Cut all dimensions into the tiles of `inside`; `loops` before `end` are those in time."""
+    for d in range(inside.shape[1]):
+        k, slots = 0, len(hardware.slot)
+        pieces.shares[d].uneven = False
+        pieces.sizes[d, 0] = 1
+        pieces.size[d, 0, 0].iterations = inside[0, d]
+        for s in range(slots):
+            pieces.cuts[d, s] = k
+            tile = inside[s + 1, d]
+            if tile < inside[s, d]:
+                pieces.cut[d, k].slot, pieces.cut[d, k].steps = s, hardware.slot[s].steps
+                number = 1
+                pieces.size[d, k + 1, 0].iterations = tile
+                for y in range(pieces.sizes[d, k]):
+                    size = pieces.size[d, k, y]
+                    size.full = np.floor(size.iterations / tile)
+                    rest = size.iterations - size.full * tile
+                    size.rest = -1
+                    if rest > 0.0:
+                        z = 1
+                        while z < number and pieces.size[d, k + 1, z].iterations != rest:
+                            z += 1
+                        if z == number:
+                            pieces.size[d, k + 1, z].iterations = rest
+                            number += 1
+                        size.rest = z
+                        pieces.shares[d].uneven = True
+                k += 1
+                pieces.sizes[d, k] = number
+        pieces.cuts[d, slots] = k
+    for at in range(end):
+        loop = loops[at]
+        pieces.cut[loop.dimension, pieces.cuts[loop.dimension, loop.slot]].place = at
+
+
+@compiled
+def walk(pieces: Pieces, d: int, stop: int, limit: int, mode: int, moves: int, keeps_from: int) -> None:
+    """Count the pieces of a dimension before the slot `stop`, and write them to `share`.
+
+    Args:
+        limit: loops in time before this place are free; those from there on at zero, but for the one there as `mode` says.
+        moves: 1: the dimension moves the tensor at hand; which loops in space are free.
+        keeps_from: QUIET: before this slot, loops must be quiet whatever of the pieces exists further inside.
+    """
+    last, cuts = pieces.cuts[d, stop], pieces.cut[d]
+    none = pieces.pair.shape[2] - 1
+    weight, pair = pieces.weight, pieces.pair
+    here, paired = 0, False
+    weight[0, 0] = 1.0
+    for k in range(last):
+        there, number, after = 1 - here, pieces.sizes[d, k], pieces.sizes[d, k + 1]
+        steps, place = cuts[k].steps, cuts[k].place
+        free = place < limit if steps else pieces.free[moves, cuts[k].slot]
+        if mode == QUIET and steps and place >= limit and not paired:
+            paired = True
+            for x in range(number):
+                for y in range(number):
+                    pair[here, x, y] = 0.0
+                pair[here, x, none] = weight[here, x]
+        if not paired:
+            for x in range(after):
+                weight[there, x] = 0.0
+            at_limit = mode != PLAIN and mode != QUIET and steps and place == limit
+            if at_limit and mode == BEFORE:
+                paired = True
+                for x in range(after):
+                    for y in range(after):
+                        pair[there, x, y] = 0.0
+                    pair[there, x, none] = 0.0
+            for x in range(number):
+                size, many = pieces.size[d, k, x], weight[here, x]
+                if at_limit:
+                    if size.full > 0.0:
+                        if mode == BEFORE:
+                            pair[there, 0, 0] += many * (size.full - 1.0)
+                            if size.rest >= 0:
+                                pair[there, size.rest, 0] += many
+                        else:
+                            weight[there, 0] += many * (size.full - 1.0)
+                            if size.rest >= 0:
+                                weight[there, size.rest] += many
+                elif free:
+                    weight[there, 0] += many * size.full
+                    if size.rest >= 0:
+                        weight[there, size.rest] += many
+                else:
+                    weight[there, 0 if size.full > 0.0 else size.rest] += many
+        else:
+            if mode == QUIET and k == pieces.cuts[d, keeps_from]:
+                for x in range(number):
+                    for y in range(number):
+                        pair[here, x, y] = 0.0
+            for x in range(after):
+                for y in range(after):
+                    pair[there, x, y] = 0.0
+                pair[there, x, none] = 0.0
+            for x in range(number):
+                for column in range(number + 1):
+                    y = column if column < number else none
+                    if pair[here, x, y] > 0.0:
+                        _cut_pair(pieces, d, k, x, y, here, steps, steps and mode == QUIET, free)
+        here = there
+    found = pieces.shares[d]
+    found.number, found.count, found.iterations = 0, 0.0, 0.0
+    for x in range(pieces.sizes[d, last]):
+        many = weight[here, x]
+        if paired and mode == QUIET:
+            many = pair[here, x, none]
+        elif paired:
+            many = 0.0
+            for y in range(pieces.sizes[d, last]):
+                many += pair[here, y, x]
+        if many > 0.0:
+            each = pieces.share[d, found.number]
+            each.iterations, each.count = pieces.size[d, last, x].iterations, many
+            found.number += 1
+            found.count += many
+            found.iterations += many * each.iterations
+
+
+@kernel_part
+def _cut_pair(
+    pieces: Pieces, d: int, k: int, x: int, y: int, here: int, steps: bool, next_too: bool, free: bool
+) -> None:
+    """Cut a piece of size x and its second one of size y. `next_too`: what follows on the first piece of x may be second."""
+    pair, there, none = pieces.pair, 1 - here, pieces.pair.shape[2] - 1
+    many, one = pair[here, x, y], pieces.size[d, k, x]
+    full, rest, second = one.full, one.rest, none  # of y, where there is one
+    other, left = 0.0, -1
+    if y != none:
+        other, left = pieces.size[d, k, y].full, pieces.size[d, k, y].rest
+    if steps or not free:
+        if y != none:
+            second = 0 if other > 0.0 else left
+        if next_too:
+            if full > 1.0:
+                second = 0
+            elif full > 0.0 and rest >= 0 and second != 0:
+                larger = second == none
+                if not larger:
+                    larger = pieces.size[d, k + 1, rest].iterations > pieces.size[d, k + 1, second].iterations
+                second = rest if larger else second
+        pair[there, 0 if full > 0.0 else rest, second] += many
+    elif y == none:
+        pair[there, 0, none] += many * full
+        if rest >= 0:
+            pair[there, rest, none] += many
+    else:
+        last = left if left >= 0 else none
+        pair[there, 0, 0] += many * min(full, other)
+        if full == other:
+            if rest >= 0:
+                pair[there, rest, last] += many
+        elif full > other:
+            pair[there, 0, last] += many
+            pair[there, 0, none] += many * (full - other - 1.0)
+            if rest >= 0:
+                pair[there, rest, none] += many
+        elif rest >= 0:
+            pair[there, rest, 0] += many
+
+
+@kernel_part
+def is_known(pieces: Pieces, first: int, last: int, separate: int) -> bool:
+    """Whether a box, given by its first and last word, has been seen since the last stamp; it is from now on."""
+    mask, stamp = len(pieces.seen) - 1, pieces.stamp[0]
+    place = mix(mix(first) ^ mix(last + 1) ^ separate) & mask
+    while pieces.seen[place].stamp == stamp:
+        here = pieces.seen[place]
+        if here.first == first and here.last == last and here.separate == separate:
+            return True
+        place = (place + 1) & mask
+    here = pieces.seen[place]
+    here.first, here.last, here.separate, here.stamp = first, last, separate, stamp
+    return False
+
+
+@kernel_part
+def next_trip(pieces: Pieces, moves: Records, group: int, start: int, stop: int) -> tuple[bool, bool]:
+    """Count on the trips of a group's loops between two slots, those in space first, and then the sizes before them; whether
+    there is another one, and whether it is of another step in time."""
+    for steps in range(2):
+        for d in range(len(moves)):
+            for k in range(pieces.cuts[d, start], pieces.cuts[d, stop] if moves[d].group == group else 0):
+                cut, full = pieces.cut[d, k], pieces.size[d, k, 0]
+                if cut.steps == steps:
+                    cut.trip += 1
+                    if cut.trip < full.full + (full.rest >= 0):
+                        return True, steps > 0
+                    cut.trip = 0
+    for d in range(len(moves)):
+        if moves[d].group == group:
+            pieces.shares[d].at += 1
+            if pieces.shares[d].at < pieces.shares[d].number:
+                return True, True
+            pieces.shares[d].at = 0
+    return False, True

@@ -1,0 +1,394 @@
+"""Parts of the kernel for tiles that do not divide: the words that move, counted from the true pieces.
+
+Every dimension is cut on its own, so a count of steps, of instances or of words is a product over dimensions, or over the few
+that share a coordinate, of what `pieces.walk` finds. Of a tensor that moves between a memory and the nearest one inside that
+keeps it, `c` being the innermost loop in time that moves its tile,
+
+  words = all tiles, the loops in time down to c free
+          - over the loops p outside of c that do not move the tile: the tiles when p advances and no loop inside of p
+            that moves the tile turns, for they stay where they are
+          - what tiles share with the one before, where that is credited (see `flow`).
+
+Loops in space are free where all instances are counted, and at zero where the first one is, which has the most to do. They
+are at zero, too, where sub-clusters share what they are sent: whatever one of them is sent, the first is sent as well.
+
+An operand stays in an idle sub-cluster; an output leaves it when the tile of the memory outside moves on. So it stays only if
+no loop outside of that memory that moves it turns, be there pieces for the sub-cluster or not.
+"""
+
+from __future__ import annotations
+
+from tilewright.compiled import Records, compiled, integer, kernel_part
+from tilewright.mapspace.batch import Floats
+from tilewright.mapspace.rules import Terms
+from tilewright_costmodels.timeloop.pieces import (
+    ADVANCE,
+    BEFORE,
+    PLAIN,
+    QUIET,
+    Pieces,
+    cut_all,
+    is_known,
+    next_trip,
+    walk,
+)
+from tilewright_costmodels.timeloop.tables import Hardware, Mappings, Tensors
+
+LONE = integer(1)
+"""`Tensors.moves.group` of a dimension whose coordinate it has for itself."""
+
+
+@compiled
+def measure(
+    pieces: Pieces,
+    hardware: Hardware,
+    tensors: Tensors,
+    terms: Terms,
+    inside: Floats,
+    loops: Records,
+    ends: Records,
+    mappings: Mappings,
+    n: int,
+    instances: Floats,
+    detailed: bool,
+) -> float:
+    """Count the instances of every level, and the words of every tensor: that leave a level inwards, each delivery once;
+    that enter it; that it answers for. Of all instances of the level, and of the first one.
+
+    Args:
+        inside: tiles inside of slots; loops, ends: of the nest.
+        instances: [L], to be written.
+
+    Returns:
+        Steps in time.
+    """
+    levels, slots, dims = len(hardware.level), len(hardware.slot), len(pieces.shares)
+    moves = 0
+    cut_all(pieces, hardware, inside, loops, ends[levels - 1].end)
+    for s in range(slots):
+        pieces.free[0, s] = True
+    for level in range(levels):
+        instances[level] = 1.0
+        for d in range(dims):
+            walk(pieces, d, hardware.level[level].start, 0, PLAIN, moves, 0)
+            instances[level] *= pieces.shares[d].count
+    for s in range(slots):
+        pieces.free[0, s] = False
+    steps = 1.0
+    for d in range(dims):
+        walk(pieces, d, slots, len(loops), PLAIN, moves, 0)
+        steps *= pieces.shares[d].count
+    for tensor in range(len(tensors.whole)):
+        pieces.words[tensor, 0].entered = pieces.words[tensor, 0].first_entered = 0.0
+        inner = levels  # the nearest level inside that keeps the tensor; beyond all: compute
+        for number in range(levels):
+            level = levels - 1 - number
+            keeps = mappings.keep[n if len(mappings.keep) > 1 else 0, hardware.level[level].holds, tensor]
+            if keeps or detailed:
+                outer = level
+                while not mappings.keep[n if len(mappings.keep) > 1 else 0, hardware.level[outer].holds, tensor]:
+                    outer -= 1
+                _between(
+                    pieces,
+                    hardware,
+                    tensors,
+                    terms,
+                    loops,
+                    ends,
+                    mappings,
+                    n,
+                    instances,
+                    detailed,
+                    tensor,
+                    level,
+                    inner,
+                    outer,
+                )
+            if keeps:
+                inner = level
+    return steps
+
+
+@kernel_part
+def _between(
+    pieces: Pieces,
+    hardware: Hardware,
+    tensors: Tensors,
+    terms: Terms,
+    loops: Records,
+    ends: Records,
+    mappings: Mappings,
+    n: int,
+    instances: Floats,
+    detailed: bool,
+    tensor: int,
+    level: int,
+    inner: int,
+    outer: int,
+) -> None:
+    """The words that move between a level and the nearest one inside that keeps the tensor. `outer`: the nearest one that keeps
+    it, from the level outwards."""
+    levels, slots = len(hardware.level), len(hardware.slot)
+    start, stop = hardware.level[level].start, slots
+    end, whole = ends[levels - 1].end, tensors.whole[tensor]
+    if inner < levels:
+        stop, end = hardware.level[inner].start, ends[inner - 1].end
+    c = int(end) - 1
+    while inner < levels and c >= 0 and not whole.moving >> loops[c].dimension & 1:
+        c -= 1
+    words = pieces.words[tensor, level]
+    for view in range(6):
+        # what leaves the level; what enters the inner one; what the level answers for: of all instances, and of the first
+        leaves, enters, owns, first = view < 2, view // 2 == 1, view >= 4, view % 2 == 1
+        if level != outer and view > 0:
+            break
+        if (enters and inner == levels) or (owns and not (whole.is_output or detailed)):
+            continue
+        if first and instances[inner if enters else level] == 1.0:
+            found = pieces.words[tensor, inner].entered if enters else words.left if leaves else words.own
+        else:
+            for s in range(slots):
+                shared = leaves and s >= start
+                separate = len(mappings.unicast) > 0 and mappings.unicast[n, hardware.slot[s].entry, tensor]
+                separate |= not hardware.shared[s, tensor]
+                pieces.free[0, s] = separate if shared else not first
+                pieces.free[1, s] = shared or not first
+            found = _moved(
+                pieces,
+                tensors,
+                terms,
+                loops,
+                tensor,
+                start if owns else stop,
+                -1 if owns else c,
+                owns or inner == levels,
+                hardware.level[outer].start if whole.is_output else stop,
+            )
+            for group in range(2, whole.groups if leaves else 0):
+                found *= _shared(pieces, hardware, tensors.moves[tensor], terms, len(loops), tensor, group, start, stop)
+        if leaves and first:
+            words.first_left = found
+        elif leaves:
+            words.left = found
+        elif enters and first:
+            pieces.words[tensor, inner].first_entered = found
+        elif enters:
+            pieces.words[tensor, inner].entered = found
+        elif first:
+            words.first_own = found
+        else:
+            words.own = found
+
+
+@kernel_part
+def _moved(
+    pieces: Pieces,
+    tensors: Tensors,
+    terms: Terms,
+    loops: Records,
+    tensor: int,
+    stop: int,
+    c: int,
+    anew: bool,
+    keeps_from: int,
+) -> float:
+    """Words of all tiles before the slot `stop`, but those that need not move.
+
+    Args:
+        c: the innermost loop that moves the tile.
+        anew: nothing stays: every step moves a whole tile.
+        keeps_from: the first slot inside the memory outside.
+    """
+    whole, moves = tensors.whole[tensor], tensors.moves[tensor]
+    total, passed, quiet = 0.0, 0, True
+    inner = usual = 0  # the steps of all loops inside p, undone when p advances; that of c
+    for number in range(1 if anew else c + 2):
+        p = c + 1 - number
+        mode, hush, dimension, step, sign = PLAIN, False, -1, 0.0, 1.0
+        if number > 0:
+            loop, sign, skip = loops[p], -1.0, True
+            d = loop.dimension
+            shift = int(moves[d].displacement * loop.step) - inner
+            inner += int(moves[d].displacement * loop.step)
+            slides, moving = moves[d].together != 0, whole.moving >> d & 1
+            if p == c:
+                usual = shift
+                if slides:
+                    mode, dimension, step, skip = BEFORE, d, loop.step, False
+            elif whole.slides and shift == 0:
+                mode, skip = ADVANCE, False
+            elif whole.slides and shift == usual:
+                mode, dimension, step, skip = ADVANCE, loops[c].dimension, loops[c].step, False
+            elif quiet and not moving:
+                mode, hush, skip = ADVANCE, True, False
+            elif quiet and slides and not passed >> d & 1:
+                mode, hush, dimension, step, skip = BEFORE, True, d, loop.step, False
+            if moving:
+                passed |= 1 << d
+                quiet &= pieces.shares[d].uneven
+            if skip:
+                if not (quiet or whole.slides):
+                    break
+                continue
+        found = _tiles(
+            pieces, moves, terms, loops, tensor, whole.groups, stop, p, mode, hush, keeps_from, dimension, step
+        )
+        if found < 0.0:  # some loop inside always turns, and so it does inside of all loops that are left
+            quiet = False
+            if not whole.slides:
+                break
+        else:
+            total += sign * found
+    return total
+
+
+@kernel_part
+def _tiles(
+    pieces: Pieces,
+    moves: Records,
+    terms: Terms,
+    loops: Records,
+    tensor: int,
+    groups: int,
+    stop: int,
+    p: int,
+    mode: int,
+    hush: bool,
+    keeps_from: int,
+    dimension: int,
+    step: float,
+) -> float:
+    """Words of all tiles before the slot `stop`, the loops outside of `p` free; -1: some dimension is never quiet.
+
+    Args:
+        mode: PLAIN: all loops that move the tensor are free. ADVANCE: when p advances. BEFORE: the tiles before that.
+        hush: only those when no loop inside of p that moves the tensor turns.
+        dimension, step: count what tiles share with themselves so many iterations further.
+    """
+    product, advancing = 1.0, -1
+    if mode != PLAIN:
+        advancing = loops[p].dimension
+    for d in range(len(moves)):
+        group = moves[d].group
+        which, limit = PLAIN, p
+        if mode == PLAIN and group > 0:
+            limit = len(loops)
+        elif d == advancing:
+            which = mode if group > 0 else ADVANCE
+        elif hush and group > 0:
+            which = QUIET
+        walk(pieces, d, stop, limit, which, 1 if group > 0 else 0, keeps_from)
+        found = pieces.shares[d]
+        if found.count == 0.0:
+            if which == QUIET:
+                return -1.0
+            product = 0.0
+        if group == 0:
+            product *= found.count
+        elif group == LONE:
+            product *= found.count + moves[d].coefficient * (found.iterations - found.count)
+    for group in range(2, groups):
+        if product > 0.0:
+            product *= _boxes(pieces, moves, terms, tensor, group, dimension, step)
+    return product
+
+
+@compiled
+def _boxes(pieces: Pieces, moves: Records, terms: Terms, tensor: int, group: int, dimension: int, step: float) -> float:
+    """The words of a tensor's boxes along the coordinates of one group of dimensions, in all pairs of their pieces."""
+    total, more = 0.0, True
+    for d in range(len(moves)):
+        pieces.shares[d].at = 0
+    while more:
+        words = side = 1.0
+        for t in range(terms.start[tensor], terms.start[tensor + 1]):
+            term = terms.term[t]
+            if moves[term.dimension].group == group:
+                iterations = pieces.share[term.dimension, pieces.shares[term.dimension].at].iterations
+                moved = step if term.dimension == dimension else 0.0
+                side += term.coefficient * (iterations - 1.0 - moved)
+                if term.last:
+                    words *= max(0.0, side)
+                    side = 1.0
+        for d in range(len(moves)):
+            if moves[d].group == group:
+                words *= pieces.share[d, pieces.shares[d].at].count
+        total += words
+        carry = True
+        for d in range(len(moves)):
+            if carry and moves[d].group == group:
+                at = pieces.shares[d].at + 1
+                carry = at == pieces.shares[d].number
+                pieces.shares[d].at = 0 if carry else at
+        more = not carry
+    return total
+
+
+@compiled
+def _shared(
+    pieces: Pieces,
+    hardware: Hardware,
+    moves: Records,
+    terms: Terms,
+    loops: int,
+    tensor: int,
+    group: int,
+    start: int,
+    stop: int,
+) -> float:
+    """The part of what sub-clusters are sent that is left where those with equal boxes share a delivery: of the dimensions of a
+    group, unrolled between two slots.
+
+    Boxes are equal whose first and last words are. Only where several dimensions of a group are unrolled can that be.
+    """
+    unrolled = 0
+    for d in range(len(moves)):
+        if moves[d].group == group:
+            spread = 0
+            for k in range(pieces.cuts[d, start], pieces.cuts[d, stop]):
+                spread |= not pieces.cut[d, k].steps
+                pieces.cut[d, k].trip = 0
+            unrolled += spread
+    if unrolled < 2:
+        return 1.0
+    for d in range(len(moves)):
+        pieces.shares[d].at = 0
+        if moves[d].group == group:
+            walk(pieces, d, start, loops, PLAIN, 1, 0)
+    sent = needed = 0.0
+    pieces.stamp[0] += 1
+    more = True
+    while more:  # over the sizes of what the memory outside holds, the steps in time, and the sub-clusters
+        first = last = separate = LONE - LONE
+        many, words, exists = 1.0, 1.0, True
+        for d in range(len(moves)):
+            if moves[d].group == group:
+                each = pieces.share[d, pieces.shares[d].at]
+                low, size = 0.0, each.iterations
+                many *= each.count
+                for k in range(pieces.cuts[d, start], pieces.cuts[d, stop]):
+                    tile, trip = pieces.size[d, k + 1, 0].iterations, pieces.cut[d, k].trip
+                    low += trip * tile
+                    size = min(tile, size - trip * tile)
+                    exists &= size > 0.0
+                    if not pieces.cut[d, k].steps and pieces.free[0, pieces.cut[d, k].slot]:
+                        separate = separate * len(pieces.seen) + trip
+                pieces.shares[d].iterations = size
+                first += int(moves[d].displacement * low)
+                last += int(moves[d].displacement * (low + size - 1.0))
+        if exists:
+            side = 1.0
+            for t in range(terms.start[tensor], terms.start[tensor + 1]):
+                term = terms.term[t]
+                if moves[term.dimension].group == group:
+                    side += term.coefficient * (pieces.shares[term.dimension].iterations - 1.0)
+                    if term.last:
+                        words *= side
+                        side = 1.0
+            needed += many * words
+            if not is_known(pieces, first, last, separate):
+                sent += many * words
+        more, another = next_trip(pieces, moves, group, start, stop)
+        if another:
+            pieces.stamp[0] += 1
+    return sent / needed
