@@ -59,10 +59,10 @@ class Room:
         self.tables = tables
         self.detailed = detailed or tables.noc_costs
         self.nest = nest_of(tables)
-        self.pieces = pieces_of(tables)
         self.scratch = scratch_of(tables.rules, len(tables.hardware.slot))
         self.accounts = accounts_of(tables, self.detailed)  # refuses what would be too large
         self.deliveries = deliveries_of(tables, self.detailed)
+        self.pieces = pieces_of(tables)
         self.one = counts_of(1, tables)
 
     def evaluate(

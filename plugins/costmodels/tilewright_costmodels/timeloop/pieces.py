@@ -13,6 +13,7 @@ import numpy as np
 
 from tilewright.compiled import Index, Records, compiled, integer, kernel_part, records
 from tilewright.mapspace.batch import Bools, Floats, Ints
+from tilewright.mapspace.rules import Terms
 from tilewright_costmodels.timeloop.sharing import mix
 from tilewright_costmodels.timeloop.tables import Hardware, Tables
 
@@ -111,7 +112,7 @@ def cut_all(pieces: Pieces, hardware: Hardware, inside: Floats, loops: Records, 
         pieces.cut[loop.dimension, pieces.cuts[loop.dimension, loop.slot]].place = at
 
 
-@compiled
+@kernel_part
 def walk(pieces: Pieces, d: int, stop: int, limit: int, mode: int, moves: int, keeps_from: int) -> None:
     """Count the pieces of a dimension before the slot `stop`, and write them to `share`.
 
@@ -238,6 +239,37 @@ def _cut_pair(
             pair[there, rest, 0] += many
 
 
+@compiled
+def boxes(pieces: Pieces, moves: Records, terms: Terms, tensor: int, group: int, dimension: int, step: float) -> float:
+    """The words of a tensor's boxes along the coordinates of one group of dimensions, in all pairs of their pieces."""
+    total, more = 0.0, True
+    for d in range(len(moves)):
+        pieces.shares[d].at = 0
+    while more:
+        words = side = 1.0
+        for t in range(terms.start[tensor], terms.start[tensor + 1]):
+            term = terms.term[t]
+            if moves[term.dimension].group == group:
+                iterations = pieces.share[term.dimension, pieces.shares[term.dimension].at].iterations
+                moved = step if term.dimension == dimension else 0.0
+                side += term.coefficient * (iterations - 1.0 - moved)
+                if term.last:
+                    words *= max(0.0, side)
+                    side = 1.0
+        for d in range(len(moves)):
+            if moves[d].group == group:
+                words *= pieces.share[d, pieces.shares[d].at].count
+        total += words
+        carry = True
+        for d in range(len(moves)):
+            if carry and moves[d].group == group:
+                at = pieces.shares[d].at + 1
+                carry = at == pieces.shares[d].number
+                pieces.shares[d].at = 0 if carry else at
+        more = not carry
+    return total
+
+
 @kernel_part
 def is_known(pieces: Pieces, first: int, last: int, separate: int) -> bool:
     """Whether a box, given by its first and last word, has been seen since the last stamp; it is from now on."""
@@ -256,12 +288,12 @@ def is_known(pieces: Pieces, first: int, last: int, separate: int) -> bool:
 @kernel_part
 def next_trip(pieces: Pieces, moves: Records, group: int, start: int, stop: int) -> tuple[bool, bool]:
     """Count on the trips of a group's loops between two slots, those in space first, and then the sizes before them; whether
-    there is another one, and whether it is of another step in time."""
+    there is another one, and whether it is of another step in time. Of a size that divides one step stands for all."""
     for steps in range(2):
         for d in range(len(moves)):
             for k in range(pieces.cuts[d, start], pieces.cuts[d, stop] if moves[d].group == group else 0):
                 cut, full = pieces.cut[d, k], pieces.size[d, k, 0]
-                if cut.steps == steps:
+                if cut.steps == steps and not (steps > 0 and divides(pieces, d, start, stop)):
                     cut.trip += 1
                     if cut.trip < full.full + (full.rest >= 0):
                         return True, steps > 0
@@ -273,3 +305,13 @@ def next_trip(pieces: Pieces, moves: Records, group: int, start: int, stop: int)
                 return True, True
             pieces.shares[d].at = 0
     return False, True
+
+
+@kernel_part
+def divides(pieces: Pieces, d: int, start: int, stop: int) -> bool:
+    """Whether all cuts of the size at hand between two slots leave full pieces only."""
+    first = pieces.cuts[d, start]
+    exact = pieces.share[d, pieces.shares[d].at].iterations == pieces.size[d, first, 0].iterations
+    for k in range(first, pieces.cuts[d, stop]):
+        exact &= pieces.size[d, k, 0].rest < 0
+    return bool(exact)

@@ -27,7 +27,9 @@ from tilewright_costmodels.timeloop.pieces import (
     PLAIN,
     QUIET,
     Pieces,
+    boxes,
     cut_all,
+    divides,
     is_known,
     next_trip,
     walk,
@@ -68,10 +70,12 @@ def measure(
     for s in range(slots):
         pieces.free[0, s] = True
     for level in range(levels):
-        instances[level] = 1.0
-        for d in range(dims):
-            walk(pieces, d, hardware.level[level].start, 0, PLAIN, moves, 0)
-            instances[level] *= pieces.shares[d].count
+        instances[level] = 1.0 if level == 0 else instances[level - 1]
+        if level > 0 and ends[level - 1].children > 1.0:
+            instances[level] = 1.0
+            for d in range(dims):
+                walk(pieces, d, hardware.level[level].start, 0, PLAIN, moves, 0)
+                instances[level] *= pieces.shares[d].count
     for s in range(slots):
         pieces.free[0, s] = False
     steps = 1.0
@@ -163,9 +167,10 @@ def _between(
                 -1 if owns else c,
                 owns or inner == levels,
                 hardware.level[outer].start if whole.is_output else stop,
+                not first,
             )
             for group in range(2, whole.groups if leaves else 0):
-                found *= _shared(pieces, hardware, tensors.moves[tensor], terms, len(loops), tensor, group, start, stop)
+                found *= _shared(pieces, tensors.moves[tensor], terms, len(loops), tensor, group, start, stop)
         if leaves and first:
             words.first_left = found
         elif leaves:
@@ -191,6 +196,7 @@ def _moved(
     c: int,
     anew: bool,
     keeps_from: int,
+    every: bool,
 ) -> float:
     """Words of all tiles before the slot `stop`, but those that need not move.
 
@@ -198,6 +204,7 @@ def _moved(
         c: the innermost loop that moves the tile.
         anew: nothing stays: every step moves a whole tile.
         keeps_from: the first slot inside the memory outside.
+        every: of all instances.
     """
     whole, moves = tensors.whole[tensor], tensors.moves[tensor]
     total, passed, quiet = 0.0, 0, True
@@ -231,7 +238,7 @@ def _moved(
                     break
                 continue
         found = _tiles(
-            pieces, moves, terms, loops, tensor, whole.groups, stop, p, mode, hush, keeps_from, dimension, step
+            pieces, moves, terms, loops, tensor, whole.groups, stop, p, mode, hush, keeps_from, every, dimension, step
         )
         if found < 0.0:  # some loop inside always turns, and so it does inside of all loops that are left
             quiet = False
@@ -255,6 +262,7 @@ def _tiles(
     mode: int,
     hush: bool,
     keeps_from: int,
+    every: bool,
     dimension: int,
     step: float,
 ) -> float:
@@ -262,6 +270,7 @@ def _tiles(
 
     Args:
         mode: PLAIN: all loops that move the tensor are free. ADVANCE: when p advances. BEFORE: the tiles before that.
+        every: of all instances.
         hush: only those when no loop inside of p that moves the tensor turns.
         dimension, step: count what tiles share with themselves so many iterations further.
     """
@@ -277,8 +286,13 @@ def _tiles(
             which = mode if group > 0 else ADVANCE
         elif hush and group > 0:
             which = QUIET
-        walk(pieces, d, stop, limit, which, 1 if group > 0 else 0, keeps_from)
         found = pieces.shares[d]
+        if pieces.cuts[d, stop] == 0 or (every and mode == PLAIN and group == LONE and moves[d].coefficient == 1.0):
+            # uncut; or all its pieces, whose iterations are all of the dimension
+            found.number, found.count, found.iterations = 1, 1.0, pieces.size[d, 0, 0].iterations
+            pieces.share[d, 0].count, pieces.share[d, 0].iterations = 1.0, found.iterations
+        else:
+            walk(pieces, d, stop, limit, which, 1 if group > 0 else 0, keeps_from)
         if found.count == 0.0:
             if which == QUIET:
                 return -1.0
@@ -289,45 +303,13 @@ def _tiles(
             product *= found.count + moves[d].coefficient * (found.iterations - found.count)
     for group in range(2, groups):
         if product > 0.0:
-            product *= _boxes(pieces, moves, terms, tensor, group, dimension, step)
+            product *= boxes(pieces, moves, terms, tensor, group, dimension, step)
     return product
-
-
-@compiled
-def _boxes(pieces: Pieces, moves: Records, terms: Terms, tensor: int, group: int, dimension: int, step: float) -> float:
-    """The words of a tensor's boxes along the coordinates of one group of dimensions, in all pairs of their pieces."""
-    total, more = 0.0, True
-    for d in range(len(moves)):
-        pieces.shares[d].at = 0
-    while more:
-        words = side = 1.0
-        for t in range(terms.start[tensor], terms.start[tensor + 1]):
-            term = terms.term[t]
-            if moves[term.dimension].group == group:
-                iterations = pieces.share[term.dimension, pieces.shares[term.dimension].at].iterations
-                moved = step if term.dimension == dimension else 0.0
-                side += term.coefficient * (iterations - 1.0 - moved)
-                if term.last:
-                    words *= max(0.0, side)
-                    side = 1.0
-        for d in range(len(moves)):
-            if moves[d].group == group:
-                words *= pieces.share[d, pieces.shares[d].at].count
-        total += words
-        carry = True
-        for d in range(len(moves)):
-            if carry and moves[d].group == group:
-                at = pieces.shares[d].at + 1
-                carry = at == pieces.shares[d].number
-                pieces.shares[d].at = 0 if carry else at
-        more = not carry
-    return total
 
 
 @compiled
 def _shared(
     pieces: Pieces,
-    hardware: Hardware,
     moves: Records,
     terms: Terms,
     loops: int,
@@ -366,11 +348,14 @@ def _shared(
                 each = pieces.share[d, pieces.shares[d].at]
                 low, size = 0.0, each.iterations
                 many *= each.count
+                alike = divides(pieces, d, start, stop)
                 for k in range(pieces.cuts[d, start], pieces.cuts[d, stop]):
                     tile, trip = pieces.size[d, k + 1, 0].iterations, pieces.cut[d, k].trip
                     low += trip * tile
                     size = min(tile, size - trip * tile)
                     exists &= size > 0.0
+                    if alike and pieces.cut[d, k].steps:
+                        many *= pieces.size[d, k, 0].full
                     if not pieces.cut[d, k].steps and pieces.free[0, pieces.cut[d, k].slot]:
                         separate = separate * len(pieces.seen) + trip
                 pieces.shares[d].iterations = size
