@@ -10,9 +10,10 @@ import numpy as np
 from tilewright.compiled import Index, compiled, inlined, kernel_part
 from tilewright.mapspace.batch import Bools, Floats
 from tilewright.mapspace.rules import LEGAL, NONE, judge, tile_words
-from tilewright_costmodels.timeloop import flow, ragged, sharing
+from tilewright_costmodels.timeloop import flow, sharing
 from tilewright_costmodels.timeloop.costs import cost
 from tilewright_costmodels.timeloop.nest import Job, unfold
+from tilewright_costmodels.timeloop.ragged.words import measure
 
 
 @compiled
@@ -35,7 +36,7 @@ def evaluate(job: Job, valid: Bools, energy_pj: Floats, cycles: Floats) -> None:
             sharing.make_room(job.accounts)
             steps = nest.loop[nest.level[len(job.hardware.level) - 1].end].outside
             if nest.ragged[0]:
-                steps = ragged.measure(
+                steps = measure(
                     job.pieces,
                     job.hardware,
                     job.tensors,

@@ -21,7 +21,7 @@ from __future__ import annotations
 from tilewright.compiled import Records, compiled, integer, kernel_part
 from tilewright.mapspace.batch import Floats
 from tilewright.mapspace.rules import Terms
-from tilewright_costmodels.timeloop.pieces import (
+from tilewright_costmodels.timeloop.ragged.pieces import (
     ADVANCE,
     BEFORE,
     PLAIN,

@@ -46,7 +46,7 @@ class Pieces(NamedTuple):
     shares: Records
     """[D]: how many sizes; pieces in all; their iterations; the one at hand. Whether there is any short piece."""
     words: Records
-    """[T, L]: see `ragged.measure`."""
+    """[T, L]: see `words.measure`."""
     seen: Records
     """[places]: hash table of boxes; a place is taken if its stamp is the current one."""
     stamp: Ints

@@ -1,0 +1,1 @@
+"""Tiles that do not divide: their pieces, and the words that move."""
