@@ -15,7 +15,7 @@ from support.command import Command, command
 from tilewright.run import configuration
 
 ROOT = Path(__file__).parents[1]
-PAGES = ["README.md", "docs/reports.md", "docs/python.md", "docs/mapspace.md", "docs/library.md"]
+PAGES = ["README.md", "docs/reports.md", "docs/python.md", "docs/mapspace.md", "docs/library.md", "docs/spaces.md"]
 WITH_A_PACKAGE = [
     "docs/plugins.md",
     *(f"docs/plugins/{kind}.md" for kind in ("adapter", "costmodel", "estimator", "frontend", "mapper")),

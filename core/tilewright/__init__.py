@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from tilewright.api.conversion import convert
     from tilewright.api.evaluation import EvaluationReport, evaluate
     from tilewright.api.hardware.estimation import ComponentReport, estimate, estimators
+    from tilewright.api.hardware.spaces import architecture_space
     from tilewright.api.load import load
     from tilewright.api.mapping import map, space
     from tilewright.api.mapping_report import MappingReport
     from tilewright.api.verification import RecordedReport, Verification, diff_stats, verify
     from tilewright.conversion.conversion import Conversion
     from tilewright.errors import TilewrightError
+    from tilewright.exploration.space import ArchitectureSpace
     from tilewright.mapspace.space import MapSpace
     from tilewright.plugin.mapper import Budget
     from tilewright.plugin.registry import Registry, installed
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Architecture",
+    "ArchitectureSpace",
     "Budget",
     "ComparisonReport",
     "ComponentReport",
@@ -63,6 +66,7 @@ __all__ = [
     "Verification",
     "Workload",
     "__version__",
+    "architecture_space",
     "compare",
     "convert",
     "diff_stats",

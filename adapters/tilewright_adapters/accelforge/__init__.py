@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tilewright.errors import InputError, NotConformableError, Reason, Verdict
+from tilewright.expressions import resolved
 from tilewright.files import file_and_member, read_bytes
 from tilewright.plugin.adapter import InputSet
 from tilewright.schema.document import Document, parse_document, suggestion, validate
@@ -19,7 +20,6 @@ from tilewright_adapters.accelforge.rules import constraints
 from tilewright_adapters.accelforge.workload import DEFAULT_BITS, Einsum, name_of, read_einsum, roles_alone
 from tilewright_adapters.accelforge.write import FILES, texts, written
 from tilewright_adapters.assembled import assembled
-from tilewright_adapters.expressions import resolved
 from tilewright_adapters.faults import placed
 from tilewright_adapters.members import files_of
 from tilewright_adapters.merging import merged

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from tilewright.errors import NotEstimatedError
 from tilewright.estimation.asking import Answer, Question, current
+from tilewright.expressions import CannotSay
 from tilewright.plugin.estimator import Attribute
 from tilewright_adapters.accelforge.expressions import Scope
 from tilewright_adapters.accelforge.files import ComponentData
-from tilewright_adapters.expressions import CannotSay
 
 _ARRAYS = {"sram": "sram", "smartbuffersram": "smart_buffer"}
 _DRAMS = {"lpddr4": ("LPDDR4", 64), "lpddr": ("LPDDR", 64), "ddr3": ("DDR3", 64), "hbm2": ("HBM2", 2048),

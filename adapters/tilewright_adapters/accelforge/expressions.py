@@ -7,8 +7,8 @@ import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from tilewright.expressions import FUNCTIONS, OPERATIONS, CannotSay, Number, sane
 from tilewright.schema.document import suggestion
-from tilewright_adapters.expressions import FUNCTIONS, OPERATIONS, CannotSay, Number, sane
 
 Tensors = frozenset[str]
 Value = Number | Tensors

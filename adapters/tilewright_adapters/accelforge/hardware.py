@@ -11,6 +11,7 @@ from typing import Any
 from tilewright.errors import InputError
 from tilewright.estimation.architectures import records, rounded
 from tilewright.estimation.asking import Answer
+from tilewright.expressions import CannotSay
 from tilewright.schema.architecture import Architecture, Cluster, Compute, Fanout, Memory
 from tilewright.schema.document import Document, suggestion, validate
 from tilewright.schema.problem import Problem
@@ -26,7 +27,6 @@ from tilewright_adapters.accelforge.files import (
     SpatialData,
     TensorsData,
 )
-from tilewright_adapters.expressions import CannotSay
 from tilewright_adapters.faults import placed
 
 SEPARATE_PORTS = "max(a.n_calls / a.throughput for a in actions)"

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from tilewright.expressions import CannotSay
 from tilewright.schema.problem import Problem, parse_terms
 from tilewright_adapters.accelforge.expressions import Scope, Tensors, Value
 from tilewright_adapters.accelforge.files import AccessData, EinsumData, RenameData, RenamesData, Renaming, WorkloadData
-from tilewright_adapters.expressions import CannotSay
 
 ROLES = ("input", "weight", "output")
 DEFAULT_BITS = 8

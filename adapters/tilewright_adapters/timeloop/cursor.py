@@ -11,8 +11,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from tilewright.errors import InputError
+from tilewright.expressions import KNOWN
 from tilewright.schema.document import Document, suggestion
-from tilewright_adapters.expressions import KNOWN
 
 MOST = 1e300
 """Larger numbers are none that hardware has; whole ones may not even have a form as floats."""

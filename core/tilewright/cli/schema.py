@@ -19,6 +19,7 @@ class Kind(StrEnum):
     architecture = "architecture"
     mapping = "mapping"
     constraints = "constraints"
+    space = "space"
     mapped = "mapped"
     report = "report"
 
@@ -26,6 +27,7 @@ class Kind(StrEnum):
 def schema_command(kind: Annotated[Kind, typer.Argument(help="which kind of file")]) -> None:
     """Print the JSON schema of a kind of file."""
     from tilewright.cli.common import print_json
+    from tilewright.exploration.space import ArchitectureSpace
     from tilewright.schema.architecture import Architecture
     from tilewright.schema.constraints import Constraints
     from tilewright.schema.mapped import MappedProblem
@@ -40,6 +42,7 @@ def schema_command(kind: Annotated[Kind, typer.Argument(help="which kind of file
         Kind.architecture: Architecture,
         Kind.mapping: Mapping,
         Kind.constraints: Constraints,
+        Kind.space: ArchitectureSpace,
         Kind.mapped: MappedProblem,
         Kind.report: Report,
     }

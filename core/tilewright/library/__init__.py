@@ -23,7 +23,7 @@ M = TypeVar("M", bound=FileModel)
 
 @cache
 def names(folder: str) -> tuple[str, ...]:
-    """Names of the files in `architectures`, `constraints` or `workloads`."""
+    """Names of the files in `architectures`, `constraints`, `spaces` or `workloads`."""
     found = (files(__name__) / folder).iterdir()
     return tuple(sorted(entry.name.removesuffix(".yaml") for entry in found if entry.name.endswith(".yaml")))
 
@@ -99,9 +99,9 @@ def _constraints(name: str) -> Constraints:
 
 
 def text(name: str) -> str | None:
-    """The file of an architecture, of constraints (`eyeriss.row_stationary`) or of a workload, as it is shipped; None where
+    """The file of an architecture, of constraints (`eyeriss.row_stationary`), of a space or of a workload, as it is shipped; None where
     there is none of that name."""
-    for folder in ("architectures", "constraints", "workloads"):
+    for folder in ("architectures", "constraints", "spaces", "workloads"):
         if name in names(folder):
             return (files(__name__) / folder / f"{name}.yaml").read_text(encoding="utf-8")
     return None

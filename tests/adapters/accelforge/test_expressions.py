@@ -2,8 +2,8 @@
 
 import pytest
 
+from tilewright.expressions import CannotSay
 from tilewright_adapters.accelforge.expressions import Scope
-from tilewright_adapters.expressions import CannotSay
 
 
 def test_expressions_are_arithmetic_and_sets() -> None:

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.errors import InputError
+from tilewright.expressions import CannotSay, evaluate
 from tilewright.mapspace.legality import legality
 from tilewright.plugin.adapter import InputSet
 from tilewright.schema.document import parse_document
 from tilewright.schema.frozen import FrozenDict
 from tilewright_adapters import TimeloopFiles
-from tilewright_adapters.expressions import CannotSay, evaluate
 from tilewright_adapters.timeloop import TimeloopAdapter
 from tilewright_costmodels import TimeloopOptions
 from tilewright_costmodels.timeloop.model import TimeloopModel

@@ -1,0 +1,113 @@
+"""`architecture_space`: machines that are not decided yet."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright import library
+from tilewright.api.words import checked
+from tilewright.errors import UnknownNameError
+from tilewright.exploration.space import ArchitectureSpace, Point
+from tilewright.schema.document import Document, read_document, suggestion, validate
+from tilewright.tables import Column, Table, Tabular, numbers
+
+SpaceSource = str | os.PathLike[str] | Mapping[str, Any] | ArchitectureSpace
+"""What stands for a space of architectures."""
+
+
+@checked
+def architecture_space(source: SpaceSource) -> ArchitectureSpace:
+    """A space of architectures: a name of the library, a YAML file, a dict of what one says, or an object as it is.
+
+    Raises:
+        UnknownNameError: nobody knows the name.
+        InputError: the file or dict is wrong; with the place.
+    """
+    if isinstance(source, ArchitectureSpace):
+        return source
+    if isinstance(source, Mapping):
+        return validate(ArchitectureSpace, Document(dict(source), "dict"))
+    name = os.fspath(source)
+    known = library.names("spaces")
+    if name in known:
+        return ArchitectureSpace.from_yaml(library.text(name) or "", source=name)
+    if name.endswith((".yaml", ".yml", ".json")):
+        return validate(ArchitectureSpace, read_document(name))
+    raise UnknownNameError(
+        f"no space of architectures is called '{name}'{suggestion(name, known)}; known: {', '.join(known)}",
+        hint="or give a YAML file of kind: space",
+    )
+
+
+@dataclass(frozen=True, repr=False)
+class SpaceReport(Tabular):
+    """The points of a space, judged."""
+
+    space: ArchitectureSpace
+    points: tuple[Point, ...]
+
+    @classmethod
+    def of(cls, space: ArchitectureSpace, most: int | None = None) -> SpaceReport:
+        """Of the first points, at most so many. Raises PluginError: an estimator that was named failed."""
+        count = len(space) if most is None else min(most, len(space))
+        return cls(space, tuple(map(space.point, range(count))))
+
+    def __repr__(self) -> str:
+        return f"<SpaceReport of {self.space.name}: {len(self.points)} of {len(self.space)} points>"
+
+    @property
+    def valid(self) -> int:
+        """Points that are machines."""
+        return sum(point.architecture is not None for point in self.points)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One per point: its choices, compute units and area, or why it is no machine."""
+        return [
+            {"point": point.index, **point.values}
+            | {
+                "compute_units": None if point.architecture is None else point.architecture.compute_instances,
+                "area_um2": None if point.architecture is None else point.architecture.area_um2,
+                "reason": "; ".join(map(str, point.reasons)) or None,
+            }
+            for point in self.points
+        ]
+
+    def data(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        return {
+            "schema_version": 1,
+            "space": self.space.name,
+            "size": len(self.space),
+            "judged": len(self.points),
+            "valid": self.valid,
+            "points": self.rows(),
+        }
+
+    def tables(self) -> Sequence[Table | str]:
+        judged = "" if len(self.points) == len(self.space) else f", {len(self.points):,} of them judged"
+        refused = Counter(reason.where or reason.code for point in self.points for reason in point.reasons[:1])
+        lines: list[Table | str] = [f"{self.space.name}: {len(self.space):,} points{judged}, {self.valid:,} valid"]
+        lines += [f"  {count:,} refused by {where}" for where, count in refused.most_common()]
+        table = Table("point", *self.space.choices, numbers("units"), numbers("area", "mm2", decimals=4))
+        for point in self.points:
+            if point.architecture is not None:
+                area = point.architecture.area_um2
+                table.add_row(
+                    str(point.index),
+                    *map(_shown, point.values.values()),
+                    point.architecture.compute_instances,
+                    None if area is None else area * 1e-6,
+                )
+        reasons = Table("point", Column("refused because", wrapped=True))
+        for point in self.points:
+            if point.reasons and point.reasons[0].code != "limit":
+                reasons.add_row(str(point.index), "; ".join(map(str, point.reasons)))
+        return [*lines, "", *(each for each in (table, reasons) if each.rows)]
+
+
+def _shown(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:,.10g}"

@@ -1,0 +1,22 @@
+"""`tilewright space`: the points of a space of architectures."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tilewright.cli import options
+
+
+def space_command(
+    space: Annotated[str, typer.Argument(help="space of architectures: library name or YAML file", show_default=False)],
+    points: Annotated[int | None, typer.Option(metavar="N", min=1, help="judge the first N points alone")] = None,
+    json: options.Json = False,
+) -> None:
+    """Count the points of a space of architectures, and tell which are machines and why the others are not."""
+    import tilewright as tw
+    from tilewright.api.hardware.spaces import SpaceReport
+    from tilewright.cli.common import show
+
+    show(SpaceReport.of(tw.architecture_space(space), points), json)

@@ -1,0 +1,1 @@
+"""Machines that are not decided yet: spaces of architectures."""

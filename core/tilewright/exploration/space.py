@@ -1,0 +1,232 @@
+"""Spaces of architectures: a machine with choices, expressions and limits; its points are counted, built and judged."""
+
+from __future__ import annotations
+
+import copy
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from tilewright import library
+from tilewright.errors import InputError, Reason
+from tilewright.estimation.architectures import read_architecture
+from tilewright.expressions import CannotSay, Number, evaluate
+from tilewright.schema.architecture import Architecture, Cluster, Memory
+from tilewright.schema.document import Document, FileModel, Path_, parse_document, suggestion
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.problem import Name
+from tilewright.values import Model
+
+Choice = float | Annotated[str, Field(max_length=200)]
+MOST = 10_000
+"""Values of one choice."""
+_LIMIT = re.compile(r"(.+?)(<=|>=|==|<|>)(.+)")
+_HOLDS = {"<=": float.__le__, ">=": float.__ge__, "==": float.__eq__, "<": float.__lt__, ">": float.__gt__}
+OF_MACHINES = ("area_mm2", "compute_units")
+"""What limits may name beside the choices."""
+
+
+class Range(Model):
+    """Numbers from `first` to at most `last`, each `plus` or `times` the one before."""
+
+    first: Annotated[float, Field(gt=0, le=1e15)]
+    last: Annotated[float, Field(gt=0, le=1e15)]
+    plus: Annotated[float, Field(gt=0)] | None = None
+    times: Annotated[float, Field(gt=1)] | None = None
+
+    @model_validator(mode="after")
+    def _steps(self) -> Self:
+        if (self.plus is None) == (self.times is None):
+            raise ValueError("give plus or times, one of them")
+        steps = (self.last - self.first) / self.plus if self.plus else math.log(self.last / self.first, self.times or 2)
+        if steps < 0 or steps >= MOST:
+            raise ValueError(f"a range has 1 to {MOST:,} values")
+        return self
+
+    def values(self) -> tuple[float, ...]:
+        """All of them."""
+        found = [self.first]
+        while (more := found[-1] + self.plus if self.plus else found[-1] * (self.times or 2)) <= self.last * (1 + 1e-9):
+            found.append(more)
+        return tuple(found)
+
+
+class ArchitectureSpace(FileModel):
+    """A machine with choices.
+
+    Attributes:
+        base: an architecture of the library.
+        architecture: one written out as in its own file, in place of `base`; it may give components and sizes.
+        choices: name -> values or a range. A name with dots, such as `GLB.capacity_words`, is where the value goes, too.
+        set: where a value goes -> the name of a choice, or an expression over those.
+        limits: comparisons over choices, `area_mm2` and `compute_units`, such as `inputs + weights < 128`.
+    """
+
+    schema_version: Literal[1] = 1
+    kind: Literal["space"] = "space"
+    name: Name
+    source: str | None = None
+    base: str | None = None
+    architecture: dict[str, Any] | None = None
+    choices: FrozenDict[str, Range | tuple[Choice, ...]]
+    set: FrozenDict[str, str] = FrozenDict()
+    limits: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if (self.base is None) == (self.architecture is None):
+            raise ValueError("give base or architecture, one of them")
+        empty = [name for name, values in self.choices.items() if values == ()]
+        if empty or not self.choices:
+            raise ValueError(f"choices without values: {', '.join(empty) or 'all'}")
+        for limit in self.limits:
+            if not _LIMIT.fullmatch(limit):
+                raise ValueError(f"the limit '{limit}' is no comparison; expected such as 'a + b <= 128'")
+        data = self._data
+        places: dict[Path_, str] = {}
+        for path in (*(name for name in self.choices if "." in name), *self.set):
+            place = place_of(data, path)
+            if place in places:
+                raise ValueError(f"{path} and {places[place]} are one value")
+            places[place] = path
+        return self
+
+    @property
+    def _data(self) -> dict[str, Any]:
+        if self.architecture is not None:
+            return self.architecture
+        text = library.text(str(self.base)) if self.base in library.names("architectures") else None
+        if text is None:
+            known = library.names("architectures")
+            raise ValueError(
+                f"no architecture is called '{self.base}'{suggestion(str(self.base), known)}; known: {', '.join(known)}"
+            )
+        data: dict[str, Any] = parse_document(text).data
+        return data
+
+    def values_of(self, name: str) -> tuple[Choice, ...]:
+        """The values of a choice, whole numbers as such."""
+        given = self.choices[name]
+        values = given.values() if isinstance(given, Range) else given
+        return tuple(int(each) if isinstance(each, float) and each == int(each) else each for each in values)
+
+    def __len__(self) -> int:
+        """How many points there are, exactly, those that no limit allows included."""
+        return math.prod(len(self.values_of(name)) for name in self.choices)
+
+    def values(self, index: int) -> dict[str, Choice]:
+        """The choices of point `index`, the last choice fastest. Raises IndexError."""
+        if not 0 <= index < len(self):
+            raise IndexError(f"point {index} of {len(self)}")
+        found: dict[str, Choice] = {}
+        for name in reversed(list(self.choices)):
+            values = self.values_of(name)
+            index, at = divmod(index, len(values))
+            found[name] = values[at]
+        return dict(reversed(found.items()))
+
+    def points(self) -> Iterator[Point]:
+        """Every point, judged, in order."""
+        return map(self.point, range(len(self)))
+
+    def point(self, index: int) -> Point:
+        """A point, judged: its architecture, or the reasons why there is none. Raises IndexError, PluginError."""
+        values = self.values(index)
+        numbers = {name: each for name, each in values.items() if not isinstance(each, str)}
+        try:
+            broken = [*self._broken(numbers, of_machines=False)]
+            if broken:
+                return Point(index, values, None, tuple(broken))
+            architecture = self._built(index, values, numbers)
+        except CannotSay as error:
+            return Point(index, values, None, (Reason(code="expression", where=self.name, message=str(error)),))
+        except InputError as error:
+            return Point(index, values, None, (Reason(code="architecture", where=self.name, message=error.message),))
+        known: dict[str, Number] = {"compute_units": architecture.compute_instances}
+        if architecture.area_um2 is not None:
+            known["area_mm2"] = architecture.area_um2 * 1e-6
+        try:
+            broken = [*self._broken(numbers | known, of_machines=True)]
+        except CannotSay as error:
+            broken = [Reason(code="limit", where=self.name, message=str(error))]
+        return Point(index, values, None if broken else architecture, tuple(broken))
+
+    def _broken(self, numbers: Mapping[str, Number], of_machines: bool) -> Iterator[Reason]:
+        """Limits that do not hold: those about machines, or the others. Raises CannotSay."""
+        for limit in self.limits:
+            match = _LIMIT.fullmatch(limit)
+            assert match is not None
+            if any(re.search(rf"\b{name}\b", limit) for name in OF_MACHINES) != of_machines:
+                continue
+            left, right = (float(evaluate(side, numbers)) for side in (match[1], match[3]))
+            if not _HOLDS[match[2]](left, right):
+                yield Reason(code="limit", where=limit, message=f"{left:.6g} {match[2]} {right:.6g} does not hold")
+
+    def _built(self, index: int, values: Mapping[str, Choice], numbers: Mapping[str, Number]) -> Architecture:
+        """Raises InputError, CannotSay."""
+        data = copy.deepcopy(self._data)
+        data["name"] = f"{self.name}_{index}"
+        for name, value in values.items():
+            if "." in name:
+                _put(data, place_of(data, name), value)
+        for path, text in self.set.items():
+            value = values[text] if text in values else evaluate(text, numbers)
+            _put(data, place_of(data, path), value)
+        return read_architecture(Document(data, f"{self.name}, point {index}"))
+
+
+@dataclass(frozen=True)
+class Point:
+    """One machine of a space; `architecture` None: `reasons` say why there is none."""
+
+    index: int
+    values: Mapping[str, Choice]
+    architecture: Architecture | None
+    reasons: tuple[Reason, ...] = ()
+
+
+def place_of(data: Mapping[str, Any], path: str) -> Path_:
+    """Where `GLB.capacity_words`, `Row.fanout.size`, `compute.word_bits` or `clock_ghz` stands in an architecture's data.
+
+    Raises:
+        ValueError: no memory, cluster or field is called so.
+    """
+    head, _, rest = path.partition(".")
+    steps = tuple(rest.split(".")) if rest else ()
+    if not steps and head in Architecture.model_fields:
+        return (head,)
+    if head == "compute" and steps:
+        return ("compute", *steps)
+    names: list[str] = ["compute"]
+    for at, cluster in enumerate(_parts(data.get("clusters"))):
+        for number, memory in enumerate(_parts(cluster.get("memories"))):
+            names.append(str(memory.get("name")))
+            if names[-1] == head and steps and steps[0] in Memory.model_fields:
+                return ("clusters", at, "memories", number, *steps)
+        names.append(str(cluster.get("name")))
+        if names[-1] == head and steps and steps[0] in Cluster.model_fields:
+            return ("clusters", at, *steps)
+    raise ValueError(
+        f"the machine has nothing at '{path}'{suggestion(head, names)}; it has {', '.join(dict.fromkeys(names))}"
+    )
+
+
+def _parts(listed: object) -> list[dict[str, Any]]:
+    """Clusters or memories; what is none is for the architecture's own rules to tell, and holds its place here."""
+    return [each if isinstance(each, dict) else {} for each in listed] if isinstance(listed, list) else []
+
+
+def _put(data: dict[str, Any], place: Path_, value: object) -> None:
+    *way, last = place
+    here: Any = data
+    for step in way:
+        if isinstance(here, dict) and step == "component" and isinstance(here.get(step), str):
+            here[step] = {"name": here[step]}  # its short form
+        here = here.setdefault(step, {}) if isinstance(here, dict) else here[step]
+    if not isinstance(here, dict):
+        raise InputError(f"{'.'.join(map(str, place))} is below what is no part of a machine")
+    here[last] = value

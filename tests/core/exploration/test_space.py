@@ -1,0 +1,133 @@
+"""Spaces of architectures: counted exactly, every point a machine or the reasons why not, every fault with its place."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tilewright as tw
+from tilewright import library
+from tilewright.errors import InputError, UnknownNameError
+
+SPACE: dict[str, Any] = {
+    "kind": "space",
+    "name": "buffers",
+    "architecture": {
+        "technology_nm": 45,
+        "clusters": [
+            {
+                "name": "outside",
+                "memories": [{"name": "DRAM", "read_energy_pj": 100, "write_energy_pj": 100, "area_um2": 0}],
+            },
+            {
+                "name": "chip",
+                "memories": [{"name": "GLB", "block_words": 4, "component": "sram"}],
+                "fanout": {"axis": "Y"},
+            },
+            {"name": "Row", "fanout": {"axis": "X"}},
+        ],
+        "compute": {"component": "mac"},
+    },
+    "choices": {"GLB.capacity_words": {"first": 4096, "last": 65536, "times": 2}, "rows": [4, 8, 16]},
+    "set": {"chip.fanout.size": "rows", "Row.fanout.size": "64 // rows"},
+    "limits": ["rows * rows <= 128", "area_mm2 <= 0.5"],
+}
+
+
+def changed(**changes: Any) -> dict[str, Any]:
+    return {key: value for key, value in (SPACE | changes).items() if value is not None}
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "valid"), [("union_edge_aspects", 5, 5), ("union_cloud_aspects", 6, 6), ("sunstone_l1", 125, 51)]
+)
+def test_the_librarys_spaces(name: str, size: int, valid: int) -> None:
+    space = tw.architecture_space(name)
+    machines = [point.architecture for point in space.points() if point.architecture is not None]
+
+    assert (len(space), len(machines)) == (size, valid)
+    assert len({machine.compute_instances for machine in machines}) == 1
+    assert tw.ArchitectureSpace.from_yaml(space.to_yaml()) == space
+
+
+def test_every_space_of_the_library_is_tried() -> None:
+    assert set(library.names("spaces")) == {"union_edge_aspects", "union_cloud_aspects", "sunstone_l1"}
+
+
+def test_points_are_machines_with_their_choices() -> None:
+    space = tw.architecture_space(SPACE)
+    first = space.point(0)
+    machine = first.architecture
+
+    assert len(space) == 15 and first.values == {"GLB.capacity_words": 4096, "rows": 4} and machine is not None
+    assert [cluster.fanout.size for cluster in machine.clusters] == [1, 4, 16]
+    assert machine.memories[1].capacity_words == 4096 and machine.memories[1].estimates[0].estimator == "tables"
+    assert tw.architecture_space(SPACE).architecture == SPACE["architecture"]
+
+
+def test_what_is_no_machine_says_why() -> None:
+    points = list(tw.architecture_space(SPACE).points())
+    reasons = {point.index: [reason.where for reason in point.reasons] for point in points if point.reasons}
+
+    assert all(reasons[index] == ["rows * rows <= 128"] for index in range(2, 15, 3))
+    assert ["area_mm2 <= 0.5"] in reasons.values()
+    small = tw.architecture_space(changed(choices={"GLB.capacity_words": [8, 4096], "rows": [4]}))
+    assert (
+        small.point(0).reasons[0].code == "architecture" and "a size of 16 bytes" in small.point(0).reasons[0].message
+    )
+    assert small.point(1).architecture is not None
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=4))
+def test_the_size_is_exact_and_every_point_is_another(sizes: list[int]) -> None:
+    choices = {f"c{number}": list(range(size)) for number, size in enumerate(sizes)}
+    space = tw.architecture_space({"kind": "space", "name": "s", "base": "eyeriss", "choices": choices})
+    found = [tuple(space.values(index).items()) for index in range(len(space))]
+
+    assert len(set(found)) == len(space) == len(found)
+    with pytest.raises(IndexError):
+        space.values(len(space))
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"base": "eyeriss"}, "give base or architecture, one of them"),
+        ({"architecture": None}, "give base or architecture"),
+        ({"architecture": None, "base": "eyerisss", "choices": {"a": [1]}, "set": {}}, "did you mean 'eyeriss'"),
+        ({"choices": {"GLB.capacity": [1]}}, "the machine has nothing at 'GLB.capacity'"),
+        ({"choices": {"GLC.capacity_words": [1]}}, "did you mean 'GLB'"),
+        ({"choices": {"a": []}}, "choices without values: a"),
+        ({"choices": {"a": {"first": 1, "last": 9}}}, "plus or times"),
+        ({"choices": {"a": {"first": 1, "last": 1e9, "plus": 1}}}, "1 to 10,000 values"),
+        ({"limits": ["rows"]}, "is no comparison"),
+        ({"set": {"chip.fanout.size": "rows", "GLB.capacity_words": "rows"}}, "GLB.capacity_words are one value"),
+        ({"sets": {}}, "unknown key 'sets'; did you mean 'set'"),
+    ],
+)
+def test_faults_are_told(changes: dict[str, Any], told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        tw.architecture_space(changed(**changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"set": {"chip.fanout.size": "row"}}, "no variable 'row'"),
+        ({"set": {"chip.fanout.size": "rows / 3"}}, "valid integer"),
+        ({"set": {"chip.fanout.siz": "rows"}}, "unknown key 'siz'"),
+        ({"set": {"compute.component.name.x": "rows"}}, "no part of a machine"),
+        ({"limits": ["rows < column"]}, "no variable 'column'"),
+        ({"limits": ["rows + __import__('os') < 2"]}, "no function '__import__'"),
+    ],
+)
+def test_a_point_that_cannot_be_worked_out_is_refused(changes: dict[str, Any], told: str) -> None:
+    point = tw.architecture_space(changed(**changes)).point(0)
+
+    assert point.architecture is None and told in str(point.reasons[0])
+
+
+def test_names_that_nobody_knows() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'sunstone_l1'"):
+        tw.architecture_space("sunstone_11")
