@@ -24,7 +24,7 @@ from tilewright.tables import Cell, Table, Tabular, csv_text, numbers
 
 COLUMNS = (
     "layer", "count", "macs", "mapper", "guide", "model", "valid", "energy_pj", "cycles", "edp", "utilization",
-    "evaluated", "wall_seconds", "stop", "stopped_by", "mapping_file", "reason",
+    "evaluated", "wall_seconds", "stop", "stopped_by", "gap", "mapping_file", "reason",
 )  # fmt: skip
 
 
@@ -79,7 +79,7 @@ class ComparisonReport(Tabular):
         found = []
         for row in self.data()["rows"]:
             shared = {key: row[key] for key in ("layer", "count", "macs", "mapper", "guide", "mapping_file")}
-            shared |= {key: row["search"][key] for key in ("evaluated", "wall_seconds", "stop", "stopped_by")}
+            shared |= {key: row["search"][key] for key in ("evaluated", "wall_seconds", "stop", "stopped_by", "gap")}
             nothing = [{"model": row["guide"], "valid": False, "reasons": row["reasons"]}]
             for cost in row["prices"] or nothing:
                 reason = "; ".join(str(Reason(**each)) for each in cost["reasons"])
@@ -182,24 +182,30 @@ class ComparisonReport(Tabular):
             "and how many times the layer's best by that model"
         )
         seconds = numbers("seconds", rank=2, decimals=1)
-        table = Table("layer", "search by", "mapper", *columns, seconds, "remarks", title=title, more="--json or -o")
+        results = [row.layer.result for row in self.searches]
+        proofs = ["proved"] if any(result and result.proved for result in results) else []
+        table = Table(
+            "layer", "search by", "mapper", *columns, *proofs, seconds, "remarks", title=title, more="--json or -o"
+        )
         notes: dict[str, int] = {}
         for layer in dict.fromkeys(row.layer.name for row in self.searches):
             rows = [row for row in self.searches if row.layer.name == layer]
             bests = [min((self._value(row, n) for row in rows), default=math.inf) for n in range(len(self.models))]
             for index, row in enumerate(rows):
-                table.add_row(layer if index == 0 else "", *self._cells(row, bests, notes))
+                table.add_row(layer if index == 0 else "", *self._cells(row, bests, notes, bool(proofs)))
         return [table, *(f"  {mark}  {text}" for text, mark in notes.items())]
 
-    def _cells(self, row: SweepRow, bests: Sequence[float], notes: dict[str, int]) -> list[Cell]:
+    def _cells(self, row: SweepRow, bests: Sequence[float], notes: dict[str, int], proves: bool) -> list[Cell]:
         """What stands behind the layer; remarks are numbers of notes."""
         costs: list[Cell] = []
         for index, best in enumerate(bests):
             value = self._value(row, index)
             costs += [value, math.inf if math.isinf(value) else value / best if best else 1.0]
-        seconds = None if row.layer.result is None else row.layer.result.wall_seconds
+        result = row.layer.result
+        seconds = None if result is None else result.wall_seconds
+        proof = [(result.proved if result else None) or "no"] if proves else []
         marks = sorted(notes.setdefault(text, len(notes) + 1) for text in self._remarks(row))
-        return [row.point.model, row.point.mapper, *costs, seconds, " ".join(map(str, marks))]
+        return [row.point.model, row.point.mapper, *costs, *proof, seconds, " ".join(map(str, marks))]
 
     def _value(self, row: SweepRow, model: int) -> float:
         """The objective by one model; inf where there is none."""

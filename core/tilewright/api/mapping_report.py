@@ -150,7 +150,7 @@ class MappingReport(Tabular):
         saved = replace(self, folder=folder.path)
         folder.write("summary.json", json.dumps(saved.data(), indent=2) + "\n")
         keys = ("layer", "count", "macs", "valid", "energy_pj", "cycles", "edp", "utilization", "evaluated", "stop", "stopped_by",
-                "mapping_file")  # fmt: skip
+                "gap", "mapping_file")  # fmt: skip
         folder.write("summary.csv", csv_text(keys, saved.rows()))
         return replace(saved, unwritten=folder.failure)
 
@@ -163,7 +163,7 @@ class MappingReport(Tabular):
             found.append(
                 {"layer": row["name"], "count": row["count"], "macs": row["macs"], "valid": best["valid"]}
                 | {key: best[key] for key in keys}
-                | {key: how[key] for key in ("evaluated", "stop", "stopped_by")}
+                | {key: how[key] for key in ("evaluated", "stop", "stopped_by", "gap")}
                 | {"mapping_file": best["mapping_file"]}
             )
         return found
@@ -239,11 +239,8 @@ class MappingReport(Tabular):
                 found.append(f"error: {layer.name}: {layer.error}")
             elif layer.report is None and layer.result is not None:
                 found.append(f"no valid mapping found for {layer.name}: {layer.result.told}")
-                first = (
-                    "--mapper random"
-                    if layer.result.stop == "finished"
-                    else "more --evaluations or --seconds, another mapper"
-                )
+                more = "more --evaluations or --seconds, another mapper"
+                first = "--mapper random" if layer.result.stop == "finished" else more
                 found.append(f"  hint: try {first}, other --constraints or another cost model")
             found.extend(f"warning: {warning}" for warning in layer.warnings)
         for distinct in self.workload.distinct() if self.expansion is not None else ():
@@ -300,22 +297,28 @@ class MappingReport(Tabular):
         table = Table(
             "layer", numbers("count", rank=4), numbers("MACs", rank=6), numbers("energy", "pJ"), numbers("cycles"),
             numbers("utilization", rank=2), numbers("EDP", "pJ x cycles", rank=3),
-            numbers("% of energy", rank=5, decimals=1), Column("limited by", rank=1),
+            numbers("% of energy", rank=5, decimals=1), Column("limited by", rank=1), *(["proved"] if self._proofs else []),
             Column("dimensions longer than 1", rank=7), title=self._title, more="--json or -o",
         )  # fmt: skip
         for layer in self.layers:
-            share = (
-                None
-                if not self.energy_pj or self.expansion
-                else 100 * (layer.energy_pj or 0.0) * layer.count / self.energy_pj
-            )
+            whole = None if self.expansion else self.energy_pj
+            share = 100 * (layer.energy_pj or 0.0) * layer.count / whole if whole else None
             figures = (layer.energy_pj, layer.cycles, layer.utilization, layer.edp, share)
             limit = limited_by(layer.report.slowest[0]) if layer.report and layer.report.limits else "-"
-            table.add_row(layer.name, layer.count, layer.problem.macs, *figures, limit, layer.problem.long_dimensions)
+            proof = [self._proofs.get(layer.name, "no")] if self._proofs else []
+            row = layer.name, layer.count, layer.problem.macs, *figures, limit, *proof, layer.problem.long_dimensions
+            table.add_row(*row)
         if self.expansion is None:
             count = sum(layer.count for layer in self.layers)
-            table.add_row("total", count, self.macs, self.energy_pj, self.cycles, "", self.edp, "", "", "")
+            table.add_row(
+                "total", count, self.macs, self.energy_pj, self.cycles, "", self.edp, *[""] * (3 + bool(self._proofs))
+            )
         return table
+
+    @property
+    def _proofs(self) -> dict[str, str]:
+        """What was proved of each layer's best; empty where the mapper proves nothing."""
+        return {each.name: each.result.proved for each in self.layers if each.result and each.result.proved}
 
     def _speed(self) -> list[Table | str]:
         """Time and speed of the whole where there is a clock, and the area where it is known."""
@@ -350,6 +353,8 @@ class MappingReport(Tabular):
     def _searched(self) -> list[Table | str]:
         """What came from the cache, and how fast the rest was."""
         found: list[Table | str] = []
+        if self.is_one and self._proofs:
+            found.append(f"proved that no mapping of the space is better: {self._proofs[self.layers[0].name]}")
         cached = [layer.name for layer in self.layers if layer.cached]
         if cached:
             which = "all layers" if len(cached) == len(self.layers) else ", ".join(cached)

@@ -46,6 +46,10 @@ class Rejections(Model):
         return f"of {self.sampled} sampled, {told}"
 
 
+SURE = 1e-8
+"""The largest gap that rounding leaves of a proof."""
+
+
 @dataclass(frozen=True)
 class Result:
     """How a search ended. `best` is None if no valid mapping was found.
@@ -83,6 +87,13 @@ class Result:
         if self.lower_bound is None or self.best is None:
             return None
         return (self.value - self.lower_bound) / self.value if self.value else 0.0
+
+    @property
+    def proved(self) -> str | None:
+        """How far the mapper's proof goes: "yes", to one part in 10^8, or how much less a mapping might cost; None: there is none."""
+        if self.gap is None:
+            return None
+        return "yes" if self.gap < SURE else f"to {100 * self.gap:.2g} %"
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tilewright.errors import NotConformableError, Reason
+from tilewright.mapspace.batch import Positions
 from tilewright.mapspace.candidates import Candidates
-from tilewright.mapspace.looporders import count_orders
+from tilewright.mapspace.looporders import count_orders, distinct_reuse_orders
 from tilewright.plugin import Costs, Proposals, Run, Task, objectives
 from tilewright_mappers import OptimalOptions
 from tilewright_mappers.optimal.setup import Setup
@@ -18,7 +19,7 @@ from tilewright_mappers.optimal.walk import Finals, Walk
 
 SURE = 1 - 1e-9
 """Less than one by more than rounding adds up to."""
-FOLLOWED = 16
+FOLLOWED = 48
 """Mappings whose neighbours are tried."""
 FINALS = 4096
 """Mappings evaluated at once, of those that are left."""
@@ -64,10 +65,11 @@ def _search(setup: Setup, task: Task, run: Run, options: OptimalOptions) -> Prop
 
 
 def _descend(finals: Finals, best: float, task: Task, run: Run) -> Generator[Candidates, Costs, float]:
-    """The best after single prime factors have moved, as long as that helps."""
-    rows = finals.candidates.take(slice(0, FOLLOWED))
+    """The best after single prime factors have moved, or one block of loops has another order, as long as that helps."""
+    rows, orders = finals.candidates.take(slice(0, FOLLOWED)), distinct_reuse_orders(task.problem)
     while len(rows) and not run.exhausted:
-        rows, _ = task.space.neighbours(rows, powers=True)
+        moved, _ = task.space.neighbours(rows, powers=True)
+        rows = Candidates.join([moved, *_reordered(rows, orders)])
         rows = rows.take(rows.fits())
         values = yield from objectives(rows, task, run)
         order = np.argsort(values, kind="stable")[:FOLLOWED].astype(np.int64)
@@ -75,6 +77,15 @@ def _descend(finals: Finals, best: float, task: Task, run: Run) -> Generator[Can
             break
         best, rows = float(values[order[0]]), rows.take(order)
     return best
+
+
+def _reordered(rows: Candidates, orders: Positions) -> Iterator[Candidates]:
+    """Each with each of the orders in one block."""
+    for block in range(len(rows.space.temporal_slots)):
+        for each in orders:
+            changed = rows.orders.copy()
+            changed[:, block] = each
+            yield replace(rows, order=rows.space.lawful(changed))
 
 
 def _evaluate(

@@ -14,7 +14,7 @@ from tilewright.mapspace.factoring.cuts import divisors
 from tilewright.mapspace.limits import Limits
 from tilewright.plugin import Objective, Relaxation
 from tilewright.schema.problem import Problem
-from tilewright_mappers.optimal.kernel.steps import EACH, FIRST, USED
+from tilewright_mappers.optimal.kernel.state import EACH, FIRST, USED
 from tilewright_mappers.optimal.kernel.tables import Ahead, Costing, Keeping, Layout, Level, Shape
 
 
@@ -200,7 +200,6 @@ class Setup:
             vertical=for_kernel(np.array(vertical + [False] * pad, np.bool_)),
             least=_ints([self.space.slots[s].least for s in spatial] + [1] * pad),
             width=math.prod(across),
-            wraps=len(set(vertical)) > 1,
         )
 
     def shared(self, number: int) -> Bools:

@@ -14,12 +14,14 @@ from tilewright.compiled import for_kernel
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.mapspace.candidates import Candidates
 from tilewright_mappers.optimal.kernel import stages
-from tilewright_mappers.optimal.kernel.steps import BOUND, CYCLES, EACH, FIRST, LEAST_OWED, MASK, OWED, STATUS, USED
+from tilewright_mappers.optimal.kernel.state import BOUND, CYCLES, EACH, FIRST, LEAST_OWED, MASK, OWED, STATUS, USED
 from tilewright_mappers.optimal.kernel.tables import STILL, Ahead, Bag, Keeping, Level, Work
 from tilewright_mappers.optimal.setup import Setup
 
 ROOM = 1 << 12
 """States that there is room for at first, beside twice those before."""
+SUB_CLUSTERS = 1024
+"""Those of one fanout that are laid out, to see what neighbours may pass on; of more it is taken that they do."""
 PIECE = 4096
 """States that are worked on between two looks at the clock."""
 
@@ -83,7 +85,12 @@ class Walk:
              for t in range(setup.tensors) for r in set(setup.shape.rank[t]) if r >= 0), default=0,
         )  # fmt: skip
         memories = len(setup.space.architecture.memories)
-        self.work = Work(np.zeros(side + 2, np.bool_), np.zeros(memories), np.zeros(setup.dims))
+        self.work = Work(
+            np.zeros(side + 2, np.bool_),
+            np.zeros(memories),
+            np.zeros(setup.dims),
+            *np.zeros((2, SUB_CLUSTERS), np.int64),
+        )
 
     def run(self) -> Finals:
         """What is left in the end."""
@@ -227,9 +234,13 @@ class Walk:
         self.counts += (count, bag.made[1], bag.made[2] + count - int(bag.alive[:count].sum()))
         chosen = np.flatnonzero(bag.alive[:count])
         if len(chosen) > self.width:
-            # what is counted in full comes first: the bounds of other states promise more than they hold
-            order = np.lexsort((bag.numbers[chosen, BOUND], bag.integers[chosen, layout.flag]))
-            self.lost = min(self.lost, float(bag.numbers[chosen[order[self.width :]], BOUND].min()))
+            # half of those of least bound, and half of those that are counted in full: other bounds promise more than they hold
+            bounds, counted = bag.numbers[chosen, BOUND], bag.integers[chosen, layout.flag] == 0
+            by_bound = np.argsort(bounds, kind="stable")
+            ahead_of_all = np.zeros(len(chosen), np.bool_)
+            ahead_of_all[by_bound[: self.width // 2]] = True
+            order = np.lexsort((bounds, ~counted, ~ahead_of_all))
+            self.lost = min(self.lost, float(bounds[order[self.width :]].min()))
             chosen = chosen[order[: self.width]]
         self.widest = max(self.widest, len(chosen))
         numbers, integers = bag.numbers[chosen], bag.integers[chosen]

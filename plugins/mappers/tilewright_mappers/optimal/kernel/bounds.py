@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilewright.compiled import compiled, kernel_part
 from tilewright.mapspace.batch import Floats, Ints
-from tilewright_mappers.optimal.kernel.steps import (
+from tilewright_mappers.optimal.kernel.state import (
     CREDIT,
     CYCLES,
     EACH,

@@ -5,22 +5,9 @@ from __future__ import annotations
 from tilewright.compiled import compiled, integer, kernel_part
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright_mappers.optimal.kernel.bounds import bound, insert
-from tilewright_mappers.optimal.kernel.steps import (
-    BOUND,
-    FRESH,
-    LINKED,
-    MASK,
-    STATUS,
-    USED,
-    end_units,
-    extent,
-    find_links,
-    hold,
-    status_of,
-    step,
-    unroll,
-    words,
-)
+from tilewright_mappers.optimal.kernel.links import find_links
+from tilewright_mappers.optimal.kernel.state import BOUND, FRESH, LINKED, MASK, STATUS, USED, extent, status_of, words
+from tilewright_mappers.optimal.kernel.steps import end_units, hold, step, unroll
 from tilewright_mappers.optimal.kernel.tables import (
     SLIDING,
     STILL,
@@ -129,7 +116,7 @@ def walk(
                         work,
                     )
                 elif (kind == BRANCH or kind == REST) and j > 0:
-                    step(shape, layout, level, bag.numbers, bag.integers, n, what, j)
+                    step(shape, layout, level, bag.numbers, bag.integers, n, what, j, work)
                 elif kind == CLOSE:
                     good = _close(shape, layout, trips, tiles, named, bag.integers, n)
                 elif kind == HOLD:

@@ -4,99 +4,32 @@ from __future__ import annotations
 
 from tilewright.compiled import compiled, kernel_part
 from tilewright.mapspace.batch import Bools, Floats, Ints
+from tilewright_mappers.optimal.kernel.links import distinct, passes
+from tilewright_mappers.optimal.kernel.state import (
+    CODE,
+    CREDIT,
+    CYCLES,
+    EACH,
+    FIRST,
+    FRESH,
+    INEXACT,
+    LEAK,
+    LEAST_OWED,
+    LEAST_PENDING,
+    LINKED,
+    OVERLAP,
+    OWED,
+    PENDING,
+    SETTLED,
+    STATUS,
+    TILES,
+    USED,
+    extent,
+    set_status,
+    status_of,
+    words,
+)
 from tilewright_mappers.optimal.kernel.tables import DEAD, SLIDING, STILL, Keeping, Layout, Level, Shape, Work
-
-CODE, MASK, STATUS, USED = 0, 1, 2, 3
-FRESH = 1 << 40
-"""No loop in time since the last fanout that was used."""
-INEXACT, LINKED = 1, 8
-"""Flags: what is counted may be less than what it is; from bit LINKED on, by tensor: neighbours may pass on words, depending
-on the next loop."""
-SETTLED, LEAK, CYCLES, BOUND, FIRST = 0, 1, 2, 3, 4
-PENDING, OWED, CREDIT, TILES, OVERLAP, LEAST_PENDING, LEAST_OWED, EACH = 0, 1, 2, 3, 4, 5, 6, 7
-"""Of a tensor: energy that is not settled; words owed; energy credited; tiles' worth of words per tile; the share of a tile
-that overlaps; least energy and words if neighbours pass on."""
-
-
-@kernel_part
-def status_of(integers: Ints, i: int, t: int) -> int:
-    return int(integers[i, STATUS] >> (2 * t) & 3)
-
-
-@kernel_part
-def set_status(integers: Ints, i: int, t: int, status: int) -> None:
-    integers[i, STATUS] = (integers[i, STATUS] & ~(3 << (2 * t))) | (status << (2 * t))
-
-
-@kernel_part
-def extent(shape: Shape, layout: Layout, integers: Ints, i: int, d: int) -> int:
-    return int(shape.divisor[d, integers[i, layout.tile + d]])
-
-
-@compiled
-def words(shape: Shape, layout: Layout, integers: Ints, i: int, t: int) -> float:
-    """Of the tile's bounding box."""
-    volume = side = 1.0
-    for p in range(shape.start[t], shape.start[t + 1]):
-        side += shape.factor[p] * (extent(shape, layout, integers, i, shape.dimension[p]) - 1.0)
-        if shape.last[p]:
-            volume *= side
-            side = 1.0
-    return volume
-
-
-@compiled
-def distinct(
-    shape: Shape, layout: Layout, level: Level, shared: Bools, integers: Ints, i: int, t: int, d: int, work: Work
-) -> float:
-    """Different tiles along the window that dimension d moves, of the sub-clusters that may share."""
-    reach, r = 0, shape.rank[t, d]
-    work.reached[0] = True
-    for e in range(len(shape.sizes)):
-        if shape.rank[t, e] == r:
-            step = extent(shape, layout, integers, i, e) * shape.coefficient[t, e]
-            for k in range(len(level.slot)):
-                n = integers[i, layout.conf + k * len(shape.sizes) + e]
-                step //= n
-                if n > 1 and shared[k, t]:
-                    for at in range(reach + 1, reach + (n - 1) * step + 1):
-                        work.reached[at] = False
-                    for at in range(reach, -1, -1):
-                        if work.reached[at]:
-                            for m in range(1, n):
-                                work.reached[at + m * step] = True
-                    reach += (n - 1) * step
-    count = 0
-    for at in range(reach + 1):
-        count += work.reached[at]
-    return float(count)
-
-
-@compiled
-def passes(shape: Shape, layout: Layout, level: Level, integers: Ints, i: int, t: int, d: int) -> bool:
-    """Whether a neighbour may hold what one step of a loop over d brings."""
-    dims, r = len(shape.sizes), shape.rank[t, d]
-    shift = extent(shape, layout, integers, i, d) * shape.coefficient[t, d]
-    reach = row = 0
-    across = 1
-    for vertical in range(2):
-        started = 0
-        for k in range(len(level.slot) - 1, -1, -1):
-            if level.slot[k] >= 0 and level.vertical[k] == vertical:
-                for e in range(dims - 1, -1, -1):
-                    n = integers[i, layout.conf + k * dims + e]
-                    if n > 1 and not vertical:
-                        across *= n
-                    if n > 1 and shape.rank[t, e] == r:
-                        move = extent(shape, layout, integers, i, e) * shape.coefficient[t, e]
-                        for outer in range(k + 1):
-                            move //= integers[i, layout.conf + outer * dims + e]
-                        if abs(move - started) == shift or abs(move - row) == shift:
-                            return True
-                        started += (n - 1) * move
-                        row += (n - 1) * move
-                        reach += (n - 1) * move
-    return bool(level.wraps and shift <= reach and across < level.width)
 
 
 @compiled
@@ -132,7 +65,17 @@ def advance(shape: Shape, layout: Layout, integers: Ints, i: int, d: int, j: int
 
 
 @compiled
-def step(shape: Shape, layout: Layout, level: Level, numbers: Floats, integers: Ints, i: int, d: int, j: int) -> None:
+def step(
+    shape: Shape,
+    layout: Layout,
+    level: Level,
+    numbers: Floats,
+    integers: Ints,
+    i: int,
+    d: int,
+    j: int,
+    work: Work,
+) -> None:
     """A loop in time over d, of as many trips as divisor number j says."""
     n, ports = float(shape.divisor[d, j]), layout.pending - layout.port
     e = extent(shape, layout, integers, i, d)
@@ -145,13 +88,10 @@ def step(shape: Shape, layout: Layout, level: Level, numbers: Floats, integers: 
         if shape.odd[t]:
             continue
         at, status, moved, rank = FIRST + EACH * t, status_of(integers, i, t), shape.moves[t, d], shape.rank[t, d]
-        if (
-            fresh
-            and rank >= 0
-            and integers[i, layout.flag] >> (LINKED + t) & 1
-            and passes(shape, layout, level, integers, i, t, d)
-        ):
-            take_least(shape, layout, numbers, integers, i, t)
+        if fresh and rank >= 0 and integers[i, layout.flag] >> (LINKED + t) & 1:
+            overlaps = status == STILL and numbers[i, layout.side + rank] > e * shape.coefficient[t, d]
+            if passes(shape, layout, level, integers, i, t, d, overlaps, work):
+                take_least(shape, layout, numbers, integers, i, t)
         if shape.output[t] and moved:
             numbers[i, at + CREDIT] *= n
             for port in range(ports):
@@ -296,39 +236,6 @@ def end_units(shape: Shape, layout: Layout, level: Level, numbers: Floats, integ
                     numbers[i, layout.side + shape.rank[t, d]] = 1.0
             integers[i, layout.flag] |= INEXACT
     forget_unrolling(shape, layout, numbers, integers, i)
-
-
-@compiled
-def may_pass(shape: Shape, layout: Layout, level: Level, integers: Ints, i: int, t: int) -> bool:
-    """Whether a loop in time, here or further out, may bring what a neighbour in this fanout holds."""
-    dims = len(shape.sizes)
-    for d in range(dims):
-        e = extent(shape, layout, integers, i, d)
-        if shape.rank[t, d] >= 0 and e < shape.sizes[d]:
-            reach = 0
-            for o in range(dims):
-                if shape.rank[t, o] == shape.rank[t, d]:
-                    move = extent(shape, layout, integers, i, o) * shape.coefficient[t, o]
-                    for k in range(len(level.slot)):
-                        n = integers[i, layout.conf + k * dims + o]
-                        move //= n
-                        reach += (n - 1) * move
-            if e * shape.coefficient[t, d] <= reach:
-                return True
-    return False
-
-
-@compiled
-def find_links(shape: Shape, layout: Layout, level: Level, numbers: Floats, integers: Ints, i: int) -> None:
-    """Windows are unrolled: what neighbours may pass on is known."""
-    for t in range(len(shape.output)):
-        if integers[i, layout.flag] >> (LINKED + t) & 1 and not may_pass(shape, layout, level, integers, i, t):
-            at = FIRST + EACH * t
-            integers[i, layout.flag] &= ~(1 << (LINKED + t))
-            numbers[i, at + LEAST_PENDING], numbers[i, at + LEAST_OWED] = (
-                numbers[i, at + PENDING],
-                numbers[i, at + OWED],
-            )
 
 
 @compiled

@@ -81,8 +81,6 @@ class Level(NamedTuple):
     """[K]: sub-clusters that have to be used."""
     width: int
     """Sub-clusters along X."""
-    wraps: bool
-    """There are slots along both axes."""
 
 
 class Keeping(NamedTuple):
@@ -169,3 +167,5 @@ class Work(NamedTuple):
     reached: NDArray[np.bool_]
     words: Floats
     rest: Floats
+    place: Ints
+    other: Ints
