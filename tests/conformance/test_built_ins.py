@@ -8,7 +8,8 @@ from tilewright.testing import Case, parametrize_conformance
 
 ELSEWHERE = {"cost model zigzag": "zigzag", "estimator hwcomponents": "hwcomponents"}
 """Plugins that need a package which is not installed for every test -> the package."""
-MODULES = Path(__file__).parents[1] / "data" / "mlir"
+DATA = Path(__file__).parents[1] / "data"
+MODULES = DATA / "mlir"
 
 
 @parametrize_conformance(
@@ -18,6 +19,7 @@ MODULES = Path(__file__).parents[1] / "data" / "mlir"
             "nk,km->nm; n=4 k=5 m=6",
             "O[n,k,p,q] += I[n,c,2p+r,2q+s] * W[k,c,r,s]; n=1 k=4 c=3 p=5 q=5 r=3 s=3",
         ],
+        "pt2": [str(DATA / "pt2" / "net.pt2")],
         "mlir": [str(MODULES / "ops_tosa.generic.mlir"), str(MODULES / "calls.stablehlo.generic.mlir")],
     },
     options={"timeloop_binary": {"path": fake_timeloop.program("cheap")}, "cacti": {"program": fake_cacti.program()}},
