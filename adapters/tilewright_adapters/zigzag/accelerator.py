@@ -60,7 +60,10 @@ def read_accelerator(file: AcceleratorFile, bits: Mapping[str, int] | None) -> A
     order = sorted(reversed(served), key=lambda name: -len(served[name]))  # stable: outermost first
     clusters, unrolled_at, cluster_of = _clusters(file, order, served, array)
     words = {name: _word_bits(name, file.memories[name], bits, warnings) for name in file.memories}
-    memories = {name: _memory(name, file.memories[name], words[name], warnings) for name in file.memories}
+    memories = {
+        name: _memory(name, data, words[name], _copies(name, file, served), warnings)
+        for name, data in file.memories.items()
+    }
     _warn(file, warnings)
     architecture = Architecture(
         name=_name(file.name),
@@ -115,14 +118,20 @@ def _nested(file: AcceleratorFile, warnings: list[str]) -> dict[str, set[str]]:
     for name in names:
         said = set(file.memories[name].served_dimensions)
         if served[name] != said:
-            copies = math.prod(file.operational_array.extent[each] for each in said - served[name])
+            copies = _copies(name, file, served)
             told = f"{name} is shared along {_list(said)}, which does not nest with the other memories: "
             if said - served[name]:
-                told += f"read as shared along {_list(served[name])}, {copies} instances for each of ZigZag's"
+                told += f"read as shared along {_list(served[name])}, {copies} instances for each of ZigZag's, each with its share of the energy"
             else:
                 told += f"read as shared along {_list(served[name])}"
             warnings.append(told)
     return served
+
+
+def _copies(name: str, file: AcceleratorFile, served: Mapping[str, set[str]]) -> int:
+    """Instances of ours for each of ZigZag's; together they take the energy of one, whose accesses they repeat."""
+    split = set(file.memories[name].served_dimensions) - served[name]
+    return math.prod(file.operational_array.extent[each] for each in split)
 
 
 def _clusters(
@@ -165,7 +174,7 @@ def _word_bits(name: str, data: MemoryData, bits: Mapping[str, int] | None, warn
     return min(found, default=DEFAULT_BITS)  # what stays in a shared memory is mostly as narrow
 
 
-def _memory(name: str, data: MemoryData, word_bits: int, warnings: list[str]) -> Memory:
+def _memory(name: str, data: MemoryData, word_bits: int, copies: int, warnings: list[str]) -> Memory:
     reading, writing = _widths(name, data, warnings)
     block = max(1, reading.finest // word_bits)
     double = data.force_double_buffering or data.double_buffering_support
@@ -178,8 +187,8 @@ def _memory(name: str, data: MemoryData, word_bits: int, warnings: list[str]) ->
         holds=None
         if set(data.operands) == set(MEMORY_OPERANDS.values())
         else tuple(ROLES[each] for each in data.operands),
-        read_energy_pj=_energy(reading, block * word_bits),
-        write_energy_pj=_energy(writing, block * word_bits),
+        read_energy_pj=_energy(reading, block * word_bits) / copies,
+        write_energy_pj=_energy(writing, block * word_bits) / copies,
         read_bandwidth_words_per_cycle=reading.total / word_bits,
         write_bandwidth_words_per_cycle=writing.total / word_bits,
         block_words=block,

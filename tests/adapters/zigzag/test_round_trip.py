@@ -240,9 +240,15 @@ def test_files_of_before_2025_are_read(sample: Path) -> None:
 
 
 def test_memories_that_do_not_nest_are_copied_with_a_warning(sample: Path) -> None:
+    plain = parse(sample).architecture
     edit(sample / NAMES[0], "served_dimensions: []", "served_dimensions: [D2]")
     found = parse(sample)
-    assert found.architecture is not None
+    assert found.architecture is not None and plain is not None
+    whole, copy = (
+        next(each for each in architecture.memories if each.name == "weight_register")
+        for architecture in (plain, found.architecture)
+    )
+    assert copy.read_energy_pj == whole.read_energy_pj / 8 and copy.write_energy_pj == whole.write_energy_pj / 8
     assert any(
         "weight_register is shared along D2" in warning and "8 instances" in warning for warning in found.warnings
     )
