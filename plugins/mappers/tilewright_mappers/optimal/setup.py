@@ -98,9 +98,10 @@ class Setup:
         self.tensors, self.dims = len(self.shape.output), len(self.shape.sizes)
         self.levels = self._levels()
         self.most_slots = max(1, *(len(spatial) for _, spatial in self.levels))
-        bandwidths = [(m, way) for m in range(len(relaxation.gate)) for way in (0, 1)]
         limits = (relaxation.read_bandwidth, relaxation.write_bandwidth)
-        self.ports = [(m, way) for m, way in bandwidths if np.isfinite(limits[way][m])]
+        self.ports = [
+            (m, way) for m in range(len(relaxation.gate)) for way in (0, 1) if limits[way][m] < self._most_words(m, way)
+        ]
         leaks = bool(relaxation.leakage_pj.any())
         self.energy = objective != "cycles"
         cycles = objective != "energy" or leaks
@@ -152,6 +153,23 @@ class Setup:
             if (index, True) in place:
                 levels[-1][1].append(place[index, True])
         return levels
+
+    def _most_words(self, memory: int, way: int) -> float:
+        """Words per cycle that a memory may at most have to give or to take; inf where there are unrollings inside of it.
+
+        Without these no tile has more words than it has iterations, holes apart, so that one word of each tensor moves in one
+        cycle; outputs are written from inside and from outside.
+        """
+        kept = self.relaxation.memory == memory
+        entries = np.flatnonzero(kept.any(axis=1))
+        if len(entries) == 0 or any(slot.spatial and slot.entry >= entries[0] for slot in self.space.slots):
+            return math.inf
+        words = 0.0
+        for t in np.flatnonzero(kept.any(axis=0)):
+            ranks = self.space.problem.tensors[t].projection
+            holes = math.prod(max(rank.terms.values()) for rank in ranks)
+            words += holes * (2 if way and self.shape.output[t] else 1) * len(np.flatnonzero(kept[:, t]))
+        return words / self.relaxation.cycles_per_operation
 
     def _layout(self) -> Layout:
         tensors, dims, ports = self.tensors, self.dims, len(self.ports)
