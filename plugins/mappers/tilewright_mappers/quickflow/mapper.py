@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from tilewright.mapspace.batch import Ints
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.constructive.placement import Placement
-from tilewright.plugin import Proposals, Run, Task, objectives
+from tilewright.plugin import Costs, Proposals, Run, Task, objectives
 from tilewright_mappers import QuickFlowOptions
 from tilewright_mappers.quickflow.beam import Beam, Round, Search, SearchObjective, States
 from tilewright_mappers.quickflow.orders import OneShot
@@ -32,19 +33,32 @@ class QuickFlow:
         """What is compiled at first use is compiled here, before the search's time begins."""
         orders = OneShot(task.space)
         orders.order(Candidates(task.space, np.zeros((0, len(task.space.slots), len(task.problem.sizes)), np.int64)))
-        return self._search(task, run, orders)
+        return self._through(task, run, orders)
 
-    def _search(self, task: Task, run: Run, orders: OneShot) -> Proposals:
+    def _through(self, task: Task, run: Run, orders: OneShot) -> Proposals:
+        """A ragged space is searched from the best of its perfect part."""
+        perfect, best = replace(task, space=replace(task.space, factors="perfect")), None
+        if task.space.factors == "ragged" and perfect.space.factorizations:
+            best = yield from self._search(perfect, run, OneShot(perfect.space), None)
+        if best is not None:
+            best = replace(best, rows=replace(best.rows, space=task.space))
+            placement = Placement.of(task.space, run.rng)
+            best = yield from Beam(task, run, orders, "plain").optimise(best, self._rounds(placement)[2])
+        yield from self._search(task, run, orders, best)
+
+    def _search(
+        self, task: Task, run: Run, orders: OneShot, best: States | None
+    ) -> Generator[Candidates, Costs, States | None]:
+        """The best mapping without orders, if there is any; `best`: one that is known."""
         placements = Placement.each(task.space, run.rng, UNROLLINGS)
         first, second, third = self._rounds(placements[0])
-        best: States | None = None
         for objective in self._objectives():
             beam = Beam(task, run, orders, objective)
             start = yield from beam.evaluated(Candidates.join([each.start for each in placements]))
             if not len(start):  # some cost models take no mapping with everything outside
                 start = yield from self._drawn(task, run, beam)
             if not len(start):
-                return
+                return best
             unrolled = yield from beam.optimise(start, first)
             others = yield from self._parallel(placements, beam)
             together = States.join([unrolled, others])
@@ -61,6 +75,7 @@ class QuickFlow:
                 same = ended.rows.take(np.zeros(len(every), dtype=np.int64))
                 yield from objectives(replace(same, order=every), task, run)
                 best = ended if best is None or ended.least < best.least else best
+        return best
 
     def _drawn(self, task: Task, run: Run, beam: Beam) -> Search:
         """The best of some valid mappings that are drawn."""

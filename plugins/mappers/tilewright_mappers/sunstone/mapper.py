@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 
+from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.constructive.placement import Placement, keep_choices
 from tilewright.mapspace.space import MapSpace
-from tilewright.plugin import Proposals, Run, Task
+from tilewright.plugin import Costs, Proposals, Run, Task
 from tilewright_mappers import SunstoneOptions
 from tilewright_mappers.sunstone.levels import Decision, array_first, decisions
 from tilewright_mappers.sunstone.moves import Exchanges, choices_of_order
+from tilewright_mappers.sunstone.pool import Pool
 from tilewright_mappers.sunstone.published import Published
 from tilewright_mappers.sunstone.sound import Sound
 from tilewright_mappers.sunstone.whole import whole
+
+POOLED = 16
+"""Mappings that are remembered of all plans."""
+
+
+def _placements(space: MapSpace, run: Run) -> list[Placement]:
+    """One for each choice of what is kept."""
+    first = Placement.of(space, run.rng)
+    return [replace(first, start=first.start.keeping(keep)) for keep in keep_choices(space)]
 
 
 @dataclass(frozen=True)
@@ -25,23 +35,44 @@ class Sunstone:
     options: SunstoneOptions
 
     def search(self, task: Task, run: Run) -> Proposals:
-        options, space = self.options, task.space
-        orders, placement = choices_of_order(space), Placement.of(space, run.rng)
-        placements = [replace(placement, start=placement.start.keeping(keep)) for keep in keep_choices(space)]
-        if options.principles == "paper":
-            inter, intra = options.inter or "bottom_up", options.intra or "unrolling_tiling_ordering"
-            for each in placements:
-                yield from Published(task, run, orders, intra, inter).search(each)
+        if self.options.principles == "paper":
+            yield from self._published(task, run)
             return
-        best, exchanges = math.inf, Exchanges.of(space)
+        perfect = replace(task, space=replace(task.space, factors="perfect"))
+        if (
+            task.space.factors == "ragged" and perfect.space.factorizations
+        ):  # repair rounds what it finds, which is quick
+            pool = yield from self._sound(perfect, run)
+            yield from self._repaired(task, run, pool)
+        yield from self._sound(task, run)
+
+    def _published(self, task: Task, run: Run) -> Proposals:
+        inter, intra = self.options.inter or "bottom_up", self.options.intra or "unrolling_tiling_ordering"
+        orders = choices_of_order(task.space)
+        for each in _placements(task.space, run):
+            yield from Published(task, run, orders, intra, inter).search(each)
+
+    def _sound(self, task: Task, run: Run) -> Generator[Candidates, Costs, Pool]:
+        """The best that all plans find."""
+        options, space, pool = self.options, task.space, Pool(POOLED)
+        orders, placements, exchanges = choices_of_order(space), _placements(space, run), Exchanges.of(space)
         for number in range(options.rounds):
             for each, plan in itertools.product(placements, self._plans(space)):
                 sound = Sound(task, run, orders, exchanges, options.width << number, options.tries << number)
                 yield from sound.construct(plan, each)
                 yield from sound.repair()
-                best = min(best, sound.pool.best)
+                pool.join(sound.pool)
         if space.factorizations <= options.whole:
-            yield from whole(task, run, orders, best)
+            yield from whole(task, run, orders, pool.best)
+        return pool
+
+    def _repaired(self, task: Task, run: Run, pool: Pool) -> Proposals:
+        """Repair of perfect mappings in the ragged space."""
+        options, space = self.options, task.space
+        sound = Sound(task, run, choices_of_order(space), Exchanges.of(space), options.width, options.tries)
+        if pool.rows is not None:
+            sound.pool.add(replace(pool.rows, space=space), pool.values)
+        yield from sound.repair()
 
     def _plans(self, space: MapSpace) -> Iterator[list[Decision]]:
         inter, intra = self.options.inter, self.options.intra

@@ -34,6 +34,11 @@ class Pool:
         rank = rank[new][: self.width]
         self.rows, self.values, self.open = joined.take(rank), all_values[rank], is_open[rank]
 
+    def join(self, other: Pool) -> None:
+        """Add what another one has."""
+        if other.rows is not None:
+            self.add(other.rows, other.values)
+
     def next(self, most: int) -> Candidates:
         """At most so many of the best open candidates, which are closed thereby."""
         assert self.rows is not None
