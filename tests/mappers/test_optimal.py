@@ -15,7 +15,7 @@ from tilewright.plugin.result import Result
 from tilewright.plugin.specs import CostModelSpec, MapperSpec
 from tilewright.run.search import search
 from tilewright.schema.architecture import Architecture
-from tilewright.schema.constraints import KeepRule, Variant
+from tilewright.schema.constraints import KeepRule, SpatialRule, TemporalRule, Variant
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Objective
 from tilewright.testing.corpus import SAMPLES
@@ -75,6 +75,32 @@ def test_what_may_be_kept_or_not_is_chosen_too(
     free = data.draw(st.lists(st.sampled_from(problem.tensor_names), min_size=1, unique=True))
     rules = Variant(keep=(KeepRule(memory=data.draw(st.sampled_from(inner)), free=tuple(free)),))
     space = MapSpace.of(problem, architecture, rules)
+    assume(0 < space.factorizations <= MOST and space.size <= MOST)
+    check(space, timeloop(space, links), objective)
+
+
+@st.composite
+def ruled(draw: st.DrawFn) -> MapSpace:
+    """A space under rules for its loops in time and its unrollings."""
+    problem, architecture = draw(pairs[0]), draw(pairs[1])
+    names = problem.dimension_names
+    blocks = [entry.inside for entry in MapSpace.of(problem, architecture, None).skeleton.entries[1:] if entry.inside]
+    fanouts = [cluster.name for cluster in architecture.clusters if cluster.fanout.size > 1]
+    some = st.lists(st.sampled_from(names), unique=True).map(tuple)
+    temporal = tuple(
+        TemporalRule(memory=memory, only=draw(st.none() | some), order=draw(some))
+        for memory in draw(st.lists(st.sampled_from(blocks), unique=True, max_size=2))
+    ) if blocks else ()  # fmt: skip
+    spatial = tuple(
+        SpatialRule(cluster=name, only=draw(st.none() | some), min_utilization=draw(st.sampled_from([0.0, 0.5, 1.0])))
+        for name in draw(st.lists(st.sampled_from(fanouts), unique=True, max_size=2))
+    ) if fanouts else ()  # fmt: skip
+    return MapSpace.of(problem, architecture, Variant(temporal=temporal, spatial=spatial))
+
+
+@scaled(0.3)
+@given(ruled(), st.booleans(), st.sampled_from(OBJECTIVES))
+def test_rules_are_kept_and_nothing_they_allow_is_missed(space: MapSpace, links: bool, objective: Objective) -> None:
     assume(0 < space.factorizations <= MOST and space.size <= MOST)
     check(space, timeloop(space, links), objective)
 

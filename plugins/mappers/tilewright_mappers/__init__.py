@@ -159,7 +159,7 @@ class OptimalOptions(Options):
     """Options of `optimal`."""
 
     width: int = Field(
-        default=1_000_000, ge=1, le=100_000_000, description="most states followed at once; past it a gap may be left"
+        default=250_000, ge=1, le=100_000_000, description="most states followed at once; past it a gap may be left"
     )
     orders: int = Field(
         default=100_000,

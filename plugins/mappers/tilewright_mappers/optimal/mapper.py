@@ -19,6 +19,8 @@ from tilewright_mappers.optimal.walk import Finals, Walk
 
 SURE = 1 - 1e-9
 """Less than one by more than rounding adds up to."""
+DRAWN = 4096
+"""Mappings that are drawn to begin with."""
 FOLLOWED = 48
 """Mappings whose neighbours are tried."""
 FINALS = 4096
@@ -43,14 +45,15 @@ class Optimal:
 
 
 def _search(setup: Setup, task: Task, run: Run, options: OptimalOptions) -> Proposals:
-    best = math.inf
+    drawn = task.space.sample(run.rng, DRAWN)
+    best = yield from _descend(drawn.take(drawn.fits()), math.inf, task, run)
     # the first walks are narrow, and only find mappings to hold bounds against
     for width in sorted({min(width, options.width) for width in (64, 1024, options.width)}):
         walk = Walk(setup, best * SURE if math.isfinite(best) else math.inf, width, lambda: run.exhausted)
         finals = walk.run()
         best, left = yield from _evaluate(finals, best, task, run, options)
         if width < options.width:
-            best = yield from _descend(finals, best, task, run)
+            best = yield from _descend(finals.candidates.take(slice(0, FOLLOWED)), best, task, run)
         bound = min(best, left, walk.lost)
         if math.isfinite(bound) and math.isfinite(best):
             run.prove(bound * SURE if bound < best else best * SURE)
@@ -64,18 +67,23 @@ def _search(setup: Setup, task: Task, run: Run, options: OptimalOptions) -> Prop
             break
 
 
-def _descend(finals: Finals, best: float, task: Task, run: Run) -> Generator[Candidates, Costs, float]:
-    """The best after single prime factors have moved, or one block of loops has another order, as long as that helps."""
-    rows, orders = finals.candidates.take(slice(0, FOLLOWED)), distinct_reuse_orders(task.problem)
+def _descend(rows: Candidates, best: float, task: Task, run: Run) -> Generator[Candidates, Costs, float]:
+    """The best of these, and of what comes of them when single prime factors have moved, or one block of loops has another
+    order, as long as that helps."""
+    orders = distinct_reuse_orders(task.problem)
+    values = yield from objectives(rows, task, run)
     while len(rows) and not run.exhausted:
+        order = np.argsort(values, kind="stable")[:FOLLOWED].astype(np.int64)
+        lowest, rows = float(values[order[0]]), rows.take(order[np.isfinite(values[order])])
+        if not len(rows):
+            break
+        best = min(best, lowest)
         moved, _ = task.space.neighbours(rows, powers=True)
         rows = Candidates.join([moved, *_reordered(rows, orders)])
         rows = rows.take(rows.fits())
         values = yield from objectives(rows, task, run)
-        order = np.argsort(values, kind="stable")[:FOLLOWED].astype(np.int64)
-        if not len(order) or not values[order[0]] < best * SURE:
+        if not values.min(initial=math.inf) < lowest * SURE:
             break
-        best, rows = float(values[order[0]]), rows.take(order)
     return best
 
 
