@@ -16,6 +16,8 @@ ROLES = ("input", "weight", "output")
 DEFAULT_BITS = 8
 _ACCESS = re.compile(r"(?<!\w)([A-Za-z_]\w*+)\s*+\[([^\[\]]*+)\]")
 _BOUND = re.compile(r"0\s*+<=\s*+([a-z_]\w*+)\s*+(<=?)\s*+(.++)")
+OTHER = "Other"
+"""In `bits_per_value`: the tensors that no other key names."""
 _FACTOR = re.compile(r"(?<!\w)([a-z_]\w*+)\s*+\*\s*+(\d++)")
 
 
@@ -74,8 +76,10 @@ def read_einsum(data: WorkloadData, chosen: EinsumData, renames: RenamesData, nu
             _rename(scope, each.tensor_accesses)
     scope.bits = _bits(data, used, scope)
     projections = {each.name: _ranks(each) for each in used}
-    sizes = _sizes(data, chosen, projections, scope)
-    warnings = list(_clipped(data, chosen, projections, sizes, scope))
+    plain = {name: each for name, each in (data.rank_sizes | chosen.rank_sizes).items() if not isinstance(each, str)}
+    ranked = Scope(every, plain | scope.names, scope.bits)  # the size of a rank may use those of others
+    sizes = _sizes(data, chosen, projections, ranked)
+    warnings = list(_clipped(data, chosen, projections, sizes, ranked))
     if chosen.n_instances * data.n_instances > 1:
         warnings.append(f"{name} runs {chosen.n_instances * data.n_instances} times; here it is read once")
     problem = Problem.model_validate(
@@ -178,7 +182,11 @@ def _rename(scope: Scope, renames: Renaming) -> None:
 def _bits(data: WorkloadData, used: Sequence[AccessData], scope: Scope) -> dict[str, int]:
     bits: dict[str, int] = {}
     for text, value in data.bits_per_value.items():
-        bits |= dict.fromkeys(scope.tensors(text), scope.whole(value))
+        if text != OTHER:
+            bits |= dict.fromkeys(scope.tensors(text), scope.whole(value))
+    if OTHER in data.bits_per_value:
+        others = scope.every - bits.keys()
+        bits |= dict.fromkeys(others, scope.whole(data.bits_per_value[OTHER]))
     for each in used:
         if each.bits_per_value is not None:
             bits[each.name] = scope.whole(each.bits_per_value)

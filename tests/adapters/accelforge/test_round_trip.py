@@ -471,3 +471,12 @@ def test_files_that_are_drawn_in_know_what_the_template_sets(sample: Path) -> No
     (sample / "workload.yaml").write_text(drawn)
     assert ADAPTER.parse([sample / NAMES[0], sample / NAMES[1] / "Y"]) == plain
     assert ADAPTER.layers(sample / NAMES[1]) == ("Y", "Window")
+
+
+def test_sizes_may_use_those_of_other_ranks_and_widths_name_the_others(sample: Path) -> None:
+    edit(sample / "workload.yaml", "rank_sizes: {K: 8, N: 4}", "rank_sizes: {K: ceil(30 / N), N: 4}")
+    edit(sample / "workload.yaml", "bits_per_value: {All: 8}", "bits_per_value: {X: 4, Other: 8}")
+    read = ADAPTER.parse([sample / NAMES[0], sample / NAMES[1] / "Y"])
+    assert read.problem is not None and dict(read.problem.dimensions)["k"] == 8
+    assert read.architecture is not None
+    assert [memory.word_bits for memory in read.architecture.memories] == [8, 8, 8]
