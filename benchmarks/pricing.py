@@ -4,7 +4,7 @@
 
 Mappings per second of CPU time, the full check of validity included. Columns: the whole search of `random`, drawing
 included; candidates as a search has them, drawn uniformly and as neighbours of good ones; valid mappings only; the same
-as tile sizes; drawn and valid ones where every hop of the NoCs costs energy (of timeloop only), and the lesser of these
+as tile sizes; of the ragged space, drawn ones, and valid ones (of timeloop only); drawn and valid ones where every hop of the NoCs costs energy (of timeloop only), and the lesser of these
 two over the same without; one mapping at a time, with its full report.
 """
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -59,7 +60,19 @@ TIMELOOP = (
     ("factorflow_gemms/KQV", "tpu_v1"),
 )
 MAESTRO = ("quickflow_convs/IV", "quickflow_convs/V", "quickflow_convs/VI", "quickflow_convs/I")
-HEADS = ("search", "drawn", "neighbours", "valid", "as tiles", "NoC drawn", "NoC valid", "NoC share", "single")
+HEADS = (
+    "search",
+    "drawn",
+    "neighbours",
+    "valid",
+    "as tiles",
+    "ragged",
+    "its valid",
+    "NoC drawn",
+    "NoC valid",
+    "NoC share",
+    "single",
+)
 BATCH = 16384
 
 
@@ -105,6 +118,10 @@ def figures(space: MapSpace, model: str, seconds: float) -> dict[str, float]:
         row[name] = rate(partial(costs, evaluator, some), len(some), seconds)
     row["as tiles"] = rate(partial(evaluator.evaluate_batch, good.batch()), BATCH, seconds)
     if model == "timeloop":
+        ragged = replace(space, factors="ragged").sample(np.random.default_rng(1), BATCH)
+        whole = ragged.take(np.resize(np.flatnonzero(costs(evaluator, ragged).valid), BATCH))
+        row["ragged"] = rate(partial(costs, evaluator, ragged), BATCH, seconds)
+        row["its valid"] = rate(partial(costs, evaluator, whole), BATCH, seconds)
         costly = bound(with_noc_energy(space.architecture))
         row["NoC drawn"] = rate(partial(costs, costly, drawn), BATCH, seconds)
         row["NoC valid"] = rate(partial(costs, costly, good), BATCH, seconds)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tilewright as tw
 from support.ragged import Case, ragged
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.run.differences import differences
@@ -82,3 +83,19 @@ def test_no_bound_is_above_the_cost(case: Case, links: bool) -> None:
         assert (
             bounds.valid.all() and (bounds.energy_pj <= costs.energy_pj).all() and (bounds.cycles <= costs.cycles).all()
         )
+
+
+@pytest.mark.parametrize("arch", ["eyeriss", "simba"])
+def test_trips_of_a_ragged_space_cost_what_their_tile_sizes_do(arch: str) -> None:
+    space = tw.space("quickflow_convs/VIII", arch, factors="ragged")
+    drawn = space.sample(np.random.default_rng(5), 2000)
+    for links in (True, False):
+        evaluator = TimeloopModel(TimeloopOptions(link_transfers=links)).bind(space.problem, space.architecture)
+        costs, tiles = evaluator.evaluate_candidates(drawn), evaluator.evaluate_batch(drawn.batch())
+        valid = np.flatnonzero(costs.valid)
+        assert len(valid) and tiles.valid[valid].all()
+        np.testing.assert_array_equal(costs.energy_pj[valid], tiles.energy_pj[valid])
+        np.testing.assert_array_equal(costs.cycles[valid], tiles.cycles[valid])
+        report = evaluator.explain(drawn[int(valid[0])])
+        assert report.energy_pj == pytest.approx(costs.energy_pj[valid[0]], rel=1e-12)
+        assert report.cycles == costs.cycles[valid[0]]

@@ -3,14 +3,12 @@
 `executed` of a case was recorded from the cost model `oracle`; the smaller ones are executed again here.
 """
 
-import gzip
-import json
 from collections import Counter
 from typing import Any
 
 import pytest
 
-from support.recorded.timeloop import FOLDER
+from support.recorded.timeloop import recorded_remainders
 from tilewright.run.differences import differences
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
@@ -21,7 +19,7 @@ from tilewright_costmodels.approximations import OF_TIMELOOP
 from tilewright_costmodels.oracle.model import OracleModel
 from tilewright_costmodels.timeloop.model import TimeloopModel
 
-CASES: dict[str, dict[str, Any]] = json.loads(gzip.decompress((FOLDER / "remainders.json.gz").read_bytes()))
+CASES = recorded_remainders()
 MACS = 40_000
 """Cases of no more operations are executed again."""
 

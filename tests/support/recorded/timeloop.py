@@ -168,3 +168,10 @@ def rejected() -> tuple[Rejected, ...]:
         )
         for row in _document()["rejected"]
     )
+
+
+@functools.cache
+def recorded_remainders() -> dict[str, dict[str, Any]]:
+    """By name, runs with remainders: `version`, the three parts in our forms, what `timeloop` printed, what is `executed`."""
+    cases: dict[str, dict[str, Any]] = json.loads(gzip.decompress((FOLDER / "remainders.json.gz").read_bytes()))
+    return cases

@@ -69,7 +69,7 @@ def _count(job: Job, n: int, row: int, tensor: int) -> None:
             loop = nest.loop[each]
             loop.shift = job.tensors.moves[tensor, loop.dimension].displacement * loop.step
     at, still, credited = -1, 0.0, 0.0
-    content, keeps = 0.0, False  # words that leave a level; whether it keeps the tensor
+    content, keeps, left = 0.0, False, 1.0  # words that leave a level; whether it keeps the tensor; see below
     for number in range(levels):
         level, inside, inner_keeps, inner = Index(levels - 1 - number), content, keeps, number == 0
         children, end = nest.level[level].children, nest.level[level].end
@@ -113,9 +113,11 @@ def _count(job: Job, n: int, row: int, tensor: int) -> None:
             flow.deliver(job, tensor, level, words, account)
         if job.nest.ragged[0]:
             # the true words, of which neighbours pass on the part that they do where all tiles are full
-            even, passed = content / even, linked / (served + linked)
-            scale = job.pieces.words[tensor, level].left / job.counts.instances[row, level] * even / content
-            content, linked = content * scale, linked * scale
+            left, passed = content / even * (1.0 if inner or inner_keeps else left), linked / (served + linked)
+            full = content
+            content = job.pieces.words[tensor, level].left / job.counts.instances[row, level] * left
+            scale = content / full
+            linked *= scale
             if inner_keeps:
                 _access_pieces(job, row, level + 1, tensor, inside, passed)
             elif not inner:

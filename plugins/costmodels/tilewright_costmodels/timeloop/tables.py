@@ -31,6 +31,8 @@ class Tensors(NamedTuple):
     whole: Records
     """[T]: words; the dimensions that move the tensor, as bits; whether tiles may overlap, or children receive
     overlapping ones; the number after that of the last group of dimensions."""
+    dense: bool
+    """No tile has holes."""
 
 
 class Hardware(NamedTuple):
@@ -104,7 +106,7 @@ def _spans(problem: Problem, tensor: int) -> list[int]:
 
 def tensors_of(problem: Problem) -> Tensors:
     """The problem's table."""
-    moves, whole = [], []
+    moves, whole, dense = [], [], True
     for number, tensor in enumerate(problem.tensors):
         matrix = problem.projection_matrix(tensor)
         displacement, together = np.zeros((2, len(problem.sizes)), np.int64)
@@ -115,6 +117,7 @@ def tensors_of(problem: Problem) -> Tensors:
             place *= 1 + 3 * span  # a sum of shifts, and its difference from a shift, stay within
         together |= (matrix > 0).sum(axis=0) > 1
         groups = _groups(matrix, together)
+        dense &= bool((matrix <= 1).all() and ((matrix > 0).sum(axis=0) <= 1).all())
         moves.append(list(zip(displacement, together, groups, matrix.sum(axis=0), strict=True)))
         moving = sum(1 << int(dim) for dim in np.flatnonzero(matrix.any(axis=0)))
         whole.append(
@@ -123,6 +126,7 @@ def tensors_of(problem: Problem) -> Tensors:
     return Tensors(
         moves=table(moves, displacement=int, together=int, group=int, coefficient=float),
         whole=table(whole, words=float, moving=int, slides=bool, groups=int, is_output=bool),
+        dense=dense,
     )
 
 

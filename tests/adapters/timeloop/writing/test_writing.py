@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.recorded.timeloop import INPUTS, cases
+from support.recorded.timeloop import INPUTS, cases, recorded_remainders
 from tilewright import library
 from tilewright.errors import InputError, NotConformableError
 from tilewright.mapspace.space import MapSpace
@@ -105,6 +105,14 @@ def test_mappings_on_published_architectures_come_back_and_cost_the_same(adapter
         for mapping in space.sample(np.random.default_rng(0), 3):
             written += holds(adapter, InputSet(problem, architecture, mapping))
     assert written or name in OFTEN_REFUSED
+
+
+@versions
+@pytest.mark.parametrize("name", recorded_remainders())
+def test_recorded_remainders_come_back_and_cost_the_same(adapter: TimeloopAdapter, name: str) -> None:
+    case = recorded_remainders()[name]
+    problem, architecture = Problem.model_validate(case["problem"]), Architecture.model_validate(case["architecture"])
+    assert holds(adapter, InputSet(problem, architecture, Mapping.model_validate(case["mapping"])))
 
 
 def test_what_timeloop_says_needs_no_second_file() -> None:

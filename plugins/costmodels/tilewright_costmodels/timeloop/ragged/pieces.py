@@ -27,10 +27,11 @@ class Pieces(NamedTuple):
 
     cut: Records
     """[D, S]: cuts that are not trivial, outermost first: the slot; the place in the nest; whether it steps in time; the trip
-    at hand."""
+    at hand; whether it makes no more than one full piece of some size (`calm`), so that its loop may not turn."""
     size: Records
     """[D, S + 1, Y]: sizes of pieces before a cut, the full one first: iterations; full pieces that the cut makes of it; which
-    of the sizes after the cut the rest has (-1: there is none)."""
+    of the sizes after the cut the rest has (-1: there is none); the same, or a spare one; whether there is a full piece (`some`), or
+    not (`less`), 1 or 0."""
     sizes: Ints
     """[D, S + 1]: how many."""
     cuts: Ints
@@ -44,7 +45,7 @@ class Pieces(NamedTuple):
     share: Records
     """[D, Y]: what `walk` found: iterations, and how many pieces have so many."""
     shares: Records
-    """[D]: how many sizes; pieces in all; their iterations; the one at hand. Whether there is any short piece."""
+    """[D]: how many sizes; pieces in all; their iterations; the one at hand."""
     words: Records
     """[T, L]: see `words.measure`."""
     seen: Records
@@ -60,15 +61,17 @@ def pieces_of(tables: Tables) -> Pieces:
     most = slots + 2
     words = dict.fromkeys("left entered own first_left first_entered first_own".split(), float)
     return Pieces(
-        cut=records((dims, slots), slot=Index, place=int, steps=bool, trip=int),
-        size=records((dims, slots + 1, most), iterations=float, full=float, rest=int),
+        cut=records((dims, slots), slot=Index, place=int, steps=bool, trip=int, calm=bool),
+        size=records(
+            (dims, slots + 1, most), iterations=float, full=float, rest=int, spill=int, some=float, less=float
+        ),
         sizes=np.zeros((dims, slots + 1), np.int64),
         cuts=np.zeros((dims, slots + 1), np.int64),
         free=np.zeros((2, slots), np.bool_),
         weight=np.zeros((2, most)),
         pair=np.zeros((2, most, most + 1)),
         share=records((dims, most), iterations=float, count=float),
-        shares=records(dims, number=int, count=float, iterations=float, at=int, uneven=bool),
+        shares=records(dims, number=int, count=float, iterations=float, at=int),
         words=records((tensors, levels), **words),
         seen=records(1 << (2 * tables.children).bit_length(), first=int, last=int, separate=int, stamp=int),
         stamp=np.zeros(1, np.int64),
@@ -80,7 +83,6 @@ def cut_all(pieces: Pieces, hardware: Hardware, inside: Floats, loops: Records, 
     """Cut all dimensions into the tiles of `inside`; `loops` before `end` are those in time."""
     for d in range(inside.shape[1]):
         k, slots = 0, len(hardware.slot)
-        pieces.shares[d].uneven = False
         pieces.sizes[d, 0] = 1
         pieces.size[d, 0, 0].iterations = inside[0, d]
         for s in range(slots):
@@ -88,13 +90,17 @@ def cut_all(pieces: Pieces, hardware: Hardware, inside: Floats, loops: Records, 
             tile = inside[s + 1, d]
             if tile < inside[s, d]:
                 pieces.cut[d, k].slot, pieces.cut[d, k].steps = s, hardware.slot[s].steps
+                pieces.cut[d, k].calm = False
                 number = 1
                 pieces.size[d, k + 1, 0].iterations = tile
                 for y in range(pieces.sizes[d, k]):
                     size = pieces.size[d, k, y]
                     size.full = np.floor(size.iterations / tile)
                     rest = size.iterations - size.full * tile
-                    size.rest = -1
+                    size.rest, size.spill = -1, pieces.weight.shape[1] - 1
+                    size.some = min(1.0, size.full)
+                    size.less = 1.0 - size.some
+                    pieces.cut[d, k].calm |= size.full <= 1.0
                     if rest > 0.0:
                         z = 1
                         while z < number and pieces.size[d, k + 1, z].iterations != rest:
@@ -102,8 +108,7 @@ def cut_all(pieces: Pieces, hardware: Hardware, inside: Floats, loops: Records, 
                         if z == number:
                             pieces.size[d, k + 1, z].iterations = rest
                             number += 1
-                        size.rest = z
-                        pieces.shares[d].uneven = True
+                        size.rest = size.spill = z
                 k += 1
                 pieces.sizes[d, k] = number
         pieces.cuts[d, slots] = k
@@ -158,12 +163,9 @@ def walk(pieces: Pieces, d: int, stop: int, limit: int, mode: int, moves: int, k
                             weight[there, 0] += many * (size.full - 1.0)
                             if size.rest >= 0:
                                 weight[there, size.rest] += many
-                elif free:
-                    weight[there, 0] += many * size.full
-                    if size.rest >= 0:
-                        weight[there, size.rest] += many
-                else:
-                    weight[there, 0 if size.full > 0.0 else size.rest] += many
+                else:  # no branch that nobody can foresee
+                    weight[there, 0] += many * (size.full if free else size.some)
+                    weight[there, size.spill] += many * (1.0 if free else size.less)
         else:
             if mode == QUIET and k == pieces.cuts[d, keeps_from]:
                 for x in range(number):

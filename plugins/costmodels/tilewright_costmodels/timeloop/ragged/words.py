@@ -140,7 +140,10 @@ def _between(
     c = int(end) - 1
     while inner < levels and c >= 0 and not whole.moving >> loops[c].dimension & 1:
         c -= 1
-    words = pieces.words[tensor, level]
+    words, children, lanes = pieces.words[tensor, level], 1.0, 1.0
+    for each in range(level, levels):
+        children *= ends[each].children if each < inner else 1.0
+        lanes *= ends[each].children
     for view in range(6):
         # what leaves the level; what enters the inner one; what the level answers for: of all instances, and of the first
         leaves, enters, owns, first = view < 2, view // 2 == 1, view >= 4, view % 2 == 1
@@ -148,8 +151,16 @@ def _between(
             break
         if (enters and inner == levels) or (owns and not (whole.is_output or detailed)):
             continue
-        if first and instances[inner if enters else level] == 1.0:
+        if view == 2 and children == 1.0:
+            found = words.left
+        elif first and (
+            instances[inner if enters else level] == 1.0
+            or _is_roomy(
+                hardware, tensors, tensor, inner if enters else level, lanes / children if enters else lanes, detailed
+            )
+        ):
             found = pieces.words[tensor, inner].entered if enters else words.left if leaves else words.own
+            found /= instances[inner if enters else level]
         else:
             for s in range(slots):
                 shared = leaves and s >= start
@@ -183,6 +194,15 @@ def _between(
             words.first_own = found
         else:
             words.own = found
+
+
+@kernel_part
+def _is_roomy(hardware: Hardware, tensors: Tensors, tensor: int, level: int, lanes: float, detailed: bool) -> bool:
+    """Whether no bandwidth of a memory can bind: no lane reads or writes more than two words of a tensor in a step. The average
+    instance then does for the first one, where only costs are asked for."""
+    least = 2.0 * lanes * len(tensors.whole)
+    memory = hardware.memory[max(0, hardware.home[level, tensor])]
+    return bool(tensors.dense and not detailed and min(memory.read_bandwidth, memory.write_bandwidth) >= least)
 
 
 @kernel_part
@@ -232,7 +252,7 @@ def _moved(
                 mode, hush, dimension, step, skip = BEFORE, True, d, loop.step, False
             if moving:
                 passed |= 1 << d
-                quiet &= pieces.shares[d].uneven
+                quiet &= pieces.cut[d, pieces.cuts[d, loop.slot]].calm
             if skip:
                 if not (quiet or whole.slides):
                     break
