@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tilewright.api.conversion import convert
     from tilewright.api.evaluation import EvaluationReport, evaluate
     from tilewright.api.hardware.estimation import ComponentReport, estimate, estimators
+    from tilewright.api.hardware.exploration import ExplorationReport, explore
     from tilewright.api.hardware.spaces import architecture_space
     from tilewright.api.load import load
     from tilewright.api.mapping import map, space
@@ -52,6 +53,7 @@ __all__ = [
     "Constraints",
     "Conversion",
     "EvaluationReport",
+    "ExplorationReport",
     "MapSpace",
     "MappedLayer",
     "MappedProblem",
@@ -74,6 +76,7 @@ __all__ = [
     "estimate",
     "estimators",
     "evaluate",
+    "explore",
     "installed",
     "library",
     "load",

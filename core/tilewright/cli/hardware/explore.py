@@ -1,0 +1,59 @@
+"""`tilewright explore`: a workload on the machines of a space."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tilewright.cli import options
+
+
+def explore_command(
+    workload: options.Workload,
+    space: Annotated[
+        str,
+        typer.Option(
+            "--space", metavar="SPACE", help="space of architectures: library name or YAML file", show_default=False
+        ),
+    ],
+    mapper: Annotated[
+        str | None,
+        typer.Option(autocompletion=options.names_of("mapper"), metavar="NAME", help="the search for each layer"),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(autocompletion=options.names_of("cost model"), metavar="NAME", help="the cost model")
+    ] = None,
+    points: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="N points drawn at random by the seed; default: all, in order"),
+    ] = None,
+    objective: Annotated[str, typer.Option(metavar="edp|energy|cycles", help="what is made small")] = "edp",
+    constraints: Annotated[str | None, typer.Option(metavar="FILE|none", help="what mappings have to keep to")] = None,
+    seconds: Annotated[
+        float | None, typer.Option(metavar="S", min=0.0, help="time for each layer on each machine")
+    ] = None,
+    evaluations: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="mappings for each layer on each machine")
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="the same seed gives the same result")] = 0,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", metavar="N", min=1, help="layers mapped at once")] = 1,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="search anew, and keep no results")] = False,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="CSV file for all points")
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Map a workload onto the machines of a space, and tell which of them no other beats in energy, cycles and area."""
+    import tilewright as tw
+    from tilewright import api
+    from tilewright.cli.common import note, show
+
+    report = tw.explore(
+        workload, space, mapper=mapper or api.MAPPER, model=model or api.MODEL, points=points, objective=objective,
+        constraints=constraints, seconds=seconds, evaluations=evaluations, seed=seed, jobs=jobs, cache=not no_cache, progress=False,
+    )  # fmt: skip
+    if output is not None:
+        note(f"written to {report.save(output)}")
+    show(report, json)

@@ -1,0 +1,94 @@
+"""Exploring: every point is a row, the front is what nobody beats, and what was searched is not searched again."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tilewright as tw
+from tilewright.errors import InputError
+
+FORMULA = "nk,km->nm; n=8 k=8 m=8"
+SPACE: dict[str, Any] = {
+    "kind": "space",
+    "name": "small",
+    "architecture": {
+        "clusters": [
+            {
+                "name": "outside",
+                "memories": [{"name": "DRAM", "read_energy_pj": 100, "write_energy_pj": 100, "area_um2": 0}],
+            },
+            {"name": "chip", "memories": [{"name": "GLB", "read_energy_pj": 2, "write_energy_pj": 2}]},
+        ],
+        "compute": {"energy_per_operation_pj": 1, "area_um2": 10},
+    },
+    "choices": {"words": [1, 16, 64], "units": [1, 4]},
+    "set": {"GLB.capacity_words": "words", "GLB.area_um2": "100 * words", "chip.fanout.size": "units"},
+    "limits": ["words * units <= 64"],
+}
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> tw.ExplorationReport:
+    return tw.explore(FORMULA, SPACE, evaluations=60, cache=tmp_path / "cache", progress=False)
+
+
+def test_every_point_is_a_row_with_figures_or_the_reason(report: tw.ExplorationReport) -> None:
+    rows = report.rows()
+
+    assert [row["point"] for row in rows] == list(range(6)) and report.asked == 6
+    assert "words * units <= 64" in rows[5]["reason"] and rows[5]["edp"] is None
+    assert all(row["edp"] == row["energy_pj"] * row["cycles"] for row in rows if row["reason"] is None)
+
+
+def test_the_front_is_what_no_other_beats(report: tw.ExplorationReport) -> None:
+    def costs(each: Any) -> tuple[float, float, float]:
+        return each.energy_pj, each.cycles, each.area_um2
+
+    found, front = report.found, report.front
+    assert found[0].of("edp") == min(each.of("edp") for each in found) and found[0] in front
+    for each in found:
+        beaten = any(
+            costs(o) != costs(each) and all(a <= b for a, b in zip(costs(o), costs(each), strict=True)) for o in found
+        )
+        assert beaten != (each in front)
+
+
+def test_a_point_is_what_map_finds_there(report: tw.ExplorationReport) -> None:
+    best = report.found[0]
+    assert best.point.architecture is not None
+    alone = tw.map(FORMULA, arch=best.point.architecture, evaluations=60, cache=False, progress=False)
+
+    assert (alone.energy_pj, alone.cycles) == (best.energy_pj, best.cycles)
+
+
+def test_what_was_searched_comes_from_the_cache(report: tw.ExplorationReport, tmp_path: Path) -> None:
+    again = tw.explore(FORMULA, SPACE, evaluations=60, cache=tmp_path / "cache", progress=False)
+
+    assert again.rows() == report.rows()
+    assert all(layer.cached for each in again.found for layer in each.layers)
+
+
+def test_points_are_drawn_once_each_by_the_seed(tmp_path: Path) -> None:
+    drawn = [
+        [row["point"] for row in tw.explore(FORMULA, SPACE, points=4, seed=seed, evaluations=20, cache=tmp_path).rows()]
+        for seed in (3, 3)
+    ]
+
+    assert drawn[0] == drawn[1] and len(set(drawn[0])) == 4
+
+
+def test_rows_are_written_as_csv(report: tw.ExplorationReport, tmp_path: Path) -> None:
+    with open(report.save(tmp_path / "points.csv"), encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+
+    assert [int(row["point"]) for row in rows] == list(range(6)) and "on_front" in rows[0]
+    assert "on the front" in str(report) and report.data()["size"] == 6
+
+
+def test_words_are_checked() -> None:
+    with pytest.raises(InputError, match="explore takes no folder"):
+        tw.explore(FORMULA, SPACE, folder="x")
+    with pytest.raises(InputError, match="no point of small that was tried is a machine"):
+        tw.explore(FORMULA, SPACE | {"limits": ["words < 0"]})
