@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tilewright.errors import NotConformableError, Reason
-from tilewright.mapspace.batch import Positions
+from tilewright.mapspace.batch import Floats, Ints, Positions
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.looporders import count_orders, distinct_reuse_orders
 from tilewright.plugin import Costs, Proposals, Run, Task, objectives
@@ -73,8 +73,7 @@ def _descend(rows: Candidates, best: float, task: Task, run: Run) -> Generator[C
     orders = distinct_reuse_orders(task.problem)
     values = yield from objectives(rows, task, run)
     while len(rows) and not run.exhausted:
-        order = np.argsort(values, kind="stable")[:FOLLOWED].astype(np.int64)
-        lowest, rows = float(values[order[0]]), rows.take(order[np.isfinite(values[order])])
+        lowest, rows = float(values.min()), rows.take(_followed(rows, values))
         if not len(rows):
             break
         best = min(best, lowest)
@@ -85,6 +84,14 @@ def _descend(rows: Candidates, best: float, task: Task, run: Run) -> Generator[C
         if not values.min(initial=math.inf) < lowest * SURE:
             break
     return best
+
+
+def _followed(rows: Candidates, values: Floats) -> Ints:
+    """The best, and the best for the sub-clusters that they use: who uses few may be good, and has nowhere to go."""
+    used = rows.trips[:, rows.space.spatial_slots].prod(axis=(1, 2))
+    best = [np.argsort(figure, kind="stable")[: FOLLOWED // 2] for figure in (values, values / used)]
+    found = np.unique(np.concatenate(best))
+    return found[np.isfinite(values[found])].astype(np.int64)
 
 
 def _reordered(rows: Candidates, orders: Positions) -> Iterator[Candidates]:
