@@ -77,7 +77,7 @@ def read_einsum(data: WorkloadData, chosen: EinsumData, renames: RenamesData, nu
     scope.bits = _bits(data, used, scope)
     projections = {each.name: _ranks(each) for each in used}
     plain = {name: each for name, each in (data.rank_sizes | chosen.rank_sizes).items() if not isinstance(each, str)}
-    ranked = Scope(every, plain | scope.names, scope.bits)  # the size of a rank may use those of others
+    ranked = Scope(every, {**plain, **scope.names}, scope.bits)  # the size of a rank may use those of others
     sizes = _sizes(data, chosen, projections, ranked)
     warnings = list(_clipped(data, chosen, projections, sizes, ranked))
     if chosen.n_instances * data.n_instances > 1:
