@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", "docs/reports.md", "docs/python.md", "docs/mapspace.md", "docs/library.md", "docs/spaces.md"]
 WITH_A_PACKAGE = [
     "docs/plugins.md",
-    *(f"docs/plugins/{kind}.md" for kind in ("adapter", "costmodel", "estimator", "frontend", "mapper")),
+    *(f"docs/plugins/{kind}.md" for kind in ("adapter", "algorithm", "costmodel", "estimator", "frontend", "mapper")),
 ]
 """Pages whose blocks need the package that they are about: `test_plugin_pages`."""
 ALL = [path.relative_to(ROOT).as_posix() for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))]
