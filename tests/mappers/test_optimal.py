@@ -39,6 +39,7 @@ def run(name: str, space: MapSpace, evaluator: Evaluator, objective: Objective, 
 
 def check(space: MapSpace, evaluator: Evaluator, objective: Objective, **options: int) -> Result:
     """Its answer beside the enumeration's; a proof is right, and so is a bound."""
+    assume(not space.keeps[1].any())
     truth = run("exhaustive", space, evaluator, objective)
     found = run("optimal", space, evaluator, objective, **options)
     assert found.error is None, found.error
@@ -65,18 +66,13 @@ def test_what_is_proved_is_what_enumeration_finds(
     check(space, timeloop(space, links), objective)
 
 
-@scaled(0.2)
-@given(*pairs, st.sampled_from(OBJECTIVES), st.data())
-def test_what_may_be_kept_or_not_is_chosen_too(
-    problem: Problem, architecture: Architecture, links: bool, objective: Objective, data: st.DataObject
-) -> None:
-    inner = [memory.name for cluster in architecture.clusters[1:] for memory in cluster.memories]
-    assume(inner)
-    free = data.draw(st.lists(st.sampled_from(problem.tensor_names), min_size=1, unique=True))
-    rules = Variant(keep=(KeepRule(memory=data.draw(st.sampled_from(inner)), free=tuple(free)),))
-    space = MapSpace.of(problem, architecture, rules)
-    assume(0 < space.factorizations <= MOST and space.size <= MOST)
-    check(space, timeloop(space, links), objective)
+def test_what_may_be_kept_or_not_is_refused() -> None:
+    space = next(space for space in SMALL if len(space.architecture.memories) > 1)
+    memory, tensor = space.architecture.memories[-1], space.problem.tensors[0]
+    rules = Variant(keep=(KeepRule(memory=memory.name, free=(tensor.name,)),))
+    free = MapSpace.of(space.problem, space.architecture, rules)
+    if free.keeps[1].any():
+        assert "leave free" in str(run("optimal", free, timeloop(free), "edp").error)
 
 
 @st.composite

@@ -94,6 +94,9 @@ class Setup:
 
     def __init__(self, space: Limits, relaxation: Relaxation, objective: Objective) -> None:
         self.space, self.relaxation = space, relaxation
+        if space.keeps[1].any():
+            message = "the constraints leave free what some memory keeps; say what it keeps, or use quickflow"
+            raise NotConformableError("mapper optimal", (Reason(code="keeps", where="", message=message),))
         self.shape = shape_of(space.problem)
         self.tensors, self.dims = len(self.shape.output), len(self.shape.sizes)
         self.levels = self._levels()
