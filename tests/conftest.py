@@ -17,6 +17,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 ZIGZAG = importlib.util.find_spec("zigzag") is not None
 collect_ignore = [] if ZIGZAG else ["costmodels/zigzag", "adapters/zigzag/test_program.py"]
+if importlib.util.find_spec("jax") is None:
+    collect_ignore.append("frontends/jax")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
