@@ -127,8 +127,8 @@ class Constraints(FileModel):
     """Named rules for one architecture (None: any that has the named clusters and memories).
 
     `default`: the dataflow that the architecture's authors published; it applies unless another is asked for. `aspect` gives
-    a flexible array another shape: cluster -> fanout size, the number of compute units unchanged. `factors`: whether tiles
-    divide (see `Cutting`).
+    a flexible array another shape: cluster -> fanout size, the number of compute units unchanged. `factors`: whether every
+    tile divides, or the last one of a dimension may be smaller.
     """
 
     schema_version: Literal[1] = 1
