@@ -111,7 +111,7 @@ def test_a_narrow_walk_leaves_a_gap_and_its_bound_is_true(
     check(space, timeloop(space, links), "edp", width=width, orders=1)
 
 
-SMALL = [sample.space for sample in SAMPLES if 1 < sample.space.size <= 20_000]
+SMALL = [each.space for each in SAMPLES if 1 < each.space.size <= 20_000 and not each.space.keeps[1].any()]
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
