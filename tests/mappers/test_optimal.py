@@ -39,9 +39,11 @@ def run(name: str, space: MapSpace, evaluator: Evaluator, objective: Objective, 
 
 def check(space: MapSpace, evaluator: Evaluator, objective: Objective, **options: int) -> Result:
     """Its answer beside the enumeration's; a proof is right, and so is a bound."""
-    assume(not space.keeps[1].any())
-    truth = run("exhaustive", space, evaluator, objective)
     found = run("optimal", space, evaluator, objective, **options)
+    if space.keeps[1].any():
+        assert "leave free" in str(found.error)
+        return found
+    truth = run("exhaustive", space, evaluator, objective)
     assert found.error is None, found.error
     if truth.best is None:
         assert found.best is None
