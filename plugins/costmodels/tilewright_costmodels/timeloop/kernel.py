@@ -13,15 +13,17 @@ from tilewright.mapspace.rules import LEGAL, NONE, judge, tile_words
 from tilewright_costmodels.timeloop import flow, sharing
 from tilewright_costmodels.timeloop.costs import cost
 from tilewright_costmodels.timeloop.nest import Job, unfold
+from tilewright_costmodels.timeloop.ragged.pieces import Pieces
 from tilewright_costmodels.timeloop.ragged.words import measure
 
 
 @compiled
-def evaluate(job: Job, valid: Bools, energy_pj: Floats, cycles: Floats) -> None:
+def evaluate(job: Job, pieces: Pieces | None, valid: Bools, energy_pj: Floats, cycles: Floats) -> None:
     """Count what every mapping moves, and say what the counts cost.
 
     Args:
         job: its counts are of `n` mappings, or of one: the last.
+        pieces: where all tiles divide, None: that form of the kernel is compiled in a third of the time.
         valid: which mappings to look at; those that are not legal become False.
     """
     rules, mappings, scratch, nest, counts = job.rules, job.mappings, job.scratch, job.nest, job.counts
@@ -35,9 +37,10 @@ def evaluate(job: Job, valid: Bools, energy_pj: Floats, cycles: Floats) -> None:
         if valid[n]:
             sharing.make_room(job.accounts)
             steps = nest.loop[nest.level[len(job.hardware.level) - 1].end].outside
-            if nest.ragged[0]:
+            ragged = pieces is not None and nest.ragged[0]
+            if pieces is not None and ragged:
                 steps = measure(
-                    job.pieces,
+                    pieces,
                     job.hardware,
                     job.tensors,
                     rules.terms,
@@ -52,12 +55,12 @@ def evaluate(job: Job, valid: Bools, energy_pj: Floats, cycles: Floats) -> None:
             counts.compute_cycles[row] = steps * job.hardware.cycles_per_operation
             for tensor in range(len(job.tensors.whole)):
                 flow.divide_tensor(job, row, tensor)
-                _count(job, n, row, tensor)
-            energy_pj[n], cycles[n] = cost(job.hardware, counts, job.detailed, bool(nest.ragged[0]), row)
+                _count(job, pieces, ragged, n, row, tensor)
+            energy_pj[n], cycles[n] = cost(job.hardware, counts, job.detailed, ragged, row)
 
 
 @inlined
-def _count(job: Job, n: int, row: int, tensor: int) -> None:
+def _count(job: Job, pieces: Pieces | None, ragged: bool, n: int, row: int, tensor: int) -> None:
     """Reads, fills and updates of a tensor at every level, the innermost first."""
     whole, hardware, nest, actions = job.tensors.whole[tensor], job.hardware, job.nest, job.counts.actions
     levels, kept = len(hardware.level), n if len(job.mappings.keep) > 1 else 0
@@ -111,22 +114,22 @@ def _count(job: Job, n: int, row: int, tensor: int) -> None:
             words, content, served = words - passed, content - saved, served - linked
         if job.detailed:
             flow.deliver(job, tensor, level, words, account)
-        if job.nest.ragged[0]:
+        if pieces is not None and ragged:
             # the true words, of which neighbours pass on the part that they do where all tiles are full
             left, passed = content / even * (1.0 if inner or inner_keeps else left), linked / (served + linked)
             full = content
-            content = job.pieces.words[tensor, level].left / job.counts.instances[row, level] * left
+            content = pieces.words[tensor, level].left / job.counts.instances[row, level] * left
             scale = content / full
             linked *= scale
             if inner_keeps:
-                _access_pieces(job, row, level + 1, tensor, inside, passed)
+                _access_pieces(job, pieces, row, level + 1, tensor, inside, passed)
             elif not inner:
                 linked = 0.0
             for size in range(job.deliveries.sizes[tensor, level] if job.detailed else 0):
                 each = job.deliveries.delivered[tensor, level, size]
                 each.accesses, each.far = each.accesses * scale, each.far * scale
             if keeps and not whole.slides and (whole.is_output or job.detailed):
-                part = job.pieces.words[tensor, level].own / job.counts.instances[row, level]
+                part = pieces.words[tensor, level].own / job.counts.instances[row, level]
                 actions[row, level, tensor].partition_words = part
         elif inner_keeps:
             peer = linked / job.counts.instances[row, level + 1]
@@ -143,21 +146,21 @@ def _count(job: Job, n: int, row: int, tensor: int) -> None:
         if job.detailed:
             actions[row, level, tensor].links = linked
             _network(job, row, level, tensor, keeps)
-    if job.nest.ragged[0]:
-        _access_pieces(job, row, NONE, tensor, content, 0.0)
+    if pieces is not None and ragged:
+        _access_pieces(job, pieces, row, NONE, tensor, content, 0.0)
     else:
         _access(job, row, NONE, tensor, content, 0.0, 0.0)
 
 
 @kernel_part
-def _access_pieces(job: Job, row: int, level: int, tensor: int, content: float, passed: float) -> None:
+def _access_pieces(job: Job, pieces: Pieces, row: int, level: int, tensor: int, content: float, passed: float) -> None:
     """The same of tiles that do not divide: averages over the instances, unrounded, and the words of the first one.
 
     Args:
         content: words that leave the average instance.
         passed: the part of the words that enter that neighbours pass on.
     """
-    counted, words = job.counts.actions[row, level, tensor], job.pieces.words[tensor, level]
+    counted, words = job.counts.actions[row, level, tensor], pieces.words[tensor, level]
     instances = job.counts.instances[row, level]
     entered, first_entered, own, first_own = words.entered / instances, words.first_entered, words.own, words.first_own
     first = words.first_left * (content * instances / words.left)

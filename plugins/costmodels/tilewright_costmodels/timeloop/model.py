@@ -71,12 +71,14 @@ class Room:
         link_transfers: bool,
         sound: Bools | None = None,
         counts: Counts | None = None,
+        chains: bool = False,
     ) -> Costs:
         """What mappings cost.
 
         Args:
             sound: which of the tiles that mappings were given as are; the mesh is then the only rule for fanouts.
             counts: what is counted of each, if it is asked for.
+            chains: their trips may be more than divide a dimension.
         """
         n = len(mappings.trips)
         valid = np.ones(n, dtype=np.bool_) if sound is None else sound
@@ -89,7 +91,6 @@ class Room:
             mappings=mappings,
             scratch=self.scratch,
             nest=self.nest,
-            pieces=self.pieces,
             deliveries=self.deliveries,
             accounts=self.accounts,
             counts=counts or self.one,
@@ -97,7 +98,8 @@ class Room:
             link_transfers=link_transfers,
             detailed=self.detailed,
         )
-        evaluate(job, costs.valid, costs.energy_pj, costs.cycles)
+        pieces = self.pieces if chains or len(mappings.tiles) else None
+        evaluate(job, pieces, costs.valid, costs.energy_pj, costs.cycles)
         return costs
 
 
@@ -133,7 +135,7 @@ class TimeloopEvaluator(BatchEvaluator):
         keep = space.keeps[0][None] if candidates.keep is None else candidates.keep
         mappings = _mappings(candidates.trips, candidates.trips[:0], candidates.orders, keep, None)
         with self._lock:
-            return room.evaluate(mappings, self.link_transfers)
+            return room.evaluate(mappings, self.link_transfers, chains=space.factors == "ragged")
 
     def evaluate_batch(self, batch: MappingBatch) -> Costs:
         room = self.room_for(batch)

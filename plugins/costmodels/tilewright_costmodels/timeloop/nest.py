@@ -10,7 +10,6 @@ from tilewright.compiled import Index, Records, compiled, kernel_part, records
 from tilewright.mapspace.batch import Bools, Ints
 from tilewright.mapspace.rules import Rules, Scratch
 from tilewright_costmodels.timeloop.costs import Counts
-from tilewright_costmodels.timeloop.ragged.pieces import Pieces
 from tilewright_costmodels.timeloop.sharing import Accounts, Deliveries
 from tilewright_costmodels.timeloop.tables import Hardware, Mappings, Tables, Tensors
 
@@ -41,7 +40,6 @@ class Job(NamedTuple):
     mappings: Mappings
     scratch: Scratch
     nest: Nest
-    pieces: Pieces
     deliveries: Deliveries
     accounts: Accounts
     counts: Counts
