@@ -103,6 +103,26 @@ def test_rules_are_kept_and_nothing_they_allow_is_missed(space: MapSpace, links:
     check(space, timeloop(space, links), objective)
 
 
+@st.composite
+def bypassing(draw: st.DrawFn) -> MapSpace:
+    """A space in which memories do without some tensors."""
+    problem, architecture = draw(pairs[0]), draw(pairs[1])
+    names = st.lists(st.sampled_from([tensor.name for tensor in problem.tensors]), unique=True, min_size=1).map(tuple)
+    inner = [memory.name for memory in architecture.memories[1:]]
+    without = draw(st.lists(st.sampled_from(inner), unique=True, min_size=1)) if inner else []
+    rules = tuple(KeepRule(memory=name, bypass=draw(names)) for name in without)
+    return MapSpace.of(problem, architecture, Variant(keep=rules))
+
+
+@scaled(0.5)
+@given(bypassing(), st.booleans(), st.sampled_from(OBJECTIVES))
+def test_what_is_proved_where_memories_bypass_tensors_is_what_enumeration_finds(
+    space: MapSpace, links: bool, objective: Objective
+) -> None:
+    assume(0 < space.factorizations <= MOST and space.size <= MOST)
+    check(space, timeloop(space, links), objective)
+
+
 @scaled(0.2)
 @given(*pairs, st.integers(1, 20))
 def test_a_narrow_walk_leaves_a_gap_and_its_bound_is_true(

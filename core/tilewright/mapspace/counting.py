@@ -175,8 +175,11 @@ class _Counter:
         rooms: dict[Room, Ints] = {room_of(slot): ways}
         for dim in range(ways.ndim):
             after: dict[Room, Ints] = {}
+            options = self.takes[dim][-1]  # of the whole dimension: what is left of it has no others
             for room, array in rooms.items():
                 for share in shares_of(room):
+                    if not any(option.first <= share.last and share.first <= option.last for option in options):
+                        continue
                     part = self._take(array, dim, slot, share.first, share.last)
                     if part is not None:
                         known = after.get(share.room)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
@@ -30,8 +31,8 @@ class Share(NamedTuple):
 
 
 def room_of(slot: Slot) -> Room:
-    """Of a fanout that is not used yet."""
-    return Room(slot.most or 1, slot.least - 1)
+    """Of a fanout that is not used yet; what no trips can fill is left out."""
+    return Room(min(slot.most or 1, math.prod(slot.highest)), slot.least - 1)
 
 
 @cache
