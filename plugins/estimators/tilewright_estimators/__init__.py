@@ -60,10 +60,10 @@ def tilewright_plugins() -> list[EstimatorSpec]:
         ),
         EstimatorSpec(
             name="hwcomponents",
-            summary="The package hwcomponents and its models of components, where they are installed.",
+            summary="The package hwcomponents and its models of components, on Python 3.12 and later.",
             factory=lazy("tilewright_estimators.hardware_components", "HwcomponentsEstimator"),
             needs=("hwcomponents", "hwcomponents_library", "hwcomponents_cacti", "hwcomponents_neurosim"),
-            hint="pip install hwcomponents hwcomponents-library hwcomponents-cacti hwcomponents-neurosim, with Python 3.12 or later",
+            hint="pip install hwcomponents hwcomponents-library hwcomponents-cacti hwcomponents-neurosim",
             components=HWCOMPONENTS,
             priority=None,
         ),

@@ -122,9 +122,8 @@ class _Breeding:
         )
         target = _pick(self.rng, targets & (np.arange(slots) != source[:, None]))
         sizes = self.space.problem.sizes
-        primes = np.array(
-            sorted({prime for dim in range(len(sizes)) for prime in self.space.primes(dim)}), dtype=np.int64
-        )
+        known = {prime for dim in range(len(sizes)) for prime in self.space.primes(dim)}
+        primes = np.array(sorted(known or {1}), dtype=np.int64)
         able = self.space.divides(primes, trips[line, source, dim][:, None])
         prime = np.where(able.any(axis=1), primes[_pick(self.rng, able)], 1)
         result = Candidates(self.space, trips).move(dim, prime, source, target).trips
