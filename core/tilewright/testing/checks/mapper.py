@@ -109,6 +109,11 @@ def check_mapper_proposes_mappings_of_the_task(subject: Subject) -> None:
     for sample in _accepted(subject):
         seen = 0
         for proposal in driven(subject.make(), sample, _run()):
+            if isinstance(
+                proposal.proposed, Candidates
+            ):  # as tiles, which end with the dimension, too many trips do not show
+                covered = (proposal.proposed.trips.prod(axis=1) == sample.problem.sizes).all()
+                require(bool(covered), f"{sample}: it proposes trips whose product is not the dimension's size")
             for mapping in proposal.batch.take(slice(0, EXAMINED - seen)):
                 verdict = legality(sample.problem, sample.architecture, mapping)
                 faults = [str(reason) for reason in verdict.reasons if reason.code not in LEFT_TO_MODELS]

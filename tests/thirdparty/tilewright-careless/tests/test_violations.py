@@ -6,7 +6,16 @@ from functools import cache
 import pytest
 
 from tilewright.errors import PluginError
-from tilewright.plugin import AdapterSpec, CostModelSpec, EstimatorSpec, FrontendSpec, MapperSpec, Registry, discover
+from tilewright.plugin import (
+    AdapterSpec,
+    AlgorithmSpec,
+    CostModelSpec,
+    EstimatorSpec,
+    FrontendSpec,
+    MapperSpec,
+    Registry,
+    discover,
+)
 from tilewright.plugin.registry import GROUP
 from tilewright.testing import check_plugin, registrations_of
 from tilewright.testing.kit import CHECKS
@@ -22,6 +31,7 @@ VIOLATIONS: dict[tuple[type, str], set[str]] = {
     (FrontendSpec, "good"): set(),
     (AdapterSpec, "good"): set(),
     (EstimatorSpec, "good"): set(),
+    (AlgorithmSpec, "good"): set(),
     (MapperSpec, "talkative"): {"check_summary_is_one_line"},
     (MapperSpec, "lax-options"): {"check_options_refuse_the_unknown"},
     (MapperSpec, "odd-options"): {"check_options_round_trip"},
@@ -83,6 +93,17 @@ VIOLATIONS: dict[tuple[type, str], set[str]] = {
     (EstimatorSpec, "shifting"): {"check_estimator_area_and_leakage_are_of_the_component"},
     (EstimatorSpec, "lenient"): {"check_estimator_refuses_the_unknown"},
     (EstimatorSpec, "fragile"): {"check_estimator_survives_odd_sizes"},
+    # what is not whole can neither be executed nor be written
+    (AlgorithmSpec, "untold"): {
+        "check_algorithm_alternatives_are_whole",
+        "check_algorithm_computes_the_same_tensor",
+        "check_algorithm_moves_what_does_not_lie_right",
+        "check_algorithm_alternatives_can_be_written",
+    },
+    (AlgorithmSpec, "mistaken"): {"check_algorithm_computes_the_same_tensor"},
+    (AlgorithmSpec, "unmoved"): {"check_algorithm_moves_what_does_not_lie_right"},
+    (AlgorithmSpec, "moody"): {"check_algorithm_answers_the_same_twice"},
+    (AlgorithmSpec, "unwritable"): {"check_algorithm_alternatives_can_be_written"},
 }
 
 

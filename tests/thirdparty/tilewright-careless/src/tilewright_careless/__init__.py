@@ -10,7 +10,16 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from tilewright.plugin import AdapterSpec, CostModelSpec, EstimatorSpec, FrontendSpec, MapperSpec, PluginSpec, hookimpl
+from tilewright.plugin import (
+    AdapterSpec,
+    AlgorithmSpec,
+    CostModelSpec,
+    EstimatorSpec,
+    FrontendSpec,
+    MapperSpec,
+    PluginSpec,
+    hookimpl,
+)
 
 
 @dataclass(frozen=True)
@@ -83,4 +92,5 @@ def tilewright_plugins() -> list[PluginSpec[Any]]:
         *_specs(AdapterSpec, "adapters", "Good Forgetful Dated Straying Silent Rude"),
         *_specs(_adders("adder"), "estimators", "Good Mute Moody Lenient Fragile"),
         *_specs(_adders("own-adder"), "estimators", "Shifting"),
+        *_specs(AlgorithmSpec, "algorithms", "Good Untold Mistaken Unmoved Moody Unwritable"),
     ]
