@@ -157,7 +157,8 @@ class Registry:
         if not found:
             meant = [broken for broken in self.broken if name in broken.names]
             if meant:
-                raise PluginError("; ".join(str(broken) for broken in meant), plugin=name)
+                others = f"; {len(meant) - 1} more: `tilewright plugins list`" if len(meant) > 1 else ""
+                raise PluginError(f"{meant[0]}{others}", plugin=name)
             names = [entry.spec.name for entry in known]
             message = f"no {kind.kind} is called '{name}'{suggestion(name, names)}"
             message += f"; installed: {', '.join(names) or 'none'}"
