@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from tilewright.api.conversion import convert
     from tilewright.api.evaluation import EvaluationReport, evaluate
     from tilewright.api.hardware.estimation import ComponentReport, estimate, estimators
-    from tilewright.api.hardware.exploration import ExplorationReport, explore
+    from tilewright.api.hardware.exploration import explore, explored
+    from tilewright.api.hardware.exploration_report import ExplorationReport
     from tilewright.api.hardware.spaces import architecture_space
     from tilewright.api.load import load
     from tilewright.api.mapping import map, space
@@ -77,6 +78,7 @@ __all__ = [
     "estimators",
     "evaluate",
     "explore",
+    "explored",
     "installed",
     "library",
     "load",

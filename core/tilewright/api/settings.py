@@ -85,6 +85,8 @@ class Plan:
     models: tuple[BuiltModel, ...]
     mappers: MappingOf[str, _BuiltMapper | PluginError]
     """By name; or why one could not be built."""
+    named: bool = True
+    """All plugins are installed ones, not objects."""
 
     @classmethod
     def of(cls, workload: Sources, arch: Sources, mappers: list[Any], models: list[Any], settings: Settings) -> Plan:
@@ -113,6 +115,7 @@ class Plan:
             cache=words["cache"] if named else False,  # nobody knows when an object becomes another
             models=built,
             mappers=built_mappers,
+            named=named,
         )
 
     def configuration(self, mapper: str | Mapper, model: BuiltModel) -> RunConfiguration:

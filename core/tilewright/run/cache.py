@@ -2,7 +2,7 @@
 
 An entry is one small JSON file. Its name is the digest of problem, architecture, rules, mapper, model, options,
 objective, budget, seed, and of the versions of Tilewright and of both plugins; since an edited checkout keeps its
-version, of the modification times of their code too. Whatever an entry says is checked before it is believed.
+version, of their code too. Whatever an entry says is checked before it is believed.
 """
 
 from __future__ import annotations
@@ -112,18 +112,21 @@ def digest(parts: MappingOf[str, Any], plugins: tuple[object, ...]) -> str:
     data = {
         **parts,
         "tilewright": importlib.metadata.version("tilewright"),
-        "code": {package: _modified(package) for package in packages},
+        "code": {package: _code(package) for package in packages},
     }
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 
 @cache
-def _modified(package: str) -> str:
-    """When and how much the code of a package was changed last; empty if it is in no files."""
+def _code(package: str) -> str:
+    """The code of a package, as a digest: equal wherever it is installed; empty if it is in no files."""
     spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None:
         return ""
     root = Path(spec.origin)
     files = sorted(root.parent.rglob("*.py")) if spec.submodule_search_locations else [root]
-    seen = [(str(file.relative_to(root.parent)), file.stat().st_mtime_ns, file.stat().st_size) for file in files]
-    return hashlib.sha256(json.dumps(seen).encode()).hexdigest()
+    found = hashlib.sha256()
+    for file in files:
+        found.update(str(file.relative_to(root.parent)).encode() + b"\0")
+        found.update(hashlib.sha256(file.read_bytes()).digest())
+    return found.hexdigest()

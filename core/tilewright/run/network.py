@@ -7,9 +7,8 @@ import importlib.metadata
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from functools import partial
 
 from tilewright.errors import OutputError, PluginError, TilewrightError
 from tilewright.mapspace.legality import legality
@@ -25,7 +24,7 @@ from tilewright.run.cache import ResultCache, digest
 from tilewright.run.configuration import RunConfiguration
 from tilewright.run.evaluation import bind, explain
 from tilewright.run.firstuse import warm_up
-from tilewright.run.parallel import in_processes
+from tilewright.run.parallel import Workers, in_processes
 from tilewright.run.search import search
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Variant
@@ -121,19 +120,22 @@ def map_workload(
     memories = [_Memory(distinct, configuration, cache) for distinct in todo]
     done = {index: layer for index, memory in enumerate(memories) if (layer := memory.recall()) is not None}
     missing = [index for index in range(len(todo)) if index not in done]
-    searched = _searched([todo[index] for index in missing], configuration, watch, jobs)
+    searches = [LayerSearch(todo[index], configuration) for index in missing]
     following = 0
     silenced: set[str] = set()
-    for number, layer in itertools.chain([(-1, None)], searched):
-        if layer is not None:
-            done[missing[number]] = _told(memories[missing[number]].kept(layer), silenced)
-        while following in done:
-            yield done.pop(following)
-            following += 1
+    with ExitStack() as closing:
+        several = jobs > 1 and len(searches) > 1
+        workers = closing.enter_context(Workers(min(jobs, len(searches)))) if several else None
+        for number, layer in itertools.chain([(-1, None)], map_each(searches, watch, workers)):
+            if layer is not None:
+                done[missing[number]] = told_watchers(memories[missing[number]].kept(layer), silenced)
+            while following in done:
+                yield done.pop(following)
+                following += 1
     yield from (done[index] for index in sorted(done))
 
 
-def _told(layer: MappedLayer, silenced: set[str]) -> MappedLayer:
+def told_watchers(layer: MappedLayer, silenced: set[str]) -> MappedLayer:
     """The layer of a new search, after all watchers were told; with a warning for each that failed, which is then told
     no more."""
     if layer.result is None:
@@ -142,24 +144,35 @@ def _told(layer: MappedLayer, silenced: set[str]) -> MappedLayer:
     return dataclasses.replace(layer, warnings=(*layer.warnings, *complaints))
 
 
-def _searched(
-    todo: Sequence[DistinctProblem], configuration: RunConfiguration, watch: Watch | None, jobs: int
+@dataclass(frozen=True)
+class LayerSearch:
+    """One problem, and how it is mapped."""
+
+    distinct: DistinctProblem
+    configuration: RunConfiguration
+
+
+def map_each(
+    searches: Sequence[LayerSearch], watch: Watch | None = None, workers: Workers | None = None
 ) -> Iterator[tuple[int, MappedLayer]]:
-    """(position, layer) when it is done."""
-    if jobs == 1 or len(todo) < 2:
-        for index, distinct in enumerate(todo):
-            layer = map_problem(distinct, configuration, watch)
+    """(position, layer) as each is done; in this process without `workers`. After an interrupted search no other is started."""
+    if workers is None:
+        for index, one in enumerate(searches):
+            layer = map_problem(one.distinct, one.configuration, watch)
             yield index, layer
             if layer.result is not None and layer.result.stop == "cancelled":
                 return
         return
+    if not searches:
+        return
+    configuration = searches[0].configuration
     with suppress(TilewrightError):  # told by the layer that it is about
-        space, _, evaluator = _bound(todo[0], configuration)
+        space, _, evaluator = _bound(searches[0].distinct, configuration)
         warm_up(evaluator, Task(space, configuration.objective))  # once, and not in every process
-    work = partial(_map_in_process, configuration=configuration)
-    for index, found in in_processes(todo, work, watch, jobs, _silence(configuration)):
+    told = None if watch is None else lambda one, progress: watch(one.distinct, progress)
+    for index, found in in_processes(searches, _map_in_process, told, workers, _silence(configuration)):
         if isinstance(found, PluginError):
-            found = MappedLayer(todo[index], error=_named(found, configuration))
+            found = MappedLayer(searches[index].distinct, error=_named(found, configuration))
         yield index, found
 
 
@@ -171,8 +184,8 @@ def _silence(configuration: RunConfiguration) -> float | None:
     return None if seconds is None or not third_parties else seconds + ENDED + limit()
 
 
-def _map_in_process(distinct: DistinctProblem, watch: Watcher, configuration: RunConfiguration) -> MappedLayer:
-    return map_problem(distinct, configuration, lambda _, progress: watch(progress))
+def _map_in_process(one: LayerSearch, watch: Watcher) -> MappedLayer:
+    return map_problem(one.distinct, one.configuration, lambda _, progress: watch(progress))
 
 
 def map_problem(distinct: DistinctProblem, configuration: RunConfiguration, watch: Watch | None = None) -> MappedLayer:

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from tilewright.child import Child, Told, stopping, tell
 from tilewright.errors import PluginError
@@ -25,11 +25,26 @@ TRIES = 2
 """How often an item is begun when processes die of it."""
 
 
+class Workers:
+    """Processes for several calls of `in_processes`; each starts when it is first given work, and ends with the `with` block."""
+
+    def __init__(self, jobs: int) -> None:
+        self.told: queue.SimpleQueue[Told | None] = queue.SimpleQueue()
+        self.children = [Child(self.told) for _ in range(jobs)]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for child in self.children:
+            child.close()
+
+
 def in_processes(
     items: Sequence[Item],
     work: Callable[[Item, Watcher], Found],
     watch: Callable[[Item, Progress], None] | None,
-    jobs: int,
+    workers: Workers,
     silence: float | None = None,
 ) -> Iterator[tuple[int, Found | PluginError]]:
     """(position, what `work` made of the item) in the order in which they are done. After Ctrl-C those under way come
@@ -44,8 +59,8 @@ def in_processes(
         watch: is told the progress of each item.
         silence: seconds after which a process that says nothing is ended; None: never.
     """
-    told: queue.SimpleQueue[Told | None] = queue.SimpleQueue()
-    pool = _Pool(items, work, watch, [Child(told) for _ in range(min(jobs, len(items)))])
+    told = workers.told
+    pool = _Pool(items, work, watch, workers.children)
     try:
         with _on_interrupt(lambda: told.put(None)):
             yield from pool.begun()
@@ -61,7 +76,7 @@ def in_processes(
                         yield from pool.heard(message)
                 yield from pool.begun()
     finally:
-        for child in pool.children:
+        for child in pool.busy:  # whoever asked wants no more of it
             child.close()
 
 

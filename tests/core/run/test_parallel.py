@@ -15,7 +15,7 @@ import pytest
 from tilewright.errors import PluginError
 from tilewright.plugin.mapper import Budget
 from tilewright.plugin.result import Progress, Watcher
-from tilewright.run.parallel import in_processes
+from tilewright.run.parallel import Workers, in_processes
 
 
 def doubled(item: int, watch: Watcher) -> int:
@@ -39,7 +39,8 @@ def failing(item: int, watch: Watcher) -> int:
 
 
 def mapped(work: Callable[[int, Watcher], int], jobs: int = 2, silence: float | None = None) -> dict[int, int | str]:
-    found = in_processes(range(1, 6), work, None, jobs, silence)
+    with Workers(jobs) as workers:
+        found = list(in_processes(range(1, 6), work, None, workers, silence))
     return {index: str(each) if isinstance(each, PluginError) else each for index, each in found}
 
 
@@ -50,7 +51,10 @@ def test_each_item_comes_back_once(jobs: int) -> None:
 
 def test_progress_is_told_of_each_item() -> None:
     told: dict[int, int] = {}
-    found = dict(in_processes([5, 7], doubled, lambda item, progress: told.update({item: progress.evaluated}), 2))
+    with Workers(2) as workers:
+        found = dict(
+            in_processes([5, 7], doubled, lambda item, progress: told.update({item: progress.evaluated}), workers)
+        )
     assert told == {5: 5, 7: 7} and found == {0: 10, 1: 14}
 
 

@@ -39,9 +39,16 @@ def explore_command(
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="the same seed gives the same result")] = 0,
     jobs: Annotated[int, typer.Option("--jobs", "-j", metavar="N", min=1, help="layers mapped at once")] = 1,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="search anew, and keep no results")] = False,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="without --store: search anew, and keep no results")
+    ] = False,
+    store: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="SQLite file for all results; what is there is not searched again"),
+    ] = None,
+    retry: Annotated[bool, typer.Option("--retry", help="search again what failed before")] = False,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="CSV file for all points")
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="CSV or Parquet file for all points")
     ] = None,
     json: options.Json = False,
 ) -> None:
@@ -53,6 +60,7 @@ def explore_command(
     report = tw.explore(
         workload, space, mapper=mapper or api.MAPPER, model=model or api.MODEL, points=points, objective=objective,
         constraints=constraints, seconds=seconds, evaluations=evaluations, seed=seed, jobs=jobs, cache=not no_cache, progress=False,
+        store=store, retry=retry,
     )  # fmt: skip
     if output is not None:
         note(f"written to {report.save(output)}")

@@ -1,0 +1,150 @@
+"""Exploration report: what `explore` found, point by point; it is what the store says of it."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tilewright.errors import InputError, OutputError
+from tilewright.exploration.records import ExplorationRecord, ExploredPoint, front
+from tilewright.files import write_text
+from tilewright.schema.report import UNITS
+from tilewright.tables import Table, Tabular, csv_text, numbers
+
+FORMATS = (".csv", ".parquet")
+
+
+@dataclass(frozen=True, repr=False)
+class ExplorationReport(Tabular):
+    """What was explored, point by point. `asked` of the record: how many points were to be tried."""
+
+    record: ExplorationRecord
+    points: tuple[ExploredPoint, ...]
+
+    def __repr__(self) -> str:
+        return (
+            f"<ExplorationReport of {self.record.workload} on {self.record.space['name']}: {len(self.points)} points>"
+        )
+
+    @property
+    def found(self) -> tuple[ExploredPoint, ...]:
+        """Points on which every layer has a mapping, the best first."""
+        good = [each for each in self.points if math.isfinite(each.energy_pj)]
+        return tuple(sorted(good, key=lambda each: each.of(self.record.objective)))
+
+    @property
+    def front(self) -> tuple[ExploredPoint, ...]:
+        """Those that no other is at least as good as in energy, cycles and area (where it is known) and better in one."""
+        return front(self.found)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One per point."""
+        best = {each.index for each in self.front}
+        return [
+            {"point": each.index, **each.values}
+            | {
+                "energy_pj": _finite(each.energy_pj),
+                "cycles": _finite(each.cycles),
+                "edp": _finite(each.of("edp")),
+                "area_um2": each.area_um2,
+                "on_front": each.index in best,
+                "outcome": each.outcome,
+                "reason": each.told,
+            }
+            for each in self.points
+        ]
+
+    def layer_rows(self) -> list[dict[str, Any]]:
+        """One per point and layer: figures of one execution of the layer, and the search behind them."""
+        figures = ("energy_pj", "cycles", "utilization", "lower_bound", "stop", "evaluated", "cpu_seconds", "binds", "reason")  # fmt: skip
+        return [
+            {"point": each.index, **each.values, "layer": layer.name, "count": layer.count, "macs": layer.macs}
+            | {name: getattr(found, name) for name in figures}
+            | {f"{place}_pj": energy for place, energy in found.places.items()}
+            for each in self.points
+            for layer, found in each.layers
+        ]
+
+    def data(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        return {
+            "schema_version": 1,
+            "exploration": self.record.key,
+            "workload": self.record.workload,
+            "space": self.record.space["name"],
+            "size": self.record.size,
+            "strategy": self.record.strategy,
+            "asked": self.record.asked,
+            "objective": self.record.objective,
+            "points": self.rows(),
+        }
+
+    def save(self, file: str | Path, *, layers: bool = False) -> Path:
+        """Write the rows, or those of all layers, as comma-separated values, or as Parquet where the file is called so (pyarrow).
+
+        Raises:
+            InputError: a format that is not known, or pyarrow is not installed.
+            OutputError: the file cannot be written.
+        """
+        rows, path = self.layer_rows() if layers else self.rows(), Path(file)
+        columns = list(dict.fromkeys(name for row in rows for name in row)) or ["point"]
+        if path.suffix == ".parquet":
+            _write_parquet(path, columns, rows)
+        elif path.suffix == ".csv":
+            write_text(path, csv_text(columns, [dict.fromkeys(columns) | row for row in rows]))
+        else:
+            raise InputError(f"{path} is called neither {' nor '.join(FORMATS)}", hint=f"such as {path.stem}.csv")
+        return path
+
+    def tables(self) -> Sequence[Table | str]:
+        found, best, record = self.found, self.front, self.record
+        lines: list[Table | str] = [
+            f"{record.workload} on {record.space['name']}: {len(self.points):,} of {record.size:,} points tried, "
+            f"{len(found):,} with mappings, {len(best):,} on the front of energy, cycles and area"
+        ]
+        lines += [f"  {record.asked - len(self.points):,} were not tried"] if len(self.points) < record.asked else []
+        lines += [f"  {count:,} without: {why}" for why, count in self.without()]
+        table = Table(
+            "point", *record.choices, numbers("energy", "pJ"), numbers("cycles"), numbers("EDP", "pJ x cycles"),
+            numbers("area", "mm2", decimals=4), title=f"the front, least {record.objective} ({UNITS[record.objective]}) first",
+        )  # fmt: skip
+        for each in sorted(best, key=lambda one: one.of(record.objective)):
+            area = None if each.area_um2 is None else each.area_um2 * 1e-6
+            values = [value if isinstance(value, str) else f"{value:,.10g}" for value in each.values.values()]
+            table.add_row(str(each.index), *values, each.energy_pj, each.cycles, each.of("edp"), area)
+        return [*lines, "", table] if best else lines
+
+    def without(self) -> list[tuple[str, int]]:
+        """(why points have no figures, how many), the commonest first."""
+        why = Counter(
+            _shortly(each.reason) if each.reason else "layers without a mapping"
+            for each in self.points
+            if not math.isfinite(each.energy_pj)
+        )
+        return why.most_common()
+
+
+def _shortly(reason: str) -> str:
+    """What refused, without what it said of the one point: reasons are `where: message`."""
+    return reason.partition(": ")[0]
+
+
+def _write_parquet(path: Path, columns: Sequence[str], rows: list[dict[str, Any]]) -> None:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise InputError("Parquet files need pyarrow", hint="pip install pyarrow; or write a .csv") from None
+    table = pyarrow.table({name: [row.get(name) for row in rows] for name in columns})
+    try:
+        pyarrow.parquet.write_table(table, path)
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error}") from None
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,187 @@
+"""What is recorded of an exploration: what was asked, every point, and what was found for each layer on its machine."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from tilewright.exploration.space import Choice
+from tilewright.run.cache import KEPT, digest
+from tilewright.run.configuration import RunConfiguration
+from tilewright.run.network import MappedLayer
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.mapping import Mapping as MappingOfLoops
+from tilewright.schema.report import Objective
+from tilewright.schema.report.printed import limited_by
+from tilewright.values import Model
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Outcome = Literal["searched", "refused", "bounded"]
+"""Of a point: its layers were searched; it is no machine; another one is surely better, so that it was not searched."""
+
+
+class FoundLayer(Model):
+    """What was found for one problem on one machine: figures of the best mapping, or the reason why there is none.
+
+    `places`: place -> pJ. `binds`: what most cycles wait for. `mapping`: the mapping file's entries.
+    """
+
+    energy_pj: Finite | None = None
+    cycles: int | None = None
+    utilization: Finite | None = None
+    lower_bound: Finite | None = None
+    stop: str | None = None
+    evaluated: int = 0
+    valid: int = 0
+    cpu_seconds: Finite = 0.0
+    binds: str | None = None
+    places: FrozenDict[str, Finite] = FrozenDict()
+    mapping: FrozenDict[str, Any] | None = None
+    reason: str | None = None
+
+    @classmethod
+    def of(cls, layer: MappedLayer) -> FoundLayer | None:
+        """None where the search was interrupted: that is nothing to keep."""
+        result, report = layer.result, layer.report
+        if result is None or report is None or result.best is None or result.stop not in KEPT:
+            if result is not None and result.stop == "cancelled":
+                return None
+            why = layer.error or (None if result is None else result.error)
+            told = str(why) if why is not None else "not searched" if result is None else result.told
+            return cls(reason=told, cpu_seconds=0.0 if result is None else result.cpu_seconds)
+        places: dict[str, float] = {}
+        for part in report.energy_parts():
+            places[part.place] = places.get(part.place, 0.0) + part.energy_pj
+        bound = result.lower_bound
+        return cls(
+            energy_pj=report.energy_pj,
+            cycles=report.cycles,
+            utilization=report.utilization,
+            lower_bound=bound if bound is not None and math.isfinite(bound) else None,
+            stop=result.stop,
+            evaluated=result.evaluated,
+            valid=result.valid,
+            cpu_seconds=result.cpu_seconds,
+            binds=limited_by(report.slowest[0]) if report.limits else None,
+            places=FrozenDict(places),
+            mapping=FrozenDict(result.best.to_data()),
+        )
+
+    def loops(self) -> MappingOfLoops | None:
+        """The mapping; None if there is none. Raises ValueError: what is kept is none."""
+        return None if self.mapping is None else MappingOfLoops.model_validate(dict(self.mapping))
+
+
+class LayerRecord(Model):
+    """A distinct problem of the workload: its key, and how often it occurs."""
+
+    problem: str
+    name: str
+    count: int
+    macs: int
+
+
+class ExplorationRecord(Model):
+    """What was asked."""
+
+    workload: str
+    layers: tuple[LayerRecord, ...]
+    space: FrozenDict[str, Any]
+    size: int
+    strategy: str
+    asked: int
+    objective: Objective
+    method: str
+    methods: FrozenDict[str, Any]
+    """What `method` is the digest of, beside the code."""
+
+    @cached_property
+    def key(self) -> str:
+        """Equal for explorations that ask the same."""
+        return _hash(self.model_dump(mode="json"))
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        return tuple(self.space.get("choices", ()))
+
+
+@dataclass(frozen=True)
+class ExploredPoint:
+    """One point: its choices, its machine, and what was found there, layer by layer; `cached`: by earlier searches alone."""
+
+    index: int
+    values: Mapping[str, Choice]
+    outcome: Outcome
+    reason: str | None = None
+    machine: str | None = None
+    area_um2: float | None = None
+    layers: tuple[tuple[LayerRecord, FoundLayer], ...] = ()
+    cached: bool = False
+
+    @property
+    def energy_pj(self) -> float:
+        """Of the whole workload; inf where some layer has no mapping."""
+        return math.fsum(
+            math.inf if found.energy_pj is None else layer.count * found.energy_pj for layer, found in self._all
+        )
+
+    @property
+    def cycles(self) -> float:
+        """Of the whole workload, layer after layer; inf where some layer has no mapping."""
+        return sum(math.inf if found.cycles is None else layer.count * found.cycles for layer, found in self._all)
+
+    @property
+    def _all(self) -> tuple[tuple[LayerRecord, FoundLayer], ...]:
+        nothing = LayerRecord(problem="", name="", count=1, macs=0), FoundLayer()
+        return self.layers or (nothing,)
+
+    @property
+    def costs(self) -> tuple[float, float, float]:
+        """Energy, cycles, and area where it is known."""
+        return self.energy_pj, self.cycles, self.area_um2 or 0.0
+
+    def of(self, objective: Objective) -> float:
+        """The figure to make small: of sums over the workload; EDP is the product of both sums."""
+        return {"edp": self.energy_pj * self.cycles, "energy": self.energy_pj, "cycles": self.cycles}[objective]
+
+    @property
+    def told(self) -> str | None:
+        """Why there is no figure."""
+        without = [f"{layer.name}: {found.reason}" for layer, found in self.layers if found.energy_pj is None]
+        return self.reason or "; ".join(without) or None
+
+
+def front(points: Sequence[ExploredPoint]) -> tuple[ExploredPoint, ...]:
+    """Those that no other is at least as good as in energy, cycles and area (where it is known) and better in one, in their order."""
+    found = [each for each in points if math.isfinite(each.energy_pj)]
+    costs = np.array([each.costs for each in found]).reshape(-1, 3)
+    return tuple(
+        each
+        for each, mine in zip(found, costs, strict=True)
+        if not ((costs <= mine).all(axis=1) & (costs < mine).any(axis=1)).any()
+    )
+
+
+def machine_key(architecture: Architecture) -> str:
+    """Equal for machines that are the same hardware, whatever they are called (hex digest)."""
+    return _hash(architecture.model_dump(mode="json", exclude={"name", "source"}))
+
+
+def method_of(configuration: RunConfiguration) -> tuple[str, dict[str, Any]]:
+    """(key, what it says): how layers are searched, whatever the machine. The key counts the code, too."""
+    data = {name: value for name, value in configuration.data.items() if name != "architecture"}
+    plugins = tuple(getattr(each, "plugin", each) for each in (configuration.mapper, configuration.model.model))
+    return digest(data, plugins), data
+
+
+def _hash(data: object) -> str:
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
