@@ -123,6 +123,22 @@ def test_what_is_not_mapped_is_listed_with_its_share() -> None:
     assert found["Softmax_4"].reason.startswith("4:5: ")
 
 
+@pytest.mark.parametrize("data", ["2.0e-02", '"0x0AD7A33C"', "0"])
+def test_weights_that_one_number_stands_for_are_not_written_out(data: str) -> None:
+    text = f"""
+"builtin.module"() ({{
+  "func.func"() <{{function_type = (tensor<8x65536xf32>) -> tensor<8x1048576xf32>, sym_name = "main"}}> ({{
+  ^bb0(%x: tensor<8x65536xf32>):
+    %w = "tosa.const"() <{{values = dense<{data}> : tensor<1x65536x1048576xf32>}}> : () -> tensor<1x65536x1048576xf32>
+    %a = "tosa.reshape"(%x) : (tensor<8x65536xf32>) -> tensor<1x8x65536xf32>
+    %y = "tosa.matmul"(%a, %w) : (tensor<1x8x65536xf32>, tensor<1x65536x1048576xf32>) -> tensor<1x8x1048576xf32>
+    "func.return"(%y) : (tensor<1x8x1048576xf32>) -> ()
+  }}) : () -> ()
+}}) : () -> ()
+"""
+    assert read(text).macs == 8 * 2**36
+
+
 def test_the_front_door_loads_it() -> None:
     assert tw.load(str(DATA / "intensli2.tf.mlir")).macs == 16**5
 

@@ -6,6 +6,7 @@ Generic form is read with nothing but the builtin dialect, whoever printed it; p
 from __future__ import annotations
 
 import bisect
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -57,7 +58,7 @@ def read(path: Path) -> Operation:
 
 def parse(text: str, name: str) -> Operation:
     """The module in a text; `name` is what messages call it. Raises InputError."""
-    blanked, labels = without_locations(text, name)
+    blanked, labels = readable(text, name)
     generic = '"builtin.module"(' in blanked or '"func.func"(' in blanked
     context = Context(allow_unregistered=True)
     context.load_dialect(builtin.Builtin)
@@ -77,6 +78,8 @@ def parse(text: str, name: str) -> Operation:
             message = "the pretty form of this operation is not read"
         hint = None if generic else f"print generic form: {GENERIC.format(name)}"
         raise InputError(f"{name}:{at[0]}:{at[1]}: {message}", hint=hint) from None
+    except MemoryError:
+        raise  # told by what limits this process
     except Exception as error:  # xdsl raises many kinds for text that is not MLIR
         raise InputError(
             f"{name} is not readable MLIR: {type(error).__name__}: {error}",
@@ -85,23 +88,29 @@ def parse(text: str, name: str) -> Operation:
     return _Translation(blanked, labels, parser.spans).operation(module)
 
 
-# -- locations -----------------------------------------------------------------------------------------------------
+# -- what xdsl shall not see ---------------------------------------------------------------------------------------
 
 _STRING = r'"[^"\\\n\v\f]*(?:\\(?:["nt\\]|[0-9A-Fa-f]{2})[^"\\\n\v\f]*)*"'
-_PIECES = re.compile(rf'//[^\n]*|{_STRING}|(?P<open>")|^(?P<alias>#loc\d*) = loc\(|(?<![\w.$#])loc\(', re.MULTILINE)
+_PIECES = re.compile(
+    rf'//[^\n]*|\bdense<(?P<data>{_STRING}|[^\[\]<>"\n]*)>\s*:\s*(?:tensor|vector)<(?P<shape>(?:\d{{1,18}}x)+)|{_STRING}'
+    r'|(?P<open>")|^(?P<alias>#loc\d*) = loc\(|(?<![\w.$#])loc\(',
+    re.MULTILINE,
+)
 _INSIDE = re.compile(rf"{_STRING}|[()]")
 _NAMED = re.compile(r'\s*"((?:[^"\\\n]|\\.)*)"\s*(?:\(|$)')
 _ALIAS = re.compile(r"\s*(#loc\d*)\s*$")
 _NESTED = re.compile(r"\s*(?:callsite\(|fused(?:<[^<>]*>)?\[)(#loc\d*)")
 
 
-def without_locations(text: str, name: str) -> tuple[str, list[tuple[int, int, str]]]:
-    """The text with blanks in place of locations, which xdsl reads only in part, so that all places stay right; and
-    (start, end, name) of those that carry a name, such as JAX's.
+def readable(text: str, name: str) -> tuple[str, list[tuple[int, int, str]]]:
+    """The text with blanks, so that all places stay right, in place of locations, which xdsl reads only in part, and of
+    large data that one number or string stands for, which xdsl would write out; and (start, end, name) of locations that
+    carry a name, such as JAX's.
 
     Raises InputError: a string is not closed, over which xdsl would take for ever.
     """
-    pieces: list[tuple[int, int, str]] = []
+    hidden: list[tuple[int, int, str]] = []
+    locations: list[tuple[int, int, str]] = []
     aliases: dict[str, str] = {}
     place = 0
     while match := _PIECES.search(text, place):
@@ -111,6 +120,8 @@ def without_locations(text: str, name: str) -> tuple[str, list[tuple[int, int, s
             raise InputError(
                 f"{name}:{line}:{column}: a string is not closed, or has an escape that MLIR does not know"
             )
+        if match["shape"] and math.prod(map(int, match["shape"].split("x")[:-1])) > MOST_NUMBERS:
+            hidden += [(*match.span("data"), ""), (*match.span("shape"), "0x")]
         if not match[0].endswith("loc("):
             continue
         end = _closing(text, place)
@@ -119,13 +130,14 @@ def without_locations(text: str, name: str) -> tuple[str, list[tuple[int, int, s
         content = text[place : end - 1]
         if match["alias"]:
             aliases[match["alias"]] = content
-        pieces.append((match.start(), end, content))
+        hidden.append((match.start(), end, ""))
+        locations.append((match.start(), end, content))
         place = end
     kept, last = [], 0
-    for start, end, _ in pieces:
-        kept += [text[last:start], re.sub(r"[^\n]", " ", text[start:end])]
+    for start, end, instead in hidden:
+        kept += [text[last:start], re.sub(r"[^\n]", " ", text[start : end - len(instead)]), instead]
         last = end
-    named = [(start, end, _name(content, aliases)) for start, end, content in pieces]
+    named = [(start, end, _name(content, aliases)) for start, end, content in locations]
     return "".join([*kept, text[last:]]), [(start, end, label) for start, end, label in named if label]
 
 
