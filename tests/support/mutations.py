@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from random import Random
+from typing import Any
 
 import yaml
 from onnx import ModelProto
@@ -16,10 +17,12 @@ ODD = [
     str(2**31), str(2**53 + 1), str(2**63), str(2**64), "9" * 400, "9" * 5000, "x" * 300, "x" * 9_999, "x" * 20_000,
     "\x1b[31m", "\x00", "\x85", "\u2028", "\u202e", "\ufeff", "\udcff", "é", "中", "[/]", "../../x", "/etc/passwd", "a: b", "- ",
     "#", "%", "@", "`", "|", ">", "?", ":", ",", ";", "=", "(", ")", "[", "]", "{", "}", '"', "'", "\\", "\t", "\n", "\r", "//", "/*",
-    "{{", "{{ x }}", "{% for i in range(9999) %}{% for j in range(9999) %}{% endfor %}{% endfor %}", "{{ 'a' * 999999999 }}",
+    "{{", "{{ x }}",
     "(" * 200, "[" * 200, "{" * 200, "- " * 200, "a: " * 50, " " * 9_000, "K" * 9_000, "K=", "=4", "K=0", "K<=4", "1*M", "M + M", "2*",
     "max(", "log2(0)", "1/0", "2**99", "~All", "inf", "* x", "->", "+=", "Network", "Layer", "nest", "include problem x.yaml",
 ]  # fmt: skip
+COSTLY = ["{% for i in range(9999) %}{% for j in range(9999) %}{% endfor %}{% endfor %}", "{{ 'a' * 999999999 }}"]
+"""What only limits end, which takes the longest, and the process that fills in templates with it."""
 WORD = re.compile(r"[A-Za-z_][\w.\-]*|[-+]?\d[\d.eE]*")
 
 
@@ -30,6 +33,10 @@ def mutated_text(random: Random, text: str) -> str:
         if len(text) > MOST:
             text = text[:MOST]
     return text
+
+
+def _odd(random: Random) -> str:
+    return random.choice(COSTLY if random.random() < 0.001 else ODD)
 
 
 def _span(random: Random, text: str) -> tuple[int, int]:
@@ -49,7 +56,7 @@ def _twice(random: Random, text: str) -> str:
 
 def _inserted(random: Random, text: str) -> str:
     start, end = _span(random, text)
-    return text[:start] + random.choice(ODD) + text[random.choice((start, end)) :]
+    return text[:start] + _odd(random) + text[random.choice((start, end)) :]
 
 
 def _word(random: Random, text: str) -> str:
@@ -58,7 +65,7 @@ def _word(random: Random, text: str) -> str:
     if not words:
         return _inserted(random, text)
     old = random.choice(words)
-    new = random.choice(words)[0] if random.random() < 0.4 else random.choice(ODD)
+    new = random.choice(words)[0] if random.random() < 0.4 else _odd(random)
     return text[: old.start()] + new + text[old.end() :]
 
 
@@ -76,7 +83,7 @@ def _number(random: Random, text: str) -> str:
 
 def _times(random: Random) -> int:
     """How often something is repeated: seldom so often that only limits stop it, which takes the longest."""
-    return random.choice((300, 3000)) if random.random() < 0.1 else random.choice((1, 2, 10, 30))
+    return random.choice((300, 3000)) if random.random() < 0.02 else random.choice((1, 2, 10, 30))
 
 
 def _lines(random: Random, text: str) -> str:
@@ -111,7 +118,12 @@ _FAULTS: Sequence[Callable[[Random, str], str]] = (
 )  # fmt: skip
 
 
-class _Node(yaml.SafeDumper):
+_WITH_C = yaml.__with_libyaml__
+_LOADER = yaml.CSafeLoader if _WITH_C else yaml.SafeLoader
+_DUMPER: Any = yaml.CSafeDumper if _WITH_C else yaml.SafeDumper
+
+
+class _Node(_DUMPER):  # type: ignore[misc]
     """Writes nodes as they are."""
 
     def ignore_aliases(self, data: object) -> bool:
@@ -121,7 +133,7 @@ class _Node(yaml.SafeDumper):
 def mutated_yaml(random: Random, text: str) -> str:
     """A fault in the nodes, or where they do not make a document, in the text."""
     try:
-        root = yaml.compose(text, yaml.SafeLoader)
+        root = yaml.compose(text, _LOADER)
         nodes: list[yaml.Node] = []
         _listed(root, nodes)
         for _ in range(random.choice((1, 1, 2, 3))):
@@ -150,7 +162,7 @@ def _listed(node: yaml.Node | None, found: list[yaml.Node]) -> None:
 def _node_fault(random: Random, nodes: list[yaml.Node]) -> None:
     node, other = random.choice(nodes), random.choice(nodes)
     if isinstance(node, yaml.ScalarNode):
-        node.value = random.choice(ODD)
+        node.value = _odd(random)
         node.tag = "tag:yaml.org,2002:float" if re.fullmatch(r"-?[\d.e]+", node.value) else "tag:yaml.org,2002:str"
     elif node.value:
         at, what = random.randrange(len(node.value)), random.randrange(5)
@@ -213,7 +225,7 @@ def _graph_fault(random: Random, model: ModelProto) -> None:
         attribute.i = random.choice(SIZES)
         if attribute.ints:
             attribute.ints[random.randrange(len(attribute.ints))] = random.choice(SIZES)
-        attribute.s = random.choice(ODD).encode(errors="ignore")
+        attribute.s = _odd(random).encode(errors="ignore")
     elif what == 4:
         values = [each for each in (*graph.input, *graph.output, *graph.value_info) if each.type.tensor_type.shape.dim]
         if values:
@@ -230,7 +242,7 @@ def _graph_fault(random: Random, model: ModelProto) -> None:
         if not graph.node:
             graph.node.append(node)
     else:
-        node.name = random.choice(ODD).encode(errors="ignore").decode()
+        node.name = _odd(random).encode(errors="ignore").decode()
 
 
 OPERATORS = (

@@ -65,7 +65,7 @@ def test_keys_may_stand_twice_where_a_tool_lets_them() -> None:
     ("text", "message"),
     [
         ("", "f: the document is empty"),
-        ("a: [1", "f:1:"),
+        ("x: 2\na: [1", "while parsing a flow sequence that begins in line 2"),
         ("a: 1\na: 2", "f:2:1: key 'a' stands twice"),
         ("? [1]\n: 2", "f:1:3: a key must be a plain word"),
         ("a: 1\n---\nb: 2", "f:2:1"),
