@@ -119,7 +119,9 @@ def _data() -> int:
 def _schema(kind: Any, paths: list[Path]) -> None:
     """What is read is written and read back."""
     found: FileModel = tw.load(paths[0], kind)
-    assert type(found).from_yaml(found.to_yaml()) == found
+    text = found.to_yaml()
+    again = type(found).from_yaml(text)
+    assert again == found or ".nan" in text and again.to_yaml() == text  # nothing equals what is no number
     if isinstance(found, BoundMapping) or hasattr(found, "architecture") and hasattr(found, "mapping"):
         _evaluated(InputSet(found.problem, found.architecture, found.mapping))  # type: ignore[attr-defined]
 

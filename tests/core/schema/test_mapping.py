@@ -1,13 +1,18 @@
 """Mappings: loops multiply to the problem, and entries inherit."""
 
+import math
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tilewright as tw
 from support.problems import triples
 from tilewright.errors import InputError
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.document import dump_yaml
+from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapped import BoundMapping, MappedProblem
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
@@ -69,6 +74,16 @@ def test_short_forms_and_long_ones_are_read_back_equal(triple: tuple[Problem, Ar
     assert MappedProblem.from_yaml(text) == MappedProblem.from_yaml(whole.to_json()) == whole
     assert MappedProblem.from_yaml(dump_yaml(whole.model_dump(mode="json", exclude_none=True))) == whole
     assert "".join(f"# {line}\n" for line in str(whole).splitlines()[1:]) in text
+
+
+def test_infinite_options_of_plugins_are_written(tmp_path: Path) -> None:
+    report = tw.map("nk,km->nm; n=2 k=2 m=2", "eyeriss", mapper="random", evaluations=20, cache=False, progress=False)
+    report.save(tmp_path)
+    whole = MappedProblem.from_file(next(tmp_path.glob("0*.yaml")))
+    assert whole.provenance is not None
+    mapper = whole.provenance.mapper.model_copy(update={"options": FrozenDict({"limit": math.inf})})
+    infinite = whole.model_copy(update={"provenance": whole.provenance.model_copy(update={"mapper": mapper})})
+    assert MappedProblem.from_yaml(infinite.to_yaml()) == infinite
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tilewright.errors import InputError, Location
 from tilewright.schema.document.reading import (
@@ -53,7 +53,9 @@ M = TypeVar("M", bound=BaseModel)
 
 
 class FileModel(Model):
-    """A schema that lives in a file of its own."""
+    """A schema that lives in a file of its own. Infinite options of plugins are written, not left out."""
+
+    model_config = ConfigDict(ser_json_inf_nan="constants")
 
     @classmethod
     def from_yaml(cls, text: str, *, source: str = "<text>") -> Self:
