@@ -150,6 +150,7 @@ class Relaxation:
         compute_pj: of all operations.
         cycles_per_operation: of one compute unit.
         exact: nothing else costs anything, so that fewer words never cost more.
+        whole_cycles: they are rounded up to whole numbers.
     """
 
     memory: Ints
@@ -165,6 +166,7 @@ class Relaxation:
     compute_pj: float
     cycles_per_operation: float
     exact: bool
+    whole_cycles: bool = False
 
 
 @runtime_checkable

@@ -33,4 +33,5 @@ def relaxation_of(
         compute_pj=tables.hardware.compute_energy_pj,
         cycles_per_operation=tables.hardware.cycles_per_operation,
         exact=not tables.noc_costs and bool((words == 1).all()),
+        whole_cycles=True,
     )

@@ -115,6 +115,9 @@ def _evaluate(
         part = slice(start, start + FINALS)
         values = yield from objectives(finals.candidates.take(part), task, run)
         best = min(best, float(values.min(initial=math.inf)))
+    # those that are counted exactly stand for others that cost no less than their bound; cycles that are rounded up lie above it
+    stand = finals.displace & ~finals.inexact & (finals.bounds < best * SURE)
+    left = min(left, float(finals.bounds[stand].min(initial=math.inf)))
     for i in np.flatnonzero(finals.inexact & (finals.bounds < best * SURE)):
         one = finals.candidates.take(slice(i, i + 1))
         key = one.trips.tobytes() + one.keeps.tobytes()

@@ -46,6 +46,8 @@ def shape_of(problem: Problem) -> Shape:
             last += [False] * (len(terms) - 1) + [True]
             real = [(d, c) for d, c in terms if sizes[d] > 1]
             strange |= any(rank[t, d] >= 0 for d, _ in real)
+            # the first sums of an output are those of its bounding box, holes and all
+            strange |= tensor.is_output and any(c > 1 or moves[t, d] for d, c in real)
             if len(real) > 1:
                 strange |= any(moves[t, d] for d, _ in real) or tensor.is_output
                 for d, c in real:
@@ -94,9 +96,6 @@ class Setup:
 
     def __init__(self, space: Limits, relaxation: Relaxation, objective: Objective) -> None:
         self.space, self.relaxation = space, relaxation
-        if space.keeps[1].any():
-            message = "the constraints leave free what some memory keeps; say what it keeps, or use quickflow"
-            raise NotConformableError("mapper optimal", (Reason(code="keeps", where="", message=message),))
         self.shape = shape_of(space.problem)
         self.tensors, self.dims = len(self.shape.output), len(self.shape.sizes)
         self.levels = self._levels()
@@ -115,6 +114,7 @@ class Setup:
             cycles=cycles,
             product=objective == "edp",
             dominate=relaxation.exact,
+            whole=relaxation.whole_cycles,
             links=relaxation.neighbours,
             outputs=int(self.shape.output.sum()),
             compute_pj=float(relaxation.compute_pj),

@@ -62,6 +62,8 @@ class Finals:
     candidates: Candidates
     bounds: Floats
     inexact: Bools
+    displace: bool
+    """Whether some stand for others that were left out."""
 
 
 class Walk:
@@ -299,6 +301,7 @@ class Walk:
             Candidates(space, trips, orders, keep),
             states.numbers[:, BOUND],
             states.integers[:, setup.layout.flag] > 0,
+            setup.costing.dominate,
         )
 
 

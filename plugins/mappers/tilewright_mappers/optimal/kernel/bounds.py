@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tilewright.compiled import compiled, kernel_part
 from tilewright.mapspace.batch import Floats, Ints
 from tilewright_mappers.optimal.kernel.state import (
@@ -83,6 +85,8 @@ def bound(
     for memory in range(len(work.words)):
         cycles = max(cycles, work.words[memory] / ahead.read_bandwidth[memory])
         work.words[memory] = 0.0
+    if costing.whole:
+        cycles = np.ceil(cycles * (1.0 - 1e-9))
     energy += cycles * numbers[i, LEAK]
     if costing.product:
         return float(energy * cycles)

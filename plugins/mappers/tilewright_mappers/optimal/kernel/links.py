@@ -130,15 +130,18 @@ def may_pass(shape: Shape, layout: Layout, level: Level, integers: Ints, i: int,
     for d in range(dims):
         e = extent(shape, layout, integers, i, d)
         if shape.rank[t, d] >= 0 and e < shape.sizes[d]:
-            reach = 0
+            reach, others = 0, False
             for o in range(dims):
                 if shape.rank[t, o] == shape.rank[t, d]:
+                    others |= o != d and extent(shape, layout, integers, i, o) < shape.sizes[o]
                     move = extent(shape, layout, integers, i, o) * shape.coefficient[t, o]
                     for k in range(len(level.slot)):
                         n = integers[i, layout.conf + k * dims + o]
                         move //= n
                         reach += (n - 1) * move
-            if e * shape.coefficient[t, d] <= reach:
+            if e * shape.coefficient[t, d] <= reach or (
+                others and reach > 0
+            ):  # steps of two loops may almost undo each other
                 return True
     return False
 

@@ -138,6 +138,8 @@ class Costing(NamedTuple):
     product: bool
     """EDP."""
     dominate: bool
+    whole: bool
+    """Cycles are rounded up."""
     links: bool
     """Neighbours may pass on words."""
     outputs: int
