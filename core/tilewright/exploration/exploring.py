@@ -1,8 +1,11 @@
-"""Exploring: the layers of a workload searched on machine after machine, each result kept as soon as it is there."""
+"""Exploring: the layers of a workload searched on machine after machine, each result kept as soon as it is there.
+
+Points are taken in waves of a fixed size, and what a strategy need not search follows from the waves before: so the same is searched
+however many processes take part.
+"""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -11,18 +14,18 @@ from tilewright.exploration.records import (
     ExploredPoint,
     FoundLayer,
     LayerRecord,
+    front,
     machine_key,
     method_of,
 )
 from tilewright.exploration.space import ArchitectureSpace, Point
 from tilewright.exploration.store import Store
+from tilewright.exploration.strategies import Strategy
 from tilewright.run.configuration import RunConfiguration
 from tilewright.run.network import LayerSearch, MappedLayer, told_watchers
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.workload import Workload
 
-WAVE = 16
-"""Points whose layers are searched at once."""
 Engine = Callable[[Sequence[LayerSearch]], Iterator[tuple[int, MappedLayer]]]
 """Searches -> (position, what was found) as each is done."""
 Task = tuple[str, str]
@@ -38,8 +41,11 @@ class Exploration:
     configuration: RunConfiguration
     store: Store
     engine: Engine
-    strategy: str
-    order: Sequence[int]
+    strategy: Strategy
+    name: str
+    """What the strategy is called, with what it was told."""
+    asked: int
+    """How many points are to be tried."""
     retry: bool = False
     record: ExplorationRecord = field(init=False)
     searched: set[Task] = field(init=False, default_factory=set)
@@ -56,56 +62,72 @@ class Exploration:
             ),
             space=FrozenDict(self.space.to_data()),
             size=len(self.space),
-            strategy=self.strategy,
-            asked=len(self.order),
+            strategy=self.name,
+            asked=self.asked,
             objective=self.configuration.objective,
             method=method,
             methods=FrozenDict(data),
         )
         self.store.begin(self.record, {key: each.problem for key, each in self.distinct.items()})
         self.silenced: set[str] = set()
+        self.best: list[ExploredPoint] = []
+        """The front of what was found."""
 
     def run(self) -> bool:
         """Search whatever is not in the store; whether it came to the end. Raises OutputError, PluginError."""
-        order = iter(self.order)
-        while wave := [self.space.point(index) for index in itertools.islice(order, WAVE)]:
-            if not self._searched(wave):
-                return False
-        return True
+        return all(map(self._judged, self.strategy.waves()))
 
-    def _searched(self, wave: Sequence[Point]) -> bool:
-        """Judge some points; false where a search was interrupted."""
-        machines = {point.index: self._kept(point) for point in wave}
-        todo: dict[Task, LayerSearch] = {}
+    def _judged(self, wave: Sequence[Point]) -> bool:
+        """Refuse points, leave them out or search them; false where a search was interrupted."""
+        rest = []
         for point in wave:
-            if point.architecture is None:
-                continue
-            here = replace(self.configuration, architecture=point.architecture)
-            for problem, distinct in self.distinct.items():
-                task = machines[point.index], problem
-                if self._known(task) is None:
-                    todo[task] = LayerSearch(distinct, here)
-        tasks = list(todo)
-        for position, layer in self.engine(list(todo.values())):
-            layer = told_watchers(layer, self.silenced)
-            found = FoundLayer.of(layer)
-            if found is None:
-                return False
-            self.store.keep(*tasks[position], self.record.method, found)
-            self.searched.add(tasks[position])
-        missing = [task for task in tasks if task not in self.searched]
-        for point in wave:
+            needless = self.strategy.needless(point, self.best) if point.architecture is not None else None
             if point.architecture is None:
                 told = "; ".join(map(str, point.reasons))
                 self._judge(ExploredPoint(point.index, point.values, "refused", told))
-            elif not any(machine == machines[point.index] for machine, _ in missing):
-                self._judge(ExploredPoint(point.index, point.values, "searched", machine=machines[point.index]))
-        return not missing
+            elif needless is not None:
+                self._judge(ExploredPoint(point.index, point.values, "bounded", needless, self._kept(point)))
+            else:
+                rest.append(point)
+        return self._searched(rest)
+
+    def _searched(self, wave: Sequence[Point]) -> bool:
+        """Search machines; false where a search was interrupted."""
+        machines = {point.index: self._kept(point) for point in wave}
+        known: dict[Task, FoundLayer] = {}
+        todo: dict[Task, LayerSearch] = {}
+        for point in wave:
+            assert point.architecture is not None
+            here = replace(self.configuration, architecture=point.architecture)
+            for problem, distinct in self.distinct.items():
+                task = machines[point.index], problem
+                if (found := self._known(task)) is None:
+                    todo[task] = LayerSearch(distinct, here)
+                else:
+                    known[task] = found
+        tasks = list(todo)
+        for position, layer in self.engine(list(todo.values())):
+            layer = told_watchers(layer, self.silenced)
+            new = FoundLayer.of(layer)
+            if new is None:
+                return False
+            self.store.keep(*tasks[position], self.record.method, new)
+            self.searched.add(tasks[position])
+            known[tasks[position]] = new
+        done = []
+        for point in wave:
+            machine = machines[point.index]
+            layers = tuple((layer, known[machine, layer.problem]) for layer in self.record.layers if (machine, layer.problem) in known)  # fmt: skip
+            if len(layers) == len(self.record.layers):
+                area = None if point.architecture is None else point.architecture.area_um2
+                done.append(ExploredPoint(point.index, point.values, "searched", None, machine, area, layers))
+                self._judge(done[-1])
+        self.best = list(front([*self.best, *done]))
+        return len(done) == len(wave)
 
     def _kept(self, point: Point) -> str:
-        """The key of its machine, which is in the store then; empty where it is none."""
-        if point.architecture is None:
-            return ""
+        """The key of its machine, which is in the store then."""
+        assert point.architecture is not None
         key = machine_key(point.architecture)
         self.store.keep_machine(key, point.architecture)
         return key

@@ -167,7 +167,7 @@ def map_each(
         return
     configuration = searches[0].configuration
     with suppress(TilewrightError):  # told by the layer that it is about
-        space, _, evaluator = _bound(searches[0].distinct, configuration)
+        space, _, evaluator = bound(searches[0].distinct, configuration)
         warm_up(evaluator, Task(space, configuration.objective))  # once, and not in every process
     told = None if watch is None else lambda one, progress: watch(one.distinct, progress)
     for index, found in in_processes(searches, _map_in_process, told, workers, _silence(configuration)):
@@ -191,7 +191,7 @@ def _map_in_process(one: LayerSearch, watch: Watcher) -> MappedLayer:
 def map_problem(distinct: DistinctProblem, configuration: RunConfiguration, watch: Watch | None = None) -> MappedLayer:
     """Search the best mapping of one problem."""
     try:
-        space, constrained, evaluator = _bound(distinct, configuration)
+        space, constrained, evaluator = bound(distinct, configuration)
     except TilewrightError as error:
         return MappedLayer(distinct, error=error)
     result = search(
@@ -221,7 +221,7 @@ def _unexplained(report: Report, result: Result, configuration: RunConfiguration
     return None
 
 
-def _bound(distinct: DistinctProblem, configuration: RunConfiguration) -> tuple[MapSpace, bool, Evaluator]:
+def bound(distinct: DistinctProblem, configuration: RunConfiguration) -> tuple[MapSpace, bool, Evaluator]:
     """(space, whether constraints speak of it, evaluator). Raises TilewrightError."""
     architecture, rules = _place(distinct, configuration)
     space = MapSpace.of(distinct.problem, architecture, rules, factors=configuration.constraints.factors)
@@ -257,7 +257,7 @@ class _Memory:
 
     def _checked(self, result: Result) -> MappedLayer:
         """Raises ValueError if the mapping is not legal, or has other figures now."""
-        space, constrained, evaluator = _bound(self.distinct, self.configuration)
+        space, constrained, evaluator = bound(self.distinct, self.configuration)
         report = None
         if result.best is not None:
             report = explain(self.configuration.model, evaluator, space.problem, space.architecture, result.best)

@@ -15,15 +15,18 @@ from tilewright import api
 from tilewright.api.hardware.exploration_report import ExplorationReport
 from tilewright.api.hardware.spaces import SpaceSource, architecture_space
 from tilewright.api.settings import Plan, Settings, Sources
-from tilewright.api.words import at_least, checked
+from tilewright.api.words import at_least, checked, one_of
 from tilewright.errors import InputError
 from tilewright.exploration.exploring import Exploration
 from tilewright.exploration.store import Store
+from tilewright.exploration.strategies import Grid, Strategy
+from tilewright.exploration.sunstone_arch import SunstoneArch
 from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.mapper import Mapper
 from tilewright.run.network import map_each
 from tilewright.run.parallel import Workers
 
+STRATEGIES = ("grid", "sunstone_arch")
 FILE = "explorations.sqlite"
 """The store in the cache."""
 
@@ -35,7 +38,9 @@ def explore(
     *,
     mapper: str | Mapper = api.MAPPER,
     model: str | CostModel = api.MODEL,
+    strategy: str = "grid",
     points: int | None = None,
+    bounds: bool = True,
     store: str | os.PathLike[str] | None = None,
     retry: bool = False,
     **settings: Unpack[Settings],
@@ -49,7 +54,9 @@ def explore(
         workload: as for `map`.
         space: a space of architectures: a name of the library, a file, a dict or an object.
         mapper, model: names of installed plugins, or objects of your own.
-        points: so many of the points, drawn at random by `seed`, each at most once; by default all, in order.
+        strategy: `grid`, or `sunstone_arch`, which chooses sizes of the innermost memories by the tiles that need them.
+        points: so many of the points, drawn at random by `seed`, each at most once; by default all.
+        bounds: whether points are left out that another one surely beats in energy, cycles and area, by the cost model's relaxation.
         store: the SQLite file; by default one in the cache, and none without a cache.
         retry: search again what failed before.
         Everything else: as for `map`; limits count for each layer on each machine. `folder`, `resume` and `force` are not taken.
@@ -67,21 +74,28 @@ def explore(
         if settings.get(word):
             raise InputError(f"explore takes no {word}", hint="it goes on by itself with what is in the store")
     at_least(1, points=points)
-    order = _order(len(found), points, settings.get("seed", 0))
-    first = next((point for index in order if (point := found.point(index)).architecture is not None), None)
-    if first is None or first.architecture is None:
-        told = "; ".join(str(each) for index in order[:3] for each in found.point(index).reasons)
+    one_of("strategy", strategy, STRATEGIES)
+    tried = [found.point(index) for index in _order(len(found), points, settings.get("seed", 0))]
+    first = next((point.architecture for point in tried if point.architecture is not None), None)
+    if first is None:
+        told = "; ".join(str(each) for point in tried[:3] for each in point.reasons)
         raise InputError(f"no point of {found.name} that was tried is a machine: {told or 'none was tried'}")
-    plan = Plan.of(workload, first.architecture, [mapper], [model], settings)
+    plan = Plan.of(workload, first, [mapper], [model], settings)
     (built,) = plan.models
     if built.error is not None:
         raise built.error
-    strategy = "grid" if points is None else f"random, {points} by seed {plan.seed}"
+    configuration = plan.configuration(mapper, built)
+    chosen: Strategy
+    if strategy == "grid":
+        chosen = Grid.of(tried, plan.workload, configuration, bounds)
+    else:
+        chosen = SunstoneArch.of(tried, plan.workload, plan.objective)
+    told = f"{strategy}{'' if points is None else f', {points} points by seed {plan.seed}'}"
     with ExitStack() as closing:
         kept = closing.enter_context(Store(_file(store, plan)))
         workers = closing.enter_context(Workers(plan.jobs)) if plan.jobs > 1 else None
         exploration = Exploration(
-            plan.workload, found, plan.configuration(mapper, built), kept, partial(map_each, workers=workers), strategy, order, retry
+            plan.workload, found, configuration, kept, partial(map_each, workers=workers), chosen, told, len(tried), retry
         )  # fmt: skip
         with suppress(KeyboardInterrupt):
             exploration.run()

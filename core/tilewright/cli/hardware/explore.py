@@ -25,6 +25,9 @@ def explore_command(
     model: Annotated[
         str | None, typer.Option(autocompletion=options.names_of("cost model"), metavar="NAME", help="the cost model")
     ] = None,
+    strategy: Annotated[
+        str, typer.Option(metavar="grid|sunstone_arch", help="which points are tried, in which order")
+    ] = "grid",
     points: Annotated[
         int | None,
         typer.Option(metavar="N", min=1, help="N points drawn at random by the seed; default: all, in order"),
@@ -46,6 +49,9 @@ def explore_command(
         Path | None,
         typer.Option(metavar="FILE", help="SQLite file for all results; what is there is not searched again"),
     ] = None,
+    no_bounds: Annotated[
+        bool, typer.Option("--no-bounds", help="search points, too, that another one surely beats")
+    ] = False,
     retry: Annotated[bool, typer.Option("--retry", help="search again what failed before")] = False,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="CSV or Parquet file for all points")
@@ -60,7 +66,7 @@ def explore_command(
     report = tw.explore(
         workload, space, mapper=mapper or api.MAPPER, model=model or api.MODEL, points=points, objective=objective,
         constraints=constraints, seconds=seconds, evaluations=evaluations, seed=seed, jobs=jobs, cache=not no_cache, progress=False,
-        store=store, retry=retry,
+        store=store, retry=retry, strategy=strategy, bounds=not no_bounds,
     )  # fmt: skip
     if output is not None:
         note(f"written to {report.save(output)}")

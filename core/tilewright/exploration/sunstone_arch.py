@@ -1,0 +1,196 @@
+"""Sunstone-arch: sizes of the innermost memories chosen by the tiles that need them (C. Ng's thesis, UBC, chapter 5).
+
+Tiles of the innermost memories are grown from single iterations, one dimension to its next divisor at a time, and each belongs to the
+machine that holds it and reads and writes its words cheapest. A tile that grows into another one of the same machine is left out; a machine
+that is left without tiles is not searched: what fits it fits a cheaper one. The other machines are searched in the order of their best tile's
+cost (its fills under the best order, and every word once at the memories further out, at that machine's energies), until this exceeds
+the best that was found. For several layers the costs of their best tiles are added.
+
+Like the thesis' hierarchical form the cost is no bound where windows slide, or sharing between units spares fills.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.errors import InputError
+from tilewright.exploration.records import ExploredPoint
+from tilewright.exploration.space import Point
+from tilewright.schema.architecture import Architecture, Memory
+from tilewright.schema.problem import Problem
+from tilewright.schema.report import Objective
+from tilewright.schema.workload import Workload
+
+MOST_TILES = 200_000
+
+
+@dataclass(frozen=True)
+class SunstoneArch:
+    """Points by rank; `without`: those that no tile needs. `tiles`: how many were grown, and how many were kept, over all layers."""
+
+    ranked: Sequence[Point]
+    cost: dict[int, float]
+    without: Sequence[Point]
+    objective: Objective
+    tiles: tuple[int, int]
+
+    @classmethod
+    def of(cls, points: Sequence[Point], workload: Workload, objective: Objective) -> SunstoneArch:
+        """Raises InputError: machines without memories, or of different shape, or too many tiles."""
+        machines = [(point, point.architecture) for point in points if point.architecture is not None]
+        needed: set[int] = set()
+        costs = np.zeros((2, len(machines)))
+        grown = kept = 0
+        for layer in workload.distinct():
+            tiles = _Tiles.of(layer.problem, [machine for _, machine in machines])
+            grown, kept = grown + len(tiles.shapes), kept + int(tiles.maximal.sum())
+            needed |= {machines[index][0].index for index in np.unique(tiles.owner[tiles.maximal])}
+            costs += layer.count * tiles.least()
+        value = {"edp": costs[0] * costs[1], "energy": costs[0], "cycles": costs[1]}[objective]
+        cost = {point.index: float(each) for (point, _), each in zip(machines, value, strict=True)}
+        others = [point for point in points if point.index not in needed]
+        ranked = sorted((point for point in points if point.index in needed), key=lambda point: cost[point.index])
+        return cls(ranked, cost, others, objective, (grown, kept))
+
+    def waves(self) -> Iterator[Sequence[Point]]:
+        yield self.without
+        for point in self.ranked:
+            yield (point,)
+
+    def needless(self, point: Point, found: Sequence[ExploredPoint]) -> str | None:
+        if any(point.index == each.index for each in self.without):
+            return "sunstone_arch: no tile needs its sizes"
+        best = min((each.of(self.objective) for each in found), default=math.inf)
+        return "sunstone_arch: its best tile costs more than the best point" if self.cost[point.index] > best else None
+
+
+@dataclass(frozen=True)
+class _Tiles:
+    """Tiles of one problem in the innermost memories of several machines.
+
+    Shapes: n tiles, D dimensions, T tensors, P machines.
+    """
+
+    problem: Problem
+    machines: Sequence[Architecture]
+    shapes: NDArray[np.int64]
+    """[n, D]"""
+    words: NDArray[np.float64]
+    """[n, T]"""
+    holds: NDArray[np.bool_]
+    """[n, P]"""
+    owner: NDArray[np.int64]
+    """[n] the machine that holds it cheapest; -1: none holds it."""
+    maximal: NDArray[np.bool_]
+    """[n] it is held, and grows into no tile of the same machine."""
+
+    @classmethod
+    def of(cls, problem: Problem, machines: Sequence[Architecture]) -> _Tiles:
+        innermost = [_innermost(problem, machine) for machine in machines]
+        capacity = np.array([[_words(memory) for memory in each] for each in innermost])
+        price = np.array([_per_operation(problem, each) for each in innermost])
+        steps = [[size for size in range(1, full + 1) if full % size == 0] for full in problem.dimensions.values()]
+        seen: dict[tuple[int, ...], int] = {(0,) * len(steps): 0}
+        order = [(0,) * len(steps)]
+        children: list[list[int]] = []
+        words, owner = [], []
+        for place in order:  # grows as tiles are found
+            sizes = dict(zip(problem.dimensions, (row[at] for row, at in zip(steps, place, strict=True)), strict=True))
+            mine = [problem.tile_words(tensor, sizes) for tensor in problem.tensors]
+            fits = (np.array(mine) <= capacity).all(axis=1)
+            words.append(mine)
+            owner.append(int(np.where(fits, price, np.inf).argmin()) if fits.any() else -1)
+            children.append([])
+            if not fits.any():
+                continue
+            for at in range(len(steps)):
+                if place[at] + 1 < len(steps[at]):
+                    child = (*place[:at], place[at] + 1, *place[at + 1 :])
+                    if child not in seen:
+                        seen[child] = len(order)
+                        order.append(child)
+                    children[-1].append(seen[child])
+            if len(order) > MOST_TILES:
+                raise InputError(f"{problem.name} has more than {MOST_TILES:,} tiles for strategy sunstone_arch", hint="explore the grid")  # fmt: skip
+        held = [
+            mine >= 0 and all(owner[child] != mine for child in below)
+            for mine, below in zip(owner, children, strict=True)
+        ]
+        shapes = np.array([[row[at] for row, at in zip(steps, place, strict=True)] for place in order])
+        all_words = np.array(words, dtype=np.float64)
+        holds: NDArray[np.bool_] = np.asarray((all_words[:, None, :] <= capacity[None]).all(axis=2))
+        return cls(problem, machines, shapes, all_words, holds, np.array(owner), np.array(held, dtype=np.bool_))
+
+    def least(self) -> NDArray[np.float64]:
+        """[2, P]: energy of the cheapest kept tile that each machine holds with the ideal of the rest, and the ideal cycles; inf where none."""
+        energy = np.full(len(self.machines), np.inf)
+        cycles = np.zeros(len(self.machines))
+        fills = self._fills()[self.maximal]
+        for index, machine in enumerate(self.machines):
+            cycles[index] = self.problem.macs * machine.compute.cycles_per_operation / machine.compute_instances
+            here = self.holds[self.maximal, index]
+            if here.any():
+                inner = _innermost(self.problem, machine)
+                moved = np.array([_filled(tensor.is_output, memory) for tensor, memory in zip(self.problem.tensors, inner, strict=True)])  # fmt: skip
+                fixed = self.problem.macs * (
+                    _per_operation(self.problem, inner) + machine.compute.energy_per_operation_pj
+                )
+                energy[index] = fixed + _ideal(self.problem, machine) + (fills[here] * moved).sum(axis=2).min()
+        return np.stack([energy, cycles])
+
+    def _fills(self) -> NDArray[np.float64]:
+        """[n, T, T]: words of each tensor (last axis) that come into the innermost memories if the innermost loops outside are those over
+        which one of them (middle axis) stays."""
+        dims = list(self.problem.dimensions)
+        trips = np.array([self.problem.dimensions[name] for name in dims]) / self.shapes
+        every = trips.prod(axis=1)
+        found = np.repeat((self.words * every[:, None])[:, None, :], len(self.problem.tensors), axis=1)
+        for number, tensor in enumerate(self.problem.tensors):
+            own = [name in tensor.dimensions for name in dims]
+            found[:, number, number] = self.words[:, number] * trips[:, own].prod(axis=1)
+        return found
+
+
+def _innermost(problem: Problem, machine: Architecture) -> list[Memory]:
+    """Of each tensor, the memory nearest to the units. Raises InputError: there is none."""
+    found = []
+    for tensor in problem.tensors:
+        memory = next((each for cluster in reversed(machine.clusters[1:]) if (each := cluster.memory_for(tensor)) is not None), None)  # fmt: skip
+        if memory is None:
+            raise InputError(f"strategy sunstone_arch: {machine.name} has no inner memory for {tensor.name}", hint="explore the grid")  # fmt: skip
+        found.append(memory)
+    return found
+
+
+def _words(memory: Memory) -> float:
+    return math.inf if memory.usable_words is None else float(memory.usable_words)
+
+
+def _per_operation(problem: Problem, inner: Sequence[Memory]) -> float:
+    """pJ of an operation's words at the innermost memories: operands are read, results read and written."""
+    return math.fsum(
+        (memory.read_energy_pj + memory.accumulation_energy_pj if tensor.is_output else memory.read_energy_pj) / memory.block_words
+        for tensor, memory in zip(problem.tensors, inner, strict=True)
+    )  # fmt: skip
+
+
+def _filled(is_output: bool, memory: Memory) -> float:
+    """pJ of a word that comes into an innermost memory, or leaves it."""
+    return (memory.read_energy_pj if is_output else memory.write_energy_pj) / memory.block_words
+
+
+def _ideal(problem: Problem, machine: Architecture) -> float:
+    """pJ of every word once at each memory further out."""
+    total = 0.0
+    for tensor in problem.tensors:
+        holding = [memory for cluster in machine.clusters if (memory := cluster.memory_for(tensor)) is not None][:-1]
+        for place, memory in enumerate(holding):
+            energy = memory.accumulation_energy_pj if tensor.is_output else memory.read_energy_pj
+            energy += 0.0 if place == 0 else memory.read_energy_pj if tensor.is_output else memory.write_energy_pj
+            total += problem.tile_words(tensor, problem.dimensions) * energy / memory.block_words
+    return total

@@ -1,0 +1,99 @@
+"""Strategies: what they leave out is no loss, and is told."""
+
+from typing import Any
+
+import pytest
+
+import tilewright as tw
+from tilewright.errors import InputError
+from tilewright.exploration.records import front
+
+FORMULA = "nk,km->nm; n=8 k=4 m=4"
+UNITS: dict[str, Any] = {
+    "kind": "space",
+    "name": "units",
+    "architecture": {
+        "clusters": [
+            {"name": "outside", "memories": [{"name": "DRAM", "read_energy_pj": 100, "write_energy_pj": 100, "area_um2": 0}]},
+            {
+                "name": "chip",
+                "memories": [{"name": "GLB", "capacity_words": 64, "read_energy_pj": 2, "write_energy_pj": 2, "area_um2": 0}],
+            },
+        ],
+        "compute": {"energy_per_operation_pj": 1, "area_um2": 10},
+    },
+    "choices": {"compute.energy_per_operation_pj": [1, 9, 99], "units": [1, 2, 4, 8]},
+    "set": {"chip.fanout.size": "units", "compute.area_um2": "10 / units"},
+}  # fmt: skip
+SIZES: dict[str, Any] = {
+    "kind": "space",
+    "name": "sizes",
+    "architecture": {
+        "clusters": [
+            {"name": "outside", "memories": [{"name": "DRAM", "read_energy_pj": 50, "write_energy_pj": 50}]},
+            {
+                "name": "chip",
+                "memories": [
+                    {"name": "A", "holds": ["input"], "read_energy_pj": 0, "write_energy_pj": 0},
+                    {"name": "B", "holds": ["weight"], "read_energy_pj": 0, "write_energy_pj": 0},
+                    {"name": "C", "holds": ["output"], "read_energy_pj": 0, "write_energy_pj": 0},
+                ],
+            },
+        ],
+        "compute": {"energy_per_operation_pj": 1},
+    },
+    "choices": {"a": [1, 4, 16, 128], "b": [1, 4, 128], "c": [1, 64]},
+    "set": {
+        f"{name}.{field}": text
+        for name in "ABC"
+        for field, text in (
+            ("capacity_words", name.lower()),
+            ("read_energy_pj", f"0.05 * {name.lower()}"),
+            ("write_energy_pj", f"0.05 * {name.lower()}"),
+        )
+    },
+    "limits": ["a + b + c <= 160"],
+}
+
+
+def explored(space: Any, **words: Any) -> tw.ExplorationReport:
+    return tw.explore(FORMULA, space, mapper="exhaustive", cache=False, progress=False, **words)
+
+
+@pytest.mark.parametrize("objective", ["edp", "energy", "cycles"])
+def test_bounds_leave_out_what_is_on_no_front(objective: str) -> None:
+    whole, report = explored(UNITS, bounds=False, objective=objective), explored(UNITS, objective=objective)
+    bounded = {each.index for each in report.points if each.outcome == "bounded"}
+
+    assert not any(each.outcome == "bounded" for each in whole.points)
+    assert {each.index for each in report.front} == {each.index for each in whole.front}
+    assert not bounded & {each.index for each in front(whole.points)}
+    assert len(report.points) == 12 and len(report.found) + len(bounded) == 12
+
+
+def test_what_a_bound_leaves_out_is_counted() -> None:
+    many = UNITS | {"choices": UNITS["choices"] | {"units": [1, 2, 4, 8, 16, 32, 64]}}
+    report = explored(many)
+    bounded = [each for each in report.points if each.outcome == "bounded"]
+
+    assert bounded and all("is better" in str(each.told) for each in bounded)
+    assert f"{len(bounded)} without: bound" in str(report)
+
+
+def test_sizes_that_no_tile_needs_are_not_searched() -> None:
+    grid, report = explored(SIZES, bounds=False), explored(SIZES, strategy="sunstone_arch")
+    needless = [each for each in report.points if each.outcome == "bounded"]
+
+    assert report.found[0].of("edp") == pytest.approx(grid.found[0].of("edp"), rel=1e-3)
+    assert any("no tile needs its sizes" in str(each.told) for each in needless)
+    assert len(report.found) < len(grid.found) and len(report.points) == len(grid.points)
+
+
+def test_strategies_say_what_they_cannot() -> None:
+    with pytest.raises(InputError, match="strategy is one of grid, sunstone_arch"):
+        explored(UNITS, strategy="sunstone")
+    bare = UNITS | {"architecture": {"clusters": [UNITS["architecture"]["clusters"][0] | {"fanout": {"size": 2}}],
+                                     "compute": UNITS["architecture"]["compute"]},
+                    "choices": {"outside.fanout.size": [1, 2]}, "set": {}}  # fmt: skip
+    with pytest.raises(InputError, match="has no inner memory for"):
+        explored(bare, strategy="sunstone_arch")
