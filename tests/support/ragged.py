@@ -3,98 +3,152 @@
 from __future__ import annotations
 
 import math
+from random import Random
 
 from hypothesis import assume
 from hypothesis import strategies as st
 
 from tilewright.mapspace.legality import legality
-from tilewright.schema.architecture import Architecture
+from tilewright.schema.architecture import Architecture, Cluster, Compute, Fanout, Memory, Network
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Entry, Mapping
 from tilewright.schema.problem import Problem
-from tilewright.testing.strategies import architectures
 
 Case = tuple[Problem, Architecture, Mapping]
 LETTERS = "ABCDEFG"
 
 
-@st.composite
-def problems(draw: st.DrawFn, plain: bool, macs: int) -> Problem:
+def ragged(plain: bool = False, macs: int = 400) -> st.SearchStrategy[Case]:
+    """Cases, one by one of chance that hypothesis has in hand."""
+
+    def found(random: Random) -> Case:
+        case = drawn(random, plain, macs)
+        assume(case is not None)
+        assert case is not None
+        return case
+
+    return st.randoms(use_true_random=False).map(found)
+
+
+def drawn(random: Random, plain: bool, macs: int = 400) -> Case | None:
+    """A case; None: the mapping that was drawn is not legal."""
+    problem, architecture = problem_of(random, plain, macs), architecture_of(random)
+    mapping = mapping_of(random, problem, architecture)
+    return (problem, architecture, mapping) if legality(problem, architecture, mapping) else None
+
+
+def problem_of(random: Random, plain: bool, macs: int) -> Problem:
     """One to seven dimensions of any size, two to four tensors; `plain`: a coordinate is one dimension, which has no other."""
     sizes: dict[str, int] = {}
-    for letter in LETTERS[: draw(st.integers(1, 7))]:
+    for letter in LETTERS[: random.randint(1, 7)]:
         room = macs // math.prod(sizes.values())
-        sizes[letter] = draw(st.integers(1, max(1, min(13, room))))
+        sizes[letter] = random.randint(1, max(1, min(13, room)))
     names = list(sizes)
 
+    def some(most: int, least: int = 0) -> list[str]:
+        return random.sample(names, random.randint(least, min(most, len(names))))
+
     def coordinate() -> str:
-        terms = draw(st.lists(st.sampled_from(names), min_size=1, max_size=2, unique=True))
-        return " + ".join(f"{draw(st.sampled_from((1, 1, 1, 2, 3)))}*{name}" for name in terms)
+        return " + ".join(f"{random.choice((1, 1, 1, 2, 3))}*{name}" for name in some(2, 1))
 
-    def projection() -> list[str]:
-        if plain:
-            return draw(st.lists(st.sampled_from(names), max_size=3, unique=True))
-        return [coordinate() for _ in range(draw(st.integers(0, 3)))]
-
-    operands = draw(st.integers(1, 3))
-    roles = ["input", *["weight"] * (operands - 1), "output"]
-    tensors = [{"name": f"T{at}", "role": role, "projection": projection()} for at, role in enumerate(roles)]
+    roles = ["input", *["weight"] * random.randint(0, 2), "output"]
+    tensors = [
+        {
+            "name": f"T{at}",
+            "role": role,
+            "projection": some(3) if plain else [coordinate() for _ in range(random.randint(0, 3))],
+        }
+        for at, role in enumerate(roles)
+    ]
     return Problem.model_validate({"name": "random", "dimensions": sizes, "tensors": tensors})
 
 
-@st.composite
-def ragged(draw: st.DrawFn, plain: bool = False, macs: int = 400) -> Case:
-    """Legal mappings; of every dimension either all cuts stand on their own, or only the outermost one need not divide."""
-    problem, architecture = draw(problems(plain, macs)), draw(architectures())
+def architecture_of(random: Random) -> Architecture:
+    """One to five clusters, some virtual, with fanouts along X and Y, blocks, bandwidths; memories are not limited."""
+
+    def memory(index: int) -> Memory:
+        return Memory(
+            name=f"M{index}",
+            technology="sram" if index else "dram",
+            read_energy_pj=random.choice((0.5, 2.0, 64.0)),
+            write_energy_pj=random.choice((0.25, 3.0, 80.0)),
+            update_energy_pj=random.choice((None, 5.0)),
+            read_bandwidth_words_per_cycle=random.choice((None, 0.5, 4.0)),
+            write_bandwidth_words_per_cycle=random.choice((None, 0.75, 3.0)),
+            block_words=random.choice((1, 1, 4)),
+            multiple_buffering=random.choice((1.0, 1.0, 2.0)),
+            leakage_pj_per_cycle=random.choice((0.0, 0.0, 0.25)),
+            power_gated_at=random.choice((None, "M0")),
+        )
+
+    clusters = [
+        Cluster(
+            name=f"C{index}",
+            memories=(memory(index),) if index == 0 or random.randrange(4) else (),
+            fanout=Fanout(
+                size=random.choice((1, 2, 3, 4, 5, 6)),
+                axis=random.choice("XY"),
+                multicast=random.randrange(6) > 0,
+                reduction=random.randrange(6) > 0,
+                network=Network(),
+            ),
+        )
+        for index in range(random.randint(1, 5))
+    ]
+    return Architecture(name="random", clusters=tuple(clusters), compute=Compute(energy_per_operation_pj=0.5))
+
+
+def mapping_of(random: Random, problem: Problem, architecture: Architecture) -> Mapping:
+    """Of every dimension either all cuts stand on their own, or only the outermost one need not divide."""
     slots: list[tuple[str, tuple[str, ...] | None, bool]] = []  # target, keep, may unroll
     for index, cluster in enumerate(architecture.clusters):
         last = index == len(architecture.clusters) - 1
         if cluster.memories:
-            kept = [name for name in problem.tensor_names if index == 0 or draw(st.booleans())]
-            later = [] if index == 0 else [name for name in kept if draw(st.integers(0, 3)) == 0]
+            kept = [name for name in problem.tensor_names if index == 0 or random.randrange(2)]
+            later = [] if index == 0 else [name for name in kept if random.randrange(4) == 0]
             slots.append((cluster.name, tuple(name for name in kept if name not in later), False))
             if later:
                 slots.append((cluster.name, tuple(later), False))
-        if cluster.fanout.size > 1 or last or draw(st.booleans()):
+        if cluster.fanout.size > 1 or last or random.randrange(2):
             slots.append((cluster.name, None, True))
     room = [architecture.cluster(target).fanout.size for target, _, _ in slots]
     names = list(problem.dimensions)
     temporal: list[dict[str, int]] = [{} for _ in slots]
     spatial: list[dict[str, int]] = [{} for _ in slots]
     for name, size in problem.dimensions.items():
-        whole = size if draw(st.booleans()) else None  # of a chain: sizes are products of the trips inside
+        chain = random.randrange(2) > 0
         tile = 1
         for index in range(len(slots) - 1, -1, -1):
             spatial[index][name] = tile
             if slots[index][2]:
-                trips = draw(st.integers(1, max(1, min(room[index], -(-size // tile)))))
+                trips = random.randint(1, max(1, min(room[index], -(-size // tile))))
                 room[index] //= trips
-                tile = _cut(draw, tile, trips, size, whole)
+                tile = _cut(random, tile, trips, size, chain)
             temporal[index][name] = tile
             if index > 0:
                 most = -(-size // tile)
-                trips = most if index == 1 else draw(st.integers(1, most))
-                tile = size if index == 1 else _cut(draw, tile, trips, size, whole)
-    for name, size in problem.dimensions.items():
-        assume(temporal[0][name] == size)
+                trips = most if index == 1 else random.randint(1, most)
+                tile = size if index == 1 else _cut(random, tile, trips, size, chain)
+
+    def order() -> tuple[str, ...]:
+        return tuple(random.sample(names, len(names)))
+
     entries = [
         Entry(
             target=target,
             keep=keep,
-            temporal_order=tuple(draw(st.permutations(names))),
+            temporal_order=order(),
             temporal_tile_sizes=FrozenDict(temporal[index]),
             spatial_tile_sizes=FrozenDict(spatial[index]),
-            spatial_order=tuple(draw(st.permutations(names))),
-            unicast=tuple(name for name in problem.tensor_names if draw(st.integers(0, 7)) == 0),
+            spatial_order=order(),
+            unicast=tuple(name for name in problem.tensor_names if random.randrange(8) == 0),
         )
         for index, (target, keep, _) in enumerate(slots)
     ]
-    mapping = Mapping(entries=tuple(entries))
-    assume(bool(legality(problem, architecture, mapping)))
-    return problem, architecture, mapping
+    return Mapping(entries=tuple(entries))
 
 
-def _cut(draw: st.DrawFn, tile: int, trips: int, size: int, whole: int | None) -> int:
+def _cut(random: Random, tile: int, trips: int, size: int, chain: bool) -> int:
     """A tile that takes so many trips of another one; the last may be short."""
     most = min(size, tile * trips)
-    return most if whole or trips == 1 else draw(st.integers(min(most, tile * (trips - 1) + 1), most))
+    return most if chain or trips == 1 else random.randint(min(most, tile * (trips - 1) + 1), most)

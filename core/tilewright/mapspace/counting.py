@@ -2,28 +2,34 @@
 
 The slots are taken one after another; the state is what is left of every dimension, an array with one axis per
 dimension (see `cuts`). A temporal slot with k non-unit loops has k! orders, so the sum over all factor vectors is an
-elementary symmetric polynomial in the per-dimension operators "take more than one trip". Everything runs
-modulo a few primes and is put together by the Chinese remainder theorem, which keeps big numbers out of the arrays.
+elementary symmetric polynomial in the per-dimension operators "take more than one trip". Counts
+that floating point cannot hold run modulo a few primes and are put together by the Chinese remainder theorem.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.compiled import compiled
 from tilewright.errors import SpaceTooLargeError
 from tilewright.mapspace.factoring.cuts import lefts, takes
-from tilewright.mapspace.factoring.rooms import Room, room_of, shares_of
+from tilewright.mapspace.factoring.rooms import Room, room_of, settled, shares_of
 from tilewright.mapspace.skeleton import Slot
 from tilewright.schema.constraints import Cutting
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 EXACT = 2**62
 """Counts below this are kept in int64, above as Python's integers."""
+MAX_FLOAT = 2**53
+"""Integers below this are exact in floating point."""
 MAX_STATES = 20_000_000
 """States of the count that fit in memory."""
 MAX_INDEX = 2**28
@@ -100,13 +106,19 @@ def count_mappings(sizes: Sequence[int], slots: Sequence[Slot], cutting: Cutting
     states = math.prod(len(lefts(size, cutting)) for size in sizes)
     if states > MAX_STATES:
         raise SpaceTooLargeError(f"cannot count the mappings: {states} ways to have tiled in part are too many")
-    return exactly(lambda prime: _Counter(sizes, slots, cutting, prime).count(), bound)
+    counter = _Counter(sizes, slots, cutting)
+    about = counter.count(math.inf)
+    if about < MAX_FLOAT:  # sums of integers, all of them exact
+        return int(about)
+    # a product of what is left of a prime with a number of trips, or of orders, is exact
+    below = min(2**40, MAX_FLOAT // max(*sizes, math.factorial(len(sizes))))
+    return exactly(lambda prime: int(counter.count(prime)), min(bound, 2 * int(min(about, 1e300))), below)
 
 
-def exactly(modulo: Callable[[int], int], bound: int) -> int:
-    """A number of which one knows the rest modulo primes, and that it is at most `bound`."""
+def exactly(modulo: Callable[[int], int], bound: int, below: int = 2**31) -> int:
+    """A number of which one knows the rest modulo primes less than `below`, and that it is at most `bound`."""
     result, modulus = 0, 1
-    for prime in _primes():
+    for prime in _primes(below):
         if modulus > bound:
             break
         result += modulus * ((modulo(prime) - result) * pow(modulus, -1, prime) % prime)
@@ -114,79 +126,127 @@ def exactly(modulo: Callable[[int], int], bound: int) -> int:
     return result
 
 
-def _primes() -> Iterator[int]:
-    """Primes downward from 2**31."""
-    number = 2**31 - 1
+def _primes(below: int) -> Iterator[int]:
+    """Odd primes downward."""
+    number = below - 1 - below % 2
     while True:
         if all(number % d for d in range(3, math.isqrt(number) + 1, 2)):
             yield number
         number -= 2
 
 
+class Options(NamedTuple):
+    """What may be taken of what is left of a dimension: of state s, those from start[s] to start[s + 1] - 1; so many trips lead
+    to state `after`."""
+
+    start: Ints
+    trips: Floats
+    after: Ints
+
+
 class _Counter:
-    def __init__(self, sizes: Sequence[int], slots: Sequence[Slot], cutting: Cutting, prime: int) -> None:
-        self.prime = prime
-        self.slots = slots
-        self.left = [lefts(size, cutting) for size in sizes]
+    """Counts modulo a prime; modulo infinity: in floating point."""
+
+    def __init__(self, sizes: Sequence[int], slots: Sequence[Slot], cutting: Cutting) -> None:
+        axes = sorted(range(len(sizes)), key=lambda dim: -sizes[dim])  # rows are then long, and quick to add
+        self.left = [lefts(sizes[dim], cutting) for dim in axes]
+        slots, self.shared = settled(slots, sizes)
+        self.slots = [
+            replace(
+                slot,
+                lowest=tuple(slot.lowest[dim] for dim in axes),
+                highest=tuple(slot.highest[dim] for dim in axes),
+                order=tuple(axes.index(dim) for dim in slot.order),
+            )
+            for slot in slots
+        ]
         self.takes = [[list(takes(left, cutting)) for left in each] for each in self.left]
+        self.options: dict[tuple[int, int, int], Options] = {}
 
-    def count(self) -> int:
-        ways: Ints = np.zeros([len(each) for each in self.left], dtype=np.int64)
+    def count(self, prime: float) -> float:
+        ways: Floats = np.zeros([len(each) for each in self.left])
         ways[(0,) * ways.ndim] = 1  # nothing is left after the last slot
-        for slot in self.slots:
-            ways = self._unroll(slot, ways) if slot.spatial else self._step(slot, ways)
-        return int(ways[(-1,) * ways.ndim]) % self.prime
+        for index, slot in enumerate(self.slots):
+            ways = (self._unroll if index in self.shared else self._step)(slot, ways, prime)
+        return float(ways[(-1,) * ways.ndim])
 
-    def _take(self, ways: Ints, dim: int, slot: Slot, first: int, last: int) -> Ints | None:
+    def _take(self, ways: Floats, dim: int, slot: Slot, first: int, last: int, prime: float) -> Floats | None:
         """For all that may be left of `dim`, the sum of `ways` after taking `first` to `last` trips of it, as the slot
         allows; None if it allows none."""
-        first, last = max(first, slot.lowest[dim]), min(last, slot.highest[dim])
+        first, last = max(first, slot.lowest[dim]), min(last, slot.highest[dim], self.left[dim][-1])
         if first > last:
             return None
         if first == last == 1:
             return ways
-        number = {left: index for index, left in enumerate(self.left[dim])}
-        source = np.moveaxis(ways, dim, 0)
-        result = np.zeros_like(source)
-        for index, options in enumerate(self.takes[dim]):
-            able = [(min(o.last, last) - max(o.first, first) + 1, number[o.left]) for o in options]
-            count, after = np.array([pair for pair in able if pair[0] > 0], dtype=np.int64).reshape(-1, 2).T
-            result[index] = np.tensordot(count, source[after], axes=1) % self.prime
-        return np.moveaxis(result, 0, dim)
+        if (dim, first, last) not in self.options:
+            number = {left: index for index, left in enumerate(self.left[dim])}
+            start, able = [0], []
+            for options in self.takes[dim]:
+                trips = [(min(o.last, last) - max(o.first, first) + 1, number[o.left]) for o in options]
+                able += [pair for pair in trips if pair[0] > 0]
+                start.append(len(able))
+            columns = np.array(able, dtype=np.int64).reshape(-1, 2).T
+            found = Options(np.array(start), columns[0].astype(np.float64), np.ascontiguousarray(columns[1]))
+            self.options[dim, first, last] = found
+        shape = math.prod(ways.shape[:dim]), ways.shape[dim], math.prod(ways.shape[dim + 1 :])
+        result = np.zeros(shape)
+        add_up(*self.options[dim, first, last], prime, ways.reshape(shape), result)
+        return result.reshape(ways.shape)
 
-    def _step(self, slot: Slot, ways: Ints) -> Ints:
-        """k loops are longer than one trip, m of them in a fixed order among themselves: k! / m! orders."""
-        states: dict[tuple[int, int], Ints] = {(0, 0): ways}
+    def _step(self, slot: Slot, ways: Floats, prime: float) -> Floats:
+        """k loops are longer than one trip, m of them in a fixed order among themselves: k! / m! orders. Of an unrolling, one."""
+        states: dict[tuple[int, int], Floats] = {(0, 0): ways}
         for dim in range(ways.ndim):
-            after: dict[tuple[int, int], Ints] = {}
+            after: dict[tuple[int, int], Floats] = {}
             for (k, m), array in states.items():
-                for key, trips in (((k, m), (1, 1)), ((k + 1, m + (dim in slot.order)), (2, slot.highest[dim]))):
-                    part = self._take(array, dim, slot, *trips)
+                longer = (k, m) if slot.spatial else (k + 1, m + (dim in slot.order))
+                for key, trips in (((k, m), (1, 1)), (longer, (2, slot.highest[dim]))):
+                    part = self._take(array, dim, slot, *trips, prime)
                     if part is not None:
-                        after[key] = (after[key] + part) % self.prime if key in after else part
+                        after[key] = _rest(after[key] + part, prime) if key in after else part
             states = after
         total = np.zeros_like(ways)
         for (k, m), array in states.items():
-            total += array * (math.factorial(k) // math.factorial(m) % self.prime) % self.prime
-        return total % self.prime
+            total += _rest(array * (math.factorial(k) // math.factorial(m)), prime)
+        return _rest(total, prime)
 
-    def _unroll(self, slot: Slot, ways: Ints) -> Ints:
+    def _unroll(self, slot: Slot, ways: Floats, prime: float) -> Floats:
         """The product of all trips stays within the fanout."""
-        rooms: dict[Room, Ints] = {room_of(slot): ways}
+        rooms: dict[Room, Floats] = {room_of(slot): ways}
         for dim in range(ways.ndim):
-            after: dict[Room, Ints] = {}
+            after: dict[Room, Floats] = {}
             options = self.takes[dim][-1]  # of the whole dimension: what is left of it has no others
             for room, array in rooms.items():
                 for share in shares_of(room):
                     if not any(option.first <= share.last and share.first <= option.last for option in options):
                         continue
-                    part = self._take(array, dim, slot, share.first, share.last)
+                    part = self._take(array, dim, slot, share.first, share.last, prime)
                     if part is not None:
                         known = after.get(share.room)
-                        after[share.room] = part if known is None else (known + part) % self.prime
+                        after[share.room] = part if known is None else _rest(known + part, prime)
             rooms = after
         total = np.zeros_like(ways)
         for room, array in rooms.items():
             if room.enough:
                 total += array
-        return total % self.prime
+        return _rest(total, prime)
+
+
+def _rest(ways: Floats, prime: float) -> Floats:
+    """Modulo the prime."""
+    return ways if prime == math.inf else ways - np.floor(ways / prime) * prime
+
+
+@compiled
+def add_up(start: Ints, trips: Floats, after: Ints, prime: float, ways: Floats, result: Floats) -> None:
+    """Add up the ways after all options, modulo the prime: [more states, state, more states]."""
+    for outer in range(ways.shape[0]):
+        for state in range(ways.shape[1]):
+            row = result[outer, state]
+            for option in range(start[state], start[state + 1]):
+                many, source = trips[option], ways[outer, after[option]]
+                for inner in range(len(row)):
+                    row[inner] += many * source[inner]
+            if prime < np.inf:
+                for inner in range(len(row)):
+                    row[inner] -= np.floor(row[inner] / prime) * prime

@@ -21,7 +21,7 @@ from tilewright.mapspace.batch import Floats, Ints
 from tilewright.mapspace.counting import EXACT, exactly
 from tilewright.mapspace.factoring import faults
 from tilewright.mapspace.factoring.cuts import quotients, takes
-from tilewright.mapspace.factoring.rooms import Room, room_of, rooms_of, shares_of
+from tilewright.mapspace.factoring.rooms import Room, room_of, rooms_of, settled, shares_of
 from tilewright.mapspace.skeleton import Slot
 
 MAX_CHANCES = 100_000_000
@@ -37,7 +37,7 @@ class Step:
     """
 
     axis: int | None
-    """The fanout, by its number among the spatial slots; None: loops, for which there is one room."""
+    """The fanout, by its number among those that dimensions share; None: all else, for which there is one room."""
     rooms: int
     start: Ints
     first: Ints
@@ -79,7 +79,8 @@ class Ragged:
         self.inside_out = list(reversed(range(len(slots))))
         self.spatial = [index for index, slot in enumerate(slots) if slot.spatial]
         self.temporal = [index for index, slot in enumerate(slots) if not slot.spatial]
-        self.whole = [room_of(slots[index]) for index in self.spatial]
+        self.settled, self.shared = settled(slots, sizes)
+        self.whole = [room_of(slots[index]) for index in self.shared]
 
     @cached_property
     def _steps(self) -> list[list[Step | None]]:
@@ -89,8 +90,8 @@ class Ragged:
         for dim, size in enumerate(self.sizes):
             steps.append([])
             for index in self.inside_out:
-                slot = self.slots[index]
-                axis = self.spatial.index(index) if slot.spatial else None
+                slot = self.settled[index]
+                axis = self.shared.index(index) if index in self.shared else None
                 key = size, slot.lowest[dim], slot.highest[dim], axis
                 still = key[1] == 1 and (key[2] == 1 or (slot.spatial and slot.most == 1))
                 if not still and key not in made:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
@@ -33,6 +34,25 @@ class Share(NamedTuple):
 def room_of(slot: Slot) -> Room:
     """Of a fanout that is not used yet; what no trips can fill is left out."""
     return Room(min(slot.most or 1, math.prod(slot.highest)), slot.least - 1)
+
+
+def settled(slots: Sequence[Slot], sizes: Sequence[int]) -> tuple[list[Slot], list[int]]:
+    """Slots that allow the same; and which of them are fanouts that dimensions share.
+
+    Where one dimension alone may be unrolled, bounds on its trips say all about the fanout.
+    """
+    result, shared = list(slots), []
+    for index, slot in enumerate(slots):
+        able = [dim for dim, size in enumerate(sizes) if min(size, slot.highest[dim]) > 1]
+        others = [low for dim, low in enumerate(slot.lowest) if dim not in able]
+        if slot.spatial and len(able) == 1 and max(others, default=1) == 1:
+            lowest, highest = list(slot.lowest), list(slot.highest)
+            lowest[able[0]] = max(lowest[able[0]], slot.least)
+            highest[able[0]] = min(highest[able[0]], slot.most or 1)
+            result[index] = replace(slot, lowest=tuple(lowest), highest=tuple(highest))
+        elif slot.spatial:
+            shared.append(index)
+    return result, shared
 
 
 @cache

@@ -227,7 +227,7 @@ def _moved(
         every: of all instances.
     """
     whole, moves = tensors.whole[tensor], tensors.moves[tensor]
-    total, passed, quiet = 0.0, 0, True
+    total, passed, quiet, overlaps = 0.0, 0, True, False
     inner = usual = 0  # the steps of all loops inside p, undone when p advances; that of c
     for number in range(1 if anew else c + 2):
         p = c + 1 - number
@@ -239,12 +239,12 @@ def _moved(
             inner += int(moves[d].displacement * loop.step)
             slides, moving = moves[d].together != 0, whole.moving >> d & 1
             if p == c:
-                usual = shift
+                usual, overlaps = shift, slides
                 if slides:
                     mode, dimension, step, skip = BEFORE, d, loop.step, False
-            elif whole.slides and shift == 0:
+            elif overlaps and shift == 0:
                 mode, skip = ADVANCE, False
-            elif whole.slides and shift == usual:
+            elif overlaps and shift == usual:
                 mode, dimension, step, skip = ADVANCE, loops[c].dimension, loops[c].step, False
             elif quiet and not moving:
                 mode, hush, skip = ADVANCE, True, False
@@ -254,7 +254,7 @@ def _moved(
                 passed |= 1 << d
                 quiet &= pieces.cut[d, pieces.cuts[d, loop.slot]].calm
             if skip:
-                if not (quiet or whole.slides):
+                if not (quiet or overlaps):
                     break
                 continue
         found = _tiles(
@@ -262,7 +262,7 @@ def _moved(
         )
         if found < 0.0:  # some loop inside always turns, and so it does inside of all loops that are left
             quiet = False
-            if not whole.slides:
+            if not overlaps:
                 break
         else:
             total += sign * found
