@@ -139,6 +139,12 @@ def test_weights_that_one_number_stands_for_are_not_written_out(data: str) -> No
     assert read(text).macs == 8 * 2**36
 
 
+@pytest.mark.parametrize("text", ["#", "# = affine_map<(d0) -> (d0)>", "\ufeff module {}", "#[[["])
+def test_what_begins_with_no_word_of_mlir_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="net.mlir:1:1: "):
+        read(text)
+
+
 def test_the_front_door_loads_it() -> None:
     assert tw.load(str(DATA / "intensli2.tf.mlir")).macs == 16**5
 

@@ -66,8 +66,8 @@ def parse(text: str, name: str) -> Operation:
         for dialect, factory in get_all_dialects().items():
             if dialect != "builtin":
                 context.register_dialect(dialect, factory)
-    parser = _Parser(context, blanked, name)
     try:
+        parser = _Parser(context, blanked, name)
         module = parser.parse_module()
     except RecursionError:
         raise InputError(f"{name}: regions or types are nested too deeply") from None
