@@ -1,17 +1,21 @@
 """Functions that numba compiles at first use and keeps on disk for the next process.
 
-With the environment variable NUMBA_DISABLE_JIT=1 they run as they stand, for reading and debugging.
+With the environment variable NUMBA_DISABLE_JIT=1 they run as they stand, for reading and debugging. With NUMBA_CACHE_DIR they
+are kept in that folder, once for all environments of a Python that have the same code.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar, cast
 
+import numba
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -38,7 +42,11 @@ def compiled(function: Function) -> Function:
         kernel = njit(nogil=True, **_OPTIONS)(function)
     cache: Any = getattr(kernel, "_cache", None)
     if getattr(cache, "_cache_file", None) is not None:  # numba looks at the function's own file only
-        cache._cache_file._source_stamp = _stamp(function)
+        stamp = cache._cache_file._source_stamp = _stamp(function)
+        if shared := os.environ.get("NUMBA_CACHE_DIR"):  # numba's own place in it is named by the path of the code
+            folder = os.path.join(shared, f"numba-{numba.__version__}", function.__module__, stamp)
+            cache._impl.locator._cache_path = cache._cache_path = folder
+            cache._cache_file = type(cache._cache_file)(folder, cache._impl.filename_base, stamp)
         cache.save_overload = _kept_if_there_is_room(cache.save_overload)
     return cast(Function, kernel)
 
@@ -61,7 +69,7 @@ def _tell_nothing_is_kept() -> None:
     logging.getLogger("tilewright").warning(message)
 
 
-def _stamp(function: Callable[..., object]) -> tuple[int, int]:
+def _stamp(function: Callable[..., object]) -> str:
     """Changes with every file in the folders of a function and of the compiled ones that it calls."""
     folders, functions, known = set(), [function], set()
     while functions:
@@ -73,8 +81,13 @@ def _stamp(function: Callable[..., object]) -> tuple[int, int]:
         spaces = [names, *(vars(names[name]) for name in code.co_names if isinstance(names.get(name), ModuleType))]
         called = (space.get(name) for space in spaces for name in code.co_names)
         functions += [each.py_func for each in called if hasattr(each, "py_func")]
-    times = [file.stat().st_mtime_ns for folder in folders for file in folder.glob("*.py")]
-    return sum(times), len(times)
+    files = (_digest(file, file.stat().st_mtime_ns) for folder in folders for file in folder.glob("*.py"))
+    return sha256(b"".join(sorted(files))).hexdigest()[:24]
+
+
+@lru_cache(maxsize=None)
+def _digest(file: Path, changed: int) -> bytes:
+    return sha256(file.read_bytes()).digest()
 
 
 def kernel_part(function: Function) -> Function:

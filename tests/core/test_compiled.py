@@ -24,8 +24,8 @@ print(twice(1), sum(twice.stats.cache_hits.values()))
 """
 
 
-def run(folder: Path) -> list[str]:
-    environment = {**os.environ, "PYTHONPATH": str(folder)}
+def run(folder: Path, kept: Path | None = None) -> list[str]:
+    environment = {**os.environ, "PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(kept or "")}
     found = subprocess.run(
         [sys.executable, "-c", "import kernel"], env=environment, capture_output=True, text=True, check=True
     )
@@ -38,3 +38,15 @@ def test_a_change_of_a_part_in_another_file_is_seen(tmp_path: Path) -> None:
     assert run(tmp_path) == ["3", "0"] and run(tmp_path) == ["3", "1"]
     (tmp_path / "part.py").write_text(PART.format(step=10))
     assert run(tmp_path) == ["21", "0"]
+
+
+def test_environments_with_the_same_code_share_what_is_kept(tmp_path: Path) -> None:
+    places = [tmp_path / name for name in ("a", "b", "c")]
+    for place, step in zip(places, (1, 1, 10), strict=True):
+        place.mkdir()
+        (place / "kernel.py").write_text(KERNEL)
+        (place / "part.py").write_text(PART.format(step=step))
+    kept = tmp_path / "kept"
+    assert [run(place, kept) for place in places] == [["3", "0"], ["3", "1"], ["21", "0"]]
+    assert run(places[0], kept) == ["3", "1"]
+    assert not list(tmp_path.rglob("__pycache__/*.nbi"))

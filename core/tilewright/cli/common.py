@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
+from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import typer
@@ -92,7 +93,7 @@ def named_estimators(names: list[str], given: list[str]) -> AbstractContextManag
 def ended(app: typer.Typer) -> NoReturn:
     """Run a command to its end."""
     try:
-        code = app(prog_name="tilewright", standalone_mode=False)
+        code = _command(app)(prog_name="tilewright", standalone_mode=False)
     except BrokenPipeError:  # the reader of a pipe has gone
         sys.exit(0)
     except typer.Abort:
@@ -109,6 +110,12 @@ def ended(app: typer.Typer) -> NoReturn:
     if code == 130:
         note("interrupted")
     sys.exit(code or 0)
+
+
+@cache
+def _command(app: typer.Typer) -> Any:
+    """Made of the signatures of all commands, once a process."""
+    return typer.main.get_command(app)
 
 
 def tell(error: TilewrightError, data: dict[str, Any] | None = None) -> None:

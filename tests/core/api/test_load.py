@@ -92,6 +92,7 @@ def test_options_go_to_the_frontend() -> None:
         ("absent.yaml", {}, errors.InputError, "there is no file absent.yaml"),
         ({"foo": 1}, {}, errors.InputError, "cannot tell what this is; it says no kind"),
         ({"kind": "foo"}, {}, errors.InputError, "it says kind: foo"),
+        ({"kind": {"foo": 1}}, {}, errors.InputError, "kind"),
         (3, {}, errors.InputError, "nothing can be loaded from an object of type int"),
         ("eyeriss", {"kind": "mapping"}, errors.InputError, "expected mapping, not eyeriss"),
     ],
@@ -100,6 +101,13 @@ def test_wrong_sources_say_what_is_right(source: Any, options: Any, error: type[
     with pytest.raises(error) as raised:
         tw.load(source, **options)
     assert said in str(raised.value)
+
+
+def test_a_file_whose_kind_is_no_word(tmp_path: Path) -> None:
+    (tmp_path / "odd.yaml").write_text("kind: {problem: 1}\ntensors: []\n")
+    for kind in (None, "problem", "workload", "architecture"):
+        with pytest.raises(errors.InputError, match="kind"):
+            tw.load(tmp_path / "odd.yaml", kind)
 
 
 def test_a_name_of_two_kinds_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

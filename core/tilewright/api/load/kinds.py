@@ -64,7 +64,7 @@ def is_foreign(source: object) -> bool:
         data = read_document(file).data
     except InputError:
         return True
-    return not isinstance(data, dict) or not (data.get("kind") in SCHEMAS or any(key in data for key in _OUR_KEYS))
+    return not isinstance(data, dict) or not (data.get("kind") in [*SCHEMAS] or any(key in data for key in _OUR_KEYS))
 
 
 def frontend_suffixes() -> tuple[str, ...]:
