@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterable
-from functools import lru_cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -85,7 +85,7 @@ def _stamp(function: Callable[..., object]) -> str:
     return sha256(b"".join(sorted(files))).hexdigest()[:24]
 
 
-@lru_cache(maxsize=None)
+@cache
 def _digest(file: Path, changed: int) -> bytes:
     return sha256(file.read_bytes()).digest()
 
