@@ -258,7 +258,7 @@ def test_an_entry_that_is_a_pipe_is_not_waited_for(tilewright: Command) -> None:
 
 def test_two_runs_never_share_a_folder(tilewright: Command, tmp_path: Path) -> None:
     """The same run goes on, another one of the same workload takes the place, that of another workload is refused."""
-    words = ("--arch", "eyeriss", "--evaluations", 20, "-o", tmp_path, "--quiet")
+    words = ("--arch", "eyeriss", "--mapper", "random", "--evaluations", 20, "-o", tmp_path, "--quiet")
     tilewright("map", "quickflow_convs", *words)
     first = {path.name for path in tmp_path.iterdir()}
     other = tilewright("map", "union_dnn_layers", *words)

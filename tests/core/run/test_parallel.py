@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from support import EXAMPLE_FILES
 from tilewright.errors import PluginError
 from tilewright.plugin.mapper import Budget
 from tilewright.plugin.result import Progress, Watcher
@@ -93,7 +94,8 @@ def test_what_cannot_be_sent_is_told() -> None:
     assert len(found) == 5 and all("cannot be sent there: TypeError" in str(each) for each in found.values())
 
 
-MAP = ("map", "quickflow_convs", "--arch", "eyeriss", "--evaluations", "20", "--jobs", "2", "--no-cache")
+LAYERS = str(EXAMPLE_FILES / "three_layers.workload.yaml")
+MAP = ("map", LAYERS, "--arch", "eyeriss", "--mapper", "random", "--evaluations", "20", "--jobs", "2", "--no-cache")
 
 
 def test_nothing_in_the_current_folder_is_run(tmp_path: Path) -> None:
