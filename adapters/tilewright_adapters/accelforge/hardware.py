@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -168,15 +169,11 @@ class _Walk:
         if self.compute is None:
             raise InputError("nothing computes: there is no !Compute that is enabled", location=document.locate(()))
         node, data = self.compute
-        try:
+        with _component(data.name, node):
             compute, hertz = self.computing(data)
-        except CannotSay as error:
-            raise InputError(f"{data.name}: {error}", location=node.locate(())) from None
         for place, memory, held, at in self.memories:
-            try:
+            with _component(memory.name, place):
                 self.drafts[at].memories.append(self.built(memory, held, hertz, outermost=at == 0))
-            except CannotSay as error:
-                raise InputError(f"{memory.name}: {error}", location=place.locate(())) from None
         if not self.drafts:
             raise InputError("no memory holds any tensor", location=document.locate(()))
         names = self.names()
@@ -355,6 +352,16 @@ class _Walk:
     def leaks(self, data: ComponentData) -> None:
         if data.leak_power is not None and self.scope.number(data.leak_power) > 0:
             self.warnings.append(f"leakage of {data.name} is not counted")
+
+
+@contextmanager
+def _component(name: str, node: Document) -> Iterator[None]:
+    """Faults of what is said of a component, with its name and its place."""
+    with placed(node.locate(())):
+        try:
+            yield
+        except CannotSay as error:
+            raise InputError(f"{name}: {error}") from None
 
 
 def _picojoules(joules: float) -> float:

@@ -299,6 +299,12 @@ def test_faults_are_told_with_their_place(sample: Path, name: str, old: str, new
         assert Path(caught.value.location.source).name == name
 
 
+def test_words_of_more_bits_than_hardware_has_are_refused(sample: Path) -> None:
+    edit(sample / "workload.yaml", "{All: 8}", "{All: 16000000000}")
+    with pytest.raises(InputError, match=r"arch.yaml:\d+:\d+: word_bits: Input should be less"):
+        parse(sample)
+
+
 def test_files_and_einsums_are_told_apart(sample: Path) -> None:
     with pytest.raises(InputError, match="2 einsums; one is read at a time") as caught:
         ADAPTER.parse([sample / NAMES[1]])
