@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tilewright.api.load import load
     from tilewright.api.mapping import map, space
     from tilewright.api.mapping_report import MappingReport
+    from tilewright.api.page.writing import page
     from tilewright.api.verification import RecordedReport, Verification, diff_stats, verify
     from tilewright.conversion.conversion import Conversion
     from tilewright.errors import TilewrightError
@@ -83,6 +84,7 @@ __all__ = [
     "library",
     "load",
     "map",
+    "page",
     "space",
     "verify",
 ]

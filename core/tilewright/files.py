@@ -21,7 +21,7 @@ MAX_NAME = 80
 """Characters of a word in the name of a file."""
 MARK = "run.json"
 """Says which run a folder belongs to."""
-SUMMARIES = ("summary.json", "summary.csv", "compare.json", "compare.csv")
+SUMMARIES = ("summary.json", "summary.csv", "report.html", "compare.json", "compare.csv")
 
 
 def cache_folder() -> Path:

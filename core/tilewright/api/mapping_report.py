@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright.algorithms.expansion import Expansion
 from tilewright.algorithms.printed import offer_rows, offer_table
 from tilewright.algorithms.totals import Choice, Cost, choices
+from tilewright.api.page.contents import folder_page
 from tilewright.errors import OutputError
 from tilewright.files import RunFolder, file_name
 from tilewright.run.configuration import RunConfiguration, claim, limit_of, told
@@ -133,8 +134,7 @@ class MappingReport(Tabular):
         return None if self.energy_pj is None or self.cycles is None else self.energy_pj * self.cycles
 
     def save(self, folder: str | Path) -> Path:
-        """Write a mapping file per layer, `summary.json` and `summary.csv`; what `map -o` writes. Raises InputError,
-        OutputError."""
+        """Write a mapping file per layer, the summaries and the page; what `map -o` writes. Raises InputError, OutputError."""
         run = RunFolder(folder)
         claim(run, self.searched, [(self.configuration.mapper_record.name, self.configuration)])
         for number, layer in enumerate(self.layers, start=1):
@@ -144,14 +144,16 @@ class MappingReport(Tabular):
         return run.path
 
     def summarised(self, folder: RunFolder | None) -> MappingReport:
-        """The report with its folder, where `summary.json` and `summary.csv` are now, too."""
+        """The report with its folder, where the summaries and the page are now, too."""
         if folder is None:
             return self
         saved = replace(self, folder=folder.path)
-        folder.write("summary.json", json.dumps(saved.data(), indent=2) + "\n")
+        data = saved.data()
+        folder.write("summary.json", json.dumps(data, indent=2) + "\n")
         keys = ("layer", "count", "macs", "valid", "energy_pj", "cycles", "edp", "utilization", "evaluated", "stop", "stopped_by",
                 "gap", "mapping_file")  # fmt: skip
         folder.write("summary.csv", csv_text(keys, saved.rows()))
+        folder.write("report.html", folder_page(data, folder.path))
         return replace(saved, unwritten=folder.failure)
 
     def rows(self) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ import typer
 
 from tilewright.cli import compare, convert, evaluate, library, mapping, plugins, schema, verify
 from tilewright.cli.common import ended, named_estimators
-from tilewright.cli.hardware import estimate, explore, export, space
+from tilewright.cli.hardware import estimate, explore, export, report, space
 from tilewright.cli.options import names_of
 from tilewright.cli.streams import stdout_for_results
 from tilewright.version import __version__
@@ -25,6 +25,7 @@ app.command("compare")(compare.compare_command)
 app.command("estimate")(estimate.estimate_command)
 app.command("explore")(explore.explore_command)
 app.command("export")(export.export_command)
+app.command("report")(report.report_command)
 app.command("space")(space.space_command)
 app.command("convert")(convert.convert_command)
 app.command("diff-stats")(verify.diff_stats_command)

@@ -55,6 +55,13 @@ class Range(Model):
         return tuple(found)
 
 
+class Looked(Model):
+    """Numbers that go with the values of a choice, one for each, in their order."""
+
+    of: str
+    values: tuple[float, ...]
+
+
 class ArchitectureSpace(FileModel):
     """A machine with choices.
 
@@ -62,6 +69,7 @@ class ArchitectureSpace(FileModel):
         base: an architecture of the library.
         architecture: one written out as in its own file, in place of `base`; it may give components and sizes.
         choices: name -> values or a range. A name with dots, such as `GLB.capacity_words`, is where the value goes, too.
+        tables: name -> numbers that go with a choice, such as energies with sizes; named in `set` and `limits` like choices.
         set: where a value goes -> the name of a choice, or an expression over those.
         limits: comparisons over choices, `area_mm2` and `compute_units`, such as `inputs + weights < 128`.
     """
@@ -73,6 +81,7 @@ class ArchitectureSpace(FileModel):
     base: str | None = None
     architecture: dict[str, Any] | None = None
     choices: FrozenDict[str, Range | tuple[Choice, ...]]
+    tables: FrozenDict[str, Looked] = FrozenDict()
     set: FrozenDict[str, str] = FrozenDict()
     limits: tuple[str, ...] = ()
 
@@ -86,6 +95,15 @@ class ArchitectureSpace(FileModel):
         for limit in self.limits:
             if not _LIMIT.fullmatch(limit):
                 raise ValueError(f"the limit '{limit}' is no comparison; expected such as 'a + b <= 128'")
+        for name, table in self.tables.items():
+            if name in self.choices:
+                raise ValueError(f"{name} is a choice and a table")
+            if table.of not in self.choices:
+                raise ValueError(f"table {name} goes with '{table.of}', which is no choice")
+            if len(table.values) != len(self.values_of(table.of)):
+                raise ValueError(
+                    f"table {name} has {len(table.values)} values for {len(self.values_of(table.of))} of {table.of}"
+                )
         data = self._data
         places: dict[Path_, str] = {}
         for path in (*(name for name in self.choices if "." in name), *self.set):
@@ -137,6 +155,8 @@ class ArchitectureSpace(FileModel):
         """A point, judged: its architecture, or the reasons why there is none. Raises IndexError, PluginError."""
         values = self.values(index)
         numbers = {name: each for name, each in values.items() if not isinstance(each, str)}
+        for name, table in self.tables.items():
+            numbers[name] = table.values[self.values_of(table.of).index(values[table.of])]
         try:
             broken = [*self._broken(numbers, of_machines=False)]
             if broken:

@@ -104,6 +104,9 @@ def test_the_size_is_exact_and_every_point_is_another(sizes: list[int]) -> None:
         ({"limits": ["rows"]}, "is no comparison"),
         ({"set": {"chip.fanout.size": "rows", "GLB.capacity_words": "rows"}}, "GLB.capacity_words are one value"),
         ({"sets": {}}, "unknown key 'sets'; did you mean 'set'"),
+        ({"tables": {"a": {"of": "none", "values": [1]}}}, "'none', which is no choice"),
+        ({"tables": {"rows": {"of": "rows", "values": [1]}}}, "rows is a choice and a table"),
+        ({"tables": {"a": {"of": "rows", "values": [1]}}}, "has 1 values for"),
     ],
 )
 def test_faults_are_told(changes: dict[str, Any], told: str) -> None:
@@ -131,3 +134,14 @@ def test_a_point_that_cannot_be_worked_out_is_refused(changes: dict[str, Any], t
 def test_names_that_nobody_knows() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'sunstone_l1'"):
         tw.architecture_space("sunstone_11")
+
+
+def test_tables_go_with_a_choice() -> None:
+    space = tw.architecture_space("zigzag_forty")
+    read = {
+        point.values["kibibytes"]: point.architecture.clusters[1].memories[0].read_energy_pj
+        for point in space.points()
+        if point.architecture is not None
+    }
+
+    assert len(space) == 40 and read == {32: 95, 64: 104, 128: 118, 256: 132, 512: 147}

@@ -1,0 +1,27 @@
+"""`tilewright report`: a page of what was mapped or explored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def report_command(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FOLDER|STORE", help="folder of `map -o`, or store of `explore --store`", show_default=False
+        ),
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="the page")] = Path("report.html"),
+    exploration: Annotated[
+        str | None, typer.Option(metavar="KEY", help="the one whose key begins so; default: the last one begun")
+    ] = None,
+) -> None:
+    """Write one HTML page that needs nothing else: where energy and time go, or the front of an exploration."""
+    import tilewright as tw
+    from tilewright.cli.common import note
+
+    note(f"written to {tw.page(source, output, exploration=exploration)}")

@@ -1,0 +1,39 @@
+"""Reports of explorations, made up."""
+
+import numpy as np
+
+import tilewright as tw
+from tilewright.exploration.records import ExplorationRecord, ExploredPoint, FoundLayer, LayerRecord
+from tilewright.schema.frozen import FrozenDict
+
+
+def made_up(points: int, layers: int = 3, name: str = "network") -> tw.ExplorationReport:
+    """So many points, every tenth no machine, with figures that are drawn."""
+    rng = np.random.default_rng(1)
+    works = tuple(LayerRecord(problem=f"key{at}", name=f"{name}_{at}", count=at + 1, macs=1000) for at in range(layers))
+    space = {"name": "made_up", "choices": {"words": [1, 2, 4], "rows": [8, 16], "kind": ["a", "b"]}}
+    record = ExplorationRecord(
+        workload=name, layers=works, space=FrozenDict(space), size=points, strategy="grid", asked=points,
+        objective="edp", method="m", methods=FrozenDict({"mapper": {"name": "random"}, "seed": 0}),
+    )  # fmt: skip
+
+    def found() -> FoundLayer:
+        energies = rng.uniform(1e3, 1e6, 4)
+        return FoundLayer(
+            energy_pj=float(energies.sum()),
+            cycles=int(rng.integers(100, 10_000)),
+            binds="DRAM reads",
+            places=FrozenDict(dict(zip(("DRAM", "GLB", "RF", "compute"), map(float, energies), strict=True))),
+        )
+
+    made = []
+    for index in range(points):
+        values = {"words": 2 ** int(index % 3), "rows": 8 + 8 * (index % 2), "kind": "ab"[index % 2]}
+        if index % 10 == 9:
+            made.append(ExploredPoint(index, values, "refused", "words < 4: 4 < 4 does not hold"))
+        else:
+            area = float(rng.uniform(1e5, 1e6))
+            made.append(
+                ExploredPoint(index, values, "searched", None, f"m{index}", area, tuple((work, found()) for work in works))
+            )  # fmt: skip
+    return tw.ExplorationReport(record, tuple(made))
