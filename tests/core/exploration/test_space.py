@@ -39,20 +39,25 @@ def changed(**changes: Any) -> dict[str, Any]:
     return {key: value for key, value in (SPACE | changes).items() if value is not None}
 
 
-@pytest.mark.parametrize(
-    ("name", "size", "valid"), [("union_edge_aspects", 5, 5), ("union_cloud_aspects", 6, 6), ("sunstone_l1", 125, 51)]
-)
-def test_the_librarys_spaces(name: str, size: int, valid: int) -> None:
+LIBRARY = {
+    "union_edge_aspects": (5, 5), "union_cloud_aspects": (6, 6), "union_chiplets": (11, 11), "sunstone_l1": (125, 51),
+    "accelforge_buffer": (32, 32), "zigzag_forty": (40, 40),
+}  # fmt: skip
+"""Points, and how many of them are machines."""
+
+
+@pytest.mark.parametrize("name", LIBRARY)
+def test_the_librarys_spaces(name: str) -> None:
     space = tw.architecture_space(name)
     machines = [point.architecture for point in space.points() if point.architecture is not None]
 
-    assert (len(space), len(machines)) == (size, valid)
-    assert len({machine.compute_instances for machine in machines}) == 1
+    assert (len(space), len(machines)) == LIBRARY[name]
+    assert len({machine.compute_instances for machine in machines}) == (4 if name == "zigzag_forty" else 1)
     assert tw.ArchitectureSpace.from_yaml(space.to_yaml()) == space
 
 
 def test_every_space_of_the_library_is_tried() -> None:
-    assert set(library.names("spaces")) == {"union_edge_aspects", "union_cloud_aspects", "sunstone_l1"}
+    assert set(library.names("spaces")) == set(LIBRARY)
 
 
 def test_points_are_machines_with_their_choices() -> None:
