@@ -7,14 +7,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support import EXAMPLE_FILES
 from support.problems import triples
 from tilewright.errors import InputError
 from tilewright.files import MAX_BYTES
 from tilewright.schema.architecture import Architecture
-from tilewright.schema.document import MAX_NODES, dump_yaml, parse_document, read_document, suggestion
+from tilewright.schema.document import MAX_NODES, dump_yaml, parse_document, read_document, reading, suggestion
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.workload import Workload
@@ -81,6 +83,19 @@ def test_faults_are_told_with_line_and_column(text: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_document(text, source="f")
     assert message in str(caught.value)
+
+
+class PlainLoader(yaml.SafeLoader):
+    """What there is without libyaml."""
+
+    yaml_implicit_resolvers = reading.Loader.yaml_implicit_resolvers
+
+
+def test_pyyamls_own_parser_reads_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = sorted(EXAMPLE_FILES.glob("*.yaml"))
+    found = [parse_document(file.read_text()) for file in files]
+    monkeypatch.setattr(reading, "Loader", PlainLoader)
+    assert files and found == [parse_document(file.read_text()) for file in files]
 
 
 def test_bombs_do_not_go_off() -> None:
