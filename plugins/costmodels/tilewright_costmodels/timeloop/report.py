@@ -137,7 +137,7 @@ def _network(
         tensor=tensor,
         ingresses=ingresses,
         deliveries=tuple(delivered),
-        link_transfers=math.floor(counted.links + 0.5),
+        link_transfers=max(_rounded(counted.links), int(counted.links > 1e-6)),  # an average: some are not none
         spatial_reductions=sum((each.multicast - 1) * each.accesses for each in delivered) if output else 0,
         hops=float(counted.hops) / ingresses if ingresses else 0.0,
         energy_pj=float(counted.network_energy),
