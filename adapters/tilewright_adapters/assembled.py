@@ -64,7 +64,8 @@ class _Assembly:
             if not os.path.isdir(folder):
                 raise InputError(f"{folder} is no folder", location=node.place)
             names = sorted(name for name in os.listdir(folder) if name.endswith(_SUFFIX))
-            return Node([node_of(self.document(folder / name, depth + 1)) for name in names], node.place)
+            files = [self._within(str(folder / name), name, node, path) for name in names]
+            return Node([node_of(self.document(file, depth + 1)) for file in files], node.place)
         return node
 
     def _part(self, node: Node, whole: Filled, depth: int) -> Node:
@@ -86,7 +87,10 @@ class _Assembly:
     def _beside(self, node: Node, path: Path) -> Path:
         """The file that a tag names, beside the one that it stands in."""
         name = str(node.value).rstrip(",").strip()
-        wanted = os.path.normpath(os.path.join(os.path.dirname(os.path.realpath(path)), name))
+        return self._within(os.path.join(os.path.dirname(os.path.realpath(path)), name), name, node, path)
+
+    def _within(self, wanted: str, name: str, node: Node, path: Path) -> Path:
+        wanted = os.path.normpath(wanted)
         if not name or "\0" in name or not inside(self.folders, wanted):
             raise InputError(
                 f"{name or 'nothing'} lies outside of the folders that were given",

@@ -22,6 +22,7 @@ from support import DATA, EXAMPLE_FILES, ROOT
 from support.mutations import mutated_model, mutated_text, mutated_yaml
 from support.onnx_models import model_of
 from support.recorded import maestro
+from support.templates import INSIDE, hostile_template, read_template
 from tilewright.errors import TilewrightError
 from tilewright.plugin.adapter import InputSet
 from tilewright.plugin.registry import installed
@@ -290,6 +291,7 @@ def readers() -> dict[str, Reader]:
     found["onnx"] = Reader(_models(), _workload, binary=mutated_model)
     small = [files for files in _texts(DATA / "mlir", "*.mlir") if _size(files) < 8_000]
     found["mlir"] = Reader(small, _workload, (mutated_text,))
+    found["templates"] = Reader([INSIDE], read_template, (mutated_text, hostile_template, hostile_template))
     return found
 
 
@@ -297,5 +299,5 @@ KINDS = ("problem", "workload", "architecture", "mapping", "mapped", "constraint
 FIGURES = ("union_figure_5.yaml", "union_figure_7.yaml", "union_figure_9a.yaml", "union_figure_9b.yaml")
 NAMES = (
     *KINDS, "tilewright files", "timeloop files", "timeloop_v4 files", "loopnest files", "union files", "timeloop inputs",
-    "union figures", "maestro files", "zigzag files", "accelforge files", "einsum", "onnx", "mlir",
+    "union figures", "maestro files", "zigzag files", "accelforge files", "einsum", "onnx", "mlir", "templates",
 )  # fmt: skip
