@@ -1,14 +1,52 @@
 """Random inputs of ZigZag: accelerators whose memories nest, layers, and complete mappings."""
 
+import json
 import math
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
 
+from support import DATA
+from tilewright.conversion.conversion import write_files
+from tilewright.errors import InputError
+from tilewright.plugin.adapter import InputSet
+from tilewright.schema.document import dump_yaml
 from tilewright.testing.strategies import prime_factors
+from tilewright_adapters.zigzag import ZigZagAdapter
 
 _SIZES = (1, 2, 3, 4, 6, 8, 9, 12)
 Files = dict[str, Any]
+SEARCHED = json.loads((DATA / "zigzag/searched.json").read_text())
+RUNS: list[dict[str, Any]] = SEARCHED["runs"]
+"""Mappings that ZigZag's searches found, with their energy and cycles."""
+
+
+def searched(runs: Sequence[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], InputSet | None]]:
+    """Each run and what is read of its files; None: its mapping has no form here."""
+    for run in runs:
+        layer = {
+            "id": 0,
+            "name": "layer",
+            "operator_type": "Conv",
+            "equation": run["equation"],
+            "dimension_relations": run["relations"],
+            "loop_dims": list(run["sizes"]),
+            "loop_sizes": list(run["sizes"].values()),
+            "operand_precision": run["bits"],
+        }
+        said = {"name": "default", "spatial_mapping": run["spatial"], "temporal_ordering": run["ordering"]}
+        accelerator = SEARCHED["accelerators"][run["accelerator"]]
+        contents = {"accelerator.yaml": accelerator, "workload.yaml": [layer], "mapping.yaml": [said]}
+        with tempfile.TemporaryDirectory() as folder:
+            paths = write_files(Path(folder), {name: dump_yaml(data) for name, data in contents.items()})
+            try:
+                yield run, ZigZagAdapter().parse(paths)
+            except InputError as error:
+                assert "has no form here" in error.message, error
+                yield run, None
 
 
 @st.composite

@@ -121,7 +121,9 @@ def word(value: object) -> str:
         and value not in ("NaN", "Infinity")
     ):
         return value
-    return json.dumps(list(value) if isinstance(value, tuple) else value)
+    if isinstance(value, tuple):
+        value = [each.model_dump(mode="json") if isinstance(each, BaseModel) else each for each in value]
+    return json.dumps(value)
 
 
 def pairs(model: BaseModel, skip: tuple[str, ...] = ("name",), prefix: str = "") -> str:

@@ -11,10 +11,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tilewright.notations.operand_loops import MEMORY_OPERANDS
+from tilewright.notations.operand_loops import MEMORY_OPERANDS, READS_AND_WRITES, WAYS
 from tilewright.schema.architecture import Architecture, Cluster, Compute, Fanout, Memory
+from tilewright.schema.architecture import Port as MemoryPort
 from tilewright_adapters.zigzag.allocation import Store
-from tilewright_adapters.zigzag.files import AcceleratorFile, MemoryData, Port
+from tilewright_adapters.zigzag.files import AcceleratorFile, MemoryData, OldPort, Port
 
 ROLES = {"I1": "input", "I2": "weight", "O": "output"}
 """Memory operand -> the role of the tensors that we put there."""
@@ -191,9 +192,39 @@ def _memory(name: str, data: MemoryData, word_bits: int, copies: int, warnings: 
         write_energy_pj=_energy(writing, block * word_bits) / copies,
         read_bandwidth_words_per_cycle=reading.total / word_bits,
         write_bandwidth_words_per_cycle=writing.total / word_bits,
+        ports=_ports(data, word_bits),
         block_words=block,
         multiple_buffering=2.0 if double else 1.0,
     )
+
+
+def _ports(data: MemoryData, word_bits: int) -> tuple[MemoryPort, ...]:
+    """Its ports, where they are not just one to read and one to write; what stands at several counts at the last."""
+    at: dict[tuple[str, str], str] = {}
+    bits: dict[str, int] = {}
+    for operand, port in zip(data.operands, data.ports, strict=False):
+        if isinstance(port, OldPort):
+            said = {way: name for way, name in port if name is not None}
+            at |= {(operand, way): name for way, name in said.items()}
+            widths = {name: data.r_bw if way in READS_AND_WRITES[0] else data.w_bw for way, name in said.items()}
+            bits |= {name: max(bits.get(name, 0), width or 0) for name, width in widths.items()}
+    for port in data.ports:
+        if isinstance(port, Port):
+            bits[port.name] = port.bandwidth_max
+            at |= {tuple(each.replace(" ", "").split(",")): port.name for each in port.allocation}  # type: ignore[misc]
+    ways = [{way in READS_AND_WRITES[0] for (_, way), each in at.items() if each == name} for name in bits]
+    if sorted(map(list, ways)) in ([[True]], [[False]], [[False], [True]]):
+        return ()
+    ours = {way: action for action, way in WAYS.items()}
+    found = []
+    for name, width in bits.items():
+        moves: dict[str, list[str]] = {}
+        for (which, way), each in at.items():
+            if each == name:
+                moves.setdefault(ROLES[which], []).append(ours[way])
+        if moves:
+            found.append({"moves": moves, "words_per_cycle": width / word_bits})
+    return tuple(MemoryPort.model_validate(each) for each in found)
 
 
 def _inwards(data: MemoryData) -> dict[str, int]:
@@ -238,9 +269,6 @@ def _widths(name: str, data: MemoryData, warnings: list[str]) -> tuple[Width, Wi
 
 def _warn(file: AcceleratorFile, warnings: list[str]) -> None:
     """What has no place in an architecture of ours."""
-    shared = [name for name, data in file.memories.items() if data.rw_port or _both_ways(data)]
-    if shared:
-        warnings.append(f"ports of {_list(shared)} both read and write: here each direction has the whole width")
     slow = [f"{data.latency} cycles of {name}" for name, data in file.memories.items() if data.latency > 1]
     if slow:
         warnings.append(f"latencies are not kept: {', '.join(slow)}")
@@ -250,10 +278,6 @@ def _warn(file: AcceleratorFile, warnings: list[str]) -> None:
     if file.operational_array.systolic_dimensions:
         names = _list(file.operational_array.systolic_dimensions)
         warnings.append(f"systolic along {names}: here operands reach the array at once")
-
-
-def _both_ways(data: MemoryData) -> bool:
-    return any(isinstance(port, Port) and port.type == "read_write" for port in data.ports)
 
 
 def _list(names: object) -> str:

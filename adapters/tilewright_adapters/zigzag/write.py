@@ -32,7 +32,7 @@ from tilewright_adapters.parts import unplaced
 from tilewright_adapters.zigzag.accelerator import DEFAULT_BITS, ROLES, read_accelerator
 from tilewright_adapters.zigzag.allocation import DoesNotFitError, Loop, allocated
 from tilewright_adapters.zigzag.files import AcceleratorFile, LayerData
-from tilewright_adapters.zigzag.mapping import linked, within_reach
+from tilewright_adapters.zigzag.mapping import linked, spatial_loops, within_reach
 from tilewright_adapters.zigzag.workload import read_layer
 
 FILES = {"architecture": "accelerator.yaml", "problem": "workload.yaml", "mapping": "mapping.yaml"}
@@ -134,25 +134,25 @@ def _unable(memory: Memory, bits: int) -> Iterator[Reason]:
         yield _reason(
             "macro", memory.name, f"{memory.instances_per_macro} instances in one array; in ZigZag each is alone"
         )
+    if memory.ports:
+        yield _reason("ports", memory.name, "ports of its own; what is written has one to read and one to write")
     if memory.leakage_pj_per_cycle:
         yield _reason("leakage", memory.name, "it leaks; ZigZag has no leakage")
     if memory.multiple_buffering not in (1.0, 2.0):
         yield _reason(
             "buffering", memory.name, f"{memory.multiple_buffering:g} copies of a tile; ZigZag has one or two"
         )
-    for way, words in _bandwidths(memory):
+    for way, words in memory.bandwidths:
         if words is None:
             continue
         width, access = words * bits, memory.block_words * bits
         if width != int(width):
-            yield _reason("bandwidth", memory.name, f"{words:g} words of {bits} bits {way} are no whole bits per cycle")
+            yield _reason(
+                "bandwidth", memory.name, f"{words:g} words of {bits} bits to {way} are no whole bits per cycle"
+            )
         elif width < access and (memory.block_words > 1 or access % int(width)):
-            message = f"an access of {memory.block_words} words takes no whole cycles at {words:g} words {way}"
+            message = f"an access of {memory.block_words} words takes no whole cycles at {words:g} words to {way}"
             yield _reason("bandwidth", memory.name, message)
-
-
-def _bandwidths(memory: Memory) -> tuple[tuple[str, float | None], tuple[str, float | None]]:
-    return ("read", memory.read_bandwidth_words_per_cycle), ("written", memory.write_bandwidth_words_per_cycle)
 
 
 def _roles(memory: Memory) -> list[str]:
@@ -212,7 +212,7 @@ def _memory(memory: Memory, bits: int, holds: list[str], served: list[str], unit
     ports, costs = [], []
     energies = (memory.read_energy_pj, memory.write_energy_pj)
     for kind, (_, words), energy, ways in zip(
-        ("read", "write"), _bandwidths(memory), energies, (("tl", "th"), ("fh", "fl")), strict=True
+        ("read", "write"), memory.bandwidths, energies, (("tl", "th"), ("fh", "fl")), strict=True
     ):
         access = memory.block_words * bits
         width = access * -(-units // memory.block_words) if words is None else int(words * bits)
@@ -310,14 +310,13 @@ def _elsewhere(
     accelerator = AcceleratorFile.model_validate(files[FILES["architecture"]])
     stores = linked(read_accelerator(accelerator, None).stores, MEMORY_OPERANDS)
     layer = read_layer(LayerData.model_validate(files[FILES["problem"]][0]), MEMORY_OPERANDS)
-    _, told = within_reach(
-        {axis: {name: int(count) for name, count in each} for axis, each in unrolling.items()}, stores, layer
-    )
+    counts = {axis: {name: int(count) for name, count in each} for axis, each in unrolling.items()}
+    _, told = within_reach(counts, stores, layer)
     if told:
         yield _reason("bandwidth", "mapping", f"{told[0]}: ZigZag would unroll it no further")
         return
     try:
-        taken = allocated(stores, layer.stored, order, unrolling)
+        taken = allocated(stores, layer.stored, order, spatial_loops(counts, layer.problem.dimensions))
     except DoesNotFitError as error:
         yield _reason("allocation", "mapping", f"ZigZag would find no place: {error}")
         return

@@ -3,6 +3,7 @@ of ZigZag and the tools that stand on it, shared by its cost model and its notat
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass
@@ -15,6 +16,9 @@ from tilewright.schema.problem import Problem, Tensor
 OPERANDS = ("I", "W", "O")
 MEMORY_OPERANDS = {"I": "I1", "W": "I2", "O": "O"}
 """Operand of a layer -> operand of memories, as ZigZag links them unless told otherwise."""
+WAYS = {"reads": "tl", "drains": "th", "fills": "fh", "updates": "fl"}
+"""What moves through a port of a memory, ours -> ZigZag's: to and from, lower (inwards) and higher."""
+READS_AND_WRITES = (("tl", "th"), ("fh", "fl"))
 UNIT = "U"
 """A loop of one trip, for tensors of no dimension and coordinates of one dimension with a stride."""
 
@@ -79,8 +83,11 @@ def held(problem: Problem, architecture: Architecture, mapping: Mapping) -> dict
 
 def unsaid(problem: Problem, architecture: Architecture, mapping: Mapping) -> Iterator[Reason]:
     """What ZigZag cannot be told about a legal mapping."""
-    if not mapping.is_perfect:
-        yield Reason(code="imperfect", where="mapping", message="tiles that do not divide; ZigZag's loops do")
+    for name, size in problem.dimensions.items():
+        in_time, in_space = _loops_of(mapping, name)
+        if -(-size // math.prod(trips for _, trips in in_space)) != in_time:
+            message = f"{name}: tiles that do not divide in time; ZigZag's do"
+            yield Reason(code="imperfect", where="mapping", message=message)
     for index, entry in enumerate(mapping.entries):
         if entry.unicast:
             names = ", ".join(entry.unicast)
@@ -94,6 +101,27 @@ def unsaid(problem: Problem, architecture: Architecture, mapping: Mapping) -> It
                 what = "added up" if tensor.is_output else "multicast"
                 message = f"{tensor.name} is not {what} below it, and over {loop.dimension} ZigZag takes it to be"
                 yield Reason(code="no_sharing", where=entry.target, message=message)
+
+
+def widths(problem: Problem, mapping: Mapping) -> dict[tuple[int, str], int | float]:
+    """(Entry, dimension) -> how wide it is unrolled there, as ZigZag counts what does not divide: its widest unrolling is a
+    fraction, so that every step is alike; 7 of 4 units each are two steps of 3.5."""
+    found: dict[tuple[int, str], int | float] = {}
+    for name, size in problem.dimensions.items():
+        in_time, in_space = _loops_of(mapping, name)
+        found |= {(entry, name): trips for entry, trips in in_space}
+        whole = math.prod(trips for _, trips in in_space)
+        if in_space and in_time * whole != size:
+            entry, widest = max(in_space, key=lambda each: each[1])
+            found[entry, name] = size / in_time / (whole // widest)
+    return found
+
+
+def _loops_of(mapping: Mapping, dimension: str) -> tuple[int, list[tuple[int, int]]]:
+    """Steps in time, and (entry, sub-clusters) of every unrolling."""
+    loops = [loop for loop in mapping.loops() if loop.dimension == dimension]
+    steps = math.prod(loop.trips for loop in loops if not loop.spatial)
+    return steps, [(loop.entry, loop.trips) for loop in loops if loop.spatial]
 
 
 def equation(problem: Problem, names: MappingOf[str, str]) -> tuple[str, list[str]]:

@@ -33,6 +33,8 @@ class Capabilities(Model):
     """A cluster holds tensors at several entries, with loops between them: their tiles differ."""
     bypassing_mappings: bool = True
     """Some tensor is not held by some cluster that has memories."""
+    memory_ports: bool = False
+    """A cost model counts the ports of a memory; others take its two bandwidths, and the report warns."""
     window_loops: bool = True
     """Loops in time over windows (`Problem.windows`: a filter's rows and columns) outside the innermost storage level."""
 

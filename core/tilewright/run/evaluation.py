@@ -145,9 +145,14 @@ def explain(
     """As `evaluate`, with a model that is bound to the problem already."""
     try:
         with told():
-            return evaluator.explain(mapping).on(architecture)
+            report = evaluator.explain(mapping).on(architecture)
     except TilewrightError as error:
         return refusal(model, problem.name, problem.macs, error)
+    ported = [memory.name for memory in architecture.memories if memory.ports]
+    if not ported or model.capabilities.memory_ports or not report.valid:
+        return report
+    uncounted = f"ports of {', '.join(ported)} are not counted: what is read has one bandwidth, what is written another"
+    return report.model_copy(update={"warnings": (*report.warnings, uncounted)})
 
 
 def evaluate_directives(model: BuiltModel, program: DirectiveProgram) -> tuple[Report, ...]:

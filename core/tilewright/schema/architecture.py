@@ -17,6 +17,7 @@ from pydantic import AfterValidator, Field, model_validator
 from tilewright.errors import InputError
 from tilewright.schema.component import Component, Estimated, outdated
 from tilewright.schema.document import FileModel
+from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import Name, Tensor
 from tilewright.schema.replace import Place, paths_below, replaced
 from tilewright.values import Model
@@ -73,6 +74,18 @@ class Fanout(Model):
     network: Network = Network()
 
 
+class Port(Model):
+    """What moves through one port of a memory, and how fast.
+
+    `moves`: role or name of a tensor -> `reads` (inwards), `drains` (results, outwards), `fills` (from outside), `updates`
+    (results, from inside).
+    """
+
+    moves: FrozenDict[str, tuple[Literal["reads", "drains", "fills", "updates"], ...]]
+    words_per_cycle: Rate | None = None
+    """None: unlimited."""
+
+
 class Memory(Model):
     """A buffer. `holds` lists the tensor roles or names it may hold (None: any)."""
 
@@ -88,6 +101,9 @@ class Memory(Model):
     """Energy of one accumulating write; None: as a write."""
     read_bandwidth_words_per_cycle: Rate | None = None
     write_bandwidth_words_per_cycle: Rate | None = None
+    ports: tuple[Port, ...] = Field(default=(), max_length=100)
+    """Where there are not just one to read and one to write: each with what moves through it. Cost models that do not count
+    ports (see their capabilities) take the two bandwidths above."""
     block_words: Count = 1
     """Words moved by one access; an energy is per access."""
     instances_per_macro: Count = 1
@@ -110,9 +126,19 @@ class Memory(Model):
         """Capacity left for one copy of the tiles, in words; None: unlimited."""
         return None if self.capacity_words is None else math.floor(self.capacity_words / self.multiple_buffering)
 
+    @model_validator(mode="after")
+    def _one_port_each(self) -> Self:
+        moves = [
+            f"{action} of {tensor}" for port in self.ports for tensor, found in port.moves.items() for action in found
+        ]
+        repeated = sorted({each for each in moves if moves.count(each) > 1})
+        if repeated:
+            raise ValueError(f"{self.name}: several ports have {', '.join(repeated)}")
+        return self
+
     @property
-    def ports(self) -> tuple[tuple[Literal["read", "write"], float | None], ...]:
-        """Each port with its words per cycle; None: unlimited."""
+    def bandwidths(self) -> tuple[tuple[Literal["read", "write"], float | None], ...]:
+        """Words per cycle that are read and written; None: unlimited."""
         return ("read", self.read_bandwidth_words_per_cycle), ("write", self.write_bandwidth_words_per_cycle)
 
     @property

@@ -6,13 +6,18 @@ import math
 
 from hypothesis import strategies as st
 
-from tilewright.schema.architecture import Architecture, Cluster, Compute, Fanout, Memory, Network
+from tilewright.schema.architecture import Architecture, Cluster, Compute, Fanout, Memory, Network, Port
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Entry, Mapping
 from tilewright.schema.problem import Problem, Rank, Role, Tensor
 
 SIZES = (1, 2, 3, 4, 5, 6, 8, 9, 12)
 _LETTERS = "ABCDEFG"
+PORTS = (
+    Port(moves=FrozenDict({"input": ("reads", "fills"), "output": ("updates",)}), words_per_cycle=2.0),
+    Port(moves=FrozenDict({"output": ("reads", "drains")})),
+)
+"""Of a memory: one that reads and writes, one without limit; the rest has the two bandwidths."""
 
 
 def prime_factors(number: int) -> list[int]:
@@ -78,6 +83,7 @@ def architectures(draw: st.DrawFn, max_clusters: int = 4, roomy: bool = True) ->
                     update_energy_pj=draw(st.sampled_from([None, 5.0])),
                     read_bandwidth_words_per_cycle=draw(st.sampled_from([None, 0.5, 4.0])),
                     write_bandwidth_words_per_cycle=draw(st.sampled_from([None, 0.75, 3.0])),
+                    ports=draw(st.sampled_from([(), (), (), PORTS])),
                     block_words=draw(st.sampled_from([1, 1, 4])),
                     multiple_buffering=draw(st.sampled_from([1.0, 1.0, 2.0])),
                     leakage_pj_per_cycle=draw(st.sampled_from([0.0, 0.0, 0.25])),

@@ -103,7 +103,7 @@ def tilewright_plugins() -> list[CostModelSpec]:
             summary="ZigZag's own cost model, where the package zigzag-dse is installed.",
             factory=lazy("tilewright_costmodels.zigzag.model", "ZigZagModel"),
             options=ZigZagOptions,
-            capabilities=Capabilities(imperfect_factors=False, max_operands=2),
+            capabilities=Capabilities(max_operands=2, memory_ports=True),
             needs=("zigzag", "six"),
             hint="pip install 'zigzag-dse>=3.9' six",
             approximations=OF_ZIGZAG,

@@ -150,7 +150,7 @@ def limits(architecture: Architecture, kept: list[Kept]) -> Iterator[Limit]:
         mine = [each.did for each in kept if each.hardware is memory]
         read = sum((did.reads for did in mine), Counter[int]())
         written = sum((did.fills + did.updates for did in mine), Counter[int]())
-        for (action, bandwidth), counts in zip(memory.ports, (read, written), strict=True):
+        for (action, bandwidth), counts in zip(memory.bandwidths, (read, written), strict=True):
             words = max(counts.values(), default=0)
             if bandwidth is not None and words:
                 cycles = math.ceil(words / bandwidth)

@@ -6,13 +6,25 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from tilewright.notations.operand_loops import MEMORY_OPERANDS, OPERANDS, UNIT, Held, equation, held
+from tilewright.notations.operand_loops import (
+    MEMORY_OPERANDS,
+    OPERANDS,
+    READS_AND_WRITES,
+    UNIT,
+    WAYS,
+    Held,
+    equation,
+    held,
+    operands,
+    widths,
+)
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 
 _FINEST = 10**6
 """Words are counted as so many bits at most, to make whole bits per cycle of a fraction of a word."""
+_PREFIX = {"read": "r", "write": "w", "read_write": "rw"}
 _UNLIMITED = 2**40
 """Bits per cycle, or of a memory, that are never too few."""
 
@@ -24,10 +36,10 @@ def request(problem: Problem, architecture: Architecture, mapping: Mapping) -> d
     places = held(problem, architecture, mapping)
     bits = _bits_of_a_word(architecture)
     return {
-        "energy": (_layer(problem, names, 1), _accelerator(architecture, places, None)),
-        "cycles": (_layer(problem, names, bits), _accelerator(architecture, places, bits)),
+        "energy": (_layer(problem, names, 1), _accelerator(problem, architecture, places, None)),
+        "cycles": (_layer(problem, names, bits), _accelerator(problem, architecture, places, bits)),
         "temporal": {operand: _temporal(mapping, where, names) for operand, where in places.items()},
-        "spatial": {operand: _spatial(mapping, where, names) for operand, where in places.items()},
+        "spatial": {operand: _spatial(problem, mapping, where, names) for operand, where in places.items()},
         "cycles_per_op": architecture.compute.cycles_per_operation,
     }
 
@@ -52,12 +64,15 @@ def _layer(problem: Problem, names: dict[str, str], bits: int) -> dict[str, Any]
 
 def _bits_of_a_word(architecture: Architecture) -> int:
     """So many that all bandwidths are whole bits per cycle, as nearly as `_FINEST` allows."""
-    widths = [width for memory in architecture.memories for _, width in memory.ports if width is not None]
-    denominators = [Fraction(width).limit_denominator(1000).denominator for width in widths]
+    widths = [width for memory in architecture.memories for _, width in memory.bandwidths]
+    widths += [port.words_per_cycle for memory in architecture.memories for port in memory.ports]
+    denominators = [Fraction(width).limit_denominator(1000).denominator for width in widths if width is not None]
     return min(math.lcm(8, *denominators), _FINEST)
 
 
-def _accelerator(architecture: Architecture, places: dict[str, list[Held]], bits: int | None) -> dict[str, Any]:
+def _accelerator(
+    problem: Problem, architecture: Architecture, places: dict[str, list[Held]], bits: int | None
+) -> dict[str, Any]:
     """`bits` of a word; None: an access moves a block of words of one bit. Memories that hold something, innermost first."""
     array = {
         "is_imc": False,
@@ -71,22 +86,36 @@ def _accelerator(architecture: Architecture, places: dict[str, list[Held]], bits
         memory: [operand for operand in OPERANDS if any(place.memory == memory for place in places[operand])]
         for memory in reversed(architecture.memories)
     }
-    memories = {memory.name: _memory(memory, operands, bits) for memory, operands in kept.items() if operands}
+    memories = {memory.name: _memory(problem, memory, held, bits) for memory, held in kept.items() if held}
     return {"name": "tilewright", "operational_array": array, "memories": memories}
 
 
-def _memory(memory: Memory, operands: list[str], bits: int | None) -> dict[str, Any]:
-    """One port to read and one to write, for all operands."""
-    names = [MEMORY_OPERANDS[operand] for operand in operands]
-    reading, writing = [f"{name}, tl" for name in names], [f"{name}, fh" for name in names]
-    if "O" in names:
-        reading.append("O, th")
-        writing.append("O, fl")
+def _memory(problem: Problem, memory: Memory, held: list[str], bits: int | None) -> dict[str, Any]:
+    """For energies one port to read and one to write, for all operands: what goes through which other one costs the same."""
+    names = [MEMORY_OPERANDS[operand] for operand in held]
+    ways = {f"{name}, {way}" for name in names for way in WAYS.values() if name == "O" or way in ("tl", "fh")}
     ports = []
-    for (kind, width), ways in zip(memory.ports, (reading, writing), strict=True):
-        moved = memory.block_words if bits is None else _UNLIMITED if width is None else max(1, round(width * bits))
-        bandwidth = {"bandwidth_min": moved, "bandwidth_max": moved}
-        ports.append({"name": f"{kind[0]}_port_1", "type": kind, "allocation": ways, **bandwidth})
+    for port in memory.ports if bits is not None else ():
+        found = [
+            f"{MEMORY_OPERANDS[operand]}, {WAYS[action]}"
+            for operand, tensor in operands(problem).items()
+            for name, actions in port.moves.items()
+            for action in actions
+            if name in (tensor.role, tensor.name)
+        ]
+        ports.append((sorted(ways & set(found)), port.words_per_cycle))
+        ways -= set(found)
+    for (_, width), ends in zip(memory.bandwidths, READS_AND_WRITES, strict=True):
+        ports.append((sorted(each for each in ways if each.endswith(ends)), width))
+    said: list[dict[str, Any]] = []
+    for allocation, width in ports:
+        if allocation:
+            moved = memory.block_words if bits is None else _UNLIMITED if width is None else max(1, round(width * bits))
+            bandwidth = {"bandwidth_min": moved, "bandwidth_max": moved}
+            kinds = [all(each.endswith(ends) for each in allocation) for ends in READS_AND_WRITES]
+            kind = "read" if kinds[0] else "write" if kinds[1] else "read_write"
+            name = f"{_PREFIX[kind]}_port_{len(said) + 1}"
+            said.append({"name": name, "type": kind, "allocation": allocation, **bandwidth})
     return {
         "size": _UNLIMITED if memory.usable_words is None else memory.usable_words * (bits or 1),
         "r_cost": memory.read_energy_pj,
@@ -97,7 +126,7 @@ def _memory(memory: Memory, operands: list[str], bits: int | None) -> dict[str, 
         "auto_cost_extraction": False,
         "force_double_buffering": memory.multiple_buffering >= 2,
         "operands": names,
-        "ports": ports,
+        "ports": said,
         "served_dimensions": ["D1"],
     }
 
@@ -111,12 +140,13 @@ def _temporal(mapping: Mapping, places: list[Held], names: dict[str, str]) -> li
     return levels
 
 
-def _spatial(mapping: Mapping, places: list[Held], names: dict[str, str]) -> list[list[tuple[str, int]]]:
+def _spatial(
+    problem: Problem, mapping: Mapping, places: list[Held], names: dict[str, str]
+) -> list[list[tuple[str, int | float]]]:
     """Per memory, innermost first, the spatial unrollings between it and the next one inside; and those outside of all."""
-    levels: list[dict[str, int]] = [{} for _ in range(len(places) + 1)]
-    for loop in mapping.loops():
-        if loop.spatial:
-            level = next((place.level for place in places if place.entry <= loop.entry), len(places))
-            at = levels[level]
-            at[names[loop.dimension]] = at.get(names[loop.dimension], 1) * loop.trips
+    levels: list[dict[str, int | float]] = [{} for _ in range(len(places) + 1)]
+    for (entry, dimension), width in widths(problem, mapping).items():
+        level = next((place.level for place in places if place.entry <= entry), len(places))
+        at = levels[level]
+        at[names[dimension]] = at.get(names[dimension], 1) * width
     return [list(each.items()) for each in levels]
