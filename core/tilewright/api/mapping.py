@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal, Unpack
 
 from tilewright import api
@@ -30,7 +31,7 @@ def map(
     workload: Sources,
     arch: Sources,
     *,
-    mapper: str | Mapper = api.MAPPER,
+    mapper: str | Mapper | None = None,
     model: str | CostModel = api.MODEL,
     algorithms: str | Sequence[str] | None = None,
     movement: Literal["counted", "none"] = "counted",
@@ -42,7 +43,8 @@ def map(
     Args:
         workload, arch: names, files, dicts or objects, as for `load`; a workload may be a formula. Other tools' files, too: one, several
             (an architecture and its energy table) or a folder. What they say of mappings are the constraints then.
-        mapper, model: names of installed plugins, or objects of your own; `quickflow` and `timeloop` by default.
+        mapper, model: names of installed plugins, or objects of your own; `timeloop` by default, and `optimal`, or `quickflow` for layers of which
+            nothing can be proved.
         algorithms: names of installed algorithms, such as `native,ttgt`: all steps of all ways that they offer for a layer are mapped, each
             under the same limits, and the report tells what each way costs.
         movement: whether what algorithms lay out anew in the outermost memory is `counted`, or `none` of it.
@@ -73,11 +75,15 @@ def map(
         PluginError: mapper or model cannot be built.
         OutputError: the folder cannot be written to. What is found later on, such as a full disk, is `unwritten` of the report.
     """
-    plan = Plan.of(workload, arch, [mapper], [model], settings)
+    named = api.MAPPER if mapper is None else mapper
+    both = mapper is None and not settings.get("mapper_options")
+    plan = Plan.of(workload, arch, [named, *([api.OTHERWISE] if both else [])], [model], settings)
     (built,) = plan.models
     if built.error is not None:
         raise built.error
-    configuration = plan.configuration(mapper, built)
+    configuration = plan.configuration(named, built)
+    if both:
+        configuration = replace(configuration, otherwise=plan.configuration(api.OTHERWISE, built))
     network = plan.workload
     counted = one_of("movement", movement, ("counted", "none")) == "counted"
     expansion = None if algorithms is None else Expansion.of(network, _built(algorithms, algorithm_options), counted)

@@ -236,6 +236,9 @@ class MappingReport(Tabular):
         if free:
             name = self.configuration.constraints.name
             found.append(f"constraints '{name}' say nothing of such problems, mapped without: {', '.join(free)}")
+        if instead := {layer.name: layer.instead.name for layer in self.layers if layer.instead is not None}:
+            name, which = self.configuration.mapper_record.name, ", ".join(instead)
+            found.append(f"mapped by {next(iter(instead.values()))}, since {name} can prove nothing there: {which}")
         for layer in self.layers:
             if layer.error is not None:
                 found.append(f"error: {layer.name}: {layer.error}")
@@ -247,13 +250,9 @@ class MappingReport(Tabular):
             found.extend(f"warning: {warning}" for warning in layer.warnings)
         for distinct in self.workload.distinct() if self.expansion is not None else ():
             if not any(each.is_best for each in self.choices if each.offer.distinct.problem is distinct.problem):
-                found.append(
-                    f"no way to compute {distinct.problem.name} has a mapping; more --algorithms may offer one"
-                )
+                found.append(f"no way to compute {distinct.problem.name} has a mapping; try more --algorithms")
         if self.missing:
-            found.append(
-                f"interrupted: {self.missing} of {len(self.searched.distinct())} distinct layers were not searched"
-            )
+            found.append(f"interrupted: {self.missing} of {len(self.searched.distinct())} layers were not searched")
         if self.folder is not None:
             failed = self.unwritten is not None
             found.append(f"error: {self.unwritten}" if failed else f"written to {self.folder}")
@@ -280,9 +279,10 @@ class MappingReport(Tabular):
     @property
     def _title(self) -> str:
         run = self.configuration
+        used = list(dict.fromkeys((layer.instead or run.mapper_record).name for layer in self.layers))
         return (
             f"{self.workload.name} on {run.architecture.name} (constraints {run.constraints.name}), "
-            f"mapper {run.mapper_record.name}, model {run.model.record.name}"
+            f"mapper {' and '.join(used or [run.mapper_record.name])}, model {run.model.record.name}"
         )
 
     def _offers(self) -> list[Table | str]:
@@ -375,8 +375,8 @@ class MappingReport(Tabular):
             limit = self._limit(layer)
             if limit is not None:
                 limits.setdefault(limit, []).append(layer.name)
-        all_of_them = {limit: len(names) == len(self.layers) for limit, names in limits.items()}
-        return [told(limit, "" if all_of_them[limit] else ", ".join(names)) for limit, names in limits.items()]
+        every = len(self.layers)
+        return [told(limit, "" if len(names) == every else ", ".join(names)) for limit, names in limits.items()]
 
     def _limit(self, layer: MappedLayer) -> str | None:
         return None if layer.result is None else limit_of(layer.result.stop, self.configuration.budget)

@@ -23,13 +23,14 @@ def map_command(
     workload: options.Workloads,
     arch: options.Arch,
     mapper: Annotated[
-        str,
+        str | None,
         typer.Option(
             autocompletion=options.names_of("mapper"),
             metavar="NAME",
-            help="mapper that searches; `tilewright plugins` lists them",
+            help=f"mapper that searches; `tilewright plugins` lists them  [default: {api.MAPPER}, or {api.OTHERWISE} for layers "
+            "of which it can prove nothing]",
         ),
-    ] = api.MAPPER,
+    ] = None,
     model: Annotated[
         str,
         typer.Option(

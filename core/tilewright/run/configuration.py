@@ -56,7 +56,8 @@ def told(limit: str, which: str) -> str:
 
 @dataclass(frozen=True)
 class RunConfiguration:
-    """How to map. The records say which plugins mapper and model are; `mapper_capabilities`: what the mapper declares."""
+    """How to map. The records say which plugins mapper and model are; `mapper_capabilities`: what the mapper declares. `otherwise`:
+    how to map problems of which a mapper can prove nothing."""
 
     architecture: Architecture
     constraints: Constraints
@@ -67,11 +68,12 @@ class RunConfiguration:
     budget: Budget
     seed: int
     mapper_capabilities: Capabilities = Capabilities()
+    otherwise: RunConfiguration | None = None
 
     @property
     def data(self) -> dict[str, object]:
         """Everything that decides a search, but the problem and the code, as JSON data."""
-        return {
+        found: dict[str, object] = {
             "architecture": self.architecture.model_dump(mode="json"),
             "constraints": self.constraints.model_dump(mode="json"),
             "mapper": self.mapper_record.model_dump(mode="json"),
@@ -80,6 +82,7 @@ class RunConfiguration:
             "budget": dataclasses.asdict(self.budget),
             "seed": self.seed,
         }
+        return found if self.otherwise is None else found | {"otherwise": self.otherwise.data}
 
 
 def claim(

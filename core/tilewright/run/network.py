@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tilewright.errors import OutputError, PluginError, TilewrightError
 from tilewright.mapspace.legality import legality
 from tilewright.mapspace.space import MapSpace
-from tilewright.plugin.costmodel import Evaluator
+from tilewright.plugin.costmodel import Evaluator, Relaxable
 from tilewright.plugin.guard.calls import BUILTIN
 from tilewright.plugin.guard.patience import ENDED, limit
 from tilewright.plugin.mapper import Task
@@ -28,7 +28,7 @@ from tilewright.run.parallel import Workers, in_processes
 from tilewright.run.search import search
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Variant
-from tilewright.schema.mapped import AlternativeRecord, BoundMapping, Figures, MappedProblem, Provenance
+from tilewright.schema.mapped import AlternativeRecord, BoundMapping, Figures, MappedProblem, PluginRecord, Provenance
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
 from tilewright.schema.workload import DistinctProblem, Workload
@@ -44,7 +44,7 @@ class MappedLayer(Printed):
     `architecture` is the one searched on, with the constraints' aspect ratio. `result` is None when no search could start;
     `error` then says why. `report` is the model's account of the best mapping. `constrained` is false where the constraints
     do not speak of such a problem. `cached`: the result is from an earlier search. `warnings`: what the user should know
-    beside the result.
+    beside the result. `instead`: the mapper that searched, where it is not the run's but the one for what the run's proves nothing of.
     """
 
     distinct: DistinctProblem
@@ -55,6 +55,7 @@ class MappedLayer(Printed):
     constrained: bool = True
     cached: bool = False
     warnings: tuple[str, ...] = ()
+    instead: PluginRecord | None = None
 
     @property
     def name(self) -> str:
@@ -117,10 +118,11 @@ def map_workload(
     searched again; new ones are kept there. Plugins that watch are told of every search as it ends.
     """
     todo = workload.distinct()
-    memories = [_Memory(distinct, configuration, cache) for distinct in todo]
+    chosen = [_chosen(distinct, configuration) for distinct in todo]
+    memories = [_Memory(distinct, each, cache) for distinct, each in zip(todo, chosen, strict=True)]
     done = {index: layer for index, memory in enumerate(memories) if (layer := memory.recall()) is not None}
     missing = [index for index in range(len(todo)) if index not in done]
-    searches = [LayerSearch(todo[index], configuration) for index in missing]
+    searches = [LayerSearch(todo[index], chosen[index]) for index in missing]
     following = 0
     silenced: set[str] = set()
     with ExitStack() as closing:
@@ -130,9 +132,24 @@ def map_workload(
             if layer is not None:
                 done[missing[number]] = told_watchers(memories[missing[number]].kept(layer), silenced)
             while following in done:
-                yield done.pop(following)
+                yield _told_by(done.pop(following), chosen[following], configuration)
                 following += 1
-    yield from (done[index] for index in sorted(done))
+    yield from (_told_by(done[index], chosen[index], configuration) for index in sorted(done))
+
+
+def _chosen(distinct: DistinctProblem, configuration: RunConfiguration) -> RunConfiguration:
+    """How to map a problem: `otherwise` where the cost model offers no relaxation, or the mapper does not accept it."""
+    if configuration.otherwise is None:
+        return configuration
+    with suppress(TilewrightError):
+        space, _, evaluator = bound(distinct, configuration)
+        if isinstance(evaluator, Relaxable) and evaluator.relaxation(space.skeleton) is not None:
+            return configuration
+    return configuration.otherwise
+
+
+def _told_by(layer: MappedLayer, chosen: RunConfiguration, configuration: RunConfiguration) -> MappedLayer:
+    return layer if chosen is configuration else dataclasses.replace(layer, instead=chosen.mapper_record)
 
 
 def told_watchers(layer: MappedLayer, silenced: set[str]) -> MappedLayer:
@@ -324,7 +341,7 @@ def mapping_file(
         ),
         provenance=Provenance(
             tilewright=importlib.metadata.version("tilewright"),
-            mapper=configuration.mapper_record,
+            mapper=layer.instead or configuration.mapper_record,
             model=configuration.model.record,
             objective=configuration.objective,
             constraints=configuration.constraints.name,

@@ -33,6 +33,16 @@ def figures(data: dict[str, Any]) -> dict[str, Any]:
     return data
 
 
+def test_who_names_no_mapper_gets_a_proof_or_is_told_why_not() -> None:
+    proved = tw.map(GEMM, arch="eyeriss", cache=False)
+    assert proved.layers[0].result is not None and proved.layers[0].result.proved == "yes"
+    assert proved.layers[0].instead is None and "mapper optimal" in str(proved)
+    other = tw.map(GEMM, arch="union_edge", model="maestro", cache=False)
+    assert other.layers[0].instead is not None and other.layers[0].instead.name == "quickflow"
+    assert "mapper quickflow" in str(other)
+    assert "mapped by quickflow, since optimal can prove nothing there: einsum" in other.messages()
+
+
 def test_it_finds_what_the_command_line_finds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -40,7 +40,7 @@ def test_totals_count_layers_as_often_as_they_occur() -> None:
 
 def test_reports_print(report: tw.MappingReport) -> None:
     text = str(report)
-    assert "einsum on eyeriss (constraints row_stationary), mapper quickflow, model timeloop" in text
+    assert "einsum on eyeriss (constraints row_stationary), mapper optimal, model timeloop" in text
     assert str(report.layers[0].mapping) in text and "300 mappings evaluated in" in text
     assert "stopped by --evaluations 300; --evaluations 3000 lets it go on" in text.splitlines()
     assert report.data()["layers"][0]["search"]["stopped_by"] == "--evaluations 300"

@@ -41,7 +41,7 @@ def test_the_folder_holds_mappings_and_summaries(tilewright: Command, tmp_path: 
     for layer in summary["layers"]:
         found = MappedProblem.from_file(tmp_path / "out" / layer["best"]["mapping_file"])
         assert found.problem.name == layer["name"]
-        assert found.provenance is not None and found.provenance.mapper.name == "quickflow"
+        assert found.provenance is not None and found.provenance.mapper.name == "optimal"
     totals = summary["totals"]
     assert totals["energy_pj"] == pytest.approx(
         sum(each["best"]["energy_pj"] * each["count"] for each in summary["layers"])

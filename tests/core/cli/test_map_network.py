@@ -105,10 +105,10 @@ def test_watchers_hear_of_every_search(tilewright: Command, watchers: Callable[[
     watchers(Broken())
     watchers(Recorder())
     ran = tilewright(*WORDS, "--jobs", jobs)
-    names = [layer["name"] for layer in ran.data["layers"]]
-    assert ran.code == 0 and sorted(heard) == sorted((name, "evaluations", os.getpid()) for name in names)
+    ended = [(layer["name"], layer["search"]["stop"], os.getpid()) for layer in ran.data["layers"]]
+    assert ran.code == 0 and sorted(heard) == sorted(ended)
     assert ran.err.count("plugin 'Broken' failed: tilewright_search_done raised ZeroDivisionError: of no use") == 1
-    assert tilewright(*WORDS, "--jobs", jobs).err == "" and len(heard) == len(names)
+    assert tilewright(*WORDS, "--jobs", jobs).err == "" and len(heard) == len(ended)
     compared = tilewright(
         "compare",
         WORDS[1],
@@ -121,7 +121,7 @@ def test_watchers_hear_of_every_search(tilewright: Command, watchers: Callable[[
         "--evaluations",
         50,
     )
-    assert compared.code == 0 and len(heard) == 3 * len(names)
+    assert compared.code == 0 and len(heard) == 3 * len(ended)
     assert "plugin 'Broken' failed" in compared.err
 
 

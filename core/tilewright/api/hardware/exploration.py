@@ -36,7 +36,7 @@ def explore(
     workload: Sources,
     space: SpaceSource,
     *,
-    mapper: str | Mapper = api.MAPPER,
+    mapper: str | Mapper = api.OTHERWISE,
     model: str | CostModel = api.MODEL,
     strategy: str = "grid",
     points: int | None = None,

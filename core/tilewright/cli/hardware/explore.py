@@ -64,7 +64,7 @@ def explore_command(
     from tilewright.cli.common import note, show
 
     report = tw.explore(
-        workload, space, mapper=mapper or api.MAPPER, model=model or api.MODEL, points=points, objective=objective,
+        workload, space, mapper=mapper or api.OTHERWISE, model=model or api.MODEL, points=points, objective=objective,
         constraints=constraints, seconds=seconds, evaluations=evaluations, seed=seed, jobs=jobs, cache=not no_cache, progress=False,
         store=store, retry=retry, strategy=strategy, bounds=not no_bounds,
     )  # fmt: skip
