@@ -68,6 +68,10 @@ def read_bytes(path: str | os.PathLike[str], most: int = MAX_BYTES) -> bytes:
     except FileNotFoundError:
         raise InputError(f"there is no file {path}", hint="check the path") from None
     except (IsADirectoryError, NotADirectoryError):
+        whole, member = file_and_member(path)
+        if member is not None:
+            message = f"{whole} is read as a whole: it has no layers of which '{member}' could be one"
+            raise InputError(message, hint=f"give {whole}") from None
         raise InputError(f"{path} is {'a folder' if os.path.isdir(path) else 'no path'}, a file was expected") from None
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None

@@ -134,3 +134,11 @@ def test_without_a_home_nothing_is_kept_and_that_is_told() -> None:
     ran = run(HOMELESS, "map", "nk,km->nm; n=4 k=4 m=4", "--arch", "eyeriss", "--evaluations", 20)
     assert ran.returncode == 0 and "Traceback" not in ran.stderr
     assert "results are not kept: there is no home directory" in ran.stderr and "TILEWRIGHT_CACHE" in ran.stderr
+
+
+def test_a_layer_of_a_file_without_layers_is_one_message(tmp_path: Path) -> None:
+    (tmp_path / "nest.txt").write_text("nest M=2")
+    with pytest.raises(
+        InputError, match=r"nest.txt is read as a whole: it has no layers of which 'conv1' could be one"
+    ):
+        read_text(tmp_path / "nest.txt/conv1")

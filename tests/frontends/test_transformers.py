@@ -4,8 +4,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.errors import InputError
-from tilewright_frontends import TRANSFORMERS
-from tilewright_frontends.transformers import NETWORKS
+from tilewright_frontends.transformer_sizes import NETWORKS
 
 PUBLISHED_PARAMETERS = {
     "bert_base": 110e6,
@@ -110,7 +109,3 @@ def test_sizes_that_do_not_exist_are_told() -> None:
         load("bert_base", cache=5)
     with pytest.raises(InputError, match="vit_b16 has no size called 'seq'; it has: batch"):
         load("vit_b16", seq=5)
-
-
-def test_summaries_speak_of_the_same_networks() -> None:
-    assert set(TRANSFORMERS) == set(NETWORKS)

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from tilewright.plugin.hooks import hookimpl
 from tilewright.plugin.specs import FrontendSpec, Options, lazy
+from tilewright_frontends.transformer_sizes import NETWORKS as TRANSFORMERS
 
 NETWORKS = {
     "resnet50": "ResNet-50, 224x224",
@@ -46,18 +47,6 @@ class Pt2Options(FileOptions):
     """Options of `pt2`."""
 
     sizes: Sizes = Field(default_factory=dict, description="sizes of symbols, such as s0")
-
-
-TRANSFORMERS = {
-    "bert_base": "BERT base, encoder, 512 tokens",
-    "bert_large": "BERT large, encoder, 512 tokens",
-    "vit_b16": "ViT-B/16, 224x224, 197 tokens",
-    "gpt2": "GPT-2 (124 M), 1,024 tokens",
-    "llama3_8b": "Llama 3 8B, 2,048 tokens",
-    "llama3_70b": "Llama 3 70B, 2,048 tokens",
-    "mixtral_8x7b": "Mixtral 8x7B, two of eight experts, 2,048 tokens",
-    "whisper_small": "Whisper small, 30 s of sound, 448 tokens",
-}
 
 
 class TransformerOptions(Options):
@@ -109,6 +98,6 @@ def tilewright_plugins() -> list[FrontendSpec]:
             summary="Published transformers from their sizes: BERT, ViT, GPT-2, Llama 3, Mixtral, Whisper; prefill and decoding.",
             factory=lazy("tilewright_frontends.transformers", "TransformersFrontend"),
             options=TransformerOptions,
-            library={name: f"{text}; sizes as published" for name, text in TRANSFORMERS.items()},
+            library={name: f"{each.summary}; sizes as published" for name, each in TRANSFORMERS.items()},
         ),
     ]
