@@ -17,7 +17,8 @@ from tilewright.api.hardware.spaces import SpaceSource, architecture_space
 from tilewright.api.settings import Plan, Settings, Sources
 from tilewright.api.words import at_least, checked, one_of
 from tilewright.errors import InputError
-from tilewright.exploration.exploring import Exploration
+from tilewright.exploration.cluster import Cluster
+from tilewright.exploration.exploring import Engine, Exploration
 from tilewright.exploration.store import Store
 from tilewright.exploration.strategies import Grid, Strategy
 from tilewright.exploration.sunstone_arch import SunstoneArch
@@ -43,6 +44,7 @@ def explore(
     bounds: bool = True,
     store: str | os.PathLike[str] | None = None,
     retry: bool = False,
+    cluster: str | None = None,
     **settings: Unpack[Settings],
 ) -> ExplorationReport:
     """Map a workload onto the machines of a space; what `tilewright explore` does.
@@ -59,6 +61,7 @@ def explore(
         bounds: whether points are left out that another one surely beats in energy, cycles and area, by the cost model's relaxation.
         store: the SQLite file; by default one in the cache, and none without a cache.
         retry: search again what failed before.
+        cluster: the address of a Dask scheduler (extra `dask`), whose workers search in place of `jobs` processes here.
         Everything else: as for `map`; limits count for each layer on each machine. `folder`, `resume` and `force` are not taken.
 
     Returns:
@@ -93,9 +96,13 @@ def explore(
     told = f"{strategy}{'' if points is None else f', {points} points by seed {plan.seed}'}"
     with ExitStack() as closing:
         kept = closing.enter_context(Store(_file(store, plan)))
-        workers = closing.enter_context(Workers(plan.jobs)) if plan.jobs > 1 else None
+        engine: Engine = map_each
+        if cluster is not None:
+            engine = closing.enter_context(Cluster(cluster))
+        elif plan.jobs > 1:
+            engine = partial(map_each, workers=closing.enter_context(Workers(plan.jobs)))
         exploration = Exploration(
-            plan.workload, found, configuration, kept, partial(map_each, workers=workers), chosen, told, len(tried), retry
+            plan.workload, found, configuration, kept, engine, chosen, told, len(tried), retry
         )  # fmt: skip
         with suppress(KeyboardInterrupt):
             exploration.run()

@@ -42,6 +42,12 @@ def explore_command(
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="the same seed gives the same result")] = 0,
     jobs: Annotated[int, typer.Option("--jobs", "-j", metavar="N", min=1, help="layers mapped at once")] = 1,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="Dask scheduler whose workers search, such as tcp://host:8786 (extra dask)"
+        ),
+    ] = None,
     no_cache: Annotated[
         bool, typer.Option("--no-cache", help="without --store: search anew, and keep no results")
     ] = False,
@@ -66,7 +72,7 @@ def explore_command(
     report = tw.explore(
         workload, space, mapper=mapper or api.OTHERWISE, model=model or api.MODEL, points=points, objective=objective,
         constraints=constraints, seconds=seconds, evaluations=evaluations, seed=seed, jobs=jobs, cache=not no_cache, progress=False,
-        store=store, retry=retry, strategy=strategy, bounds=not no_bounds,
+        store=store, retry=retry, strategy=strategy, bounds=not no_bounds, cluster=cluster,
     )  # fmt: skip
     if output is not None:
         note(f"written to {report.save(output)}")
