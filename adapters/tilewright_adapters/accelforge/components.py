@@ -39,7 +39,8 @@ class Component:
         try:
             return current().ask(Question(self.name, self.attributes, action, self.technology_nm, {}))
         except NotEstimatedError as error:
-            raise CannotSay(error.message) from None
+            asked = "tilewright --estimator NAME before the command asks one that is only asked by name"
+            raise CannotSay(f"{error.message}; {asked}") from None
 
 
 @dataclass(frozen=True)
