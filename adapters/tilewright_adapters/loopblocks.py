@@ -18,7 +18,7 @@ class LoopBlock:
         target: the cluster.
         keep: tensors held there; None: no storage level.
         loops: dimension and the tile it steps by, outermost first.
-        unrolled: dimension -> tile of a sub-cluster.
+        unrolled: dimension -> tile of a sub-cluster, outermost first.
         unicast: tensors sent to each sub-cluster by themselves.
     """
 
@@ -36,6 +36,7 @@ def mapping_of(problem: Problem, blocks: Sequence[LoopBlock]) -> Mapping:
     for block in (part for each in blocks for part in _without_repeats(each)):
         tile |= dict(block.loops)
         stepping = list(dict.fromkeys(name for name, _ in block.loops))
+        placed = (*block.unrolled, *(name for name in problem.dimensions if name not in block.unrolled))
         temporal = FrozenDict(tile)
         tile |= block.unrolled
         entries.append(
@@ -45,10 +46,16 @@ def mapping_of(problem: Problem, blocks: Sequence[LoopBlock]) -> Mapping:
                 temporal_order=(*stepping, *(name for name in problem.dimensions if name not in stepping)),
                 temporal_tile_sizes=temporal,
                 spatial_tile_sizes=FrozenDict(tile),
+                spatial_order=placed if _inverted(problem, block) else None,
                 unicast=block.unicast,
             )
         )
     return Mapping(entries=tuple(entries))
+
+
+def _inverted(problem: Problem, block: LoopBlock) -> bool:
+    """Do the unrollings stand in another order than the problem's dimensions?"""
+    return list(block.unrolled) != [name for name in problem.dimensions if name in block.unrolled]
 
 
 def _without_repeats(block: LoopBlock) -> Iterator[LoopBlock]:

@@ -124,5 +124,5 @@ def killed(run: Run, number: str, jobs: int, random: Random, undisturbed: Whole)
 
     assert soon(lambda: not run.processes(), 5), f"after {wanted} layers: {run.processes()} run on"
     said = (run.place / "said.txt").read_text("utf-8")
-    assert wanted < 0 or "Traceback" not in said, said
+    assert wanted <= 0 or "Traceback" not in said, said  # none finished: Python may be starting
     return run.kept

@@ -166,7 +166,7 @@ class _Walk:
             self.unrolled.append((self.clusters.index(cluster), name, before, data.tile_shape))
 
     def unroll(self) -> None:
-        """The spatial unrollings that stand together, outermost cluster first: their order among themselves changes no figure."""
+        """The spatial unrollings that stand together, outermost cluster first."""
         given, self.unrolled = self.unrolled, []
         for index, name, tile in _outermost_first(given):
             cluster = self.clusters[index]

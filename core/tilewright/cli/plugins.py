@@ -172,9 +172,11 @@ def _lacking(row: dict[str, Any]) -> str:
 
 def _print_details(details: dict[str, Any]) -> None:
     from tilewright.cli.common import print_tables
+    from tilewright.plugin.capabilities import Capabilities
     from tilewright.tables import Column, Table
 
-    limits = {key: value for key, value in details["capabilities"].items() if value is not None and value is not True}
+    given, unlimited = details["capabilities"], Capabilities().model_dump()
+    limits = {key: value for key, value in given.items() if value is not True and value != unlimited.get(key)}
     lines: list[Table | str] = [
         f"{details['kind']} {details['name']} ({details['distribution']} {details['version']})",
         f"  {details['summary']}{_lacking(details)}",

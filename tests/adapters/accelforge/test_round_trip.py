@@ -146,6 +146,27 @@ def test_what_is_written_comes_back(folder: Path, inputs: InputSet) -> None:
     assert plain.energy_pj == pytest.approx(original.energy_pj)
 
 
+def test_unrollings_keep_their_order(folder: Path) -> None:
+    """Which matters where a window's tiles are sent to each unit by themselves."""
+    problem = Problem.from_yaml(
+        "{name: sum, dimensions: {C: 4, D: 4, A: 1}, tensors: [{name: T, role: input, projection: [A + D]}, "
+        "{name: Z, role: output, projection: [C + A]}]}"
+    )
+    architecture = Architecture.from_yaml(
+        "{name: flat, clusters: [{name: C0, memories: [{name: M0, technology: dram, read_energy_pj: 1, write_energy_pj: 1, "
+        "read_bandwidth_words_per_cycle: 0.5}], fanout: {size: 4, multicast: false, reduction: false}}], "
+        "compute: {energy_per_operation_pj: 1}}"
+    )
+    mapping = Mapping.from_yaml(
+        "{entries: [{target: C0, keep: [T, Z], temporal_tile_sizes: {C: 4, D: 4, A: 1}, unicast: [T, Z]}, {target: C0, "
+        "temporal_order: [C, D], temporal_tile_sizes: {C: 2, D: 2}, spatial_order: [D, C], spatial_tile_sizes: {C: 1, D: 1}, unicast: [T, Z]}]}"
+    )
+    paths = write_files(folder, ADAPTER.render(InputSet(problem, architecture, mapping)))
+    plain = ADAPTER.parse([path for path in paths if path.name in NAMES])
+    assert plain.mapping is not None
+    assert [each.spatial_order for each in plain.mapping.entries] == [None, ("d", "c", "a")]
+
+
 @given(inputs=suitable())
 def test_parts_come_back_without_a_mapping(folder: Path, inputs: InputSet) -> None:
     for part in (
