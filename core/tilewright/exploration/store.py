@@ -64,7 +64,7 @@ class Store:
     """An open store, made if it is not there; without a path one that is gone with this program.
 
     Raises:
-        InputError: the file is something else, or of a later version.
+        InputError: the file is something else, or of a later version; it is closed again.
         OutputError: it cannot be made.
     """
 
@@ -78,7 +78,11 @@ class Store:
             self._base = sqlite3.connect(
                 ":memory:" if self.path is None else self.path, timeout=_PATIENCE, isolation_level=None
             )
-            self._prepare()
+            try:
+                self._prepare()
+            except BaseException:
+                self._base.close()
+                raise
 
     def __enter__(self) -> Self:
         return self
