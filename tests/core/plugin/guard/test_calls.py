@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from support import interrupts
 from tilewright.errors import InputError, NotConformableError, OverdueError, PluginError, Reason
-from tilewright.plugin.guard.calls import Owner, calling, listening, said
+from tilewright.plugin.guard.calls import Owner, calling, end, listening, running, said
 from tilewright.plugin.guard.patience import limited, patient
 
 OWNER = Owner("mapper", "odd", "tilewright-odd", "1.5")
@@ -180,6 +181,22 @@ def test_what_ends_just_in_time_is_not_harmed() -> None:
                     pass
         except OverdueError:
             pass
+
+
+@pytest.mark.parametrize(("edge", "moment"), [(calling.__exit__, "call"), (calling.__enter__, "return")])
+def test_a_signal_that_comes_while_a_call_begins_or_ends_does_no_harm(edge: Any, moment: str) -> None:
+    call, done = calling(OWNER, "bind"), []
+
+    def profile(frame: FrameType, event: str, _: object) -> None:
+        if frame.f_code is edge.__code__ and event == moment:
+            sys.setprofile(None)
+            end(call)
+            done.append(moment)
+
+    sys.setprofile(profile)
+    with call:
+        pass
+    assert done == [moment] and running() is None
 
 
 def test_built_in_plugins_and_given_objects_have_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
