@@ -10,10 +10,9 @@ conformance kit. Everything else is private. Names are imported when they are fi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tilewright.lazy import lazy_exports
 
+TYPE_CHECKING = False  # as type checkers know it; `typing` would take longer than all the rest
 if TYPE_CHECKING:
     from tilewright import errors, library
     from tilewright.api.comparison import compare

@@ -40,9 +40,3 @@ def test_a_function_stays_one_when_rooms_are_imported() -> None:
     clean = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert set(clean.stdout.strip("[]\n").replace("'", "").split(", ")) <= {"errors", "library"}
-
-
-def test_it_runs_as_a_module() -> None:
-    ran = subprocess.run([sys.executable, "-m", "tilewright", "--help"], capture_output=True, text=True)
-
-    assert ran.returncode == 0 and "compare" in ran.stdout

@@ -25,9 +25,12 @@ class Ran:
 
 
 Command = Callable[..., Ran]
-INTERRUPTIBLE = (
-    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from tilewright.cli import main; main()"
-)
+INTERRUPTIBLE = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from tilewright.__main__ import main
+main()
+"""
 """The command line as a program that hears Ctrl-C, even where the tests run in the background, which ignores it."""
 
 

@@ -1,0 +1,40 @@
+"""The program: Ctrl-C is one message and one exit code, whenever it comes."""
+
+import subprocess
+import sys
+
+import pytest
+
+PRESSED = """
+import atexit, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from tilewright.__main__ import main
+when = sys.argv.pop(1)
+
+def press(event, arguments):
+    if event == "import" and arguments[0] == when:
+        signal.raise_signal(signal.SIGINT)
+
+sys.addaudithook(press)
+if when == "the end":
+    atexit.register(signal.raise_signal, signal.SIGINT)
+main()
+"""
+"""The command line, and Ctrl-C when the module is imported that is the first word."""
+
+
+@pytest.mark.parametrize("when", ["tilewright.cli", "typer", "tilewright.cli.verify", "pydantic", "numba"])
+def test_ctrl_c_while_it_starts(when: str) -> None:
+    words = [when, "map", "resnet50/n0", "--arch", "eyeriss"]
+    ran = subprocess.run([sys.executable, "-c", PRESSED, *words], capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "interrupted\n")
+
+
+def test_ctrl_c_while_it_ends() -> None:
+    ran = subprocess.run([sys.executable, "-c", PRESSED, "the end", "--version"], capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (130, "interrupted\n") and ran.stdout.startswith("tilewright ")
+
+
+def test_it_runs_as_a_module() -> None:
+    ran = subprocess.run([sys.executable, "-m", "tilewright", "--help"], capture_output=True, text=True)
+    assert ran.returncode == 0 and "compare" in ran.stdout
