@@ -15,6 +15,7 @@ from tilewright.lazy import lazy_exports
 TYPE_CHECKING = False  # as type checkers know it; `typing` would take longer than all the rest
 if TYPE_CHECKING:
     from tilewright import errors, library
+    from tilewright.api.certificates import CertificateVerification, verify_certificate
     from tilewright.api.comparison import compare
     from tilewright.api.comparison_report import ComparisonReport
     from tilewright.api.conversion import convert
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from tilewright.schema.architecture import Architecture
     from tilewright.schema.constraints import Constraints
     from tilewright.schema.mapped import MappedProblem
+    from tilewright.schema.mapped.certificate import Certificate
     from tilewright.schema.mapping import Mapping
     from tilewright.schema.problem import Problem
     from tilewright.schema.report import Report
@@ -49,6 +51,8 @@ __all__ = [
     "Architecture",
     "ArchitectureSpace",
     "Budget",
+    "Certificate",
+    "CertificateVerification",
     "ComparisonReport",
     "ComponentReport",
     "Constraints",
@@ -86,6 +90,7 @@ __all__ = [
     "page",
     "space",
     "verify",
+    "verify_certificate",
 ]
 
 __getattr__, __dir__ = lazy_exports(__name__)

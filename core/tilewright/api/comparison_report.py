@@ -14,8 +14,8 @@ from tilewright.errors import OutputError, Reason
 from tilewright.files import RunFolder, file_name
 from tilewright.run.configuration import claim, told
 from tilewright.run.evaluation import BuiltModel
-from tilewright.run.network import mapping_file
 from tilewright.run.sweep import SweepPoint, SweepRow
+from tilewright.run.written.layers import mapping_file
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.report import UNITS, Objective, Report
 from tilewright.schema.unmatched import unmatched

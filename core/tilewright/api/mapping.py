@@ -11,7 +11,7 @@ from typing import Any, Literal, Unpack
 from tilewright import api
 from tilewright.algorithms.expansion import BuiltAlgorithm, Expansion
 from tilewright.api.load import Source, load_architecture, load_constraints, load_problem, with_factors
-from tilewright.api.mapping_report import MappingReport, save_layer
+from tilewright.api.mapping_report import MappingReport
 from tilewright.api.progress import mapping_progress
 from tilewright.api.settings import Plan, Settings, Sources, folder_of
 from tilewright.api.words import checked, names_of, one_of, options_by_name
@@ -23,6 +23,7 @@ from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import AlgorithmSpec
 from tilewright.run.evaluation import record_of
 from tilewright.run.network import MappedLayer, map_workload
+from tilewright.run.written.layers import save_layer
 from tilewright.schema.unmatched import unmatched
 
 
@@ -95,7 +96,8 @@ def map(
         for layer in map_workload(searched, configuration, watch, jobs=plan.jobs, cache=plan.results):
             layers.append(layer)
             if folder is not None:
-                save_layer(folder, len(layers), layer, configuration, expansion)
+                steps_of = () if expansion is None else expansion.records(layer.distinct.layers)
+                save_layer(folder, len(layers), layer, configuration, steps_of)
             if seen:
                 seen.done(layer.distinct)
     return MappingReport(network, configuration, tuple(layers), expansion=expansion).summarised(folder)

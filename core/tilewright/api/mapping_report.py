@@ -15,9 +15,12 @@ from tilewright.algorithms.printed import offer_rows, offer_table
 from tilewright.algorithms.totals import Choice, Cost, choices
 from tilewright.api.page.contents import folder_page
 from tilewright.errors import OutputError
-from tilewright.files import RunFolder, file_name
+from tilewright.files import RunFolder
 from tilewright.run.configuration import RunConfiguration, claim, limit_of, told
-from tilewright.run.network import MappedLayer, mapping_file
+from tilewright.run.network import MappedLayer
+from tilewright.run.written.layers import certificate_file, certificate_of, layer_file, save_layer
+from tilewright.schema.mapped import AlternativeRecord
+from tilewright.schema.mapped.certificate import Certificate
 from tilewright.schema.report.printed import limited_by, summary
 from tilewright.schema.unmatched import unmatched
 from tilewright.schema.workload import Workload, costed_graph
@@ -55,6 +58,15 @@ class MappingReport(Tabular):
             if name in layer.distinct.layers:
                 return layer
         raise KeyError(name)
+
+    def certificate(self, name: str) -> Certificate | None:
+        """What was proved of the layer of that name; None where nothing was. Raises KeyError."""
+        layer = self[name]
+        return certificate_of(layer, self.configuration, self.steps_of(layer))
+
+    def steps_of(self, layer: MappedLayer) -> tuple[AlternativeRecord, ...]:
+        """The alternatives that a layer is a step of."""
+        return () if self.expansion is None else self.expansion.records(layer.distinct.layers)
 
     @property
     def searched(self) -> Workload:
@@ -138,7 +150,7 @@ class MappingReport(Tabular):
         run = RunFolder(folder)
         claim(run, self.searched, [(self.configuration.mapper_record.name, self.configuration)])
         for number, layer in enumerate(self.layers, start=1):
-            save_layer(run, number, layer, self.configuration, self.expansion)
+            save_layer(run, number, layer, self.configuration, self.steps_of(layer))
         if (failure := self.summarised(run).unwritten) is not None:
             raise failure
         return run.path
@@ -207,6 +219,7 @@ class MappingReport(Tabular):
                 "edp": layer.edp,
                 "utilization": layer.utilization,
                 "mapping_file": layer_file(number, layer) if written else None,
+                "certificate_file": certificate_file(number, layer) if written else None,
             },
             "mapping": None if layer.mapping is None else layer.mapping.to_data(),
             "nest": None if layer.mapping is None else str(layer.mapping).splitlines(),
@@ -380,21 +393,3 @@ class MappingReport(Tabular):
 
     def _limit(self, layer: MappedLayer) -> str | None:
         return None if layer.result is None else limit_of(layer.result.stop, self.configuration.budget)
-
-
-def layer_file(number: int, layer: MappedLayer) -> str:
-    """The name of a layer's mapping file; `number` counts from 1."""
-    return file_name(f"{number:03d}", layer.name) + ".yaml"
-
-
-def save_layer(
-    folder: RunFolder,
-    number: int,
-    layer: MappedLayer,
-    configuration: RunConfiguration,
-    expansion: Expansion | None = None,
-) -> None:
-    """Write the mapping file of a layer that has a mapping."""
-    if layer.report is not None:
-        steps_of = () if expansion is None else expansion.records(layer.distinct.layers)
-        folder.write(layer_file(number, layer), mapping_file(layer, configuration, steps_of).to_yaml())

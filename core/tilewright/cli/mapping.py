@@ -84,8 +84,8 @@ def map_command(
 
 def _tell_how_to_see_one(report: MappingReport, workload: list[str]) -> None:
     """The command that prints one layer: its file, or the same call for it alone, which the cache answers."""
-    from tilewright.api.mapping_report import layer_file
     from tilewright.cli.common import note
+    from tilewright.run.written.layers import layer_file
 
     for number, layer in enumerate(report.layers, start=1):
         if layer.report is not None:

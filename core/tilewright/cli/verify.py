@@ -12,7 +12,18 @@ from tilewright.cli import options
 
 
 def verify_command(
-    mapping: Annotated[Path, typer.Option(metavar="FILE", help="mapping file", show_default=False)],
+    mapping: Annotated[Path | None, typer.Option(metavar="FILE", help="mapping file")] = None,
+    certificate: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="certificate that `map -o` wrote, in place of a mapping file")
+    ] = None,
+    samples: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="of a certificate: mappings drawn at random [default: 100000]"),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, help="of a certificate: largest space enumerated [default: 1000000]"),
+    ] = None,
     problem: options.Problem = None,
     arch: options.OtherArch = None,
     option: Annotated[
@@ -26,13 +37,35 @@ def verify_command(
     quiet: options.Quiet = False,
 ) -> None:
     """Execute a mapping of a small problem: is it legal, complete and numerically right, and which counts of the other
-    cost models differ from what really happens? Exit code 0 when it is right, 1 when not."""
+    cost models differ from what really happens? Or check a certificate: is its bound true, and does its mapping cost what it
+    says? Exit code 0 when it is right, 1 when not."""
     import tilewright as tw
     from tilewright.cli.common import key_values, show
 
+    own: dict[str, object] = {"--problem": problem, "--arch": arch, "--option": option, "--by": by}
+    others: dict[str, object] = {"--samples": samples, "--limit": limit}
+    _refuse_words(mapping, certificate, others if certificate is None else own)
+    if certificate is not None:
+        asked = {name: value for name, value in (("samples", samples), ("limit", limit)) if value is not None}
+        checked = tw.verify_certificate(certificate, **asked)
+        show(checked, json, quiet, [f"warning: {warning}" for warning in checked.warnings])
+        raise typer.Exit(0 if checked.right else 1)
+    assert mapping is not None
     found = tw.verify(mapping, problem, arch, by=by, options=key_values(option, "--option"))
     show(found, json, quiet)
     raise typer.Exit(0 if found.right else 1)
+
+
+def _refuse_words(mapping: Path | None, certificate: Path | None, useless: dict[str, object]) -> None:
+    """Raises CallError: not one of two, or words that belong to the other."""
+    import tilewright as tw
+
+    if (mapping is None) == (certificate is None):
+        raise tw.errors.CallError("verify takes either --mapping FILE or --certificate FILE")
+    given = [name for name, value in useless.items() if value]
+    if given:
+        what = "a mapping" if certificate is not None else "a certificate"
+        raise tw.errors.CallError(f"{', '.join(given)} is for {what}")
 
 
 def diff_stats_command(

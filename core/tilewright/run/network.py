@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.metadata
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +27,7 @@ from tilewright.run.parallel import Workers, in_processes
 from tilewright.run.search import search
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Variant
-from tilewright.schema.mapped import AlternativeRecord, BoundMapping, Figures, MappedProblem, PluginRecord, Provenance
+from tilewright.schema.mapped import BoundMapping, PluginRecord
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
 from tilewright.schema.workload import DistinctProblem, Workload
@@ -240,12 +239,17 @@ def _unexplained(report: Report, result: Result, configuration: RunConfiguration
 
 def bound(distinct: DistinctProblem, configuration: RunConfiguration) -> tuple[MapSpace, bool, Evaluator]:
     """(space, whether constraints speak of it, evaluator). Raises TilewrightError."""
+    space, constrained = space_of(distinct, configuration)
+    return space, constrained, bind(configuration.model, space.problem, space.architecture)
+
+
+def space_of(distinct: DistinctProblem, configuration: RunConfiguration) -> tuple[MapSpace, bool]:
+    """(what of the map space cost model and mapper accept, whether constraints speak of it). Raises TilewrightError."""
     architecture, rules = _place(distinct, configuration)
     space = MapSpace.of(distinct.problem, architecture, rules, factors=configuration.constraints.factors)
     space = accepted(space, configuration.model.capabilities, f"cost model {configuration.model.name}")
     space = accepted(space, configuration.mapper_capabilities, f"mapper {configuration.mapper_record.name}")
-    evaluator = bind(configuration.model, distinct.problem, architecture)
-    return space, rules is not None or not configuration.constraints.variants, evaluator
+    return space, rules is not None or not configuration.constraints.variants
 
 
 def _place(distinct: DistinctProblem, configuration: RunConfiguration) -> tuple[Architecture, Variant | None]:
@@ -320,38 +324,3 @@ def _named(error: PluginError, configuration: RunConfiguration) -> PluginError:
     """A process that died, with the names of those that took part."""
     plugins = f"mapper {configuration.mapper_record}, cost model {configuration.model.record}"
     return PluginError(f"{error.message} ({plugins})", hint=error.hint, plugin=plugins)
-
-
-def mapping_file(
-    layer: MappedLayer, configuration: RunConfiguration, alternatives: tuple[AlternativeRecord, ...] = ()
-) -> MappedProblem:
-    """What is written for a mapped layer: enough to evaluate it again and to know where it came from.
-
-    `alternatives`: what it is a step of.
-    """
-    result, report = layer.result, layer.report
-    if result is None or result.best is None or report is None or layer.architecture is None:
-        raise ValueError(f"{layer.name} has no mapping")
-    if report.cycles is None or report.energy_pj is None or report.edp is None:
-        raise ValueError(f"{layer.name}: the best mapping has no figures")
-    return MappedProblem(
-        layers=layer.distinct.layers,
-        figures=Figures(
-            cycles=report.cycles, energy_pj=report.energy_pj, edp=report.edp, utilization=report.utilization
-        ),
-        provenance=Provenance(
-            tilewright=importlib.metadata.version("tilewright"),
-            mapper=layer.instead or configuration.mapper_record,
-            model=configuration.model.record,
-            objective=configuration.objective,
-            constraints=configuration.constraints.name,
-            seed=configuration.seed,
-            evaluated=result.evaluated,
-            valid=result.valid,
-            stop=result.stop,
-        ),
-        alternatives=alternatives,
-        mapping=result.best,
-        problem=layer.distinct.problem,
-        architecture=layer.architecture,
-    )

@@ -202,3 +202,33 @@ def test_what_timeloop_itself_reported_is_laid_beside_ours(tilewright: Command, 
     assert ran.code in (1, 2)
     ran = tilewright("diff-stats", recorded, *files, "--from", "loopnest")
     assert ran.code == 2 and "Traceback" not in ran.err
+
+
+def test_a_certificate_is_checked(tilewright: Command, tmp_path: Path) -> None:
+    work = "O[p] += I[p+r] * W[r]; p=4 r=3"
+    assert tilewright("map", work, "--arch", "union_edge", "--mapper", "exhaustive", "-o", tmp_path).code == 0
+    (file,) = tmp_path.glob("*.certificate.yaml")
+
+    ran = tilewright("verify", "--certificate", file, "--samples", 100)
+    assert ran.code == 0 and "10 of 10 checks passed, 0 failed" in ran.out and ran.err == ""
+    data = tilewright("verify", "--certificate", file, "--samples", 100, "--json").data
+    assert data["right"] and data["gap"] == 0 and data["bound"] == data["value"] and len(data["checks"]) == 10
+
+    file.write_text(
+        file.read_text().replace("factors: perfect", "factors: ragged").replace("tilewright: 0", "tilewright: 9")
+    )
+    other = tilewright("verify", "--certificate", file, "--samples", 100)
+    assert other.code == 1 and "not confirmed" in other.out
+    assert "warning: it was made with tilewright 9" in other.err
+
+
+def test_what_is_verified_is_one_of_two(tilewright: Command, files: dict[str, Path]) -> None:
+    for given in ([], ["--mapping", files["mapping"], "--certificate", files["mapping"]]):
+        ran = tilewright("verify", *given)
+        assert ran.code == 2 and "either --mapping FILE or --certificate FILE" in ran.err
+    ran = tilewright(*words(files), "--samples", 3)
+    assert ran.code == 2 and "--samples is for a certificate" in ran.err
+    ran = tilewright("verify", "--certificate", files["mapping"], "--by", "oracle")
+    assert ran.code == 2 and "--by is for a mapping" in ran.err
+    ran = tilewright("verify", "--certificate", files["mapping"])
+    assert ran.code == 2 and "mapping.yaml" in ran.err

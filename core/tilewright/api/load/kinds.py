@@ -25,6 +25,7 @@ PLACES = {
     "mapping": "a mapping stands behind --mapping, with its --problem and --arch",
     "mapped": "a mapping with its problem and architecture is what `evaluate` takes",
     "constraints": "constraints stand behind --constraints",
+    "certificate": "a certificate is what `verify --certificate` checks",
 }
 """Kind of a file -> where it belongs."""
 YAML_SUFFIXES = (".yaml", ".yml", ".json")
@@ -64,7 +65,7 @@ def is_foreign(source: object) -> bool:
         data = read_document(file).data
     except InputError:
         return True
-    return not isinstance(data, dict) or not (data.get("kind") in [*SCHEMAS] or any(key in data for key in _OUR_KEYS))
+    return not isinstance(data, dict) or not (data.get("kind") in [*PLACES] or any(key in data for key in _OUR_KEYS))
 
 
 def frontend_suffixes() -> tuple[str, ...]:

@@ -1,0 +1,127 @@
+"""`verify_certificate`: is it true that no mapping of a space costs less than this?"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+from collections import Counter
+from collections.abc import Mapping as MappingOf
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tilewright.api.words import at_least, checked
+from tilewright.run.written.checks import Check, checks
+from tilewright.schema.document import Document, read_document, validate
+from tilewright.schema.mapped.certificate import Certificate
+from tilewright.tables import Column, Table, Tabular, numbers
+
+SAMPLES = 100_000
+LIMIT = 1_000_000
+
+
+@dataclass(frozen=True, repr=False)
+class CertificateVerification(Tabular):
+    """What was asked of a certificate, and what came out; `passed` of a check is None where it could not be asked."""
+
+    certificate: Certificate
+    checks: tuple[Check, ...]
+
+    def __repr__(self) -> str:
+        name = self.certificate.incumbent.problem.name
+        return f"<CertificateVerification of {name}: {'right' if self.right else 'not confirmed'}>"
+
+    @property
+    def right(self) -> bool:
+        """Nothing speaks against it, and the bound was proved again."""
+        return all(each.passed is not False for each in self.checks) and any(
+            each.name == "bound" and each.passed for each in self.checks
+        )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One per check."""
+        return [asdict(each) for each in self.checks]
+
+    def data(self) -> dict[str, Any]:
+        """The JSON document of `verify --certificate FILE --json`."""
+        it = self.certificate
+        return {
+            "schema_version": 1,
+            "right": self.right,
+            "problem": it.incumbent.problem.name,
+            "arch": it.incumbent.architecture.name,
+            "objective": it.objective,
+            "value": it.value,
+            "bound": it.bound,
+            "gap": it.gap,
+            "mappings": it.space.mappings,
+            "warnings": list(self.warnings),
+            "checks": self.rows(),
+        }
+
+    def tables(self) -> Sequence[Table | str]:
+        table = Table("check", "passed", numbers("mappings"), Column("what comes out", wrapped=True))
+        for each in self.checks:
+            passed = {True: "yes", False: "NO", None: "not asked"}[each.passed]
+            table.add_row(each.name, passed, each.tried or None, each.message)
+        counts = Counter(each.passed for each in self.checks)
+        told = f"{counts[True]} of {len(self.checks)} checks passed, {counts[False]} failed, {counts[None]} could not be asked"
+        return [str(self.certificate), "", table, f"{told}: {'right' if self.right else 'not confirmed'}"]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Versions other than those that it was made with."""
+        return tuple(
+            f"it was made with {name} {version}, and is checked with {now}"
+            for name, version in self.certificate.versions.items()
+            if (now := _version(name)) != version
+        )
+
+
+@checked
+def verify_certificate(
+    certificate: str | os.PathLike[str] | MappingOf[str, Any] | Certificate,
+    *,
+    samples: int = SAMPLES,
+    limit: int = LIMIT,
+    seed: int = 0,
+) -> CertificateVerification:
+    """Check a certificate that `map` wrote; what `tilewright verify --certificate` does. The incumbent is evaluated again; random mappings, its
+    neighbours and, in small spaces, all mappings are held against the bound; and the mapper has to prove the bound again, from
+    another seed first.
+
+    Args:
+        certificate: the file, a dict of what it says, or an object.
+        samples: mappings drawn at random, and at most so many neighbours.
+        limit: spaces of so many mappings are enumerated.
+        seed: of the draws.
+
+    Returns:
+        Every check with what came out. It is `right` if none failed and the bound was proved again.
+
+    Raises:
+        CallError, InputError: a word or the file is wrong.
+        UnknownPluginError: the cost model is not installed; without the mapper its checks are not asked.
+        PluginError: the cost model or the mapper failed.
+    """
+    at_least(1, samples=samples)
+    at_least(0, limit=limit, seed=seed)
+    found = _read(certificate)
+    return CertificateVerification(found, tuple(checks(found, samples, limit, seed)))
+
+
+def _read(source: str | os.PathLike[str] | MappingOf[str, Any] | Certificate) -> Certificate:
+    """Raises InputError."""
+    if isinstance(source, Certificate):
+        return source
+    document = Document(dict(source), "dict") if isinstance(source, MappingOf) else read_document(os.fspath(source))
+    return validate(Certificate, document)
+
+
+def _version(name: str) -> str:
+    """Of a distribution that is installed, or of Python."""
+    try:
+        return platform.python_version() if name == "python" else importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "none"

@@ -1,0 +1,1 @@
+"""What a run leaves behind of a layer: mapping file and certificate."""

@@ -1,0 +1,120 @@
+"""The files of a mapped layer: its mapping, and what was proved of that."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+
+from tilewright.files import RunFolder, file_name
+from tilewright.run.configuration import RunConfiguration
+from tilewright.run.network import MappedLayer, space_of
+from tilewright.schema.constraints import Variant
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.mapped import AlternativeRecord, Figures, MappedProblem, Provenance
+from tilewright.schema.mapped.certificate import Certificate, CoveredSpace, Digests, SearchLimits, digest_of
+
+
+def layer_file(number: int, layer: MappedLayer) -> str:
+    """The name of a layer's mapping file; `number` counts from 1."""
+    return file_name(f"{number:03d}", layer.name) + ".yaml"
+
+
+def certificate_file(number: int, layer: MappedLayer) -> str | None:
+    """The name of its certificate; None where nothing was proved."""
+    return file_name(f"{number:03d}", layer.name) + ".certificate.yaml" if _is_proved(layer) else None
+
+
+def save_layer(
+    folder: RunFolder,
+    number: int,
+    layer: MappedLayer,
+    configuration: RunConfiguration,
+    alternatives: tuple[AlternativeRecord, ...] = (),
+) -> None:
+    """Write the files of a layer that has a mapping."""
+    if layer.report is None:
+        return
+    folder.write(layer_file(number, layer), mapping_file(layer, configuration, alternatives).to_yaml())
+    certificate, name = certificate_of(layer, configuration, alternatives), certificate_file(number, layer)
+    if certificate is not None and name is not None:
+        folder.write(name, certificate.to_yaml())
+
+
+def mapping_file(
+    layer: MappedLayer, configuration: RunConfiguration, alternatives: tuple[AlternativeRecord, ...] = ()
+) -> MappedProblem:
+    """What is written for a mapped layer: enough to evaluate it again and to know where it came from.
+
+    `alternatives`: what it is a step of.
+    """
+    result, report = layer.result, layer.report
+    if result is None or result.best is None or report is None or layer.architecture is None:
+        raise ValueError(f"{layer.name} has no mapping")
+    if report.cycles is None or report.energy_pj is None or report.edp is None:
+        raise ValueError(f"{layer.name}: the best mapping has no figures")
+    return MappedProblem(
+        layers=layer.distinct.layers,
+        figures=Figures(
+            cycles=report.cycles, energy_pj=report.energy_pj, edp=report.edp, utilization=report.utilization
+        ),
+        provenance=Provenance(
+            tilewright=importlib.metadata.version("tilewright"),
+            mapper=layer.instead or configuration.mapper_record,
+            model=configuration.model.record,
+            objective=configuration.objective,
+            constraints=configuration.constraints.name,
+            seed=configuration.seed,
+            evaluated=result.evaluated,
+            valid=result.valid,
+            stop=result.stop,
+        ),
+        alternatives=alternatives,
+        mapping=result.best,
+        problem=layer.distinct.problem,
+        architecture=layer.architecture,
+    )
+
+
+def certificate_of(
+    layer: MappedLayer, configuration: RunConfiguration, alternatives: tuple[AlternativeRecord, ...] = ()
+) -> Certificate | None:
+    """What was proved of a layer; None where its mapper proved nothing."""
+    result = layer.result
+    if result is None or result.lower_bound is None or result.gap is None or not _is_proved(layer):
+        return None
+    own = configuration.otherwise if layer.instead is not None and configuration.otherwise else configuration
+    space, _ = space_of(layer.distinct, own)
+    incumbent = mapping_file(layer, configuration, alternatives)
+    records = (own.mapper_record, own.model.record)
+    return Certificate(
+        objective=own.objective,
+        value=result.value,
+        bound=result.lower_bound,
+        gap=result.gap,
+        space=CoveredSpace(factors=space.factors, rules=space.rules, mappings=space.size),
+        counts=FrozenDict(result.figures),
+        limits=SearchLimits(
+            evaluations=own.budget.evaluations, seconds=own.budget.seconds, patience=own.budget.patience
+        ),
+        versions=FrozenDict(
+            {"python": platform.python_version(), "tilewright": importlib.metadata.version("tilewright")}
+            | {each.distribution: each.version for each in records if each.distribution and each.version}
+        ),
+        digests=digests_of(incumbent, space.rules),
+        incumbent=incumbent,
+    )
+
+
+def digests_of(incumbent: MappedProblem, rules: Variant) -> Digests:
+    """What the parts of a certificate are held to."""
+    return Digests(
+        problem=digest_of(incumbent.problem),
+        architecture=digest_of(incumbent.architecture),
+        rules=digest_of(rules),
+        mapping=digest_of(incumbent.mapping),
+    )
+
+
+def _is_proved(layer: MappedLayer) -> bool:
+    result = layer.result
+    return layer.report is not None and result is not None and result.proved is not None
