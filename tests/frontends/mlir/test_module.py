@@ -249,10 +249,19 @@ def test_calls_that_unfold_without_end_are_refused() -> None:
         read(f'"builtin.module"() ({{\n{functions}\n}}) : () -> ()')
 
 
-def test_an_open_string_is_refused_at_once() -> None:
+@pytest.mark.parametrize(
+    ("text", "column"),
+    [
+        ("OPEN", 1),
+        ("#loc1 = loc(OPEN", 13),
+        ("#loc1 = loc(OPEN)\n#loc2 = loc(unknown)", 13),
+        ("#loc1 = loc(callsite(", 13),
+    ],
+)
+def test_an_open_string_or_location_is_refused_at_once(text: str, column: int) -> None:
     """xdsl's own pattern for strings takes twice as long for every character of one that is not closed."""
-    with pytest.raises(InputError, match=r"net.mlir:1:1: a string is not closed"):
-        read('"' + "a" * 100)
+    with pytest.raises(InputError, match=rf"net.mlir:1:{column}: a string or location is not closed"):
+        read(text.replace("OPEN", '"' + "a" * 100))
 
 
 def endless(*_: object) -> None:

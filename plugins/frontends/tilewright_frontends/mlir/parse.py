@@ -96,7 +96,7 @@ _PIECES = re.compile(
     r'|(?P<open>")|^(?P<alias>#loc\d*) = loc\(|(?<![\w.$#])loc\(',
     re.MULTILINE,
 )
-_INSIDE = re.compile(rf"{_STRING}|[()]")
+_INSIDE = re.compile(rf"{_STRING}|[()\"]")
 _NAMED = re.compile(r'\s*"((?:[^"\\\n]|\\.)*)"\s*(?:\(|$)')
 _ALIAS = re.compile(r"\s*(#loc\d*)\s*$")
 _NESTED = re.compile(r"\s*(?:callsite\(|fused(?:<[^<>]*>)?\[)(#loc\d*)")
@@ -107,7 +107,7 @@ def readable(text: str, name: str) -> tuple[str, list[tuple[int, int, str]]]:
     large data that one number or string stands for, which xdsl would write out; and (start, end, name) of locations that
     carry a name, such as JAX's.
 
-    Raises InputError: a string is not closed, over which xdsl would take for ever.
+    Raises InputError: a string or location is not closed; over such a string xdsl would take for ever.
     """
     hidden: list[tuple[int, int, str]] = []
     locations: list[tuple[int, int, str]] = []
@@ -116,17 +116,14 @@ def readable(text: str, name: str) -> tuple[str, list[tuple[int, int, str]]]:
     while match := _PIECES.search(text, place):
         place = match.end()
         if match["open"]:
-            line, column = _Places(text).of(match.start())
-            raise InputError(
-                f"{name}:{line}:{column}: a string is not closed, or has an escape that MLIR does not know"
-            )
+            raise _unclosed(text, name, match.start())
         if match["shape"] and math.prod(map(int, match["shape"].split("x")[:-1])) > MOST_NUMBERS:
             hidden += [(*match.span("data"), ""), (*match.span("shape"), "0x")]
         if not match[0].endswith("loc("):
             continue
         end = _closing(text, place)
         if end is None:
-            break
+            raise _unclosed(text, name, match.end())
         content = text[place : end - 1]
         if match["alias"]:
             aliases[match["alias"]] = content
@@ -141,10 +138,19 @@ def readable(text: str, name: str) -> tuple[str, list[tuple[int, int, str]]]:
     return "".join([*kept, text[last:]]), [(start, end, label) for start, end, label in named if label]
 
 
+def _unclosed(text: str, name: str, place: int) -> InputError:
+    line, column = _Places(text).of(place)
+    return InputError(
+        f"{name}:{line}:{column}: a string or location is not closed, or a string has an escape that MLIR does not know"
+    )
+
+
 def _closing(text: str, place: int) -> int | None:
-    """Where the parenthesis that is open at a place has been closed."""
+    """Where the parenthesis that is open at a place has been closed; None: nowhere, or a string in it is not closed."""
     depth = 1
     while match := _INSIDE.search(text, place):
+        if match[0] == '"':
+            return None
         place = match.end()
         depth += {"(": 1, ")": -1}.get(match[0], 0)
         if depth == 0:
