@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tilewright.plugin.estimator import COMPONENTS, Accuracy, Attribute, Estimate, Estimator
     from tilewright.plugin.frontend import Algorithm, Frontend
     from tilewright.plugin.hooks import hookimpl
-    from tilewright.plugin.mapper import Budget, Mapper, Proposals, Run, Task, objectives
+    from tilewright.plugin.mapper import Budget, Mapper, Proposals, Run, Task, objectives, started
     from tilewright.plugin.registry import Registry, discover, installed
     from tilewright.plugin.result import Progress, Result
     from tilewright.plugin.route import Route
@@ -135,6 +135,7 @@ __all__ = [
     "legality",
     "objectives",
     "overlapping",
+    "started",
 ]
 
 __getattr__, __dir__ = lazy_exports(__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Generator, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -54,7 +55,7 @@ class Run:
 
     `rng` is the only source of chance. `remaining_seconds` and `remaining_evaluations` may be handed to a solver;
     `exhausted` is cheap to ask inside long steps. `bounder` and `relaxable` are there if the cost model offers bounds, and a
-    relaxation.
+    relaxation; `starter` if the mapper declares one that it starts with (`started`).
     """
 
     rng: np.random.Generator
@@ -62,6 +63,7 @@ class Run:
     clock: Callable[[], float] = time.monotonic
     bounder: Bounder | None = None
     relaxable: Relaxable | None = None
+    starter: Mapper | None = None
     started: float = field(init=False)
     evaluated: int = 0
     lower_bound: float | None = None
@@ -113,6 +115,23 @@ class Mapper(Protocol):
         The search's time begins when the generator has been returned: what is compiled at first use may be compiled before.
         """
         ...
+
+
+def started(task: Task, run: Run) -> Generator[Candidates | MappingBatch | Sequence[Mapping], Costs, float]:
+    """For `yield from` in a mapper: the search of the mapper that it declares to start with (`MapperSpec.starts_with`), once a run.
+
+    Returns the least figure to make small that this finds; inf where it finds nothing, or there is no such mapper.
+    """
+    starter, run.starter, best = run.starter, None, math.inf
+    if starter is None:
+        return best
+    with closing(starter.search(task, run)) as proposals, suppress(StopIteration):
+        proposed = next(proposals)
+        while True:
+            costs = yield proposed
+            best = min(best, float(costs.of(task.objective)[costs.valid].min(initial=math.inf)))
+            proposed = proposals.send(costs)
+    return best
 
 
 CHUNK = 8192

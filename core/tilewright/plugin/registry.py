@@ -189,22 +189,22 @@ class Registry:
             InputError: an option is unknown or wrong.
             PluginError: it failed to load, a module it needs is missing, or its factory crashed.
         """
-        from tilewright.plugin.guard.algorithms import GuardedAlgorithm
-        from tilewright.plugin.guard.estimators import GuardedEstimator
-        from tilewright.plugin.guard.mappers import GuardedMapper
-        from tilewright.plugin.guard.models import guarded_model
-        from tilewright.plugin.guard.notations import GuardedAdapter, GuardedFrontend
+        from tilewright.plugin.guard.kinds import guarded
 
-        guards: dict[type[PluginSpec[Any]], Any] = {
-            MapperSpec: GuardedMapper,
-            CostModelSpec: guarded_model,
-            FrontendSpec: GuardedFrontend,
-            AdapterSpec: GuardedAdapter,
-            EstimatorSpec: GuardedEstimator,
-            AlgorithmSpec: GuardedAlgorithm,
-        }
         registration = self.find(kind, name)
-        return guards[kind](self.build(registration, options or {}), registration.owner)
+        made = guarded(kind, self.build(registration, options or {}), registration.owner)
+        start = getattr(registration.spec, "starts_with", None)
+        if start is not None:
+            first = self._first(registration.owner, start)
+            made = made.starting_with(guarded(MapperSpec, self.build(first, {}), first.owner))
+        return made
+
+    def _first(self, owner: Owner, name: str) -> Registration:
+        """The mapper that another one starts with. Raises PluginError."""
+        try:
+            return self.find(MapperSpec, name)
+        except TilewrightError as error:
+            raise PluginError(f"{owner} starts with '{name}': {error.message}", plugin=str(owner)) from None
 
     def build(self, registration: Registration, options: Mapping[str, Any]) -> Any:
         """The plugin itself, without a guard. Raises as `make`."""

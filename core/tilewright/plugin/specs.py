@@ -98,12 +98,18 @@ class PluginSpec(Generic[T_co]):
 
 @dataclass(frozen=True)
 class MapperSpec(PluginSpec["Mapper"]):
-    """A search for mappings. `ends`: it ends by itself, so it gets no limit on evaluations that the user did not set."""
+    """A search for mappings.
+
+    Attributes:
+        ends: it ends by itself, so it gets no limit on evaluations that the user did not set.
+        starts_with: the installed mapper, with its default options, whose search it may make a part of its own by `started`.
+    """
 
     kind: ClassVar[str] = "mapper"
     methods: ClassVar[tuple[str, ...]] = ("search",)
 
     ends: bool = False
+    starts_with: str | None = None
 
 
 @dataclass(frozen=True)

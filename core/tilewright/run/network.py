@@ -316,7 +316,15 @@ def _key(distinct: DistinctProblem, configuration: RunConfiguration) -> str | No
             "budget": dataclasses.asdict(configuration.budget),
             "seed": configuration.seed,
         },
-        tuple(getattr(each, "plugin", each) for each in (configuration.mapper, configuration.model.model)),
+        tuple(
+            getattr(each, "plugin", each)
+            for each in (
+                configuration.mapper,
+                getattr(configuration.mapper, "starter", None),
+                configuration.model.model,
+            )
+            if each is not None
+        ),
     )
 
 

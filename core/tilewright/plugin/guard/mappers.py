@@ -21,10 +21,14 @@ EMPTY = 1000
 
 
 class GuardedMapper:
-    """A mapper whose every proposal is checked."""
+    """A mapper whose every proposal is checked. `starter`: the one that it starts with."""
 
-    def __init__(self, plugin: Mapper, owner: Owner) -> None:
-        self.plugin, self.owner = plugin, owner
+    def __init__(self, plugin: Mapper, owner: Owner, starter: Mapper | None = None) -> None:
+        self.plugin, self.owner, self.starter = plugin, owner, starter
+
+    def starting_with(self, starter: Mapper | None) -> GuardedMapper:
+        """The same mapper with another start; None: with none."""
+        return GuardedMapper(self.plugin, self.owner, starter)
 
     def search(self, task: Task, run: Run) -> GuardedProposals:
         with limited(self.owner, "search"):

@@ -47,8 +47,15 @@ class Proposal:
     content: tuple[bytes, ...]
 
 
+class _Drawing:
+    """What mappers start with here, if they ask."""
+
+    def search(self, task: Task, run: Run) -> Proposals:
+        yield task.space.sample(run.rng, 64)
+
+
 def _run(seed: int = 7, evaluations: int = ENOUGH) -> Run:
-    return Run(np.random.default_rng(seed), Budget(evaluations))
+    return Run(np.random.default_rng(seed), Budget(evaluations), starter=_Drawing())
 
 
 def _packed(sample: Sample, proposed: object) -> MappingBatch:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tilewright.errors import NotConformableError, Reason
-from tilewright.mapspace.batch import Floats, Ints, MappingBatch, Positions
+from tilewright.mapspace.batch import Floats, Ints, Positions
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.looporders import count_orders, distinct_reuse_orders
-from tilewright.plugin import Costs, Proposals, Run, Task, objectives
-from tilewright.schema.mapping import Mapping
-from tilewright_mappers import OptimalOptions, QuickFlowOptions
+from tilewright.plugin import Costs, Proposals, Run, Task, objectives, started
+from tilewright_mappers import OptimalOptions
 from tilewright_mappers.optimal.setup import Setup
 from tilewright_mappers.optimal.walk import Finals, Walk
-from tilewright_mappers.quickflow.mapper import QuickFlow
 
 SURE = 1 - 1e-9
 """Less than one by more than rounding adds up to."""
@@ -50,13 +47,13 @@ class Optimal:
 def _search(setup: Setup, task: Task, run: Run, options: OptimalOptions) -> Proposals:
     best, limited = math.inf, run.budget.evaluations is not None or run.budget.seconds is not None
     if limited:  # what a search finds that begins well
-        best = yield from _best_of(QuickFlow(QuickFlowOptions()).search(task, run), best, task)
+        best = yield from started(task, run)
     drawn = task.space.sample(run.rng, DRAWN)
     best = yield from _descend(drawn.take(drawn.fits()), best, task, run)
     # the first walks are narrow, and only find mappings to hold bounds against
     for width in sorted({min(width, options.width) for width in (64, 1024, options.width)}):
         if width > 1024 and not limited:  # it is never worse than the search that is taken where nothing can be proved
-            best = yield from _best_of(QuickFlow(QuickFlowOptions()).search(task, run), best, task)
+            best = min(best, (yield from started(task, run)))
         walk = Walk(setup, best * SURE if math.isfinite(best) else math.inf, width, lambda: run.exhausted)
         finals = walk.run()
         best, left = yield from _evaluate(finals, best, task, run, options)
@@ -73,18 +70,6 @@ def _search(setup: Setup, task: Task, run: Run, options: OptimalOptions) -> Prop
         )
         if bound >= best * SURE or run.exhausted:
             break
-
-
-def _best_of(
-    proposals: Proposals, best: float, task: Task
-) -> Generator[Candidates | MappingBatch | Sequence[Mapping], Costs, float]:
-    """The best, after another search."""
-    costs: Costs | None = None
-    with suppress(StopIteration):
-        while True:
-            costs = yield next(proposals) if costs is None else proposals.send(costs)
-            best = min(best, float(costs.of(task.objective)[costs.valid].min(initial=math.inf)))
-    return best
 
 
 def _descend(rows: Candidates, best: float, task: Task, run: Run) -> Generator[Candidates, Costs, float]:

@@ -1,0 +1,35 @@
+"""Each kind of plugin under its guard."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.plugin.guard.algorithms import GuardedAlgorithm
+from tilewright.plugin.guard.calls import Owner
+from tilewright.plugin.guard.estimators import GuardedEstimator
+from tilewright.plugin.guard.mappers import GuardedMapper
+from tilewright.plugin.guard.models import guarded_model
+from tilewright.plugin.guard.notations import GuardedAdapter, GuardedFrontend
+from tilewright.plugin.specs import (
+    AdapterSpec,
+    AlgorithmSpec,
+    CostModelSpec,
+    EstimatorSpec,
+    FrontendSpec,
+    MapperSpec,
+    PluginSpec,
+)
+
+GUARDS: dict[type[PluginSpec[Any]], Any] = {
+    MapperSpec: GuardedMapper,
+    CostModelSpec: guarded_model,
+    FrontendSpec: GuardedFrontend,
+    AdapterSpec: GuardedAdapter,
+    EstimatorSpec: GuardedEstimator,
+    AlgorithmSpec: GuardedAlgorithm,
+}
+
+
+def guarded(kind: type[PluginSpec[Any]], plugin: Any, owner: Owner) -> Any:
+    """A plugin that was built, under the guard of its kind."""
+    return GUARDS[kind](plugin, owner)
