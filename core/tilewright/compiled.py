@@ -9,8 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterable
-from functools import cache, lru_cache
-from hashlib import sha256
+from functools import lru_cache
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar, cast
@@ -19,6 +18,8 @@ import numba
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
+
+from tilewright.code import digest
 
 Function = TypeVar("Function", bound=Callable[..., object])
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -81,13 +82,7 @@ def _stamp(function: Callable[..., object]) -> str:
         spaces = [names, *(vars(names[name]) for name in code.co_names if isinstance(names.get(name), ModuleType))]
         called = (space.get(name) for space in spaces for name in code.co_names)
         functions += [each.py_func for each in called if hasattr(each, "py_func")]
-    files = (_digest(file, file.stat().st_mtime_ns) for folder in folders for file in folder.glob("*.py"))
-    return sha256(b"".join(sorted(files))).hexdigest()[:24]
-
-
-@cache
-def _digest(file: Path, changed: int) -> bytes:
-    return sha256(file.read_bytes()).digest()
+    return digest(file for folder in folders for file in folder.glob("*.py"))[:24]
 
 
 def kernel_part(function: Function) -> Function:

@@ -21,6 +21,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
+from tilewright import code
 from tilewright.errors import InputError
 from tilewright.files import made, read_bytes, write_text
 from tilewright.plugin.result import Result, Stop
@@ -124,9 +125,4 @@ def _code(package: str) -> str:
     if spec is None or spec.origin is None:
         return ""
     root = Path(spec.origin)
-    files = sorted(root.parent.rglob("*.py")) if spec.submodule_search_locations else [root]
-    found = hashlib.sha256()
-    for file in files:
-        found.update(str(file.relative_to(root.parent)).encode() + b"\0")
-        found.update(hashlib.sha256(file.read_bytes()).digest())
-    return found.hexdigest()
+    return code.digest(root.parent.rglob("*.py") if spec.submodule_search_locations else [root])
