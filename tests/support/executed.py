@@ -2,8 +2,9 @@
 
     PYTHONPATH=tests python -m support.executed COUNT [-s SEED] [-o FILE]
 
-tries so many of tensors whose tiles are equal or disjoint, and so many of any tensors, every other one with link transfers; and writes
-how many there were, how many had a difference, and of every cause the least and most of the counted words for one executed word.
+tries so many of tensors whose tiles are equal or disjoint, where nothing may differ, and so many of any tensors, every other one with
+link transfers, where nothing may differ by more than the bounds of the listed traits (docs/ragged.md). Writes how many there were, how
+many had a difference, and of every trait in how many mappings it was a cause, and how much of its bound was used where it was alone.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ import math
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
 from support.ragged import Case, drawn
+from support.traits import used
 from tilewright.run.differences import Difference, differences
 from tilewright.schema.report import Report
 from tilewright_costmodels import OracleOptions, TimeloopOptions
@@ -62,15 +65,23 @@ def unequal(case: Case) -> Iterator[str]:
             yield f"energy: {pj}, executed {really}"
 
 
-def unexplained(case: Case, links: bool) -> tuple[list[str], tuple[Difference, ...]]:
-    """What no listed cause explains, of any tensors: nothing may be; and all differences."""
+@dataclass(frozen=True)
+class Compared:
+    """What differs of one mapping, with its traits and the part of their bounds that it takes; and what is wrong."""
+
+    differences: tuple[tuple[Difference, list[str], float], ...]
+    faults: tuple[str, ...]
+
+
+def compared(case: Case, links: bool) -> Compared:
+    """Of any tensors: what no listed trait explains is wrong, and so is what is more than its bound."""
     executed, found = both(case, links)
-    all_of_them = differences(*case, executed, found, OF_TIMELOOP)
-    faults = [f"{each}" for each in all_of_them if not {cause.code for cause in each.causes} - {"rounding"}]
+    all_of_them = tuple((each, *used(case, found, each)) for each in differences(*case, executed, found, OF_TIMELOOP))
+    faults = [f"{each}: {share:.3g} of the bounds" for each, _, share in all_of_them if share > 1.0]
     computing = [report.limits[0].cycles for report in (executed, found)]
     if computing[0] != computing[1]:
         faults.append(f"computing: {computing[1]} cycles, executed {computing[0]}")
-    return faults, all_of_them
+    return Compared(all_of_them, tuple(faults))
 
 
 def main() -> None:
@@ -82,7 +93,7 @@ def main() -> None:
     )
     given = parser.parse_args()
     tried, faults = Counter[str](), list[str]()
-    causes, least, most = Counter[str](), defaultdict[str, float](lambda: math.inf), defaultdict[str, float](float)
+    causes, alone, most = Counter[str](), Counter[str](), defaultdict[str, float](float)
     seed, noted = given.seed, time.monotonic()
     while tried["any tensors"] < given.count:
         for plain in (True, False):
@@ -92,21 +103,22 @@ def main() -> None:
                 continue
             tried["equal or disjoint tiles" if plain else "any tensors"] += 1
             tried["of both, ragged"] += not case[2].is_perfect
-            wrong, found = (list(unequal(case)), ()) if plain else unexplained(case, seed % 2 > 0)
-            faults += [f"seed {seed}, plain {plain}: {each}" for each in wrong]
-            tried["of any tensors, all counts as executed"] += not plain and not found
-            causes.update({cause.code for each in found for cause in each.causes})
-            for each in found:
-                if len(each.causes) == 1:  # what one cause does by itself
-                    code, ratio = each.causes[0].code, each.counted / each.executed if each.executed else math.inf
-                    least[code], most[code] = min(least[code], ratio), max(most[code], ratio)
+            if plain:
+                faults += [f"seed {seed}, plain: {each}" for each in unequal(case)]
+                continue
+            found = compared(case, seed % 2 > 0)
+            faults += [f"seed {seed}: {each}" for each in found.faults]
+            tried["of any tensors, all counts as executed"] += not found.differences
+            causes.update({code for _, codes, _ in found.differences for code in codes})
+            for code, share in ((codes[0], share) for _, codes, share in found.differences if len(codes) == 1):
+                alone[code], most[code] = alone[code] + 1, max(most[code], share)
         seed += 1
         done = tried["any tensors"] >= given.count
         if done or time.monotonic() > noted + 30:
             noted = time.monotonic()
             rows = [f"{name}: {number}" for name, number in tried.items()]
             rows += [
-                f"{name}: {causes[name]} mappings, {least[name]:.3g} to {most[name]:.3g} alone"
+                f"{name}: {causes[name]} mappings; alone {alone[name]} counts, {most[name]:.3g} of the bound at most"
                 for name in sorted(causes)
             ]
             given.output.write_text(

@@ -59,11 +59,14 @@ class Route:
         sizes = None if self.inner is None else self.mapping.entries[self.inner].temporal_tile_sizes
         return {name: 1 if sizes is None else sizes[name] for name in sorted(self.tensor.dimensions)}
 
-    def words(self, shift: MappingOf[str, int] | None = None) -> set[tuple[int, ...]]:
-        """What the tile touches, after its dimensions are shifted."""
+    def words(
+        self, shift: MappingOf[str, int] | None = None, sizes: MappingOf[str, int] | None = None
+    ) -> set[tuple[int, ...]]:
+        """What the tile, or one of other sizes, touches, after its dimensions are shifted."""
         start = shift or {}
-        ranges = [range(start.get(name, 0), start.get(name, 0) + size) for name, size in self.tile.items()]
-        points = (dict(zip(self.tile, at, strict=True)) for at in product(*ranges))
+        tile = sizes or self.tile
+        ranges = [range(start.get(name, 0), start.get(name, 0) + size) for name, size in tile.items()]
+        points = (dict(zip(tile, at, strict=True)) for at in product(*ranges))
         return {
             tuple(sum(c * at[name] for name, c in rank.terms.items()) for rank in self.tensor.projection)
             for at in points
@@ -76,10 +79,30 @@ class Route:
         single = all(tuple(rank.terms.values()) == (1,) for rank in self.tensor.projection)
         return single and len(set(names)) == len(names)
 
-    @property
-    def box_words(self) -> int:
-        """Words of the smallest box around the tile; more than it touches where it has holes."""
-        return self.problem.tile_words(self.tensor, {**dict.fromkeys(self.problem.dimensions, 1), **self.tile})
+    @cached_property
+    def pieces(self) -> dict[str, tuple[int, ...]]:
+        """Dimension of the tensor -> the sizes that the tile has: where tiles do not divide, the last ones are short."""
+        inner = () if self.inner is None else self.mapping.entries[: self.inner + 1]
+        found = {}
+        for name, size in self.tile.items():
+            sizes = {self.problem.dimensions[name] if inner else size}
+            for entry in inner:
+                for cut in (entry.temporal_tile_sizes[name], entry.spatial_tile_sizes[name]):
+                    if cut >= size:
+                        sizes = {piece for of in sizes for piece in (min(of, cut), of % cut) if piece}
+            found[name] = tuple(sorted(sizes, reverse=True))
+        return found
+
+    @cached_property
+    def holes(self) -> tuple[int, int] | None:
+        """Words of the smallest box around a tile, and of those what it touches, where it does not touch all."""
+        ones = dict.fromkeys(self.problem.dimensions, 1)
+        for sizes in product(*self.pieces.values()):
+            tile = dict(zip(self.pieces, sizes, strict=True))
+            box, touched = self.problem.tile_words(self.tensor, {**ones, **tile}), len(self.words(sizes=tile))
+            if box != touched:
+                return box, touched
+        return None
 
     @property
     def link_transfers(self) -> int:

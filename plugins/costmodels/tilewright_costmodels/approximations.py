@@ -21,8 +21,10 @@ def _link_transfers(route: Route) -> str | None:
 
 
 def _holes(route: Route) -> str | None:
-    box, touched = route.box_words, len(route.words())
-    return f"boxes with holes: a tile spans {box} words and touches {touched}" if box != touched else None
+    if route.holes is None:
+        return None
+    box, touched = route.holes
+    return f"boxes with holes: a tile spans {box} words and touches {touched}"
 
 
 def _halo(route: Route) -> str | None:

@@ -63,7 +63,7 @@ def test_a_detector_sees_the_way_of_the_words() -> None:
     def detect(route: Route) -> str | None:
         seen = (route.tensor.name, route.outer, route.inner, route.tile, route.report.model)
         assert seen == ("I", 0, 1, {"P": 2, "R": 3}, "m")
-        assert (route.box_words, len(route.words())) == (4, 4) and not route.is_plain and not route.bypassed
+        assert len(route.words()) == 4 and not route.holes and not route.is_plain and not route.bypassed
         return f"{route.action} along {route.neighbour_overlaps}" if route.neighbour_overlaps else None
 
     mine = Approximation("mine", "tiles like these", detect)
@@ -80,3 +80,12 @@ def test_a_detector_that_finds_nothing_or_breaks_hides_no_difference() -> None:
     silent = Approximation("silent", "nothing", lambda route: None)
     said = explained(silent, Approximation("broken", "odd tiles", broken))
     assert said == [("D", "reads", ["odd tiles? approximation 'broken' failed: detect raised ZeroDivisionError: oh"])]
+
+
+def test_holes_of_short_last_tiles_are_seen() -> None:
+    """Tiles of P are 2, 2 and 1: with 2 R, whole tiles touch all from 0 to 5, the last one only 0, 2 and 4."""
+    tensors = [{"name": "I", "role": "input", "projection": ["P + 2*R"]}, *PROBLEM.model_dump()["tensors"][1:]]
+    problem = Problem.model_validate({"name": "line", "dimensions": {"P": 5, "R": 3}, "tensors": tensors})
+    mapping = Mapping.from_yaml(MAPPING.to_yaml().replace("P: 4", "P: 5"))
+    route = Route.of(problem, ARCHITECTURE, mapping, report(6, 4), "I", "D", "reads")
+    assert route.pieces == {"P": (2, 1), "R": (3,)} and route.holes == (5, 3)
