@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+import tilewright
 from support.profiles import scaled
 from tilewright.errors import NotConformableError
 from tilewright.mapspace.space import MapSpace
@@ -166,6 +167,18 @@ def test_spaces_of_the_corpus_are_proved(number: int, objective: Objective) -> N
     space = SMALL[number]
     found = check(space, timeloop(space, links=False), objective)
     assert found.best is None or (found.gap is not None and found.gap < CLOSE)
+
+
+@pytest.mark.parametrize(
+    ("layer", "architecture"),
+    [("XII", "tpu_v1"), ("XIII", "eyeriss"), ("XVI", "eyeriss")],
+    ids=("cycles are those of words written", "strides and dilations", "outputs are windows"),
+)
+def test_convolutions_of_the_library_are_proved(layer: str, architecture: str) -> None:
+    """The bounds are close: these were left open by bounds that were merely true."""
+    space = tilewright.space(f"quickflow_convs/{layer}", arch=architecture)
+    found = run("optimal", space, timeloop(space), "edp")
+    assert found.gap is not None and found.gap < CLOSE
 
 
 def test_a_model_without_a_relaxation_is_refused_in_one_sentence() -> None:

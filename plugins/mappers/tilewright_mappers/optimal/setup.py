@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -35,10 +36,10 @@ def shape_of(problem: Problem) -> Shape:
     moves = np.zeros((len(tensors), dims), np.bool_)
     rank = np.full((len(tensors), dims), -1, np.int64)
     coefficient = np.zeros((len(tensors), dims), np.int64)
-    start, dimension, factor, last, odd = [0], [], [], [], []
+    start, dimension, factor, last, odd, vague = [0], [], [], [], [], []
     windows = 0
     for t, tensor in enumerate(tensors):
-        strange = False
+        strange = unclear = False
         for place in tensor.projection:
             terms = [(problem.dimension_names.index(name), c) for name, c in place.terms.items()]
             dimension += [d for d, _ in terms]
@@ -46,10 +47,10 @@ def shape_of(problem: Problem) -> Shape:
             last += [False] * (len(terms) - 1) + [True]
             real = [(d, c) for d, c in terms if sizes[d] > 1]
             strange |= any(rank[t, d] >= 0 for d, _ in real)
-            # the first sums of an output are those of its bounding box, holes and all
-            strange |= tensor.is_output and any(c > 1 or moves[t, d] for d, c in real)
+            strange |= tensor.is_output and any(moves[t, d] for d, _ in real)
+            unclear |= tensor.is_output and (len(real) > 1 or any(c > 1 for _, c in real))
             if len(real) > 1:
-                strange |= any(moves[t, d] for d, _ in real) or tensor.is_output
+                strange |= any(moves[t, d] for d, _ in real)
                 for d, c in real:
                     rank[t, d], coefficient[t, d] = windows, c
                 windows += 1
@@ -57,6 +58,7 @@ def shape_of(problem: Problem) -> Shape:
                 moves[t, d] = True
         start.append(len(dimension))
         odd.append(strange)
+        vague.append(unclear and not strange)
     return Shape(
         sizes=_ints(sizes),
         divisor=for_kernel(divisor),
@@ -71,6 +73,7 @@ def shape_of(problem: Problem) -> Shape:
         last=for_kernel(np.array(last, np.bool_)),
         output=for_kernel(np.array([tensor.is_output for tensor in tensors])),
         odd=for_kernel(np.array(odd)),
+        vague=for_kernel(np.array(vague)),
         whole=for_kernel(np.array([problem.tensor_words(tensor) for tensor in tensors], np.float64)),
         least=for_kernel(np.array([_least_words(problem, t) for t in range(len(tensors))])),
     )
@@ -248,6 +251,16 @@ class Setup:
             usable=for_kernel(np.array(usable, np.float64)),
         )
 
+    def _delivered(self, t: int, outer: int, inner: int) -> float:
+        """Words that one entry delivers to another at least, both of which keep the tensor: each once, unless sub-clusters between
+        them may have words of a window from one another."""
+        between = [s for s in self.space.spatial_slots if outer <= self.space.slots[s].entry < inner]
+        return 0.0 if any(self._passes_windows(t, s) for s in between) else float(self.shape.least[t])
+
+    def _passes_windows(self, t: int, slot: int) -> bool:
+        """Whether a window may be unrolled there, so that neighbours may have words of it from one another."""
+        return self.costing.links and bool((self.able[slot] & (self.shape.rank[t] >= 0)).any())
+
     def ahead(self, entry: int, slot: int, level: int | None = None) -> Ahead:
         """What lies outside of a place: the entries before `entry`, and the slots before `slot`; those in space of a level are
         open, if its number is given. Nothing is ahead of entry 0."""
@@ -260,6 +273,7 @@ class Setup:
         read, update, rest = np.zeros((3, self.tensors))
         usable = np.full(self.tensors, np.inf)
         last = np.zeros(self.tensors, np.bool_)
+        distinct = np.zeros(self.tensors)
         for t in range(self.tensors if entry else 0):
             sure = max(e for e in range(entry) if self.always[e, t])
             maybe = [e for e in range(sure, entry) if self.always[e, t] or self.free[e, t]]
@@ -270,16 +284,16 @@ class Setup:
             usable[t] = math.inf if limit is None else limit
             for s in space.spatial_slots:
                 if slots[s] > -2 and space.slots[s].entry >= sure:
-                    near[t, s] = relaxation.shared[space.slots[s].entry, t]
+                    near[t, s] = relaxation.shared[space.slots[s].entry, t] or self._passes_windows(t, s)
+            if shape.odd[t]:
+                continue
+            inside = min((e for e in range(entry, len(self.always)) if self.always[e, t]), default=len(self.always))
+            distinct[t] = self._delivered(t, sure, inside)
             kept = [e for e in range(sure + 1) if self.always[e, t]]
-            for e in kept:
-                m = relaxation.memory[e, t]
-                if e > 0 and not shape.output[t]:
-                    rest[t] += shape.least[t] * relaxation.fill_pj[m]
-                if e < sure:
-                    rest[t] += shape.least[t] * (relaxation.update_pj[m] if shape.output[t] else relaxation.read_pj[m])
-            if shape.odd[t] or relaxation.neighbours and (shape.rank[t] >= 0).any():
-                rest[t] = 0.0
+            for outer, inner in itertools.pairwise(kept):
+                given, taken = relaxation.memory[[outer, inner], t]
+                word = relaxation.read_pj[given] + relaxation.fill_pj[taken]
+                rest[t] += self._delivered(t, outer, inner) * (relaxation.update_pj[given] if shape.output[t] else word)
         return Ahead(
             slots=for_kernel(slots),
             most=self.most,
@@ -288,6 +302,7 @@ class Setup:
             read_pj=for_kernel(read),
             update_pj=for_kernel(update),
             rest_pj=for_kernel(rest),
+            distinct=for_kernel(distinct),
             last=for_kernel(last),
             memory=_ints(relaxation.memory[0]),
             read_bandwidth=for_kernel(relaxation.read_bandwidth),

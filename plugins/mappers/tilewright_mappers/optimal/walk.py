@@ -88,10 +88,13 @@ class Walk:
         )  # fmt: skip
         memories = len(setup.space.architecture.memories)
         self.work = Work(
-            np.zeros(side + 2, np.bool_),
-            np.zeros(memories),
-            np.zeros(setup.dims),
-            *np.zeros((2, SUB_CLUSTERS), np.int64),
+            reached=np.zeros(side + 2, np.bool_),
+            words=np.zeros(memories),
+            written=np.zeros(memories),
+            ports=np.zeros(len(setup.ports)),
+            rest=np.zeros(setup.dims),
+            place=np.zeros(SUB_CLUSTERS, np.int64),
+            other=np.zeros(SUB_CLUSTERS, np.int64),
         )
 
     def run(self) -> Finals:
@@ -124,7 +127,7 @@ class Walk:
                 integers[0, STATUS] |= STILL << 2 * t
         integers[0, USED : USED + setup.most_slots] = 1
         integers[0, layout.conf : layout.keys] = 1
-        integers[0, layout.flag] = bool(setup.shape.odd.any())
+        integers[0, layout.flag] = bool((setup.shape.odd | setup.shape.vague).any())
         return States(numbers, integers)
 
     # -- stages ----------------------------------------------------------------------------------------------

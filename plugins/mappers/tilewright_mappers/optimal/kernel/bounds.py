@@ -23,7 +23,7 @@ from tilewright_mappers.optimal.kernel.state import (
     extent,
     status_of,
 )
-from tilewright_mappers.optimal.kernel.tables import DEAD, SLIDING, Ahead, Bag, Costing, Layout, Shape, Work
+from tilewright_mappers.optimal.kernel.tables import DEAD, SLIDING, STILL, Ahead, Bag, Costing, Layout, Shape, Work
 
 MOST = 200
 """States of one kind that a new one is held against: what is not compared is not left out."""
@@ -43,47 +43,60 @@ def bound(
         if ahead.slots[s] > -2:
             outside *= _room(layout, ahead, integers, i, s, dims, work)
     outside = min(outside, left)
-    cycles = numbers[i, CYCLES]
+    cycles = numbers[i, CYCLES] * left / outside
     for port in range(ports):
-        counted = numbers[i, layout.port + port]
-        for t in range(tensors):
-            counted -= numbers[i, layout.credit + t * ports + port]
-        cycles = max(cycles, counted / costing.bandwidth[port])
-    cycles *= left / outside
+        work.ports[port] = numbers[i, layout.port + port] * left / outside
     energy = costing.compute_pj + numbers[i, SETTLED] * left
     for memory in range(len(work.words)):
-        work.words[memory] = 0.0
+        work.words[memory] = work.written[memory] = 0.0
     for t in range(tensors):
         if shape.odd[t]:
             continue
         at, status = FIRST + EACH * t, status_of(integers, i, t)
-        moving = other = 1.0
-        sliding = 1.0
+        moving = other = windows = 1.0
         for d in range(dims):
             if not shape.moves[t, d]:
                 other *= work.rest[d]
             elif shape.rank[t, d] < 0:
                 moving *= work.rest[d]
+            else:
+                windows *= work.rest[d]
+        # neighbours may yet have words of windows from one another
+        settles = max(1.0, moving / outside) if windows == 1.0 or not costing.links else 0.0
+        for port in range(ports):
+            words, credit = numbers[i, layout.pending + t * ports + port], numbers[i, layout.credit + t * ports + port]
+            work.ports[port] -= credit if shape.vague[t] else 0.0
+            words -= 0.0 if shape.vague[t] else credit
+            work.ports[port] += words * (settles if words > 0.0 else left / outside)
         again = 1.0
-        if status == DEAD:  # loops that do not move it bring it again but where sub-clusters share
+        if status != STILL:  # loops that do not move it bring it again, but where sub-clusters share
             spare = 1.0
             for s in range(len(ahead.slots)):
                 if ahead.slots[s] > -2 and ahead.near[t, s]:
                     spare *= _room(layout, ahead, integers, i, s, dims, work)
-            again = max(1.0, other * sliding / spare)
-        owed = numbers[i, at + LEAST_OWED] * moving * again
+            again = max(1.0, other * (windows if status == DEAD else 1.0) / spare)
+        owed = max(numbers[i, at + LEAST_OWED] * moving * again, ahead.distinct[t])
         if shape.output[t]:
-            credit = moving * min(other, outside)
-            energy -= numbers[i, at + CREDIT] * credit
-            energy += max(0.0, owed - shape.whole[t] * min(again, outside)) * ahead.read_pj[t]
-            energy += owed * ahead.update_pj[t]
+            copies = min(other * windows, outside)  # of first sums, at most
+            energy -= numbers[i, at + CREDIT] * copies * (1.0 if shape.vague[t] else moving)
+            if not shape.vague[t]:
+                copies = min(again, outside)
+            again_read = max(0.0, owed - shape.whole[t] * (1.0 if ahead.last[t] else copies))
+            work.words[ahead.memory[t]] += again_read if ahead.last[t] else 0.0
+            energy += again_read * ahead.read_pj[t] + owed * ahead.update_pj[t]
         else:
             energy += owed * ahead.read_pj[t]
         energy += numbers[i, at + LEAST_PENDING] * moving + ahead.rest_pj[t]
         words = max(owed, shape.least[t]) if ahead.last[t] else shape.least[t]
-        work.words[ahead.memory[t]] += 0.0 if shape.output[t] else words
+        if shape.output[t]:
+            work.written[ahead.memory[t]] += words
+        else:
+            work.words[ahead.memory[t]] += words
+    for port in range(ports):
+        cycles = max(cycles, work.ports[port] / costing.bandwidth[port])
     for memory in range(len(work.words)):
         cycles = max(cycles, work.words[memory] / ahead.read_bandwidth[memory])
+        cycles = max(cycles, work.written[memory] / ahead.write_bandwidth[memory])
         work.words[memory] = 0.0
     if costing.whole:
         cycles = np.ceil(cycles * (1.0 - 1e-9))

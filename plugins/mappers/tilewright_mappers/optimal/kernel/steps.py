@@ -92,7 +92,7 @@ def step(
             overlaps = status == STILL and numbers[i, layout.side + rank] > e * shape.coefficient[t, d]
             if passes(shape, layout, level, integers, i, t, d, overlaps, work):
                 take_least(shape, layout, numbers, integers, i, t)
-        if shape.output[t] and moved:
+        if shape.output[t] and moved and not shape.vague[t]:
             numbers[i, at + CREDIT] *= n
             for port in range(ports):
                 numbers[i, layout.credit + t * ports + port] *= n
@@ -182,14 +182,26 @@ def unroll(
     work: Work,
 ) -> None:
     """An unrolling of d over slot number k of the level, of as many trips as divisor number j says."""
-    n, dims = float(shape.divisor[d, j]), len(shape.sizes)
+    n, dims, ports = float(shape.divisor[d, j]), len(shape.sizes), layout.pending - layout.port
     for t in range(len(shape.output)):
         if not shape.odd[t] and shape.rank[t, d] >= 0 and shared[k, t]:
             numbers[i, FIRST + EACH * t + OWED] /= distinct(shape, layout, level, shared, integers, i, t, d, work)
     integers[i, USED + k] *= shape.divisor[d, j]
     integers[i, layout.conf + k * dims + d] = shape.divisor[d, j]
     integers[i, STATUS] |= FRESH
+    for t in range(len(shape.output)):
+        if shape.vague[t]:  # a part of the tensor is to it as a tile is to what all sub-clusters have
+            share = words(shape, layout, integers, i, t)
+            numbers[i, FIRST + EACH * t + CREDIT] *= share
+            for port in range(ports):
+                numbers[i, layout.credit + t * ports + port] *= share
     advance(shape, layout, integers, i, d, j)
+    for t in range(len(shape.output)):
+        if shape.vague[t]:
+            share = words(shape, layout, integers, i, t)
+            numbers[i, FIRST + EACH * t + CREDIT] /= share
+            for port in range(ports):
+                numbers[i, layout.credit + t * ports + port] /= share
     numbers[i, SETTLED] *= n
     numbers[i, LEAK] *= n
     for t in range(len(shape.output)):
@@ -262,21 +274,22 @@ def hold(
             continue
         at, tile, owed = FIRST + EACH * t, words(shape, layout, integers, i, t), numbers[i, FIRST + EACH * t + OWED]
         reads, writes = keeping.read_port[t], keeping.write_port[t]
+        first = shape.whole[t] if shape.vague[t] else tile
         numbers[i, at + PENDING] += owed * (keeping.read_pj[t] + keeping.update_pj[t])
         pending = layout.pending + t * ports
         if reads >= 0:
             numbers[i, pending + reads] += owed
         if shape.output[t]:
-            numbers[i, at + CREDIT] += tile * keeping.read_pj[t]
+            numbers[i, at + CREDIT] += first * keeping.read_pj[t]
             if reads >= 0:
-                numbers[i, layout.credit + t * ports + reads] += tile
+                numbers[i, layout.credit + t * ports + reads] += first
             if writes >= 0:
                 numbers[i, pending + writes] += owed
         status = status_of(integers, i, t)
         if status == SLIDING:
             settle(layout, numbers, integers, i, t, 1.0 / numbers[i, at + TILES])
             integers[i, layout.flag] |= INEXACT
-        elif status == DEAD:
+        elif status == DEAD or keeping.outermost:
             settle(layout, numbers, integers, i, t, 0.0)
         if keeping.outermost:
             continue
@@ -285,9 +298,9 @@ def hold(
         if writes >= 0:
             numbers[i, pending + writes] += tile
         if shape.output[t]:
-            numbers[i, at + CREDIT] += tile * keeping.fill_pj[t]
+            numbers[i, at + CREDIT] += first * keeping.fill_pj[t]
             if writes >= 0:
-                numbers[i, layout.credit + t * ports + writes] += tile
+                numbers[i, layout.credit + t * ports + writes] += first
         numbers[i, at + OWED] = tile
         _note_sides(shape, layout, numbers, integers, i, t)
     forget_unrolling(shape, layout, numbers, integers, i)

@@ -41,6 +41,8 @@ class Shape(NamedTuple):
     """[T]."""
     odd: Bools
     """[T]: nothing is said of how its words move."""
+    vague: Bools
+    """[T]: an output with windows or holes, whose first sums are those of the whole tensor, divided among sub-clusters."""
     whole: Floats
     """[T]: words."""
     least: Floats
@@ -118,6 +120,8 @@ class Ahead(NamedTuple):
     update_pj: Floats
     rest_pj: Floats
     """[T]: of what every tensor costs beyond, whatever happens."""
+    distinct: Floats
+    """[T]: words that the next memory to keep the tensor delivers at least, whatever happens."""
     last: Bools
     """[T]: the next entry to keep it is the outermost."""
     memory: Ints
@@ -168,6 +172,8 @@ class Work(NamedTuple):
 
     reached: NDArray[np.bool_]
     words: Floats
+    written: Floats
+    ports: Floats
     rest: Floats
     place: Ints
     other: Ints
