@@ -109,7 +109,7 @@ def union_10(store: Path, plots: Path | None) -> None:
         found: dict[str, list[float]] = {}
         for layer in (*LAYERS, THIN):
             report = tw.explore(f"union_dnn_layers/{layer}" if layer != THIN else THIN, given, constraints="none",
-                                evaluations=EVALUATIONS, bounds=False, store=store, progress=False)  # fmt: skip
+                                mapper="quickflow", evaluations=EVALUATIONS, bounds=False, store=store, progress=False)  # fmt: skip
             found["GEMM 4x2048x2" if layer == THIN else layer] = [each.of("edp") for each in report.points]
         found["one dimension per axis: GEMM 4x2048x2"] = one_per_axis(given, store)
         ratios = [f"{rows}x{total // rows}" for rows in (2**power for power in range(len(next(iter(found.values())))))]
@@ -137,7 +137,14 @@ def one_per_axis(space: dict[str, Any], store: Path) -> list[float]:
         rules = [{"cluster": name, "only": [one]} for name, one in zip(("C3", "C2"), pair, strict=True)]
         chosen = {"name": f"{pair[0]}_{pair[1]}", "variants": [{"spatial": rules}]}
         report = tw.explore(
-            THIN, space, constraints=chosen, evaluations=EVALUATIONS, bounds=False, store=store, progress=False
+            THIN,
+            space,
+            mapper="quickflow",
+            constraints=chosen,
+            evaluations=EVALUATIONS,
+            bounds=False,
+            store=store,
+            progress=False,
         )
         found.append([each.of("edp") for each in report.points])
     return [min(each) for each in zip(*found, strict=True)]
@@ -151,6 +158,7 @@ def union_11(store: Path, plots: Path | None) -> None:
         report = tw.explore(
             f"union_dnn_layers/{layer}",
             "union_chiplets",
+            mapper="quickflow",
             constraints="none",
             evaluations=EVALUATIONS,
             bounds=False,
@@ -189,7 +197,7 @@ SHARED = {
 @study
 def accelforge_buffer(store: Path, plots: Path | None) -> None:
     """Energy per MAC over the size of Eyeriss' buffer."""
-    report = tw.explore("mk,kn->mn; m=4096 k=4096 n=4096", "accelforge_buffer", objective="energy", evaluations=EVALUATIONS,
+    report = tw.explore("mk,kn->mn; m=4096 k=4096 n=4096", "accelforge_buffer", mapper="quickflow", objective="energy", evaluations=EVALUATIONS,
                         constraints=SHARED, bounds=False, store=store, progress=False)  # fmt: skip
     sizes = [float(each.values["GlobalBuffer.capacity_words"]) / 1024 for each in report.points]
     macs = 4096**3
@@ -214,7 +222,7 @@ def accelforge_buffer(store: Path, plots: Path | None) -> None:
 @study
 def zigzag_forty(store: Path, plots: Path | None) -> None:
     """Cycles and energy of forty machines for one product."""
-    report = tw.explore("mk,kn->mn; m=512 k=512 n=512", "zigzag_forty", objective="cycles", evaluations=EVALUATIONS,
+    report = tw.explore("mk,kn->mn; m=512 k=512 n=512", "zigzag_forty", mapper="quickflow", objective="cycles", evaluations=EVALUATIONS,
                         constraints="none", bounds=False, store=store, progress=False)  # fmt: skip
     rows, curves = [], {}
     for size in (32, 64, 128, 256, 512):

@@ -1,4 +1,4 @@
-"""Explorations on a Dask cluster: the same as here, whatever dies meanwhile. `tox run -e dask` runs them."""
+"""Searches on a Dask cluster: the same as here, whatever dies meanwhile. `tox run -e dask` runs them."""
 
 import importlib
 import os
@@ -85,6 +85,12 @@ def test_a_cluster_finds_the_same(cluster: Local, tmp_path: Path) -> None:
 
     assert report.rows() == explored(tmp_path / "here.sqlite").rows()
     assert rows(tmp_path / "there.sqlite") == rows(tmp_path / "here.sqlite")
+
+
+def test_map_finds_the_same_there(cluster: Local) -> None:
+    words: dict[str, Any] = {"arch": "eyeriss", "evaluations": 300, "cache": False, "progress": False}
+
+    assert tw.map("alexnet", cluster=cluster.address, **words).rows() == tw.map("alexnet", **words).rows()
 
 
 def test_a_worker_and_then_the_client_are_killed(cluster: Local, tmp_path: Path) -> None:

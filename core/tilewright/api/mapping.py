@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence
-from dataclasses import replace
+from contextlib import ExitStack
 from typing import Any, Literal, Unpack
 
 from tilewright import api
@@ -16,6 +16,7 @@ from tilewright.api.progress import mapping_progress
 from tilewright.api.settings import Plan, Settings, Sources, folder_of
 from tilewright.api.words import checked, names_of, one_of, options_by_name
 from tilewright.errors import PluginError
+from tilewright.exploration.cluster import Cluster
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.mapper import Mapper
@@ -37,6 +38,7 @@ def map(
     algorithms: str | Sequence[str] | None = None,
     movement: Literal["counted", "none"] = "counted",
     algorithm_options: MappingOf[str, Any] | None = None,
+    cluster: str | None = None,
     **settings: Unpack[Settings],
 ) -> MappingReport:
     """Map every distinct layer of a workload onto an architecture; what `tilewright map` does.
@@ -50,6 +52,7 @@ def map(
             under the same limits, and the report tells what each way costs.
         movement: whether what algorithms lay out anew in the outermost memory is `counted`, or `none` of it.
         algorithm_options: options of the algorithms; `{"NAME": {...}}` for one of several.
+        cluster: the address of a Dask scheduler (extra `dask`), whose workers search in place of `jobs` processes here.
         objective: what to make small: edp, energy or cycles.
         constraints: a name, a file, a dict, an object, or `none`; by default the architecture's published dataflow.
         factors: perfect (every tile divides the one it is cut from) or ragged (the last piece of a dimension may be smaller);
@@ -76,24 +79,18 @@ def map(
         PluginError: mapper or model cannot be built.
         OutputError: the folder cannot be written to. What is found later on, such as a full disk, is `unwritten` of the report.
     """
-    named = api.MAPPER if mapper is None else mapper
-    both = mapper is None and not settings.get("mapper_options")
-    plan = Plan.of(workload, arch, [named, *([api.OTHERWISE] if both else [])], [model], settings)
-    (built,) = plan.models
-    if built.error is not None:
-        raise built.error
-    configuration = plan.configuration(named, built)
-    if both:
-        configuration = replace(configuration, otherwise=plan.configuration(api.OTHERWISE, built))
+    plan, configuration = Plan.of_one(workload, arch, mapper, model, settings)
     network = plan.workload
     counted = one_of("movement", movement, ("counted", "none")) == "counted"
     expansion = None if algorithms is None else Expansion.of(network, _built(algorithms, algorithm_options), counted)
     searched = network if expansion is None else expansion.workload
     folder = folder_of(settings, searched, [(configuration.mapper_record.name, configuration)])
     layers: list[MappedLayer] = []
-    with mapping_progress(searched, configuration.budget, plan.objective, plan.progress) as seen:
+    with ExitStack() as closing:
+        engine = None if cluster is None else closing.enter_context(Cluster(cluster))
+        seen = closing.enter_context(mapping_progress(searched, configuration.budget, plan.objective, plan.progress))
         watch = seen.watch if seen else None
-        for layer in map_workload(searched, configuration, watch, jobs=plan.jobs, cache=plan.results):
+        for layer in map_workload(searched, configuration, watch, jobs=plan.jobs, cache=plan.results, engine=engine):
             layers.append(layer)
             if folder is not None:
                 steps_of = () if expansion is None else expansion.records(layer.distinct.layers)

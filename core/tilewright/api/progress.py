@@ -132,6 +132,17 @@ class SweepProgress:
         return tell
 
 
+class ExplorationProgress:
+    """How many points of an exploration are judged, and the best so far."""
+
+    def __init__(self, objective: Objective, display: Display) -> None:
+        self.objective, self.display = objective, display
+
+    def watch(self, done: float, what: str, best: float | None) -> None:
+        """So many points are done, `what` is under way."""
+        self.display.show(done, what, "" if best is None else f"best {quantity(best, UNITS[self.objective])}")
+
+
 @contextmanager
 def mapping_progress(
     workload: Workload, budget: Budget, objective: Objective, progress: bool | None
@@ -154,6 +165,18 @@ def sweep_progress(
         return
     with _display(len(workload.distinct()) * len(points), "searches") as display:
         yield SweepProgress(workload, points, objective, display)
+
+
+@contextmanager
+def exploration_progress(
+    points: int, objective: Objective, progress: bool | None
+) -> Iterator[ExplorationProgress | None]:
+    """While machines are explored; None where nothing is shown."""
+    if not is_shown(progress):
+        yield None
+        return
+    with _display(points, "points") as display:
+        yield ExplorationProgress(objective, display)
 
 
 def _best(progress: Progress, objective: Objective) -> str:

@@ -6,10 +6,11 @@ import logging
 import os
 from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, TypedDict, get_args, get_type_hints
 
+from tilewright import api
 from tilewright.api.load import Source, load_architecture, load_constraints, load_workload, with_factors
 from tilewright.api.load.foreign import foreign
 from tilewright.api.load.kinds import is_foreign
@@ -18,6 +19,7 @@ from tilewright.api.words import at_least, budget_of, objective_of, options_by_n
 from tilewright.errors import InputError, OutputError, PluginError
 from tilewright.files import RunFolder, cache_folder
 from tilewright.plugin.capabilities import Capabilities
+from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.guard.mappers import guarded_mapper
 from tilewright.plugin.mapper import Budget, Mapper
 from tilewright.plugin.registry import installed
@@ -134,6 +136,27 @@ class Plan:
             seed=self.seed,
             mapper_capabilities=Capabilities() if built.spec is None else built.spec.capabilities,
         )
+
+    @classmethod
+    def of_one(
+        cls, workload: Sources, arch: Sources, mapper: str | Mapper | None, model: str | CostModel, settings: Settings
+    ) -> tuple[Plan, RunConfiguration]:
+        """Of one mapper and one cost model; None: the default mapper, and another one for layers of which it can prove nothing.
+
+        Raises:
+            InputError, UnknownNameError: a word is wrong.
+            PluginError: mapper or model cannot be built.
+        """
+        named = api.MAPPER if mapper is None else mapper
+        both = mapper is None and not settings.get("mapper_options")
+        plan = cls.of(workload, arch, [named, *([api.OTHERWISE] if both else [])], [model], settings)
+        (built,) = plan.models
+        if built.error is not None:
+            raise built.error
+        configuration = plan.configuration(named, built)
+        if both:
+            configuration = replace(configuration, otherwise=plan.configuration(api.OTHERWISE, built))
+        return plan, configuration
 
     @property
     def results(self) -> ResultCache | None:

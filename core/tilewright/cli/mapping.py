@@ -55,6 +55,12 @@ def map_command(
         list[str] | None,
         typer.Option(metavar="[NAME.]KEY=VALUE", help="for the algorithms; with NAME. for one of several"),
     ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="Dask scheduler whose workers search, such as tcp://host:8786 (extra dask)"
+        ),
+    ] = None,
     graph: Annotated[
         bool, typer.Option("--graph", help="show the network: what each layer reads, with its energy and cycles")
     ] = False,
@@ -66,6 +72,7 @@ def map_command(
     ways: dict[str, Any] = {
         "algorithms": algorithms,
         "movement": movement,
+        "cluster": cluster,
         "algorithm_options": key_values(algorithm_option, "--algorithm-option"),
     }
     report = tw.map(flags.loaded(workload), arch, mapper=mapper, model=model, **ways, **flags.settings())

@@ -49,7 +49,7 @@ class Cluster:
         self.client.close()
 
     def __call__(self, searches: Sequence[LayerSearch]) -> Iterator[tuple[int, MappedLayer]]:
-        """(position, what was found) as each is done."""
+        """(position, what was found) as each is done; Ctrl-C gives up the rest."""
         waiting = iter(enumerate(searches))
         places: dict[Any, int] = {}
         done: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -74,6 +74,8 @@ class Cluster:
                 yield position, _told(future, searches[position])
                 future.release()
                 begin()
+        except KeyboardInterrupt:  # what is done was told
+            return
         finally:
             self.client.cancel(list(places))
 

@@ -6,7 +6,8 @@ however many processes take part.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from tilewright.exploration.records import (
@@ -22,12 +23,12 @@ from tilewright.exploration.space import ArchitectureSpace, Point
 from tilewright.exploration.store import Store
 from tilewright.exploration.strategies import Strategy
 from tilewright.run.configuration import RunConfiguration
-from tilewright.run.network import LayerSearch, MappedLayer, told_watchers
+from tilewright.run.network import Engine, LayerSearch, chosen, told_watchers
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.workload import Workload
 
-Engine = Callable[[Sequence[LayerSearch]], Iterator[tuple[int, MappedLayer]]]
-"""Searches -> (position, what was found) as each is done."""
+Watch = Callable[[float, str, float | None], None]
+"""(points that are done, what is under way, the least objective so far) -> None."""
 Task = tuple[str, str]
 """Machine and problem, by their keys."""
 
@@ -47,6 +48,7 @@ class Exploration:
     asked: int
     """How many points are to be tried."""
     retry: bool = False
+    watch: Watch | None = None
     record: ExplorationRecord = field(init=False)
     searched: set[Task] = field(init=False, default_factory=set)
     """What was searched now, not before."""
@@ -70,50 +72,64 @@ class Exploration:
         )
         self.store.begin(self.record, {key: each.problem for key, each in self.distinct.items()})
         self.silenced: set[str] = set()
+        self.judged = 0
         self.best: list[ExploredPoint] = []
         """The front of what was found."""
 
     def run(self) -> bool:
         """Search whatever is not in the store; whether it came to the end. Raises OutputError, PluginError."""
-        return all(map(self._judged, self.strategy.waves()))
+        waves = self.strategy.waves()
+        with suppress(StopIteration):
+            wave = next(waves)
+            while (judged := self._judged(wave)) is not None:
+                wave = waves.send(judged)
+            return False
+        return True
 
-    def _judged(self, wave: Sequence[Point]) -> bool:
-        """Refuse points, leave them out or search them; false where a search was interrupted."""
-        rest = []
+    def _judged(self, wave: Sequence[Point]) -> list[ExploredPoint] | None:
+        """Refuse points, leave them out or search them; None where a search was interrupted."""
+        judged, rest = [], []
         for point in wave:
             needless = self.strategy.needless(point, self.best) if point.architecture is not None else None
             if point.architecture is None:
                 told = "; ".join(map(str, point.reasons))
-                self._judge(ExploredPoint(point.index, point.values, "refused", told))
+                judged.append(ExploredPoint(point.index, point.values, "refused", told))
             elif needless is not None:
-                self._judge(ExploredPoint(point.index, point.values, "bounded", needless, self._kept(point)))
+                judged.append(ExploredPoint(point.index, point.values, "bounded", needless, self._kept(point)))
             else:
                 rest.append(point)
-        return self._searched(rest)
+        done = self._searched(rest)
+        self.judged += len(judged) + len(done)
+        for each in (*judged, *done):
+            self.store.judge(self.record.key, each)
+        self.best = list(front([*self.best, *done]))
+        return [*judged, *done] if len(done) == len(rest) else None
 
-    def _searched(self, wave: Sequence[Point]) -> bool:
-        """Search machines; false where a search was interrupted."""
+    def _searched(self, wave: Sequence[Point]) -> list[ExploredPoint]:
+        """Search machines; fewer come back where a search was interrupted."""
         machines = {point.index: self._kept(point) for point in wave}
         known: dict[Task, FoundLayer] = {}
         todo: dict[Task, LayerSearch] = {}
         for point in wave:
             assert point.architecture is not None
-            here = replace(self.configuration, architecture=point.architecture)
+            here = self.configuration.on(point.architecture)
             for problem, distinct in self.distinct.items():
                 task = machines[point.index], problem
                 if (found := self._known(task)) is None:
-                    todo[task] = LayerSearch(distinct, here)
+                    todo[task] = LayerSearch(distinct, chosen(distinct, here))
                 else:
                     known[task] = found
-        tasks = list(todo)
+        tasks, before = list(todo), len(self.searched)
+        self._tell(0.0, f"{len(wave)} points")
         for position, layer in self.engine(list(todo.values())):
             layer = told_watchers(layer, self.silenced)
             new = FoundLayer.of(layer)
             if new is None:
-                return False
+                break
             self.store.keep(*tasks[position], self.record.method, new)
             self.searched.add(tasks[position])
             known[tasks[position]] = new
+            self._tell(len(wave) * (len(self.searched) - before) / len(tasks), layer.name)
         done = []
         for point in wave:
             machine = machines[point.index]
@@ -121,9 +137,12 @@ class Exploration:
             if len(layers) == len(self.record.layers):
                 area = None if point.architecture is None else point.architecture.area_um2
                 done.append(ExploredPoint(point.index, point.values, "searched", None, machine, area, layers))
-                self._judge(done[-1])
-        self.best = list(front([*self.best, *done]))
-        return len(done) == len(wave)
+        return done
+
+    def _tell(self, under_way: float, what: str) -> None:
+        if self.watch is not None:
+            best = min((each.of(self.record.objective) for each in self.best), default=None)
+            self.watch(self.judged + under_way, what, best)
 
     def _kept(self, point: Point) -> str:
         """The key of its machine, which is in the store then."""
@@ -136,9 +155,6 @@ class Exploration:
         found = self.store.find(*task, self.record.method)
         again = self.retry and found is not None and found.reason is not None and task not in self.searched
         return None if again else found
-
-    def _judge(self, point: ExploredPoint) -> None:
-        self.store.judge(self.record.key, point)
 
     def points(self) -> tuple[ExploredPoint, ...]:
         """What became of the points so far."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
 
@@ -146,6 +146,13 @@ class ArchitectureSpace(FileModel):
             index, at = divmod(index, len(values))
             found[name] = values[at]
         return dict(reversed(found.items()))
+
+    def index(self, places: Sequence[int]) -> int:
+        """The point that has, of each choice, the value at this place."""
+        found = 0
+        for name, place in zip(self.choices, places, strict=True):
+            found = found * len(self.values_of(name)) + place
+        return found
 
     def points(self) -> Iterator[Point]:
         """Every point, judged, in order."""

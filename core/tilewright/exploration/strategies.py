@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from tilewright.exploration.bounds import Least, least
@@ -19,11 +19,14 @@ WAVE = 16
 """Points whose layers are searched at once."""
 
 
+Waves = Generator[Sequence[Point], Sequence[ExploredPoint], None]
+
+
 class Strategy(Protocol):
     """Points, and what is known of those that were not searched yet."""
 
-    def waves(self) -> Iterator[Sequence[Point]]:
-        """Points to be tried together, one such group after another. What comes back of one is told before the next is asked for."""
+    def waves(self) -> Waves:
+        """Points to be tried together, one such group after another; what became of each group is sent before the next is asked for."""
         ...
 
     def needless(self, point: Point, found: Sequence[ExploredPoint]) -> str | None:
@@ -57,7 +60,7 @@ class Grid:
 
         return cls(sorted(points, key=promise), bounds)
 
-    def waves(self) -> Iterator[Sequence[Point]]:
+    def waves(self) -> Waves:
         for start in range(0, len(self.points), WAVE):
             yield self.points[start : start + WAVE]
 
@@ -80,6 +83,6 @@ def _surely_better(costs: tuple[float, ...], bounds: tuple[float, ...]) -> bool:
 
 def least_of_workload(architecture: Architecture, workload: Workload, configuration: RunConfiguration) -> Least:
     """Energy in pJ and cycles of all layers, one after another, at least."""
-    here = replace(configuration, architecture=architecture)
+    here = configuration.on(architecture)
     each = [(layer.count, *least(LayerSearch(layer, here))) for layer in workload.distinct()]
     return math.fsum(count * energy for count, energy, _ in each), math.fsum(count * cycles for count, _, cycles in each)  # fmt: skip

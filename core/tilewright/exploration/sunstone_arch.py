@@ -12,7 +12,7 @@ Like the thesis' hierarchical form the cost is no bound where windows slide, or 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from tilewright.errors import InputError
 from tilewright.exploration.records import ExploredPoint
 from tilewright.exploration.space import Point
+from tilewright.exploration.strategies import Waves
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Objective
@@ -57,7 +58,7 @@ class SunstoneArch:
         ranked = sorted((point for point in points if point.index in needed), key=lambda point: cost[point.index])
         return cls(ranked, cost, others, objective, (grown, kept))
 
-    def waves(self) -> Iterator[Sequence[Point]]:
+    def waves(self) -> Waves:
         yield self.without
         for point in self.ranked:
             yield (point,)

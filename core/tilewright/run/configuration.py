@@ -70,6 +70,11 @@ class RunConfiguration:
     mapper_capabilities: Capabilities = Capabilities()
     otherwise: RunConfiguration | None = None
 
+    def on(self, architecture: Architecture) -> RunConfiguration:
+        """The same on another machine."""
+        otherwise = None if self.otherwise is None else self.otherwise.on(architecture)
+        return replace(self, architecture=architecture, otherwise=otherwise)
+
     @property
     def data(self) -> dict[str, object]:
         """Everything that decides a search, but the problem and the code, as JSON data."""

@@ -110,33 +110,35 @@ def map_workload(
     *,
     jobs: int = 1,
     cache: ResultCache | None = None,
+    engine: Engine | None = None,
 ) -> Iterator[MappedLayer]:
-    """Map each distinct problem, in `jobs` processes, and yield it when done, in the workload's order.
+    """Map each distinct problem, in `jobs` processes or by `engine`, and yield it when done, in the workload's order.
 
     After an interrupted search no other is started, and what is done is yielded. Results that `cache` has are not
     searched again; new ones are kept there. Plugins that watch are told of every search as it ends.
     """
     todo = workload.distinct()
-    chosen = [_chosen(distinct, configuration) for distinct in todo]
-    memories = [_Memory(distinct, each, cache) for distinct, each in zip(todo, chosen, strict=True)]
+    ways = [chosen(distinct, configuration) for distinct in todo]
+    memories = [_Memory(distinct, each, cache) for distinct, each in zip(todo, ways, strict=True)]
     done = {index: layer for index, memory in enumerate(memories) if (layer := memory.recall()) is not None}
     missing = [index for index in range(len(todo)) if index not in done]
-    searches = [LayerSearch(todo[index], chosen[index]) for index in missing]
+    searches = [LayerSearch(todo[index], ways[index]) for index in missing]
     following = 0
     silenced: set[str] = set()
     with ExitStack() as closing:
-        several = jobs > 1 and len(searches) > 1
+        several = jobs > 1 and len(searches) > 1 and engine is None
         workers = closing.enter_context(Workers(min(jobs, len(searches)))) if several else None
-        for number, layer in itertools.chain([(-1, None)], map_each(searches, watch, workers)):
+        found = map_each(searches, watch, workers) if engine is None else engine(searches)
+        for number, layer in itertools.chain([(-1, None)], found):
             if layer is not None:
                 done[missing[number]] = told_watchers(memories[missing[number]].kept(layer), silenced)
             while following in done:
-                yield _told_by(done.pop(following), chosen[following], configuration)
+                yield _told_by(done.pop(following), ways[following], configuration)
                 following += 1
-    yield from (_told_by(done[index], chosen[index], configuration) for index in sorted(done))
+    yield from (_told_by(done[index], ways[index], configuration) for index in sorted(done))
 
 
-def _chosen(distinct: DistinctProblem, configuration: RunConfiguration) -> RunConfiguration:
+def chosen(distinct: DistinctProblem, configuration: RunConfiguration) -> RunConfiguration:
     """How to map a problem: `otherwise` where the cost model offers no relaxation, or the mapper does not accept it."""
     if configuration.otherwise is None:
         return configuration
@@ -147,8 +149,8 @@ def _chosen(distinct: DistinctProblem, configuration: RunConfiguration) -> RunCo
     return configuration.otherwise
 
 
-def _told_by(layer: MappedLayer, chosen: RunConfiguration, configuration: RunConfiguration) -> MappedLayer:
-    return layer if chosen is configuration else dataclasses.replace(layer, instead=chosen.mapper_record)
+def _told_by(layer: MappedLayer, way: RunConfiguration, configuration: RunConfiguration) -> MappedLayer:
+    return layer if way is configuration else dataclasses.replace(layer, instead=way.mapper_record)
 
 
 def told_watchers(layer: MappedLayer, silenced: set[str]) -> MappedLayer:
@@ -166,6 +168,10 @@ class LayerSearch:
 
     distinct: DistinctProblem
     configuration: RunConfiguration
+
+
+Engine = Callable[[Sequence[LayerSearch]], Iterator[tuple[int, MappedLayer]]]
+"""Searches -> (position, what was found) as each is done."""
 
 
 def map_each(

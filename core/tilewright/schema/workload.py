@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from tilewright.errors import InputError
 from tilewright.schema.document import FileModel
 from tilewright.schema.problem import Problem
 from tilewright.tables import Column, Table, numbers
@@ -79,6 +80,29 @@ class Workload(FileModel):
     def of(cls, problem: Problem) -> Workload:
         """A workload of one layer."""
         return cls(name=problem.name, source=problem.source, layers=(Layer(problem=problem),))
+
+    @classmethod
+    def together(cls, networks: Sequence[Workload], weights: Sequence[int]) -> Workload:
+        """Several networks as one, each executed as often as its weight says; layers are called `network/layer`.
+
+        Raises:
+            InputError: two networks have one name.
+        """
+        names = [network.name for network in networks]
+        if len(set(names)) < len(names):
+            raise InputError(f"two networks have one name: {', '.join(names)}")
+        layers = (
+            Layer(
+                problem=layer.problem.model_copy(update={"name": f"{network.name}/{layer.name}"}),
+                after=tuple(f"{network.name}/{name}" for name in layer.after),
+                count=weight * layer.count,
+            )
+            for network, weight in zip(networks, weights, strict=True)
+            for layer in network.layers
+        )
+        told = (f"{weight} x {name}" if weight > 1 else name for name, weight in zip(names, weights, strict=True))
+        unmapped = tuple(each for network in networks for each in network.unmapped)
+        return cls(name=" + ".join(told), layers=tuple(layers), unmapped=unmapped)
 
     @cached_property
     def graph(self) -> nx.DiGraph[str]:

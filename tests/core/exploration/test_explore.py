@@ -1,6 +1,7 @@
 """Exploring: every point is a row, the front is what nobody beats, and what was searched is not searched again."""
 
 import csv
+import re
 from pathlib import Path
 from typing import Any
 
@@ -93,3 +94,52 @@ def test_words_are_checked() -> None:
         tw.explore(FORMULA, SPACE, folder="x")
     with pytest.raises(InputError, match="no point of small that was tried is a machine"):
         tw.explore(FORMULA, SPACE | {"limits": ["words < 0"]})
+
+
+def test_several_networks_count_as_often_as_they_are_executed(tmp_path: Path) -> None:
+    other = "nk,km->nm; n=8 k=8 m=4"
+    words: dict[str, Any] = {"cache": tmp_path, "bounds": False, "progress": False}
+    one, two = (tw.explore(each, SPACE, **words) for each in (FORMULA, other))
+    both = tw.explore([named(tmp_path, "one", FORMULA), named(tmp_path, "two", other)], SPACE, weights=[3, 1], **words)
+
+    assert both.record.workload == "3 x one + two" and all(point.cached for point in both.found)
+    for together, first, second in zip(both.points, one.points, two.points, strict=True):
+        assert together.cycles == 3 * first.cycles + second.cycles
+        assert together.energy_pj == pytest.approx(3 * first.energy_pj + second.energy_pj)
+
+
+def named(folder: Path, name: str, formula: str) -> Path:
+    """A file with a network that is called so."""
+    network = tw.load(formula, kind="workload")
+    file = folder / f"{name}.yaml"
+    file.write_text(network.model_copy(update={"name": name}).to_yaml(), encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize(
+    ("networks", "weights", "message"),
+    [
+        ([FORMULA], [2], "weights are for several networks"),
+        (["alexnet", "resnet50"], [1], "there are 1 weights for 2 networks"),
+        (["alexnet", "resnet50"], [1, 0], "weights"),
+        (["alexnet", "alexnet"], None, "two networks have one name: alexnet, alexnet"),
+    ],
+)
+def test_weights_are_one_for_each_network(networks: list[str], weights: list[int] | None, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        tw.explore(networks, SPACE, weights=weights, cache=False)
+
+
+def test_where_nobody_names_a_mapper_it_is_that_of_map() -> None:
+    report = tw.explore(FORMULA, SPACE, cache=False, progress=False)
+
+    for point in report.found:
+        ((_, found),) = point.layers
+        assert found.lower_bound == pytest.approx(point.of("edp"))
+
+
+def test_progress_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("tilewright.api.progress.SECONDS", 0.0)
+    tw.explore(FORMULA, SPACE, cache=False, progress=True)
+
+    assert re.search(r"0 s, \d of 6 points done; einsum", capsys.readouterr().err)

@@ -1,5 +1,7 @@
 """Strategies: what they leave out is no loss, and is told."""
 
+import statistics
+import sys
 from typing import Any
 
 import pytest
@@ -97,3 +99,37 @@ def test_strategies_say_what_they_cannot() -> None:
                     "choices": {"outside.fanout.size": [1, 2]}, "set": {}}  # fmt: skip
     with pytest.raises(InputError, match="has no inner memory for"):
         explored(bare, strategy="sunstone_arch")
+
+
+@pytest.mark.parametrize("sampler", ["nsga2", "tpe"])
+def test_samplers_choose_the_same_points_by_the_seed_and_each_once(sampler: str) -> None:
+    first, again, other, every = (
+        explored(SIZES, strategy=sampler, points=points, seed=seed).rows()
+        for points, seed in ((18, 1), (18, 1), (18, 2), (100, 1))
+    )
+
+    chosen = [row["point"] for row in first]
+    assert first == again and len(set(chosen)) == 18 and chosen != [row["point"] for row in other]
+    assert sorted(every, key=lambda row: row["point"]) == explored(SIZES, bounds=False).rows()
+
+
+def test_samplers_learn_from_what_was_found() -> None:
+    """Points of less energy per operation are better: of those that are tried half are among the best quarter."""
+    space = {
+        **UNITS,
+        "choices": {"compute.energy_per_operation_pj": {"first": 1, "last": 300, "plus": 1}, "units": [1, 2, 4]},
+    }
+    rows = explored(space, strategy="tpe", points=60).rows()
+
+    assert statistics.median(row["compute.energy_per_operation_pj"] for row in rows) < 75
+
+
+def test_a_sampler_is_told_how_many_points() -> None:
+    with pytest.raises(InputError, match="strategy tpe chooses some of the points"):
+        explored(SIZES, strategy="tpe")
+
+
+def test_optuna_that_is_missing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(InputError, match="nsga2 and tpe need Optuna"):
+        explored(SIZES, strategy="nsga2", points=3)

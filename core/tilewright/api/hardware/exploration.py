@@ -7,27 +7,36 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack, get_args
 
 import numpy as np
 
 from tilewright import api
 from tilewright.api.hardware.exploration_report import ExplorationReport
 from tilewright.api.hardware.spaces import SpaceSource, architecture_space
+from tilewright.api.load import load_workload
+from tilewright.api.load.kinds import is_foreign
+from tilewright.api.progress import exploration_progress
 from tilewright.api.settings import Plan, Settings, Sources
 from tilewright.api.words import at_least, checked, one_of
 from tilewright.errors import InputError
 from tilewright.exploration.cluster import Cluster
-from tilewright.exploration.exploring import Engine, Exploration
+from tilewright.exploration.exploring import Exploration
+from tilewright.exploration.sampling import Sampler, Sampling
+from tilewright.exploration.space import ArchitectureSpace, Point
 from tilewright.exploration.store import Store
 from tilewright.exploration.strategies import Grid, Strategy
 from tilewright.exploration.sunstone_arch import SunstoneArch
 from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.mapper import Mapper
-from tilewright.run.network import map_each
+from tilewright.run.network import Engine, map_each
 from tilewright.run.parallel import Workers
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.workload import Workload
 
-STRATEGIES = ("grid", "sunstone_arch")
+STRATEGIES = ("grid", "sunstone_arch", *get_args(Sampler))
+LOOKED_AT = 1000
+"""Points among which some machine is looked for before a strategy chooses."""
 FILE = "explorations.sqlite"
 """The store in the cache."""
 
@@ -37,7 +46,8 @@ def explore(
     workload: Sources,
     space: SpaceSource,
     *,
-    mapper: str | Mapper = api.OTHERWISE,
+    weights: Sequence[int] | None = None,
+    mapper: str | Mapper | None = None,
     model: str | CostModel = api.MODEL,
     strategy: str = "grid",
     points: int | None = None,
@@ -53,11 +63,13 @@ def explore(
     exploration that was ended goes on where it was.
 
     Args:
-        workload: as for `map`.
+        workload: as for `map`; of several networks the layers of all are searched, each that they share once.
+        weights: how often each of several networks is executed; by default once each.
         space: a space of architectures: a name of the library, a file, a dict or an object.
-        mapper, model: names of installed plugins, or objects of your own.
-        strategy: `grid`, or `sunstone_arch`, which chooses sizes of the innermost memories by the tiles that need them.
-        points: so many of the points, drawn at random by `seed`, each at most once; by default all.
+        mapper, model: as for `map`.
+        strategy: `grid`; `sunstone_arch`, which chooses sizes of the innermost memories by the tiles that need them; or (extra `optuna`) `nsga2`
+            or `tpe`, which choose points by what was found on others, for the front or for the objective.
+        points: so many of the points, drawn at random by `seed` unless the strategy chooses them, each at most once; by default all.
         bounds: whether points are left out that another one surely beats in energy, cycles and area, by the cost model's relaxation.
         store: the SQLite file; by default one in the cache, and none without a cache.
         retry: search again what failed before.
@@ -78,31 +90,32 @@ def explore(
             raise InputError(f"explore takes no {word}", hint="it goes on by itself with what is in the store")
     at_least(1, points=points)
     one_of("strategy", strategy, STRATEGIES)
-    tried = [found.point(index) for index in _order(len(found), points, settings.get("seed", 0))]
-    first = next((point.architecture for point in tried if point.architecture is not None), None)
-    if first is None:
-        told = "; ".join(str(each) for point in tried[:3] for each in point.reasons)
-        raise InputError(f"no point of {found.name} that was tried is a machine: {told or 'none was tried'}")
-    plan = Plan.of(workload, first, [mapper], [model], settings)
-    (built,) = plan.models
-    if built.error is not None:
-        raise built.error
-    configuration = plan.configuration(mapper, built)
+    sampler = next((each for each in get_args(Sampler) if each == strategy), None)
+    if sampler is not None and points is None:
+        raise InputError(f"strategy {strategy} chooses some of the points", hint="points=100 tries so many")
+    order = _order(len(found), points if sampler is None else LOOKED_AT, settings.get("seed", 0))
+    tried = [found.point(index) for index in order]
+    plan, configuration = Plan.of_one(_together(workload, weights), _first(found, tried), mapper, model, settings)
+    asked = len(tried)
     chosen: Strategy
-    if strategy == "grid":
+    if sampler is not None:
+        asked = min(points or asked, len(found))
+        chosen = Sampling(found, asked, sampler, plan.objective, plan.seed)
+    elif strategy == "grid":
         chosen = Grid.of(tried, plan.workload, configuration, bounds)
     else:
         chosen = SunstoneArch.of(tried, plan.workload, plan.objective)
     told = f"{strategy}{'' if points is None else f', {points} points by seed {plan.seed}'}"
     with ExitStack() as closing:
         kept = closing.enter_context(Store(_file(store, plan)))
+        seen = closing.enter_context(exploration_progress(asked, plan.objective, plan.progress))
         engine: Engine = map_each
         if cluster is not None:
             engine = closing.enter_context(Cluster(cluster))
         elif plan.jobs > 1:
             engine = partial(map_each, workers=closing.enter_context(Workers(plan.jobs)))
         exploration = Exploration(
-            plan.workload, found, configuration, kept, engine, chosen, told, len(tried), retry
+            plan.workload, found, configuration, kept, engine, chosen, told, asked, retry, seen.watch if seen else None
         )  # fmt: skip
         with suppress(KeyboardInterrupt):
             exploration.run()
@@ -132,6 +145,33 @@ def _file(store: str | os.PathLike[str] | None, plan: Plan) -> Path | None:
         return Path(store)
     results = plan.results
     return None if results is None else results.folder / FILE
+
+
+def _together(workload: Sources, weights: Sequence[int] | None) -> Sources:
+    """Several networks as one, each executed as often as its weight says; one, or files of another tool, as they are. Raises InputError."""
+    works: list[Any] = list(workload) if isinstance(workload, list | tuple) else [workload]
+    if len(works) == 1 or any(isinstance(each, str | os.PathLike) and is_foreign(each) for each in works):
+        if weights is not None:
+            raise InputError(
+                "weights are for several networks", hint="give two networks or more, and a weight for each"
+            )
+        return workload
+    if weights is not None and len(weights) != len(works):
+        raise InputError(
+            f"there are {len(weights)} weights for {len(works)} networks", hint="give one for each, such as 3,1"
+        )
+    for weight in weights or ():
+        at_least(1, weights=weight)
+    return Workload.together([load_workload(each) for each in works], weights or [1] * len(works))
+
+
+def _first(space: ArchitectureSpace, tried: Sequence[Point]) -> Architecture:
+    """Some machine of the space. Raises InputError: none that was tried is one."""
+    for point in tried:
+        if point.architecture is not None:
+            return point.architecture
+    told = "; ".join(str(each) for point in tried[:3] for each in point.reasons)
+    raise InputError(f"no point of {space.name} that was tried is a machine: {told or 'none was tried'}")
 
 
 def _order(size: int, points: int | None, seed: int) -> Sequence[int]:

@@ -7,26 +7,40 @@ from typing import Annotated
 
 import typer
 
+from tilewright import api
 from tilewright.cli import options
+from tilewright.errors import InputError
 
 
 def explore_command(
-    workload: options.Workload,
+    workload: options.Workloads,
     space: Annotated[
         str,
         typer.Option(
             "--space", metavar="SPACE", help="space of architectures: library name or YAML file", show_default=False
         ),
     ],
+    weights: Annotated[
+        str | None,
+        typer.Option(metavar="N,N,...", help="how often each of several networks is executed  [default: once each]"),
+    ] = None,
     mapper: Annotated[
         str | None,
-        typer.Option(autocompletion=options.names_of("mapper"), metavar="NAME", help="the search for each layer"),
+        typer.Option(
+            autocompletion=options.names_of("mapper"),
+            metavar="NAME",
+            help=f"the search for each layer  [default: {api.MAPPER}, or {api.OTHERWISE} for layers of which it can prove nothing]",
+        ),
     ] = None,
     model: Annotated[
         str | None, typer.Option(autocompletion=options.names_of("cost model"), metavar="NAME", help="the cost model")
     ] = None,
     strategy: Annotated[
-        str, typer.Option(metavar="grid|sunstone_arch", help="which points are tried, in which order")
+        str,
+        typer.Option(
+            metavar="grid|sunstone_arch|nsga2|tpe",
+            help="which points are tried, in which order (nsga2, tpe: extra optuna)",
+        ),
     ] = "grid",
     points: Annotated[
         int | None,
@@ -63,17 +77,27 @@ def explore_command(
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="CSV or Parquet file for all points")
     ] = None,
     json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Map a workload onto the machines of a space, and tell which of them no other beats in energy, cycles and area."""
     import tilewright as tw
-    from tilewright import api
     from tilewright.cli.common import note, show
 
     report = tw.explore(
-        workload, space, mapper=mapper or api.OTHERWISE, model=model or api.MODEL, points=points, objective=objective,
-        constraints=constraints, seconds=seconds, evaluations=evaluations, seed=seed, jobs=jobs, cache=not no_cache, progress=False,
+        workload, space, weights=_whole(weights), mapper=mapper, model=model or api.MODEL, points=points, objective=objective,
+        constraints=constraints, seconds=seconds, evaluations=evaluations, seed=seed, jobs=jobs, cache=not no_cache, progress=not quiet,
         store=store, retry=retry, strategy=strategy, bounds=not no_bounds, cluster=cluster,
     )  # fmt: skip
     if output is not None:
         note(f"written to {report.save(output)}")
     show(report, json)
+
+
+def _whole(weights: str | None) -> list[int] | None:
+    """Raises InputError: these are no whole numbers."""
+    if weights is None:
+        return None
+    try:
+        return [int(each) for each in weights.split(",")]
+    except ValueError:
+        raise InputError(f"--weights {weights}: whole numbers were expected", hint="such as --weights 3,1") from None
