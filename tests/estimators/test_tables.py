@@ -42,10 +42,10 @@ def errors() -> dict[str, list[float]]:
 @pytest.mark.parametrize(
     ("figure", "median", "nine_of_ten", "worst"),
     [
-        ("read_pj", 4.0, 12.2, 28.2),
-        ("write_pj", 3.4, 8.5, 18.8),
-        ("area_um2", 2.8, 9.2, 28.3),
-        ("leak_mw", 3.9, 16.2, 41.1),
+        ("read_pj", 2.9, 11.9, 28.1),
+        ("write_pj", 2.3, 7.7, 20.5),
+        ("area_um2", 2.6, 8.3, 27.6),
+        ("leak_mw", 3.4, 16.2, 41.0),
     ],
 )
 def test_errors_between_the_points_are_those_that_are_stated(

@@ -1,4 +1,4 @@
-"""CACTI's figures on a grid of sizes, and straight lines between them on logarithmic axes.
+"""CACTI's figures on a grid of sizes, and straight lines between them: figures, nodes and sizes as logarithms, widths as square roots.
 
 1,570 runs of CACTI 7 as Accelergy configures it: low-standby-power cells, 300 K, one read and write port, no ECC, with 512 B to
 4 MB, 32 to 512 bits wide, 1 to 32 banks, five technology nodes, and at least 64 rows in each bank. CACTI chooses another
@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import csv
 import gzip
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import product
-from math import exp, log, prod
+from math import exp, log, prod, sqrt
 
 FILE = "cacti_grid.csv.gz"
 FIGURES = ("read_pj", "write_pj", "leak_mw", "area_um2")
@@ -64,7 +65,7 @@ class Grid:
         for name, unit, value, axis in zip(names, units, place, self.axes, strict=False):
             if not axis[0] <= value <= axis[-1]:
                 raise ValueError(f"a {name} of {value:,.6g} {unit}; known are {axis[0]:,} to {axis[-1]:,} {unit}")
-            sides.append(_sides(axis, value))
+            sides.append(_sides(axis, value, sqrt if name == "width" else log))
         if sram.banks not in self.axes[3]:
             raise ValueError(f"{sram.banks} banks; known are {', '.join(map(str, self.axes[3]))}")
         least = ROWS_PER_BANK * sram.banks * sram.width_bits / 8
@@ -86,13 +87,13 @@ class Grid:
         return node, size, width, banks
 
 
-def _sides(axis: list[float], value: float) -> list[tuple[float, float]]:
-    """The neighbours of a value on an axis, each with its share."""
+def _sides(axis: list[float], value: float, scale: Callable[[float], float]) -> list[tuple[float, float]]:
+    """The neighbours of a value on an axis of this scale, each with its share."""
     if value in axis:
         return [(value, 1.0)]
     high = next(each for each in axis if each > value)
     low = axis[axis.index(high) - 1]
-    share = log(value / low) / log(high / low)
+    share = (scale(value) - scale(low)) / (scale(high) - scale(low))
     return [(low, 1 - share), (high, share)]
 
 

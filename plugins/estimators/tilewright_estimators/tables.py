@@ -13,8 +13,8 @@ from tilewright_estimators.sizes import Refused, check_asked
 
 GRID = Accuracy(
     source="CACTI 7 with Accelergy's settings at 300 K, 1,570 runs, log-log between them",
-    error="of 160 runs between its points, median / 9 of 10 / worst: read 4 / 12 / 28 %, write 3 / 8 / 19 %, area 3 / 9 / 28 %, "
-    "leakage 4 / 16 / 41 %",
+    error="of 160 runs between its points, median / 9 of 10 / worst: read 3 / 12 / 28 %, write 2 / 8 / 20 %, area 3 / 8 / 28 %, "
+    "leakage 3 / 16 / 41 %",
     valid="512 B to 4 MiB, 32 to 512 bits wide, 1 to 32 banks of 64 rows or more, one port, 22 to 90 nm",
     cell="itrs-lstp, 6T",
 )
