@@ -2,11 +2,13 @@
 
     python benchmarks/mappers.py --quick                 # some minutes
     python benchmarks/mappers.py -o DIR --seconds 10     # all of it; start it again and it goes on where it was
+    python benchmarks/mappers.py -o DIR --mappers optimal --seconds 60    # into the same folder: distances from the optimum
     python benchmarks/mappers.py -o DIR --report         # only the summary and the plots of what there is
 
 `DIR/mappers.csv` has one row per search; `DIR/summary.md` and, with matplotlib (extra `plots`), `DIR/*.svg` are made
 from it. All mappings are evaluated by one model, under the dataflow that belongs to each accelerator. Mappings that
-FactorFlow and Sunstone found (tests/data/mappers) are evaluated beside them, with the CPU seconds it took them.
+FactorFlow and Sunstone found (tests/data/mappers) are evaluated beside them, with the CPU seconds it took them. Where a mapper proved
+the optimum of a space, the distance of all from it is told.
 """
 
 from __future__ import annotations
@@ -46,13 +48,16 @@ LEFT_OUT = ("exhaustive",)
 """Mappers that are not for spaces of this size."""
 NEAR = 1.05
 """A space counts as solved within so much of the best EDP known."""
+SURE = 1 + 1e-8
+"""What is nearer than this is the same."""
 RECORDED = ", recorded"
 """How the names of tools end whose mappings were not found here."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One search. `trace`: `seconds/mappings/EDP` at every improvement, CPU seconds from the start."""
+    """One search. `trace`: `seconds/mappings/EDP` at every improvement, CPU seconds from the start. `lower_bound`: of the EDP, proved; 0: nothing
+    was."""
 
     workload: str
     layer: str
@@ -72,6 +77,7 @@ class Row:
     stop: str
     error: str
     trace: str
+    lower_bound: float = 0.0
 
     @property
     def space(self) -> tuple[str, str, str]:
@@ -157,6 +163,7 @@ def measure(where: tuple[str, str, str], space: MapSpace, mapper: str, model: st
         stop=result.stop,
         error="" if result.error is None else str(result.error).splitlines()[0],
         trace=" ".join(trace),
+        lower_bound=result.lower_bound or 0.0,
     )
 
 
@@ -234,7 +241,8 @@ def run(folder: Path, mappers: Sequence[str], model: str, seeds: int, seconds: f
 
 @dataclass(frozen=True)
 class Summary:
-    """One mapper over all its spaces. Ratios are to the best EDP known, over the spaces where it found a mapping."""
+    """One mapper over all its spaces. Ratios are to the best EDP known, over the spaces where it found a mapping; distances to the proved
+    optimum, over those of them where there is one: `proved`, of which in `optimal` it found a best mapping."""
 
     mapper: str
     spaces: int
@@ -246,6 +254,10 @@ class Summary:
     evaluated: float
     near: int
     seconds_to_near: float
+    proved: int
+    optimal: int
+    distance: float
+    farthest: float
 
 
 def best_known(rows: Sequence[Row]) -> dict[tuple[str, str, str], float]:
@@ -254,6 +266,14 @@ def best_known(rows: Sequence[Row]) -> dict[tuple[str, str, str], float]:
     for row in rows:
         best[row.space] = min(best.get(row.space, math.inf), row.edp)
     return best
+
+
+def optima(rows: Sequence[Row]) -> dict[tuple[str, str, str], float]:
+    """The least EDP of each space of which it was proved that there is none below."""
+    bounds: dict[tuple[str, str, str], float] = {}
+    for row in rows:
+        bounds[row.space] = max(bounds.get(row.space, 0.0), row.lower_bound)
+    return {space: least for space, least in best_known(rows).items() if least <= bounds[space] * SURE}
 
 
 def geomean(values: Sequence[float]) -> float:
@@ -268,7 +288,7 @@ def seconds_to(row: Row, edp: float) -> float:
 
 def summarise(rows: Sequence[Row]) -> list[Summary]:
     """Best first."""
-    best = best_known(rows)
+    best, optimum = best_known(rows), optima([row for row in rows if not row.mapper.endswith(RECORDED)])
     result = []
     for mapper in sorted({row.mapper for row in rows}):
         mine = [row for row in rows if row.mapper == mapper]
@@ -276,6 +296,7 @@ def summarise(rows: Sequence[Row]) -> list[Summary]:
         ratios = [row.edp / best[row.space] for row in valid]
         reached = [seconds_to(row, NEAR * best[row.space]) for row in valid]
         soon = [seconds for seconds in reached if math.isfinite(seconds)]
+        distances = [row.edp / optimum[row.space] for row in valid if row.space in optimum]
         result.append(
             Summary(
                 mapper,
@@ -288,6 +309,10 @@ def summarise(rows: Sequence[Row]) -> list[Summary]:
                 geomean([float(max(1, row.evaluated)) for row in mine]),
                 len(soon),
                 geomean(soon),
+                len(distances),
+                sum(distance <= SURE for distance in distances),
+                geomean(distances),
+                max(distances, default=math.nan),
             )  # fmt: skip
         )
     return sorted(result, key=lambda each: (-each.found / each.spaces, each.ratio))
@@ -296,13 +321,15 @@ def summarise(rows: Sequence[Row]) -> list[Summary]:
 def table(summaries: Sequence[Summary]) -> str:
     """As Markdown."""
     lines = [
-        f"| mapper | spaces | found | best known | EDP ratio | worst | CPU s | mappings | within {NEAR - 1:.0%} | CPU s to it |",
-        "| --- |" + " ---: |" * 9,
+        f"| mapper | spaces | found | best known | EDP ratio | worst | CPU s | mappings | within {NEAR - 1:.0%} | CPU s to it "
+        "| optimum known | optimum found | x optimum | farthest |",
+        "| --- |" + " ---: |" * 13,
     ]
     for each in summaries:
         lines.append(
             f"| {each.mapper} | {each.spaces} | {each.found} | {each.best} | {each.ratio:.3f} | {each.worst:.2f} "
-            f"| {each.seconds:.2f} | {each.evaluated:,.0f} | {each.near} | {each.seconds_to_near:.2f} |"
+            f"| {each.seconds:.2f} | {each.evaluated:,.0f} | {each.near} | {each.seconds_to_near:.2f} "
+            f"| {each.proved} | {each.optimal} | {each.distance:.3f} | {each.farthest:.2f} |"
         )
     return "\n".join(lines) + "\n"
 
