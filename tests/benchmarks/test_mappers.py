@@ -3,6 +3,7 @@
 import importlib.util
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -59,6 +60,21 @@ def test_the_summary_compares_with_the_best_known(benchmark: ModuleType, tmp_pat
     assert sum(each.best for each in summaries) >= 2
     text = benchmark.table(summaries) + benchmark.side_by_side(rows)
     assert "corpus/gemm/flat" in text and text.count("1.000") >= 2
+
+
+def test_the_summary_tells_how_far_from_the_optimum(benchmark: ModuleType, tmp_path: Path) -> None:
+    """Of one space it is proved, of the other there is a bound that nothing reaches."""
+    rows = benchmark.run(tmp_path, ["local", "loma"], "timeloop", 1, 5.0, True)
+    least = benchmark.best_known(rows)
+    (first, _, second, _) = rows
+    bounds = {first.space: least[first.space], second.space: 0.9 * least[second.space]}
+    rows = [replace(row, lower_bound=bounds[row.space] if row.mapper == "loma" else 0.0) for row in rows]
+    assert benchmark.optima(rows) == {first.space: least[first.space]}
+    for each in benchmark.summarise(rows):
+        (row,) = [row for row in rows if row.mapper == each.mapper and row.space == first.space]
+        assert (each.proved, each.optimal) == (1, int(row.edp == least[first.space]))
+        assert each.distance == each.farthest == pytest.approx(row.edp / least[first.space])
+    assert "| 1 | 1 | 1.000 | 1.00 |" in benchmark.table(benchmark.summarise(rows))
 
 
 def test_plots_are_drawn(benchmark: ModuleType, tmp_path: Path) -> None:

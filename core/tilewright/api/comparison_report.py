@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +15,17 @@ from tilewright.errors import OutputError, Reason
 from tilewright.files import RunFolder, file_name
 from tilewright.run.configuration import claim, told
 from tilewright.run.evaluation import BuiltModel
-from tilewright.run.sweep import SweepPoint, SweepRow
+from tilewright.run.sweep import Distance, Proofs, SweepPoint, SweepRow
 from tilewright.run.written.layers import mapping_file
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.report import UNITS, Objective, Report
 from tilewright.schema.unmatched import unmatched
 from tilewright.schema.workload import Workload
-from tilewright.tables import Cell, Table, Tabular, csv_text, numbers
+from tilewright.tables import Cell, Column, Table, Tabular, csv_text, numbers
 
 COLUMNS = (
     "layer", "count", "macs", "mapper", "guide", "model", "valid", "energy_pj", "cycles", "edp", "utilization",
-    "evaluated", "wall_seconds", "stop", "stopped_by", "gap", "mapping_file", "reason",
+    "distance", "optimum_proved", "evaluated", "wall_seconds", "stop", "stopped_by", "gap", "mapping_file", "reason",
 )  # fmt: skip
 
 
@@ -125,10 +126,25 @@ class ComparisonReport(Tabular):
                 "error": None if row.layer.error is None else row.layer.error.message,
             },
             "prices": [
-                report.model_dump(mode="json", include=figures) | {"model": model.name}
-                for model, report in zip(self.models, row.reports, strict=False)
+                report.model_dump(mode="json", include=figures)
+                | {"model": model.name}
+                | {"distance": distance and distance.ratio, "optimum_proved": distance and distance.exact}
+                for model, report, distance in zip(self.models, row.reports, self._distances[number - 1], strict=False)
             ],
         }
+
+    @cached_property
+    def _distances(self) -> list[list[Distance | None]]:
+        """Of each search, by each model."""
+        layers = dict.fromkeys(row.layer.name for row in self.searches)
+        proofs = {name: Proofs([row for row in self.searches if row.layer.name == name]) for name in layers}
+        return [
+            [self._distance(proofs[row.layer.name], row, n) for n in range(len(self.models))] for row in self.searches
+        ]
+
+    def _distance(self, proofs: Proofs, row: SweepRow, model: int) -> Distance | None:
+        best, value = None if row.layer.result is None else row.layer.result.best, self._value(row, model)
+        return None if best is None or math.isinf(value) else proofs.distance(best, self.models[model].name, value)
 
     def messages(self) -> list[str]:
         """What a person should know beside the figures."""
@@ -167,19 +183,22 @@ class ComparisonReport(Tabular):
         return "\n".join([super().__str__(), *self.messages()])
 
     def tables(self) -> Sequence[Table | str]:
-        """A row per layer, model that the search used, and mapper; per model the figure and how far from the best."""
+        """A row per layer, model that the search used, and mapper; per model the figure, how far from the best, and how far from the
+        optimum where something was proved."""
         name = "EDP" if self.objective == "edp" else self.objective
+        told = [any(each[n] for each in self._distances) for n in range(len(self.models))]
         columns = [
             column
-            for model in self.models
+            for model, far in zip(self.models, told, strict=True)
             for column in (
                 numbers(model.name, UNITS[self.objective], rank=1, like="figure"),
                 numbers(model.name, "x best", decimals=2),
+                *([Column(model.name, "x optimum", right=True)] if far else []),
             )
         ]
         title = (
             f"{self.workload.name} on {self.architecture.name}: {name} by each model, "
-            "and how many times the layer's best by that model"
+            "and how many times the layer's best by that model" + (", and the proved optimum" if any(told) else "")
         )
         seconds = numbers("seconds", rank=2, decimals=1)
         results = [row.layer.result for row in self.searches]
@@ -189,18 +208,21 @@ class ComparisonReport(Tabular):
         )
         notes: dict[str, int] = {}
         for layer in dict.fromkeys(row.layer.name for row in self.searches):
-            rows = [row for row in self.searches if row.layer.name == layer]
-            bests = [min((self._value(row, n) for row in rows), default=math.inf) for n in range(len(self.models))]
-            for index, row in enumerate(rows):
-                table.add_row(layer if index == 0 else "", *self._cells(row, bests, notes, bool(proofs)))
+            rows = [
+                (row, far) for row, far in zip(self.searches, self._distances, strict=True) if row.layer.name == layer
+            ]
+            bests = [min((self._value(row, n) for row, _ in rows), default=math.inf) for n in range(len(self.models))]
+            for index, (row, distances) in enumerate(rows):
+                costs: list[Cell] = []
+                for n, best in enumerate(bests):
+                    value, far = self._value(row, n), distances[n]
+                    costs += [value, math.inf if math.isinf(value) else value / best if best else 1.0]
+                    costs += [None if far is None else str(far)] if told[n] else []
+                table.add_row(layer if index == 0 else "", *self._cells(row, costs, notes, bool(proofs)))
         return [table, *(f"  {mark}  {text}" for text, mark in notes.items())]
 
-    def _cells(self, row: SweepRow, bests: Sequence[float], notes: dict[str, int], proves: bool) -> list[Cell]:
+    def _cells(self, row: SweepRow, costs: Sequence[Cell], notes: dict[str, int], proves: bool) -> list[Cell]:
         """What stands behind the layer; remarks are numbers of notes."""
-        costs: list[Cell] = []
-        for index, best in enumerate(bests):
-            value = self._value(row, index)
-            costs += [value, math.inf if math.isinf(value) else value / best if best else 1.0]
         result = row.layer.result
         seconds = None if result is None else result.wall_seconds
         proof = [(result.proved if result else None) or "no"] if proves else []

@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tilewright.errors import Reason, TilewrightError
+from tilewright.mapspace.space import MapSpace
 from tilewright.run.cache import ResultCache
 from tilewright.run.configuration import RunConfiguration, limit_of
 from tilewright.run.evaluation import BuiltModel, evaluate, reasons_of, refusal
-from tilewright.run.network import MappedLayer, Watch, map_workload
+from tilewright.run.network import MappedLayer, Watch, map_workload, space_of
+from tilewright.schema.mapping import Mapping
 from tilewright.schema.report import Report
 from tilewright.schema.workload import Workload
 
@@ -53,6 +55,53 @@ class SweepRow:
         result = self.layer.result
         tried = "nothing was searched" if result is None else result.told
         return (Reason(code="no_valid_mapping", where=self.layer.name, message=f"no valid mapping: {tried}"),)
+
+
+@dataclass(frozen=True)
+class Distance:
+    """How far a mapping is from the best of its map space.
+
+    Attributes:
+        ratio: what it costs, over the highest bound that was proved.
+        exact: some mapping costs no more than that bound, so it is the optimum; else the mapping is at most so far from it.
+    """
+
+    ratio: float
+    exact: bool
+
+    def __str__(self) -> str:
+        return f"{self.ratio:.2f}" if self.exact else f"<= {self.ratio:.2f}"
+
+
+class Proofs:
+    """What the searches of one layer proved; each speaks for the mappings of the space that it covered."""
+
+    def __init__(self, rows: Sequence[SweepRow]) -> None:
+        self._all = [proof for row in rows for proof in _proofs(row)]
+
+    def distance(self, mapping: Mapping, model: str, value: float) -> Distance | None:
+        """Of a mapping that costs so much by a model; None where no search under that model proved anything of it."""
+        found = [each for each in self._all if each.model == model and each.space.contains(mapping)]
+        highest = max(found, key=lambda each: each.bound, default=None)
+        return None if highest is None else Distance(value / highest.bound, highest.exact)
+
+
+@dataclass(frozen=True)
+class _Proof:
+    """`exact`: a mapping that costs no more was found."""
+
+    model: str
+    space: MapSpace
+    bound: float
+    exact: bool
+
+
+def _proofs(row: SweepRow) -> Iterator[_Proof]:
+    """What a search proved, if anything."""
+    result, configuration = row.layer.result, row.point.configuration
+    if result is not None and configuration is not None and result.proved and result.lower_bound:
+        space, _ = space_of(row.layer.distinct, configuration)
+        yield _Proof(row.point.model, space, result.lower_bound, result.proved == "yes")
 
 
 def sweep(
