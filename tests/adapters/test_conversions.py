@@ -36,7 +36,7 @@ COMPLETE = {"tilewright", "loopnest", "union"}
 def inputs(draw: st.DrawFn) -> InputSet:
     """A mapping with its problem and architecture; cramped memories and odd orders included."""
     problem = draw(problems(max_dimensions=5, max_macs=400, max_operands=3))
-    architecture = draw(architectures(roomy=draw(st.booleans())))
+    architecture = draw(architectures(roomy=draw(st.booleans()), widths=True))
     return InputSet(problem, architecture, draw(mappings(problem, architecture)))
 
 

@@ -23,7 +23,7 @@ Case = tuple[Problem, Architecture, Mapping]
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
     """Problems small enough to be executed, on memories with bandwidths and networks with energies."""
-    problem, architecture = draw(problems(max_macs=200)), draw(architectures(roomy=draw(st.booleans())))
+    problem, architecture = draw(problems(max_macs=200)), draw(architectures(roomy=draw(st.booleans()), widths=True))
     energies = {"energy_per_hop_pj": draw(st.sampled_from([0.0, 0.5])), "energy_per_ingress_pj": 0.25}
     changes = {
         f"{c.name}.fanout.network.{name}": value for c in architecture.clusters for name, value in energies.items()

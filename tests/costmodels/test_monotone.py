@@ -39,7 +39,7 @@ def changed(architecture: Architecture, name: str, change: Callable[[Memory], di
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[Problem, Architecture, Mapping, str]:
     """A problem, an architecture with bandwidths and capacities, a mapping that may not fit, and one of the memories."""
-    problem, architecture = draw(problems(max_macs=200)), draw(architectures(roomy=False))
+    problem, architecture = draw(problems(max_macs=200)), draw(architectures(roomy=False, widths=True))
     mapping = draw(mappings(problem, architecture))
     return problem, architecture, mapping, draw(st.sampled_from([memory.name for memory in architecture.memories]))
 

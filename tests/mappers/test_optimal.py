@@ -59,7 +59,7 @@ def check(space: MapSpace, evaluator: Evaluator, objective: Objective, **options
     return found
 
 
-pairs = problems(max_dimensions=6, max_macs=300), architectures(roomy=False), st.booleans()
+pairs = problems(max_dimensions=6, max_macs=300), architectures(roomy=False, widths=True), st.booleans()
 
 
 @scaled(0.5)

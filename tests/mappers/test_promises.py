@@ -28,7 +28,7 @@ from tilewright_costmodels.oracle.model import OracleModel
 """Random pairs of problem and architecture per mapper and property."""
 MAPPERS = sorted(each.spec.name for each in installed().of_kind(MapperSpec) if each.distribution == "tilewright")
 REFUSALS = (SpaceTooLargeError, NotConformableError, NoValidMappingError)
-pairs = st.tuples(problems(max_dimensions=6, max_macs=400), architectures(roomy=False))
+pairs = st.tuples(problems(max_dimensions=6, max_macs=400), architectures(roomy=False, widths=True))
 few = scaled(0.06)
 
 

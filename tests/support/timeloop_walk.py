@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
 from itertools import product
 
 from tilewright.schema.architecture import Architecture, Cluster, Memory
@@ -358,7 +359,9 @@ def walk(
                 moved = movements(tensor, index, flows[index].content, shares[index], peers[index], parts[index])
                 tile = problem.tile_words(tensor, level.tile)
                 existing = architecture.instances[level.position]
-                energy = access_energy(memory, moved) * min(utilized[index], existing // memory.instances_per_macro)
+                energy = access_energy(memory, tensor, moved) * min(
+                    utilized[index], existing // memory.instances_per_macro
+                )
                 rows.append(Row(tensor, level, memory, counts(moved, utilized[index], tile, parts[index], energy)))
     return report(problem, architecture, levels, rows, networks, dict(zip(map(id, levels), utilized, strict=False)))
 
@@ -393,9 +396,18 @@ def movements(tensor: Tensor, index: int, content: float, share: float, peer: fl
     return back, down, rounded(content)
 
 
-def access_energy(memory: Memory, moved: tuple[int, int, int]) -> float:
+def words_of(memory: Memory, tensor: Tensor, values: int) -> Fraction:
+    """Of as many bits as the values have."""
+    bits = memory.bits_per_value.get(tensor.name) or memory.bits_per_value.get(tensor.role) or memory.word_bits
+    return Fraction(values * bits, memory.word_bits)
+
+
+def access_energy(memory: Memory, tensor: Tensor, moved: tuple[int, int, int]) -> float:
     energies = (memory.read_energy_pj, memory.write_energy_pj, memory.accumulation_energy_pj)
-    return sum(math.ceil(words / memory.block_words) * energy for words, energy in zip(moved, energies, strict=True))
+    return sum(
+        math.ceil(words_of(memory, tensor, values) / memory.block_words) * energy
+        for values, energy in zip(moved, energies, strict=True)
+    )
 
 
 def counts(moved: tuple[int, int, int], instances: int, tile: int, part: int, energy: float) -> TensorCounts:
@@ -449,8 +461,7 @@ def report(
     operations = math.prod(loop.trips for level in levels for loop in level.temporal)
     cycles = operations * architecture.compute.cycles_per_operation
     throttling = [
-        throttled(memory, [row.counts for row in rows if row.memory is memory], cycles)
-        for memory in architecture.memories
+        throttled(memory, [row for row in rows if row.memory is memory], cycles) for memory in architecture.memories
     ]
     total = max(cycles, *throttling)
     tables = []
@@ -463,7 +474,7 @@ def report(
                 LevelReport(
                     name=memory.name,
                     instances=utilized[id(here[0])],
-                    cycles=throttled(memory, list(mine.values()), cycles),
+                    cycles=throttled(memory, [row for row in rows if row.memory is memory], cycles),
                     energy_pj=sum(row.energy_pj for row in mine.values()) + leaked,
                     leakage_pj=leaked,
                     tensors=FrozenDict(mine),
@@ -500,12 +511,12 @@ def leaking(memory: Memory, architecture: Architecture, rows: list[Row]) -> floa
     return in_use(memory.name) if switched <= 1 else switched * in_use(switch)
 
 
-def throttled(memory: Memory, tensors: list[TensorCounts], cycles: int) -> int:
+def throttled(memory: Memory, rows: list[Row], cycles: int) -> int:
     """Cycles that the bandwidth makes of `cycles`."""
     read = written = 0.0
-    for row in tensors:  # one after another: `sum` rounds otherwise since Python 3.12
-        read += row.reads / cycles
-        written += (row.fills + row.updates) / cycles
+    for row in rows:  # one after another: `sum` rounds otherwise since Python 3.12
+        read += float(words_of(memory, row.tensor, row.counts.reads)) / cycles
+        written += float(words_of(memory, row.tensor, row.counts.fills + row.counts.updates)) / cycles
     slowdown = 1.0
     for need, limit in (
         (read, memory.read_bandwidth_words_per_cycle),

@@ -137,6 +137,8 @@ def _hardware(architecture: Architecture) -> Iterator[Reason]:
             if memory.instances_per_macro != 1:
                 message = f"{memory.instances_per_macro} instances in one array; in AccelForge each is alone"
                 yield _reason("macro", memory.name, message)
+            if memory.bits_per_value:
+                yield _reason("widths", memory.name, "values of several widths; what is written has one in a memory")
             if memory.leakage_pj_per_cycle:
                 yield _reason("leakage", memory.name, "it leaks; leakage is not written in AccelForge's words")
             if memory.usable_words == 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -51,7 +51,7 @@ class Line:
         return found
 
     def _value(self, position: int) -> tuple[Any, int]:
-        if self.rest[position : position + 1] in ('"', "["):
+        if self.rest[position : position + 1] in ('"', "[", "{"):
             try:
                 return json.JSONDecoder().raw_decode(self.rest, position)
             except ValueError as error:
@@ -123,7 +123,7 @@ def word(value: object) -> str:
         return value
     if isinstance(value, tuple):
         value = [each.model_dump(mode="json") if isinstance(each, BaseModel) else each for each in value]
-    return json.dumps(value)
+    return json.dumps(dict(value) if isinstance(value, Mapping) else value)
 
 
 def pairs(model: BaseModel, skip: tuple[str, ...] = ("name",), prefix: str = "") -> str:

@@ -136,6 +136,8 @@ def _unable(memory: Memory, bits: int) -> Iterator[Reason]:
         )
     if memory.ports:
         yield _reason("ports", memory.name, "ports of its own; what is written has one to read and one to write")
+    if memory.bits_per_value:
+        yield _reason("widths", memory.name, "values of several widths; in what is written all have that of a word")
     if memory.leakage_pj_per_cycle:
         yield _reason("leakage", memory.name, "it leaks; ZigZag has no leakage")
     if memory.multiple_buffering not in (1.0, 2.0):

@@ -105,8 +105,11 @@ def movement_cost(movement: Movement, problem: Problem, architecture: Architectu
     memory = architecture.clusters[0].memory_for(problem.tensor(movement.tensor))
     if memory is None:
         raise ValueError(f"the outermost cluster of {architecture.name} holds no {movement.tensor}")
-    words = (movement.words_read, movement.words_written)
-    read, written = (math.ceil(count / memory.block_words) for count in words)
+    each, whole = memory.slices_of(problem.tensor(movement.tensor)), memory.slices_per_word
+    slices = (movement.words_read * each, movement.words_written * each)
+    read, written = (math.ceil(count / (memory.block_words * whole)) for count in slices)
     rates = (memory.read_bandwidth_words_per_cycle, memory.write_bandwidth_words_per_cycle)
-    cycles = max(0 if rate is None else math.ceil(count / rate) for count, rate in zip(words, rates, strict=True))
+    cycles = max(
+        0 if rate is None else math.ceil(count / (rate * whole)) for count, rate in zip(slices, rates, strict=True)
+    )
     return Cost(read * memory.read_energy_pj + written * memory.write_energy_pj, cycles)

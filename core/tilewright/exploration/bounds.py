@@ -42,16 +42,18 @@ def least_of(space: MapSpace, evaluator: Evaluator) -> Least:
     energy = relaxation.compute_pj
     read, written = (np.zeros(len(relaxation.read_pj)) for _ in range(2))
     for number, tensor in enumerate(problem.tensors):
-        words = used_words(problem, tensor)
+        values = used_words(problem, tensor)
         for entry, memory in _keeping(space, relaxation, number).items():
-            taken = max(words, _for_operations(space, relaxation, number, entry))
+            width = space.architecture.memories[memory].words_of(tensor)
+            once = values * width
+            taken = max(once, _for_operations(space, relaxation, number, entry) * width)
             if tensor.is_output:
                 energy += taken * relaxation.update_pj[memory]
-                written[memory] += words
+                written[memory] += once
             else:
                 energy += taken * relaxation.read_pj[memory]
-                energy += words * relaxation.fill_pj[memory] if entry else 0.0
-                read[memory] += words
+                energy += once * relaxation.fill_pj[memory] if entry else 0.0
+                read[memory] += once
     cycles = problem.macs * relaxation.cycles_per_operation / space.architecture.compute_instances
     outermost = sorted({int(memory) for memory in relaxation.memory[0] if memory >= 0})
     for words_of, rate in ((read, relaxation.read_bandwidth), (written, relaxation.write_bandwidth)):

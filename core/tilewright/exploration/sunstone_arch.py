@@ -23,7 +23,7 @@ from tilewright.exploration.records import ExploredPoint
 from tilewright.exploration.space import Point
 from tilewright.exploration.strategies import Waves
 from tilewright.schema.architecture import Architecture, Memory
-from tilewright.schema.problem import Problem
+from tilewright.schema.problem import Problem, Tensor
 from tilewright.schema.report import Objective
 from tilewright.schema.workload import Workload
 
@@ -93,7 +93,12 @@ class _Tiles:
     @classmethod
     def of(cls, problem: Problem, machines: Sequence[Architecture]) -> _Tiles:
         innermost = [_innermost(problem, machine) for machine in machines]
-        capacity = np.array([[_words(memory) for memory in each] for each in innermost])
+        capacity = np.array(
+            [
+                [_values(memory, tensor) for tensor, memory in zip(problem.tensors, each, strict=True)]
+                for each in innermost
+            ]
+        )
         price = np.array([_per_operation(problem, each) for each in innermost])
         steps = [[size for size in range(1, full + 1) if full % size == 0] for full in problem.dimensions.values()]
         seen: dict[tuple[int, ...], int] = {(0,) * len(steps): 0}
@@ -137,7 +142,7 @@ class _Tiles:
             here = self.holds[self.maximal, index]
             if here.any():
                 inner = _innermost(self.problem, machine)
-                moved = np.array([_filled(tensor.is_output, memory) for tensor, memory in zip(self.problem.tensors, inner, strict=True)])  # fmt: skip
+                moved = np.array([_filled(tensor, memory) for tensor, memory in zip(self.problem.tensors, inner, strict=True)])  # fmt: skip
                 fixed = self.problem.macs * (
                     _per_operation(self.problem, inner) + machine.compute.energy_per_operation_pj
                 )
@@ -168,21 +173,27 @@ def _innermost(problem: Problem, machine: Architecture) -> list[Memory]:
     return found
 
 
-def _words(memory: Memory) -> float:
-    return math.inf if memory.usable_words is None else float(memory.usable_words)
+def _values(memory: Memory, tensor: Tensor) -> float:
+    """Of a tensor, that it has room for."""
+    return memory.usable_slices / memory.slices_of(tensor)
+
+
+def _accesses(memory: Memory, tensor: Tensor) -> float:
+    """For one value of a tensor."""
+    return memory.words_of(tensor) / memory.block_words
 
 
 def _per_operation(problem: Problem, inner: Sequence[Memory]) -> float:
     """pJ of an operation's words at the innermost memories: operands are read, results read and written."""
     return math.fsum(
-        (memory.read_energy_pj + memory.accumulation_energy_pj if tensor.is_output else memory.read_energy_pj) / memory.block_words
+        (memory.read_energy_pj + memory.accumulation_energy_pj if tensor.is_output else memory.read_energy_pj) * _accesses(memory, tensor)
         for tensor, memory in zip(problem.tensors, inner, strict=True)
     )  # fmt: skip
 
 
-def _filled(is_output: bool, memory: Memory) -> float:
-    """pJ of a word that comes into an innermost memory, or leaves it."""
-    return (memory.read_energy_pj if is_output else memory.write_energy_pj) / memory.block_words
+def _filled(tensor: Tensor, memory: Memory) -> float:
+    """pJ of a value that comes into an innermost memory, or leaves it."""
+    return (memory.read_energy_pj if tensor.is_output else memory.write_energy_pj) * _accesses(memory, tensor)
 
 
 def _ideal(problem: Problem, machine: Architecture) -> float:
@@ -193,5 +204,5 @@ def _ideal(problem: Problem, machine: Architecture) -> float:
         for place, memory in enumerate(holding):
             energy = memory.accumulation_energy_pj if tensor.is_output else memory.read_energy_pj
             energy += 0.0 if place == 0 else memory.read_energy_pj if tensor.is_output else memory.write_energy_pj
-            total += problem.tile_words(tensor, problem.dimensions) * energy / memory.block_words
+            total += problem.tile_words(tensor, problem.dimensions) * energy * _accesses(memory, tensor)
     return total

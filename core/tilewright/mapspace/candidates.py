@@ -14,7 +14,7 @@ from tilewright.compiled import for_kernel
 from tilewright.mapspace.batch import Bools, Floats, Ints, MappingBatch, Positions
 from tilewright.mapspace.chains import reshared
 from tilewright.mapspace.limits import Limits
-from tilewright.mapspace.rules import LEGAL, count_words_of_trips, judge_trips, scratch_of
+from tilewright.mapspace.rules import LEGAL, count_slices_of_trips, judge_trips, scratch_of
 from tilewright.schema.architecture import Memory
 from tilewright.schema.mapping import Mapping
 
@@ -165,18 +165,18 @@ class Candidates:
 
     def fits(self) -> Bools:
         """Whether the tiles fit the memories, bool [n]."""
-        return np.asarray((self._words() <= self.space.tile_rules.usable_words).all(axis=1))
+        return np.asarray((self._slices() <= self.space.tile_rules.usable).all(axis=1))
 
     def words(self, memory: Memory) -> Floats:
         """Words that the tiles take in a memory of limited capacity, [n]."""
-        return self._words()[:, self.space.architecture.memories.index(memory)]
+        return self._slices()[:, self.space.architecture.memories.index(memory)] / memory.slices_per_word
 
-    def _words(self) -> Floats:
+    def _slices(self) -> Floats:
         """In every memory of limited capacity, [n, memory]."""
         rules = self.space.tile_rules
-        need = np.empty((len(self), len(rules.usable_words)), dtype=np.float64)
+        need = np.empty((len(self), len(rules.usable)), dtype=np.float64)
         arrays = for_kernel(self.trips), for_kernel(self.kept)
-        count_words_of_trips(rules, self.space.slots_of_entries, *arrays, need, scratch_of(rules, self.trips.shape[1]))
+        count_slices_of_trips(rules, self.space.slots_of_entries, *arrays, need, scratch_of(rules, self.trips.shape[1]))
         return need
 
     def batch(self) -> MappingBatch:

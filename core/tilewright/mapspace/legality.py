@@ -27,7 +27,7 @@ from tilewright.mapspace.rules import (
     Codes,
     Rules,
     Scratch,
-    count_words,
+    count_slices,
     judge_tiles,
     rules_of,
     scratch_of,
@@ -173,9 +173,11 @@ def _reason(
         text = f"unrolls over {value} sub-clusters, but only the last entry on a cluster may unroll"
         return Reason(code="split", where=where, message=text)
     if code == CAPACITY:
-        need = f"{value}" if value < 2**53 else "more than 2**53"
-        text = f"the tiles need {need} words, {limit} fit"
-        return Reason(code="capacity", where=architecture.memories[which].name, message=text)
+        memory = architecture.memories[which]
+        whole, part = divmod(value, memory.slices_per_word)
+        need = f"{whole + part / memory.slices_per_word:.15g}" if part else f"{whole}"
+        text = f"the tiles need {need if value < 2**53 else 'more than 2**53'} words, {memory.usable_words} fit"
+        return Reason(code="capacity", where=memory.name, message=text)
     assert tensor is not None
     if code == TWICE:
         return Reason(code="keep", where=where, message=f"{tensor.name} is kept there already")
@@ -194,15 +196,16 @@ def _reason(
 def fits(architecture: Architecture, batch: MappingBatch) -> Bools:
     """Whether the tiles fit the memories, bool [n]; all entries of one memory share its capacity."""
     rules = rules_of(batch.problem, architecture, batch.skeleton)
-    return np.asarray((_words(rules, batch) <= rules.usable_words).all(axis=1))
+    return np.asarray((_slices(rules, batch) <= rules.usable).all(axis=1))
 
 
 def words_needed(architecture: Architecture, batch: MappingBatch, memory: Memory) -> Floats:
     """Words [n] that the tiles take in a memory of limited capacity."""
-    return _words(rules_of(batch.problem, architecture, batch.skeleton), batch)[:, architecture.memories.index(memory)]
+    need = _slices(rules_of(batch.problem, architecture, batch.skeleton), batch)
+    return np.asarray(need[:, architecture.memories.index(memory)] / memory.slices_per_word)
 
 
-def _words(rules: Rules, batch: MappingBatch) -> Floats:
-    need = np.empty((len(batch), len(rules.usable_words)), dtype=np.float64)
-    count_words(rules, for_kernel(batch.temporal), for_kernel(batch.keep), need, scratch_of(rules))
+def _slices(rules: Rules, batch: MappingBatch) -> Floats:
+    need = np.empty((len(batch), len(rules.usable)), dtype=np.float64)
+    count_slices(rules, for_kernel(batch.temporal), for_kernel(batch.keep), need, scratch_of(rules))
     return need

@@ -223,14 +223,14 @@ class Limits:
         return always, free
 
     def _kept(self, memory: Memory, tensor: Tensor) -> str:
-        """What the rules say; without a word a memory keeps what it may hold, if a word of each has room at all."""
+        """What the rules say; without a word a memory keeps what it may hold, if a value of each has room at all."""
         for rule in self.rules.keep:
             if rule.memory == memory.name:
                 for choice, words in (("keep", rule.keep), ("bypass", rule.bypass), ("free", rule.free)):
                     if tensor.name in words or tensor.role in words:
                         return choice
-        wanted = sum(memory.may_hold(each) for each in self.problem.tensors)
-        return "keep" if memory.usable_words is None or wanted <= memory.usable_words else "free"
+        wanted = sum(memory.slices_of(each) for each in self.problem.tensors if memory.may_hold(each))
+        return "keep" if wanted <= memory.usable_slices else "free"
 
     def describe(self, slot: Slot) -> str:
         """How messages name a slot."""

@@ -47,8 +47,10 @@ class Rules(NamedTuple):
     there."""
     memory: Ints
     """[E, T]: number of the only memory of the entry's cluster that may hold the tensor, if the entry holds; else -1."""
-    usable_words: Floats
-    """[M]; inf: unlimited."""
+    usable: Floats
+    """[M], slices (see `Memory.slices_per_word`); inf: unlimited."""
+    slices: Floats
+    """[M, T]: of one value."""
     terms: Terms
 
 
@@ -62,7 +64,7 @@ class Scratch(NamedTuple):
     words: Floats
     """[E, T]: of the tile of every tensor that an entry keeps, but the first."""
     need: Floats
-    """[M]: words held."""
+    """[M]: slices held."""
     faults: Floats
     """[F, 5]."""
     unkept: Ints
@@ -75,7 +77,7 @@ def scratch_of(rules: Rules, slots: int = 0, faults: int = 1) -> Scratch:
         inside=np.ones((slots + 2, len(rules.sizes))),
         used=np.ones(len(rules.memory)),
         words=np.ones(rules.memory.shape),
-        need=np.zeros_like(rules.usable_words),
+        need=np.zeros_like(rules.usable),
         faults=np.zeros((faults, 5)),
         unkept=np.zeros(1, np.int64),
     )
@@ -95,7 +97,8 @@ def rules_of(problem: Problem, architecture: Architecture, skeleton: Skeleton) -
         (cluster.fanout.size, target not in targets[number + 1 :], targets.index(target))
         for number, (target, cluster) in enumerate(zip(targets, clusters, strict=True))
     ]
-    usable = [np.inf if memory.usable_words is None else memory.usable_words for memory in architecture.memories]
+    usable = [memory.usable_slices for memory in architecture.memories]
+    slices = [[memory.slices_of(tensor) for tensor in problem.tensors] for memory in architecture.memories]
     return Rules(
         sizes=_ints(problem.sizes),
         entry=table(entries, sub_clusters=int, unrolls=bool, first_alike=int),
@@ -105,7 +108,8 @@ def rules_of(problem: Problem, architecture: Architecture, skeleton: Skeleton) -
                 for entry, cluster in zip(skeleton.entries, clusters, strict=True)
             ]
         ),
-        usable_words=for_kernel(np.array(usable, dtype=np.float64)),
+        usable=for_kernel(np.array(usable, dtype=np.float64)),
+        slices=for_kernel(np.array(slices, dtype=np.float64)),
         terms=terms_of(problem),
     )
 
@@ -178,7 +182,7 @@ def judge_tiles(
         if found < len(faults):
             found = _kept(rules, keep, n, faults, found)
         if found < len(faults):
-            _empty(scratch)
+            scratch.need[:] = 0.0
             for e in range(entries):
                 _take(temporal, n, e, scratch)
                 _hold(rules, e, keep, n, NONE, scratch)
@@ -306,13 +310,6 @@ def _copy(sizes: Ints, tiles: Ints, n: int, inside: Floats) -> None:
 
 
 @inlined
-def _empty(scratch: Scratch) -> None:
-    """Nothing is held."""
-    for memory in range(len(scratch.need)):
-        scratch.need[memory] = 0.0
-
-
-@inlined
 def _take(temporal: Ints, n: int, e: int, scratch: Scratch) -> None:
     """The tile of an entry."""
     for d in range(temporal.shape[2]):
@@ -322,7 +319,7 @@ def _take(temporal: Ints, n: int, e: int, scratch: Scratch) -> None:
 @inlined
 def _hold_all(rules: Rules, slots: Ints, keep: Bools, n: int, scratch: Scratch) -> None:
     """Add up what all entries keep of the tiles in `scratch`."""
-    _empty(scratch)
+    scratch.need[:] = 0.0
     row = len(scratch.inside) - 2
     for e in range(len(slots) - 1, -1, -1):
         row = slots[e, 1] if slots[e, 1] >= 0 else row
@@ -332,20 +329,20 @@ def _hold_all(rules: Rules, slots: Ints, keep: Bools, n: int, scratch: Scratch) 
 
 @inlined
 def _hold(rules: Rules, e: int, keep: Bools, n: int, row: int, scratch: Scratch) -> None:
-    """Add the words that an entry keeps of the tile in a row to what its memories need."""
+    """Add the slices that an entry keeps of the tile in a row to what its memories need."""
     for t in range(keep.shape[2]):
         memory = rules.memory[e, t]
-        if keep[n, e, t] and memory >= 0 and (e > 0 or rules.usable_words[memory] < np.inf):
+        if keep[n, e, t] and memory >= 0 and (e > 0 or rules.usable[memory] < np.inf):
             scratch.words[e, t] = tile_words(rules.terms, t, scratch.inside, row)
-            scratch.need[memory] += scratch.words[e, t]
+            scratch.need[memory] += scratch.words[e, t] * rules.slices[memory, t]
 
 
 @inlined
 def _fit(rules: Rules, faults: Floats, found: int, scratch: Scratch) -> int:
     """The tiles fit the memories; all entries of one memory share its capacity."""
-    for memory in range(len(rules.usable_words)):
-        if scratch.need[memory] > rules.usable_words[memory]:
-            found = _note(faults, found, CAPACITY, NONE, memory, scratch.need[memory], rules.usable_words[memory])
+    for memory in range(len(rules.usable)):
+        if scratch.need[memory] > rules.usable[memory]:
+            found = _note(faults, found, CAPACITY, NONE, memory, scratch.need[memory], rules.usable[memory])
     return found
 
 
@@ -379,10 +376,10 @@ def _are_orders(order: Positions | Orders, n: int) -> bool:
 
 
 @compiled
-def count_words(rules: Rules, temporal: Ints, keep: Bools, need: Floats, scratch: Scratch) -> None:
-    """Write the words that the tiles of every mapping take in every memory of limited capacity, [n, M]."""
+def count_slices(rules: Rules, temporal: Ints, keep: Bools, need: Floats, scratch: Scratch) -> None:
+    """Write the slices that the tiles of every mapping take in every memory of limited capacity, [n, M]."""
     for n in range(len(temporal)):
-        _empty(scratch)
+        scratch.need[:] = 0.0
         for e in range(temporal.shape[1]):
             _take(temporal, n, e, scratch)
             _hold(rules, e, keep, n, NONE, scratch)
@@ -391,7 +388,7 @@ def count_words(rules: Rules, temporal: Ints, keep: Bools, need: Floats, scratch
 
 
 @compiled
-def count_words_of_trips(rules: Rules, slots: Ints, trips: Ints, keep: Bools, need: Floats, scratch: Scratch) -> None:
+def count_slices_of_trips(rules: Rules, slots: Ints, trips: Ints, keep: Bools, need: Floats, scratch: Scratch) -> None:
     """The same for trip counts [n, slot, dimension]; `slots` and `keep` as in `judge`."""
     for n in range(len(trips)):
         _lay_out(rules.sizes, trips, n, scratch.inside)

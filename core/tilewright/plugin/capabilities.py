@@ -35,6 +35,8 @@ class Capabilities(Model):
     """Some tensor is not held by some cluster that has memories."""
     memory_ports: bool = False
     """A cost model counts the ports of a memory; others take its two bandwidths, and the report warns."""
+    value_widths: bool = False
+    """A cost model counts the widths of values (`Memory.bits_per_value`); others refuse memories that state them."""
     window_loops: bool = True
     """Loops in time over windows (`Problem.windows`: a filter's rows and columns) outside the innermost storage level."""
 
@@ -71,6 +73,18 @@ class Capabilities(Model):
             if names:
                 text = f"no memory there may hold {', '.join(names)}; every tensor must go through every memory level"
                 reasons.append(Reason(code="bypass", where=f"cluster {cluster.name}", message=text))
+        return Verdict(reasons=tuple(reasons))
+
+    def judge_widths(self, problem: Problem, architecture: Architecture) -> Verdict:
+        """Say no for memories with values of other widths than a word, of a cost model that counts values alone."""
+        reasons = []
+        for memory in architecture.memories if not self.value_widths else ():
+            odd = [t.name for t in problem.tensors if memory.may_hold(t) and memory.words_of(t) != 1]
+            if odd:
+                text = (
+                    f"values of {', '.join(odd)} are not as wide as its words (bits_per_value); only words are counted"
+                )
+                reasons.append(Reason(code="widths", where=memory.name, message=text))
         return Verdict(reasons=tuple(reasons))
 
     def judge_mapping(self, problem: Problem, architecture: Architecture, mapping: Mapping) -> Verdict:

@@ -141,8 +141,8 @@ class Relaxation:
 
     Attributes:
         memory: [E, T] number of the memory that keeps the tensor there; -1: none may.
-        read_pj, fill_pj, update_pj: [M] least energy of one word: that leaves towards the units; that is written from
-            outside; of an output, that is added from inside.
+        read_pj, fill_pj, update_pj: [M] least energy of one word, of which a value takes `Memory.words_of`: that leaves towards the
+            units; that is written from outside; of an output, that is added from inside.
         read_bandwidth, write_bandwidth: [M] words per cycle and instance; inf: no limit.
         shared: [E, T] whether one word may serve several sub-clusters of the entry's cluster, or be summed on the way.
         neighbours: sub-clusters may have words from one another, which no memory then reads for them.

@@ -120,7 +120,7 @@ def bind(model: BuiltModel, problem: Problem, architecture: Architecture) -> Eva
     """
     if model.model is None:
         raise model.error or PluginError(f"cost model '{model.name}' was not built")
-    verdict = model.capabilities.judge(problem, architecture)
+    verdict = model.capabilities.judge(problem, architecture) + model.capabilities.judge_widths(problem, architecture)
     if not verdict:
         raise NotConformableError(f"cost model {model.name}", verdict.reasons)
     return model.model.bind(problem, architecture)
@@ -145,7 +145,7 @@ def explain(
     """As `evaluate`, with a model that is bound to the problem already."""
     try:
         with told():
-            report = evaluator.explain(mapping).on(architecture)
+            report = evaluator.explain(mapping).on(architecture, problem)
     except TilewrightError as error:
         return refusal(model, problem.name, problem.macs, error)
     ported = [memory.name for memory in architecture.memories if memory.ports]

@@ -94,6 +94,9 @@ class Memory(Model):
     capacity_words: Words | None = None
     """None: unlimited."""
     word_bits: Count = 16
+    bits_per_value: FrozenDict[str, Count] = FrozenDict()
+    """Role or name of a tensor -> bits of one of its values here, where these are not those of a word (a name goes before a
+    role). Such a value takes bits / word_bits words of the capacity, of accesses and of bandwidths; networks move values."""
     holds: tuple[str, ...] | None = None
     read_energy_pj: Energy
     write_energy_pj: Energy
@@ -125,6 +128,25 @@ class Memory(Model):
     def usable_words(self) -> int | None:
         """Capacity left for one copy of the tiles, in words; None: unlimited."""
         return None if self.capacity_words is None else math.floor(self.capacity_words / self.multiple_buffering)
+
+    @property
+    def usable_slices(self) -> float:
+        """The same in slices; inf: unlimited."""
+        return math.inf if self.usable_words is None else float(self.usable_words * self.slices_per_word)
+
+    @property
+    def slices_per_word(self) -> int:
+        """Slices are what words and values are whole numbers of: as many bits as all widths have in common."""
+        return self.word_bits // math.gcd(self.word_bits, *self.bits_per_value.values())
+
+    def slices_of(self, tensor: Tensor) -> int:
+        """Slices of one value of a tensor."""
+        bits = self.bits_per_value.get(tensor.name, self.bits_per_value.get(tensor.role, self.word_bits))
+        return bits * self.slices_per_word // self.word_bits
+
+    def words_of(self, tensor: Tensor) -> float:
+        """Words of one value of a tensor."""
+        return self.slices_of(tensor) / self.slices_per_word
 
     @model_validator(mode="after")
     def _one_port_each(self) -> Self:

@@ -18,6 +18,8 @@ PORTS = (
     Port(moves=FrozenDict({"output": ("reads", "drains")})),
 )
 """Of a memory: one that reads and writes, one without limit; the rest has the two bandwidths."""
+WIDTHS: tuple[dict[str, int], ...] = ({}, {}, {"output": 24}, {"output": 48, "T0": 8}, {"weight": 12, "T1": 32})
+"""Bits per value, of words of 16."""
 
 
 def prime_factors(number: int) -> list[int]:
@@ -60,8 +62,9 @@ def problems(draw: st.DrawFn, max_dimensions: int = 6, max_macs: int = 4096, max
 
 
 @st.composite
-def architectures(draw: st.DrawFn, max_clusters: int = 4, roomy: bool = True) -> Architecture:
-    """Chains of clusters, some virtual, with fanouts along X and Y, blocks, bandwidths; `roomy`: unlimited memories."""
+def architectures(draw: st.DrawFn, max_clusters: int = 4, roomy: bool = True, widths: bool = False) -> Architecture:
+    """Chains of clusters, some virtual, with fanouts along X and Y, blocks, bandwidths; `roomy`: unlimited memories;
+    `widths`: with values of other widths than a word."""
     clusters = []
     for index in range(draw(st.integers(1, max_clusters))):
         fanout = Fanout(
@@ -85,6 +88,7 @@ def architectures(draw: st.DrawFn, max_clusters: int = 4, roomy: bool = True) ->
                     write_bandwidth_words_per_cycle=draw(st.sampled_from([None, 0.75, 3.0])),
                     ports=draw(st.sampled_from([(), (), (), PORTS])),
                     block_words=draw(st.sampled_from([1, 1, 4])),
+                    bits_per_value=FrozenDict(draw(st.sampled_from(WIDTHS)) if widths else {}),
                     multiple_buffering=draw(st.sampled_from([1.0, 1.0, 2.0])),
                     leakage_pj_per_cycle=draw(st.sampled_from([0.0, 0.0, 0.25])),
                     power_gated_at=draw(st.sampled_from([None, "M0"])),

@@ -65,6 +65,7 @@ def tilewright_plugins() -> list[CostModelSpec]:
             summary="Timeloop's counts, energies and cycles on the same inputs.",
             factory=lazy("tilewright_costmodels.timeloop.model", "TimeloopModel"),
             options=TimeloopOptions,
+            capabilities=Capabilities(value_widths=True),
             approximations=OF_TIMELOOP,
         ),
         CostModelSpec(
@@ -87,7 +88,7 @@ def tilewright_plugins() -> list[CostModelSpec]:
             factory=lazy("tilewright_costmodels.oracle.model", "OracleModel"),
             options=OracleOptions,
             executes=True,
-            capabilities=Capabilities(max_dimensions=31, max_operands=30),  # NumPy's limits on axes and operands
+            capabilities=Capabilities(max_dimensions=31, max_operands=30, value_widths=True),  # NumPy's limits
         ),
         CostModelSpec(
             name="timeloop_binary",

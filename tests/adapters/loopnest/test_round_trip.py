@@ -51,7 +51,7 @@ def same(one: InputSet, other: InputSet) -> bool:
 
 @given(data=st.data())
 def test_any_lawful_mapping_comes_back(folder: Path, data: st.DataObject) -> None:
-    problem, architecture = data.draw(problems(max_operands=4)), data.draw(architectures(roomy=False))
+    problem, architecture = data.draw(problems(max_operands=4)), data.draw(architectures(widths=True, roomy=False))
     inputs = InputSet(problem, architecture, data.draw(mappings(problem, architecture)))
     assert same(there_and_back(inputs, folder), inputs)
 
@@ -67,7 +67,7 @@ def test_names_and_notes_come_back(folder: Path, data: st.DataObject) -> None:
     problem = data.draw(problems()).model_copy(
         update={"name": data.draw(texts), "source": data.draw(texts), "operation": data.draw(texts)}
     )
-    architecture = data.draw(architectures()).model_copy(update={"source": data.draw(texts)})
+    architecture = data.draw(architectures(widths=True)).model_copy(update={"source": data.draw(texts)})
     assert same(there_and_back(InputSet(problem, architecture), folder), InputSet(problem, architecture))
 
 

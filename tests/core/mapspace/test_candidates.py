@@ -26,7 +26,7 @@ def candidates(draw: st.DrawFn, most: int = 12, factors: tuple[Cutting, ...] = (
     """Of spaces with rules and small memories; orders and keeps given or left out."""
     cutting = draw(st.sampled_from(factors))
     problem = draw(problems(max_dimensions=4, max_macs=500))
-    architecture = draw(architectures(roomy=False))
+    architecture = draw(architectures(roomy=False, widths=True))
     space = MapSpace.of(problem, architecture, draw(rules(problem, architecture)), factors=cutting)
     assume(space.factorizations)
     drawn = space.sample(np.random.default_rng(draw(st.integers(0, 2**16))), draw(st.integers(0, most)))

@@ -85,7 +85,7 @@ def test_instances_and_meshes_follow_from_the_fanouts() -> None:
     assert architecture.mesh(3) == {"Y": 4, "X": 6} and architecture.compute_instances == 24
 
 
-@given(architectures())
+@given(architectures(widths=True))
 def test_clusters_are_found_by_their_name_and_by_what_lies_in_them(architecture: Architecture) -> None:
     for index, cluster in enumerate(architecture.clusters):
         assert architecture.cluster(cluster.name) is cluster is architecture.clusters[index]

@@ -38,7 +38,10 @@ def untangled(problem: Problem) -> Problem:
 @st.composite
 def cases(draw: st.DrawFn, plain: bool = False) -> Case:
     """Legal perfect mappings; `plain`: tiles are equal or disjoint."""
-    problem, architecture = draw(problems(max_dimensions=7, max_macs=MACS, max_operands=4)), draw(architectures())
+    problem, architecture = (
+        draw(problems(max_dimensions=7, max_macs=MACS, max_operands=4)),
+        draw(architectures(widths=True)),
+    )
     problem = untangled(problem) if plain else problem
     mapping = draw(mappings(problem, architecture))
     assume(bool(legality(problem, architecture, mapping)))
@@ -89,7 +92,7 @@ def convolutions(draw: st.DrawFn) -> Case:
         {"name": "O", "role": "output", "projection": ["K", "P", "Q"]},
     ]
     problem = Problem.model_validate({"name": "conv", "dimensions": sizes, "tensors": tensors})
-    architecture = draw(architectures())
+    architecture = draw(architectures(widths=True))
     mapping = draw(mappings(problem, architecture))
     assume(bool(legality(problem, architecture, mapping)))
     return problem, architecture, mapping

@@ -24,7 +24,7 @@ from tilewright_costmodels.timeloop.model import TimeloopModel
 def priced(draw: st.DrawFn, roomy: bool = True) -> tuple[Problem, Architecture, list[Mapping]]:
     """A problem, an architecture and a few mappings over one skeleton."""
     problem = draw(problems())
-    architecture = draw(architectures(roomy=roomy))
+    architecture = draw(architectures(roomy=roomy, widths=True))
     found = draw(st.lists(mappings(problem, architecture), min_size=1, max_size=4))
     return problem, architecture, [m for m in found if Skeleton.of(m) == Skeleton.of(found[0])]
 

@@ -39,7 +39,7 @@ def check(evaluator: Bounder, batch: MappingBatch, costs: Costs) -> None:
         assert not (costs.valid & ~bounds.valid).any()
 
 
-@given(problems(), architectures(), st.booleans())
+@given(problems(), architectures(widths=True), st.booleans())
 def test_no_completion_costs_less(problem: Problem, architecture: Architecture, links: bool) -> None:
     space = MapSpace.of(problem, architecture, rules=None)
     assume(0 < space.size <= MOST)

@@ -143,6 +143,11 @@ def _hardware(architecture: Architecture, result: Outline) -> None:
     if architecture.compute.cycles_per_operation != 1:
         cycles = architecture.compute.cycles_per_operation
         result.refuse("cycles_per_operation", architecture.compute.name, f"an operation takes {cycles} cycles, not 1")
+    for memory in architecture.memories:
+        if memory.bits_per_value:
+            result.refuse(
+                "widths", memory.name, "values of several widths; in Timeloop's memories all have that of a word"
+            )
     for cluster in architecture.clusters:
         where, fanout = f"cluster {cluster.name}", cluster.fanout
         if fanout.size > 1 and fanout.axis not in ("X", "Y"):

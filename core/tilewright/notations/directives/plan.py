@@ -35,7 +35,7 @@ class Plan:
 
 def plan_of(architecture: Architecture) -> Plan:
     """Raises NotConformableError: not two or three levels of memory, a bandwidth below one word per cycle, a network
-    that does not multicast and reduce, networks of several kinds."""
+    that does not multicast and reduce, networks of several kinds, values of several widths."""
     holding = [cluster for cluster in architecture.clusters if cluster.memories]
     if len(holding) not in (2, 3):
         names = ", ".join(cluster.name for cluster in holding)
@@ -44,6 +44,9 @@ def plan_of(architecture: Architecture) -> Plan:
     if architecture.compute.cycles_per_operation != 1:
         raise refusal("compute", architecture.name, "an operation takes several cycles; in MAESTRO it takes one")
     dram, (l2, l1) = holding[0] if len(holding) == 3 else None, holding[-2:]
+    for memory in architecture.memories:
+        if memory.bits_per_value:
+            raise refusal("widths", memory.name, "has values of several widths; MAESTRO counts words")
     network = l2.fanout.network
     _check_networks(architecture, l2)
     return Plan(

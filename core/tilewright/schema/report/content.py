@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, Self
@@ -10,6 +11,7 @@ from pydantic import model_validator
 
 from tilewright.errors import Reason
 from tilewright.schema.architecture import Architecture
+from tilewright.schema.problem import Problem
 from tilewright.schema.report.parts import Execution, LevelReport, Limit, NetworkReport, TensorCounts
 from tilewright.values import Model
 
@@ -84,16 +86,21 @@ class ReportContent(Model):
                 return f"{limit.name} {limit.action} binds {limit.binding_cycles} of its {limit.cycles} cycles"
         return None
 
-    def on(self, architecture: Architecture) -> Self:
+    def on(self, architecture: Architecture, problem: Problem) -> Self:
         """With what the architecture says beside the figures: its name, clock and compute units, what its memories hold."""
-        memories = {memory.name: memory.usable_words for memory in architecture.memories}
+        memories = {memory.name: memory for memory in architecture.memories}
         levels = [
             level
             if level.used_words is not None or level.name not in memories
             else level.model_copy(
                 update={
-                    "used_words": sum(counts.tile_words for counts in level.tensors.values()),
-                    "capacity_words": memories[level.name],
+                    "used_words": math.ceil(
+                        sum(
+                            counts.tile_words * memories[level.name].words_of(problem.tensor(name))
+                            for name, counts in level.tensors.items()
+                        )
+                    ),
+                    "capacity_words": memories[level.name].usable_words,
                 }
             )
             for level in self.levels

@@ -13,7 +13,8 @@ Objective = Literal["edp", "energy", "cycles"]
 
 
 class TensorCounts(Model):
-    """Accesses of one tensor at one level, per instance of the memory, in words; energy over all instances."""
+    """Accesses of one tensor at one level, per instance of the memory, in values, which take a word each unless the memory's
+    `bits_per_value` says otherwise; energy over all instances."""
 
     reads: int
     fills: int

@@ -164,7 +164,8 @@ def _counts(report: ReportContent) -> Iterator[Table]:
     )  # fmt: skip
     for level in report.levels:
         capacity = "unlimited" if level.capacity_words is None else level.capacity_words
-        alone = len(level.tensors) == 1
+        tiles = [each.tile_words for each in level.tensors.values()]
+        alone = len(tiles) == 1 and level.used_words in (None, *tiles)
         for index, (name, each) in enumerate(level.tensors.items()):
             counts = (each.instances, each.reads, each.fills, each.updates, each.tile_words)
             table.add_row("" if index else level.name, name, *counts, capacity if alone else "")

@@ -40,13 +40,13 @@ class Kept:
         """Of all instances. One access per block; instances of one macro are accessed together."""
         memory = self.hardware
         energy = sum(
-            -(-words // memory.block_words) * energy
+            -(-values * memory.slices_of(self.tensor) // (memory.block_words * memory.slices_per_word)) * energy
             for counts, energy in (
                 (self.did.reads, memory.read_energy_pj),
                 (self.did.fills, memory.write_energy_pj),
                 (self.did.updates, memory.accumulation_energy_pj),
             )
-            for words in counts.values()
+            for values in counts.values()
         )
         return energy * min(self.did.instances, existing // memory.instances_per_macro) / self.did.instances
 
@@ -147,11 +147,15 @@ def levels(
 def limits(architecture: Architecture, kept: list[Kept]) -> Iterator[Limit]:
     """What the bandwidths of the memories make of the run, by their busiest instances."""
     for memory in architecture.memories:
-        mine = [each.did for each in kept if each.hardware is memory]
-        read = sum((did.reads for did in mine), Counter[int]())
-        written = sum((did.fills + did.updates for did in mine), Counter[int]())
+        read, written = Counter[int](), Counter[int]()  # slices
+        for each in kept:
+            if each.hardware is memory:
+                slices = memory.slices_of(each.tensor)
+                for total, counts in ((read, each.did.reads), (written, each.did.fills + each.did.updates)):
+                    total.update({instance: count * slices for instance, count in counts.items()})
         for (action, bandwidth), counts in zip(memory.bandwidths, (read, written), strict=True):
-            words = max(counts.values(), default=0)
-            if bandwidth is not None and words:
-                cycles = math.ceil(words / bandwidth)
+            most = max(counts.values(), default=0)
+            if bandwidth is not None and most:
+                cycles = math.ceil(most / (bandwidth * memory.slices_per_word))
+                words = -(-most // memory.slices_per_word)
                 yield Limit(name=memory.name, action=action, cycles=cycles, words=words, words_per_cycle=bandwidth)

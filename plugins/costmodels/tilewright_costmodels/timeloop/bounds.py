@@ -112,8 +112,8 @@ class _Known:
         cost_rows(hardware._replace(memory=tight), self.counts, valid, self.ragged, energy, ignored)
         cycles = computing
         for port in ("read", "write"):
-            words = self.counts.memory[f"{port}_rate"] * self.counts.compute_cycles[:, None]
-            cycles = np.maximum(cycles, np.floor(words / hardware.memory[f"{port}_bandwidth"] * SURE).max(axis=1))
+            slices = self.counts.memory[f"{port}_rate"] * self.counts.compute_cycles[:, None]
+            cycles = np.maximum(cycles, np.floor(slices / hardware.memory[f"{port}_bandwidth"] * SURE).max(axis=1))
         in_use = self.counts.memory["in_use"][:, hardware.memory["gate"]]
         leaked = cycles * (in_use * hardware.memory["leakage"]).sum(axis=1)
         return (energy + inwards + leaked) * SURE, cycles
@@ -153,7 +153,7 @@ class _Known:
             once = self.actions["partition_words"][:, level, number] if tensor.is_output else 0.0
             words = np.where(self.ragged, once, words)
             words = words if level else np.full(len(self.batch), self.tables.tensors.whole[number].words)
-            again = _accesses(words, memory) * _least_energy(tensor, memory) * in_use
+            again = _accesses(words, tensor, memory) * _least_energy(tensor, memory) * in_use
         here = self._per_operation(tensor, cluster, memory, self.architecture.compute_instances / instances)
         further = np.full(len(self.batch), np.inf)
         for entry in self.batch.skeleton.entries[self.entries :]:
@@ -172,7 +172,8 @@ class _Known:
         if not any(fanout.reduction if tensor.is_output else fanout.multicast for fanout in fanouts):
             lanes = np.ones(len(self.batch))
         rounding = architecture.instances[cluster] / 2  # every instance may round down
-        accesses = np.maximum(0.0, self.problem.macs / lanes - rounding) / memory.block_words
+        words = np.maximum(0.0, self.problem.macs / lanes - rounding) * memory.words_of(tensor)
+        accesses = words / memory.block_words
         return np.asarray(accesses * _least_energy(tensor, memory) / memory.instances_per_macro)
 
 
@@ -181,9 +182,9 @@ def _is_dense(tensor: Tensor) -> bool:
     return all(coefficient <= 1 for rank in tensor.projection for coefficient in rank.terms.values())
 
 
-def _accesses(words: Floats, memory: Memory) -> Floats:
+def _accesses(values: Floats, tensor: Tensor, memory: Memory) -> Floats:
     """Blocks moved by one instance."""
-    return np.asarray(np.ceil(words / memory.block_words))
+    return np.asarray(np.ceil(values * memory.slices_of(tensor) / (memory.block_words * memory.slices_per_word)))
 
 
 def _least_energy(tensor: Tensor, memory: Memory) -> float:

@@ -20,7 +20,7 @@ class Counts(NamedTuple):
     instances: Floats
     """[n, L]: in use."""
     memory: Records
-    """[n, M]: words per cycle of computing, of memories with a bandwidth; what that makes of the run; instances in use; pJ
+    """[n, M]: slices per cycle of computing, of memories with a bandwidth; what that makes of the run; instances in use; pJ
     that leaked."""
     compute_cycles: Floats
     """[n]."""
@@ -73,17 +73,18 @@ def cost(hardware: Hardware, counts: Counts, detailed: bool, ragged: bool, row: 
                 counts.actions[row, level, tensor],
                 counts.instances[row, level],
             )
-            reads, fills, updates = counted.reads, counted.fills, counted.updates
+            slices = hardware.slices[level, tensor]
+            reads, fills, updates = counted.reads * slices, counted.fills * slices, counted.updates * slices
             if m >= 0 and reads + fills + updates > 0.0:
                 memory, rates = hardware.memory[m], counts.memory[row, m]
                 rates.in_use = max(rates.in_use, instances)
                 if memory.read_bandwidth < np.inf or memory.write_bandwidth < np.inf:
                     read, written = reads, fills + updates
                     if ragged:
-                        read, written = counted.most_read, counted.most_written
+                        read, written = counted.most_read * slices, counted.most_written * slices
                     rates.read_rate += read / compute_cycles
                     rates.write_rate += written / compute_cycles
-                block = memory.block_words
+                block = memory.block
                 if block > 1.0:
                     reads, fills, updates = np.ceil(reads / block), np.ceil(fills / block), np.ceil(updates / block)
                 access = reads * memory.read_energy + fills * memory.write_energy
@@ -124,6 +125,6 @@ def cost(hardware: Hardware, counts: Counts, detailed: bool, ragged: bool, row: 
 
 
 @kernel_part
-def _ported(words: float, bandwidth: float) -> float:
-    """Cycles that so many words take."""
-    return float(np.ceil(np.floor(words + 0.5) / bandwidth))
+def _ported(slices: float, bandwidth: float) -> float:
+    """Cycles that so many slices take."""
+    return float(np.ceil(np.floor(slices + 0.5) / bandwidth))

@@ -16,6 +16,7 @@ def relaxation_of(
 ) -> Relaxation:
     """Words in part of a block, or of a macro, count as that part; networks as nothing."""
     memories, rows = architecture.memories, tables.hardware.memory
+    per_word = np.array([memory.slices_per_word for memory in memories], dtype=np.float64)
     words = np.array([memory.block_words * memory.instances_per_macro for memory in memories], dtype=np.float64)
     fanouts = [architecture.cluster(entry.target).fanout for entry in skeleton.entries]
     shared = [[fan.reduction if tensor.is_output else fan.multicast for tensor in problem.tensors] for fan in fanouts]
@@ -24,14 +25,15 @@ def relaxation_of(
         read_pj=rows["read_energy"] / words,
         fill_pj=rows["write_energy"] / words,
         update_pj=rows["update_energy"] / words,
-        read_bandwidth=rows["read_bandwidth"],
-        write_bandwidth=rows["write_bandwidth"],
+        read_bandwidth=rows["read_bandwidth"] / per_word,
+        write_bandwidth=rows["write_bandwidth"] / per_word,
         shared=np.array(shared, dtype=np.bool_),
         neighbours=link_transfers,
         leakage_pj=rows["leakage"],
         gate=rows["gate"],
         compute_pj=tables.hardware.compute_energy_pj,
         cycles_per_operation=tables.hardware.cycles_per_operation,
-        exact=not tables.noc_costs and bool((words == 1).all()),
+        exact=not tables.noc_costs
+        and bool((words == 1).all() and (tables.rules.slices % per_word[:, None] == 0).all()),
         whole_cycles=True,
     )

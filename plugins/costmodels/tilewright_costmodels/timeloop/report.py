@@ -74,12 +74,12 @@ def _limits(architecture: Architecture, counts: Counts, ragged: bool) -> Iterato
         ]
         for action, rate, bandwidth in ports:
             if bandwidth is not None and rate > 0:
-                words = round(rate * computing)
+                slices, at_once = round(rate * computing), bandwidth * memory.slices_per_word
                 yield Limit(
                     name=memory.name,
                     action=action,
-                    cycles=math.ceil(words / bandwidth if ragged else computing / (bandwidth / rate)),
-                    words=words,
+                    cycles=math.ceil(slices / at_once if ragged else computing / (at_once / rate)),
+                    words=-(-slices // memory.slices_per_word),
                     words_per_cycle=bandwidth,
                 )
 

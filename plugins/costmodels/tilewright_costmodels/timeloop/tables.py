@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tilewright.compiled import Index, Records, for_kernel, table
-from tilewright.mapspace.batch import Bools, Ints
+from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.mapspace.rules import Orders, Rules, rules_of, slots_of_entries
 from tilewright.mapspace.skeleton import Skeleton, Slot
 from tilewright.schema.architecture import Architecture
@@ -49,9 +49,11 @@ class Hardware(NamedTuple):
     whether it is DRAM, which cannot add."""
     home: Ints
     """[L, T]: the number of the memory that would hold the tensor (-1: none)."""
+    slices: Floats
+    """[L, T]: slices (see `Memory.slices_per_word`) of one value, in its home."""
     memory: Records
-    """[M]: macros that exist; pJ per access; words per access; words per cycle; pJ per cycle that leak for each instance in
-    use of the memory of number `gate`, which switches this one."""
+    """[M]: macros that exist; pJ per access; slices per access, per cycle, and of the widest value; pJ per cycle that leak for
+    each instance in use of the memory of number `gate`, which switches this one."""
     compute_energy_pj: float
     """Of all operations."""
     cycles_per_operation: float
@@ -213,7 +215,8 @@ def tables_of(
             in_dram=bool,
         ),
         home=for_kernel(rules.memory[holds]),
-        memory=_memories(architecture, {clusters[entry].name for entry in holds}),
+        slices=for_kernel(np.take_along_axis(rules.slices, np.maximum(rules.memory[holds], 0), axis=0)),
+        memory=_memories(problem, architecture, {clusters[entry].name for entry in holds}),
         compute_energy_pj=problem.macs * architecture.compute.energy_per_operation_pj,
         cycles_per_operation=float(architecture.compute.cycles_per_operation),
     )
@@ -227,7 +230,7 @@ def tables_of(
     )
 
 
-def _memories(architecture: Architecture, visited: set[str]) -> Records:
+def _memories(problem: Problem, architecture: Architecture, visited: set[str]) -> Records:
     """`Hardware.memory`; memories of clusters that no entry visits are off."""
     names = [memory.name for memory in architecture.memories]
     rows = []
@@ -236,11 +239,13 @@ def _memories(architecture: Architecture, visited: set[str]) -> Records:
             gate, leaking = architecture.switch_of(memory.name)
             energies = memory.read_energy_pj, memory.write_energy_pj, memory.accumulation_energy_pj
             bandwidths = memory.read_bandwidth_words_per_cycle, memory.write_bandwidth_words_per_cycle
-            limits = [math.inf if bandwidth is None else bandwidth for bandwidth in bandwidths]
+            slices, widest = memory.slices_per_word, max(memory.slices_of(tensor) for tensor in problem.tensors)
+            limits = [math.inf if bandwidth is None else bandwidth * slices for bandwidth in bandwidths]
             leakage = memory.leakage_pj_per_cycle * leaking if cluster.name in visited else 0.0
             built = instances // memory.instances_per_macro
-            rows.append((built, *energies, memory.block_words, *limits, leakage, names.index(gate)))
-    fields = "built read_energy write_energy update_energy block_words read_bandwidth write_bandwidth leakage"
+            block = memory.block_words * slices
+            rows.append((built, *energies, block, *limits, widest, leakage, names.index(gate)))
+    fields = "built read_energy write_energy update_energy block read_bandwidth write_bandwidth widest leakage"
     return table(rows, **dict.fromkeys(fields.split(), float), gate=int)
 
 

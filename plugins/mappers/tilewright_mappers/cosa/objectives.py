@@ -64,9 +64,9 @@ class Shares:
         """The logarithm of the cycles: steps of loops, or words at the speed of the slowest memory."""
         taken = steps(self.tiling)
         waiting = [
-            move.log_words - move.instances - math.log(move.words_per_cycle)
+            move.log_words - move.instances - math.log(move.values_per_cycle)
             for move in self.moves
-            if move.words_per_cycle is not None
+            if move.values_per_cycle is not None
         ]
         if not waiting:
             return taken

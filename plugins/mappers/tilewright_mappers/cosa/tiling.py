@@ -13,6 +13,7 @@ from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.counting import prime_powers
 from tilewright.mapspace.factoring.cuts import divisors
 from tilewright.mapspace.space import MapSpace
+from tilewright.schema.architecture import Memory
 from tilewright.schema.problem import Rank
 from tilewright_mappers.cosa.program import Linear, Program, total
 
@@ -85,7 +86,7 @@ class Tiling:
         return total(self.trips(slot, dim) for slot in inside)
 
     def words(self, entry: int, tensor: int) -> Linear:
-        """Words of a tensor that an entry holds at a time."""
+        """Values of a tensor that an entry holds at a time."""
         return total(self._extent(entry, rank) for rank in self.space.problem.tensors[tensor].projection)
 
     def _extent(self, entry: int, rank: Rank) -> Linear:
@@ -126,12 +127,16 @@ class Tiling:
             if memory.usable_words is None:
                 continue
             held = self.held(memory.name)
-            words = [self.words(entry, tensor) for entry, tensor in held]
+            words = [self._held_words(memory, entry, tensor) for entry, tensor in held]
             room = Linear(constant=math.log(memory.usable_words) if memory.usable_words else -1.0)
             for each in words:
                 self.program.require(each - room, upper=SLACK)
             if len(words) > 1:
                 self._at_most(words, room)
+
+    def _held_words(self, memory: Memory, entry: int, tensor: int) -> Linear:
+        """Words of the memory that the values take."""
+        return self.words(entry, tensor) + math.log(memory.words_of(self.space.problem.tensors[tensor]))
 
     def held(self, memory: str) -> list[tuple[int, int]]:
         """(entry, tensor) of what a memory keeps."""
@@ -157,7 +162,7 @@ class Tiling:
         there was one."""
         broken = False
         for memory in self.space.architecture.memories:
-            words = [self.words(entry, tensor) for entry, tensor in self.held(memory.name)]
+            words = [self._held_words(memory, entry, tensor) for entry, tensor in self.held(memory.name)]
             if memory.usable_words is None or len(words) < 2:
                 continue
             here = [each.at(values) for each in words]

@@ -20,13 +20,13 @@ NEVER = 60.0
 
 @dataclass(frozen=True)
 class Move:
-    """Words of a tensor that a memory gives or takes over the whole run.
+    """Values of a tensor that a memory gives or takes over the whole run.
 
     Attributes:
         log_words: the logarithm of how many, all instances together, as the program sees it.
         energy_pj: of one of them.
         instances: the logarithm of how many there are of the memory that work.
-        words_per_cycle: that one instance gives or takes at most; None: any number.
+        values_per_cycle: that one instance gives or takes at most; None: any number.
         log_most, log_spared: the words are exp(log_most) - exp(log_spared), where a partial sum is not read before the
             first is written; None: they are exp(log_words).
     """
@@ -35,7 +35,7 @@ class Move:
     log_words: Linear
     energy_pj: float
     instances: Linear
-    words_per_cycle: float | None
+    values_per_cycle: float | None
     log_most: Linear | None = None
     log_spared: Linear | None = None
 
@@ -188,23 +188,48 @@ class Traffic:
 
     def _given(self, tensor: int, memory: Memory, log_words: Linear, instances: Linear, first: Linear) -> list[Move]:
         """Read by the memories inside, or, of an output, added to what is there."""
-        reading = memory.read_energy_pj / memory.block_words
+        accesses = self._accesses(tensor, memory)
+        reading = memory.read_energy_pj * accesses
         if not self.problem.tensors[tensor].is_output:
-            return [Move(tensor, log_words, reading, instances, memory.read_bandwidth_words_per_cycle)]
-        update = memory.accumulation_energy_pj
-        written = update / memory.block_words
+            return [
+                Move(
+                    tensor,
+                    log_words,
+                    reading,
+                    instances,
+                    self._at_once(tensor, memory, memory.read_bandwidth_words_per_cycle),
+                )
+            ]
+        written = memory.accumulation_energy_pj * accesses
         return [
-            Move(tensor, log_words, written, instances, memory.write_bandwidth_words_per_cycle),
+            Move(
+                tensor,
+                log_words,
+                written,
+                instances,
+                self._at_once(tensor, memory, memory.write_bandwidth_words_per_cycle),
+            ),
             Move(tensor, self._again(log_words, first), reading, instances, None, log_words, first),
         ]
 
     def _taken(self, tensor: int, memory: Memory, log_words: Linear, instances: Linear, first: Linear) -> Move:
         """Filled from the memory outside; of an output only what was there before. What an output gives back is among
         the reads that its updates make."""
-        cost, speed = memory.write_energy_pj / memory.block_words, memory.write_bandwidth_words_per_cycle
+        cost, speed = (
+            memory.write_energy_pj * self._accesses(tensor, memory),
+            self._at_once(tensor, memory, memory.write_bandwidth_words_per_cycle),
+        )
         if not self.problem.tensors[tensor].is_output:
             return Move(tensor, log_words, cost, instances, speed)
         return Move(tensor, self._again(log_words, first), cost, instances, speed, log_words, first)
+
+    def _accesses(self, tensor: int, memory: Memory) -> float:
+        """That one value takes."""
+        return memory.words_of(self.problem.tensors[tensor]) / memory.block_words
+
+    def _at_once(self, tensor: int, memory: Memory, words: float | None) -> float | None:
+        """Values per cycle of so many words; None: any number."""
+        return None if words is None else words / memory.words_of(self.problem.tensors[tensor])
 
     def _summed(self, tensor: int, entry: int) -> Linear:
         """Different partial sums in the instances of an entry (logarithm): each of them is once the first."""

@@ -103,6 +103,10 @@ class Setup:
         self.tensors, self.dims = len(self.shape.output), len(self.shape.sizes)
         self.levels = self._levels()
         self.most_slots = max(1, *(len(spatial) for _, spatial in self.levels))
+        memories = space.architecture.memories
+        self.slices = space.tile_rules.slices
+        self.words = self.slices / np.array([[memory.slices_per_word] for memory in memories])
+        """[M, T]: of one value."""
         limits = (relaxation.read_bandwidth, relaxation.write_bandwidth)
         self.ports = [
             (m, way) for m in range(len(relaxation.gate)) for way in (0, 1) if limits[way][m] < self._most_words(m, way)
@@ -163,7 +167,7 @@ class Setup:
     def _most_words(self, memory: int, way: int) -> float:
         """Words per cycle that a memory may at most have to give or to take; inf where there are unrollings inside of it.
 
-        Without these no tile has more words than it has iterations, holes apart, so that one word of each tensor moves in one
+        Without these no tile has more values than it has iterations, holes apart, so that one of each tensor moves in one
         cycle; outputs are written from inside and from outside.
         """
         kept = self.relaxation.memory == memory
@@ -174,7 +178,8 @@ class Setup:
         for t in np.flatnonzero(kept.any(axis=0)):
             ranks = self.space.problem.tensors[t].projection
             holes = math.prod(max(rank.terms.values()) for rank in ranks)
-            words += holes * (2 if way and self.shape.output[t] else 1) * len(np.flatnonzero(kept[:, t]))
+            values = holes * (2 if way and self.shape.output[t] else 1) * len(np.flatnonzero(kept[:, t]))
+            words += values * self.words[memory, t]
         return words / self.relaxation.cycles_per_operation
 
     def _layout(self) -> Layout:
@@ -236,18 +241,21 @@ class Setup:
         relaxation, shape = self.relaxation, self.shape
         memory = relaxation.memory[entry]
         here = np.maximum(memory, 0)
+        words, slices = self.words[here, range(self.tensors)], self.slices[here, range(self.tensors)]
         port = {place: number for number, place in enumerate(self.ports)}
         gated = np.isin(relaxation.gate, memory[memory >= 0])
-        usable = [math.inf if m.usable_words is None else m.usable_words for m in self.space.architecture.memories]
+        usable = [memory.usable_slices for memory in self.space.architecture.memories]
         return Keeping(
             outermost=entry == 0,
-            read_pj=for_kernel(relaxation.read_pj[here]),
-            fill_pj=for_kernel(relaxation.fill_pj[here]),
-            update_pj=for_kernel(np.where(shape.output, relaxation.update_pj[here], 0.0)),
+            read_pj=for_kernel(relaxation.read_pj[here] * words),
+            fill_pj=for_kernel(relaxation.fill_pj[here] * words),
+            update_pj=for_kernel(np.where(shape.output, relaxation.update_pj[here] * words, 0.0)),
             read_port=_ints([port.get((int(m), 0), -1) for m in memory]),
             write_port=_ints([port.get((int(m), 1), -1) for m in memory]),
             leakage=float(relaxation.leakage_pj[gated].sum()),
             memory=_ints(memory),
+            words=for_kernel(words),
+            slices=for_kernel(slices),
             usable=for_kernel(np.array(usable, np.float64)),
         )
 
@@ -274,14 +282,17 @@ class Setup:
         usable = np.full(self.tensors, np.inf)
         last = np.zeros(self.tensors, np.bool_)
         distinct = np.zeros(self.tensors)
+        read_pj, fill_pj, update_pj = (
+            each[:, None] * self.words for each in (relaxation.read_pj, relaxation.fill_pj, relaxation.update_pj)
+        )
         for t in range(self.tensors if entry else 0):
             sure = max(e for e in range(entry) if self.always[e, t])
             maybe = [e for e in range(sure, entry) if self.always[e, t] or self.free[e, t]]
-            read[t] = min(relaxation.read_pj[relaxation.memory[e, t]] for e in maybe)
-            update[t] = min(relaxation.update_pj[relaxation.memory[e, t]] for e in maybe)
+            read[t] = min(read_pj[relaxation.memory[e, t], t] for e in maybe)
+            update[t] = min(update_pj[relaxation.memory[e, t], t] for e in maybe)
             last[t] = maybe == [0]
-            limit = space.architecture.memories[relaxation.memory[sure, t]].usable_words
-            usable[t] = math.inf if limit is None else limit
+            nearest = space.architecture.memories[relaxation.memory[sure, t]]
+            usable[t] = np.floor(nearest.usable_slices / nearest.slices_of(space.problem.tensors[t]))
             for s in space.spatial_slots:
                 if slots[s] > -2 and space.slots[s].entry >= sure:
                     near[t, s] = relaxation.shared[space.slots[s].entry, t] or self._passes_windows(t, s)
@@ -292,8 +303,8 @@ class Setup:
             kept = [e for e in range(sure + 1) if self.always[e, t]]
             for outer, inner in itertools.pairwise(kept):
                 given, taken = relaxation.memory[[outer, inner], t]
-                word = relaxation.read_pj[given] + relaxation.fill_pj[taken]
-                rest[t] += self._delivered(t, outer, inner) * (relaxation.update_pj[given] if shape.output[t] else word)
+                each = read_pj[given, t] + fill_pj[taken, t]
+                rest[t] += self._delivered(t, outer, inner) * (update_pj[given, t] if shape.output[t] else each)
         return Ahead(
             slots=for_kernel(slots),
             most=self.most,
@@ -305,6 +316,7 @@ class Setup:
             distinct=for_kernel(distinct),
             last=for_kernel(last),
             memory=_ints(relaxation.memory[0]),
+            words=for_kernel(self.words[relaxation.memory[0], range(self.tensors)]),
             read_bandwidth=for_kernel(relaxation.read_bandwidth),
             write_bandwidth=for_kernel(relaxation.write_bandwidth),
             usable=for_kernel(usable),

@@ -178,7 +178,7 @@ class OneShot:
 
     @property
     def _access(self) -> tuple[Floats, Floats]:
-        """pJ to give, and to take, a word of a tensor, [entry, tensor]; partial sums go both ways."""
+        """pJ to give, and to take, a value of a tensor, [entry, tensor]; partial sums go both ways."""
         read, write = np.zeros((2, len(self.space.skeleton), self.tensors))
         for index, entry in enumerate(self.space.skeleton.entries):
             cluster = self.space.architecture.clusters[self.space.architecture.cluster_index[entry.target]]
@@ -186,8 +186,9 @@ class OneShot:
                 memory = next((each for each in cluster.memories if each.may_hold(tensor)), None)
                 if entry.holds and memory is not None:
                     both = memory.read_energy_pj + memory.write_energy_pj
-                    read[index, number] = (both if tensor.is_output else memory.read_energy_pj) / memory.block_words
-                    write[index, number] = (both if tensor.is_output else memory.write_energy_pj) / memory.block_words
+                    accesses = memory.words_of(tensor) / memory.block_words
+                    read[index, number] = (both if tensor.is_output else memory.read_energy_pj) * accesses
+                    write[index, number] = (both if tensor.is_output else memory.write_energy_pj) * accesses
         return read, write
 
     def every(self, trips: Ints, most: int) -> Positions:

@@ -200,8 +200,8 @@ def _between(
 def _is_roomy(hardware: Hardware, tensors: Tensors, tensor: int, level: int, lanes: float, detailed: bool) -> bool:
     """Whether no bandwidth of a memory can bind: no lane reads or writes more than two words of a tensor in a step. The average
     instance then does for the first one, where only costs are asked for."""
-    least = 2.0 * lanes * len(tensors.whole)
     memory = hardware.memory[max(0, hardware.home[level, tensor])]
+    least = 2.0 * lanes * len(tensors.whole) * memory.widest
     return bool(tensors.dense and not detailed and min(memory.read_bandwidth, memory.write_bandwidth) >= least)
 
 

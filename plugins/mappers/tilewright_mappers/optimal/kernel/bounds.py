@@ -82,16 +82,16 @@ def bound(
             if not shape.vague[t]:
                 copies = min(again, outside)
             again_read = max(0.0, owed - shape.whole[t] * (1.0 if ahead.last[t] else copies))
-            work.words[ahead.memory[t]] += again_read if ahead.last[t] else 0.0
+            work.words[ahead.memory[t]] += again_read * ahead.words[t] if ahead.last[t] else 0.0
             energy += again_read * ahead.read_pj[t] + owed * ahead.update_pj[t]
         else:
             energy += owed * ahead.read_pj[t]
         energy += numbers[i, at + LEAST_PENDING] * moving + ahead.rest_pj[t]
         words = max(owed, shape.least[t]) if ahead.last[t] else shape.least[t]
         if shape.output[t]:
-            work.written[ahead.memory[t]] += words
+            work.written[ahead.memory[t]] += words * ahead.words[t]
         else:
-            work.words[ahead.memory[t]] += words
+            work.words[ahead.memory[t]] += words * ahead.words[t]
     for port in range(ports):
         cycles = max(cycles, work.ports[port] / costing.bandwidth[port])
     for memory in range(len(work.words)):

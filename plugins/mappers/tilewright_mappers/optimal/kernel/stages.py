@@ -193,7 +193,7 @@ def _fits(shape: Shape, layout: Layout, keeping: Keeping, kept: int, integers: I
     good = True
     for t in range(len(shape.output)):
         if kept >> t & 1:
-            work.words[keeping.memory[t]] += words(shape, layout, integers, i, t)
+            work.words[keeping.memory[t]] += words(shape, layout, integers, i, t) * keeping.slices[t]
     for t in range(len(shape.output)):
         if kept >> t & 1:
             good &= work.words[keeping.memory[t]] <= keeping.usable[keeping.memory[t]]

@@ -273,18 +273,18 @@ def hold(
         if not kept >> t & 1 or shape.odd[t]:
             continue
         at, tile, owed = FIRST + EACH * t, words(shape, layout, integers, i, t), numbers[i, FIRST + EACH * t + OWED]
-        reads, writes = keeping.read_port[t], keeping.write_port[t]
+        reads, writes, width = keeping.read_port[t], keeping.write_port[t], keeping.words[t]
         first = shape.whole[t] if shape.vague[t] else tile
         numbers[i, at + PENDING] += owed * (keeping.read_pj[t] + keeping.update_pj[t])
         pending = layout.pending + t * ports
         if reads >= 0:
-            numbers[i, pending + reads] += owed
+            numbers[i, pending + reads] += owed * width
         if shape.output[t]:
             numbers[i, at + CREDIT] += first * keeping.read_pj[t]
             if reads >= 0:
-                numbers[i, layout.credit + t * ports + reads] += first
+                numbers[i, layout.credit + t * ports + reads] += first * width
             if writes >= 0:
-                numbers[i, pending + writes] += owed
+                numbers[i, pending + writes] += owed * width
         status = status_of(integers, i, t)
         if status == SLIDING:
             settle(layout, numbers, integers, i, t, 1.0 / numbers[i, at + TILES])
@@ -296,11 +296,11 @@ def hold(
         set_status(integers, i, t, STILL)
         numbers[i, at + PENDING] += tile * keeping.fill_pj[t]
         if writes >= 0:
-            numbers[i, pending + writes] += tile
+            numbers[i, pending + writes] += tile * width
         if shape.output[t]:
             numbers[i, at + CREDIT] += first * keeping.fill_pj[t]
             if writes >= 0:
-                numbers[i, layout.credit + t * ports + writes] += first
+                numbers[i, layout.credit + t * ports + writes] += first * width
         numbers[i, at + OWED] = tile
         _note_sides(shape, layout, numbers, integers, i, t)
     forget_unrolling(shape, layout, numbers, integers, i)

@@ -100,8 +100,12 @@ class Keeping(NamedTuple):
     """pJ per cycle that leak below an instance in use."""
     memory: Ints
     """[T]."""
+    words: Floats
+    """[T]: of one value."""
+    slices: Floats
+    """[T]: of one value (see `Memory.slices_per_word`)."""
     usable: Floats
-    """[M]: words."""
+    """[M]: slices."""
 
 
 class Ahead(NamedTuple):
@@ -116,7 +120,7 @@ class Ahead(NamedTuple):
     near: Bools
     """[T, S]: a slot in space inside of the next entry that surely keeps the tensor, whose sub-clusters may share its words."""
     read_pj: Floats
-    """[T]: least energy of a word that leaves the next memory."""
+    """[T]: least energy of a value that leaves the next memory."""
     update_pj: Floats
     rest_pj: Floats
     """[T]: of what every tensor costs beyond, whatever happens."""
@@ -126,11 +130,13 @@ class Ahead(NamedTuple):
     """[T]: the next entry to keep it is the outermost."""
     memory: Ints
     """[T]: number of the outermost memory."""
+    words: Floats
+    """[T]: of one value there."""
     read_bandwidth: Floats
     """[M]."""
     write_bandwidth: Floats
     usable: Floats
-    """[T]: words that the next memory has for the tensor."""
+    """[T]: values that the next memory has room for."""
 
 
 class Costing(NamedTuple):
