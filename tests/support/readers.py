@@ -29,6 +29,7 @@ from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import AdapterSpec
 from tilewright.schema.document import FileModel
 from tilewright.schema.mapped import BoundMapping
+from tilewright.schema.mapped.certificate import Certificate
 from tilewright.testing.corpus import SAMPLES
 from tilewright_costmodels import TimeloopOptions
 from tilewright_costmodels.timeloop.model import TimeloopModel
@@ -127,6 +128,13 @@ def _schema(kind: Any, paths: list[Path]) -> None:
         _evaluated(InputSet(found.problem, found.architecture, found.mapping))  # type: ignore[attr-defined]
 
 
+def _certificate(paths: list[Path]) -> None:
+    """What is read prints, and is written and read back."""
+    found = Certificate.from_file(paths[0])
+    text = found.to_yaml()
+    assert Certificate.from_yaml(text).to_yaml() == text and found.incumbent.problem.name in str(found)
+
+
 def _adapter(name: str, paths: list[Path]) -> None:
     """What is read is legal data of ours, has a cost where it is a mapping, and can be judged by every adapter."""
     found = installed().make(AdapterSpec, name).parse(paths)
@@ -194,6 +202,17 @@ def _own(kind: str) -> list[Files]:
             with tempfile.TemporaryDirectory() as folder:
                 report.save(folder)
                 found += _texts(Path(folder), "0*.yaml")
+    return found
+
+
+def _certificates() -> list[Files]:
+    """Of small problems, wholly enumerated."""
+    found = list[Files]()
+    for formula in FORMULAS[1:3]:
+        report = tw.map(formula, "union_edge", mapper="exhaustive", cache=False, progress=False)
+        (certificate,) = [report.certificate(layer.name) for layer in report.layers]
+        assert certificate is not None
+        found.append({"certificate.yaml": certificate.to_yaml().encode()})
     return found
 
 
@@ -274,6 +293,7 @@ def readers() -> dict[str, Reader]:
     """By name."""
     _compiled()
     found = {kind: Reader(_own(kind), partial(_schema, kind if kind != "mapped" else "mapping")) for kind in KINDS}
+    found["certificate"] = Reader(_certificates(), _certificate)
     for name in ("tilewright", "timeloop", "timeloop_v4", "loopnest", "union"):
         found[f"{name} files"] = Reader(_rendered(name), partial(_adapter, name))
     recorded = [files for files in _texts(DATA / "timeloop/inputs", "*.yaml") if _size(files) < SMALL]
@@ -298,6 +318,6 @@ def readers() -> dict[str, Reader]:
 KINDS = ("problem", "workload", "architecture", "mapping", "mapped", "constraints")
 FIGURES = ("union_figure_5.yaml", "union_figure_7.yaml", "union_figure_9a.yaml", "union_figure_9b.yaml")
 NAMES = (
-    *KINDS, "tilewright files", "timeloop files", "timeloop_v4 files", "loopnest files", "union files", "timeloop inputs",
+    *KINDS, "certificate", "tilewright files", "timeloop files", "timeloop_v4 files", "loopnest files", "union files", "timeloop inputs",
     "union figures", "maestro files", "zigzag files", "accelforge files", "einsum", "onnx", "mlir", "templates",
 )  # fmt: skip
