@@ -105,10 +105,8 @@ def test_nothing_in_the_current_folder_is_run(tmp_path: Path) -> None:
     program = shutil.which("tilewright", path=Path(sys.executable).parent)
     assert program is not None
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
-    for command in ([program], [sys.executable, "-P", "-m", "tilewright"]):
-        ran = subprocess.run(
-            [*command, *MAP], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
-        )
+    for command in ([program, *MAP], [sys.executable, "-P", "-m", "tilewright", "plugins"]):
+        ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
         assert ran.returncode == 0, ran.stderr
     assert not list(tmp_path.glob("*.ran"))
 

@@ -75,7 +75,7 @@ def test_the_rest_of_a_rule_holds() -> None:
 
 def test_map_evaluate_and_space_tell() -> None:
     constraints = rules("{temporal: [{memory: D, only: [d, b, e, c, x]}]}")
-    report = tw.map(GEMM, ARCHITECTURE, constraints=constraints, evaluations=200, cache=False)
+    report = tw.map(GEMM, ARCHITECTURE, constraints=constraints, mapper="random", evaluations=200, cache=False)
     assert list(report.warnings[:2]) == TOLD and "dimension 'x'" in report.warnings[2] and len(report.warnings) == 3
     assert report.data()["warnings"] == list(report.warnings)
     assert all(report.messages().count(f"warning: {text}") == 1 for text in report.warnings)
@@ -90,7 +90,7 @@ def test_map_evaluate_and_space_tell() -> None:
         tw.space(GEMM, ARCHITECTURE, constraints)
     assert [str(each.message) for each in caught] == list(report.warnings)
     assert all(each.filename == __file__ for each in caught)
-    assert tw.map("resnet50/n7", "simba", evaluations=50).warnings == ()
+    assert tw.map("resnet50/n7", "simba", mapper="random", evaluations=50).warnings == ()
 
 
 def test_nothing_in_the_library_is_unmatched() -> None:
