@@ -27,7 +27,8 @@ class Tensors(NamedTuple):
     moves: Records
     """[T, D]: what one iteration shifts a tile by, as one number (all shifts that can be compared have different ones); as
     bits, the coordinates that the dimension moves together with others (bit 0: it moves several). The number of its group, of
-    dimensions that share coordinates (0: it does not move the tensor; 1: it has one for itself, with this coefficient)."""
+    dimensions that share coordinates (0: it does not move the tensor; 1: it has one for itself, with this coefficient); whether
+    the group has one coordinate only (`single`)."""
     whole: Records
     """[T]: words; the dimensions that move the tensor, as bits; whether tiles may overlap, or children receive
     overlapping ones; the number after that of the last group of dimensions."""
@@ -120,13 +121,15 @@ def tensors_of(problem: Problem) -> Tensors:
         together |= (matrix > 0).sum(axis=0) > 1
         groups = _groups(matrix, together)
         dense &= bool((matrix <= 1).all() and ((matrix > 0).sum(axis=0) <= 1).all())
-        moves.append(list(zip(displacement, together, groups, matrix.sum(axis=0), strict=True)))
+        ranks = [matrix[:, [of == group for of in groups]].any(axis=1).sum() for group in groups]
+        single = [group > 0 and count == 1 for group, count in zip(groups, ranks, strict=True)]
+        moves.append(list(zip(displacement, together, groups, matrix.sum(axis=0), single, strict=True)))
         moving = sum(1 << int(dim) for dim in np.flatnonzero(matrix.any(axis=0)))
         whole.append(
             (problem.tensor_words(tensor), moving, together.any(), max(groups, default=0) + 1, tensor.is_output)
         )
     return Tensors(
-        moves=table(moves, displacement=int, together=int, group=int, coefficient=float),
+        moves=table(moves, displacement=int, together=int, group=int, coefficient=float, single=bool),
         whole=table(whole, words=float, moving=int, slides=bool, groups=int, is_output=bool),
         dense=dense,
     )

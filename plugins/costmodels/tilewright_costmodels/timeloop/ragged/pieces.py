@@ -2,7 +2,8 @@
 
 A piece of n cut into pieces of t gives floor(n / t) of t, and one of n mod t where that is not 0; so at every boundary a
 dimension has few different sizes. `walk` counts the pieces of each size: a cut is free where all its trips are meant, or at zero
-where only its first piece is, which is the largest.
+where only its first piece is, which is the largest. Once for each mapping they are counted with all cuts free, with those in time
+free, and with those in space; a walk begins where it departs from one of these.
 """
 
 from __future__ import annotations
@@ -13,13 +14,15 @@ import numpy as np
 
 from tilewright.compiled import Index, Records, compiled, integer, kernel_part, records
 from tilewright.mapspace.batch import Bools, Floats, Ints
-from tilewright.mapspace.rules import Terms
-from tilewright_costmodels.timeloop.sharing import mix
 from tilewright_costmodels.timeloop.tables import Hardware, Tables
 
 PLAIN, ADVANCE, BEFORE, QUIET = map(integer, range(4))
 """Which pieces `walk` counts. ADVANCE: those to which the loop at `limit` advances; BEFORE: the sizes of those before them;
 QUIET: those for which no loop of the dimension turns at `limit` or further inside."""
+ALL, TIME, SPACE = map(integer, range(3))
+"""Which cuts are free: `Pieces.known`."""
+COUNT, SUM, LIST = map(integer, range(3))
+"""What `walk` finds: how many pieces there are; their iterations, too; and how many there are of each size."""
 
 
 class Pieces(NamedTuple):
@@ -36,8 +39,12 @@ class Pieces(NamedTuple):
     """[D, S + 1]: how many."""
     cuts: Ints
     """[D, S + 1]: cuts in the slots before a slot."""
-    free: Bools
-    """[S]: loops in space of which all trips are meant, where they do not move the tensor at hand, and where they do [2, S]."""
+    known: Floats
+    """[3, D, S + 1, Y]: pieces of each size before a cut, where all cuts, those in time or those in space are free."""
+    total: Records
+    """[3, D, S + 1]: how many they are, and their iterations."""
+    apart: Bools
+    """[S]: of a loop in space, whether sub-clusters that differ in it share nothing of the tensor at hand."""
     weight: Floats
     """[2, Y]: pieces of each size, before and after a cut."""
     pair: Floats
@@ -67,7 +74,9 @@ def pieces_of(tables: Tables) -> Pieces:
         ),
         sizes=np.zeros((dims, slots + 1), np.int64),
         cuts=np.zeros((dims, slots + 1), np.int64),
-        free=np.zeros((2, slots), np.bool_),
+        known=np.zeros((3, dims, slots + 1, most)),
+        total=records((3, dims, slots + 1), count=float, iterations=float),
+        apart=np.zeros(slots, np.bool_),
         weight=np.zeros((2, most)),
         pair=np.zeros((2, most, most + 1)),
         share=records((dims, most), iterations=float, count=float),
@@ -85,6 +94,9 @@ def cut_all(pieces: Pieces, hardware: Hardware, inside: Floats, loops: Records, 
         k, slots = 0, len(hardware.slot)
         pieces.sizes[d, 0] = 1
         pieces.size[d, 0, 0].iterations = inside[0, d]
+        for which in range(3):
+            pieces.known[which, d, 0, 0] = pieces.total[which, d, 0].count = 1.0
+            pieces.total[which, d, 0].iterations = inside[0, d]
         for s in range(slots):
             pieces.cuts[d, s] = k
             tile = inside[s + 1, d]
@@ -111,6 +123,14 @@ def cut_all(pieces: Pieces, hardware: Hardware, inside: Floats, loops: Records, 
                         size.rest = size.spill = z
                 k += 1
                 pieces.sizes[d, k] = number
+                for which in range(3):
+                    free = which == ALL or (which == TIME) == hardware.slot[s].steps
+                    _cut(pieces, d, k - 1, free, pieces.known[which, d, k - 1], pieces.known[which, d, k])
+                    total = pieces.total[which, d, k]
+                    total.count = total.iterations = 0.0
+                    for y in range(number):
+                        total.count += pieces.known[which, d, k, y]
+                        total.iterations += pieces.known[which, d, k, y] * pieces.size[d, k, y].iterations
         pieces.cuts[d, slots] = k
     for at in range(end):
         loop = loops[at]
@@ -118,23 +138,81 @@ def cut_all(pieces: Pieces, hardware: Hardware, inside: Floats, loops: Records, 
 
 
 @kernel_part
-def walk(pieces: Pieces, d: int, stop: int, limit: int, mode: int, moves: int, keeps_from: int) -> None:
-    """Count the pieces of a dimension before the slot `stop`, and write them to `share`.
+def _cut(pieces: Pieces, d: int, k: int, free: bool, before: Floats, after: Floats) -> None:
+    """Of the pieces of each size before a cut, make those after it."""
+    for x in range(pieces.sizes[d, k + 1]):
+        after[x] = 0.0
+    for x in range(pieces.sizes[d, k]):  # no branch that nobody can foresee
+        size, many = pieces.size[d, k, x], before[x]
+        after[0] += many * (size.full if free else size.some)
+        after[size.spill] += many * (1.0 if free else size.less)
+
+
+@kernel_part
+def recall(pieces: Pieces, d: int, which: int, k: int, listed: bool) -> None:
+    """Write to `shares`, and to `share` where they are listed, what is known of the pieces before a cut."""
+    found, total = pieces.shares[d], pieces.total[which, d, k]
+    found.number, found.count, found.iterations = 0, total.count, total.iterations
+    for x in range(pieces.sizes[d, k] if listed else 0):
+        many = pieces.known[which, d, k, x]
+        if many > 0.0:
+            each = pieces.share[d, found.number]
+            each.iterations, each.count = pieces.size[d, k, x].iterations, many
+            found.number += 1
+
+
+@kernel_part
+def walk(
+    pieces: Pieces,
+    d: int,
+    stop: int,
+    limit: int,
+    mode: int,
+    moves: bool,
+    every: bool,
+    within: int,
+    keeps_from: int,
+    what: int,
+) -> None:
+    """Count the pieces of a dimension before the slot `stop`, and write them to `shares`, and to `share`.
 
     Args:
         limit: loops in time before this place are free; those from there on at zero, but for the one there as `mode` says.
-        moves: 1: the dimension moves the tensor at hand; which loops in space are free.
+        every: loops in space before the slot `within` are free. From there on those are that move the tensor at hand, if `moves`
+            says that the dimension does, or whose sub-clusters share nothing.
         keeps_from: QUIET: before this slot, loops must be quiet whatever of the pieces exists further inside.
+        what: is asked for.
     """
     last, cuts = pieces.cuts[d, stop], pieces.cut[d]
     none = pieces.pair.shape[2] - 1
     weight, pair = pieces.weight, pieces.pair
+    begin, more = 0, True
+    while more and begin < last:
+        cut = cuts[begin]
+        if cut.steps:
+            more = cut.place < limit
+        else:
+            more = cut.slot < within or (moves or pieces.apart[cut.slot]) == every
+        begin += more
+    more = what == COUNT
+    while more and last > begin:  # cuts at zero make one piece of each
+        cut = cuts[last - 1]
+        if cut.steps:
+            more = cut.place > limit or (cut.place == limit and mode == PLAIN)
+        else:
+            more = not (every if cut.slot < within else moves or pieces.apart[cut.slot])
+        last -= more
+    which = ALL if every else TIME
+    if begin == last:
+        recall(pieces, d, which, last, what == LIST)
+        return
     here, paired = 0, False
-    weight[0, 0] = 1.0
-    for k in range(last):
+    for x in range(pieces.sizes[d, begin]):
+        weight[0, x] = pieces.known[which, d, begin, x]
+    for k in range(begin, last):
         there, number, after = 1 - here, pieces.sizes[d, k], pieces.sizes[d, k + 1]
-        steps, place = cuts[k].steps, cuts[k].place
-        free = place < limit if steps else pieces.free[moves, cuts[k].slot]
+        steps, place, slot = cuts[k].steps, cuts[k].place, cuts[k].slot
+        free = place < limit if steps else (every if slot < within else moves or pieces.apart[slot])
         if mode == QUIET and steps and place >= limit and not paired:
             paired = True
             for x in range(number):
@@ -142,18 +220,17 @@ def walk(pieces: Pieces, d: int, stop: int, limit: int, mode: int, moves: int, k
                     pair[here, x, y] = 0.0
                 pair[here, x, none] = weight[here, x]
         if not paired:
-            for x in range(after):
-                weight[there, x] = 0.0
             at_limit = mode != PLAIN and mode != QUIET and steps and place == limit
-            if at_limit and mode == BEFORE:
-                paired = True
+            if not at_limit:
+                _cut(pieces, d, k, free, weight[here], weight[there])
+            else:
+                paired = mode == BEFORE
                 for x in range(after):
+                    weight[there, x] = pair[there, x, none] = 0.0
                     for y in range(after):
                         pair[there, x, y] = 0.0
-                    pair[there, x, none] = 0.0
-            for x in range(number):
-                size, many = pieces.size[d, k, x], weight[here, x]
-                if at_limit:
+                for x in range(number):
+                    size, many = pieces.size[d, k, x], weight[here, x]
                     if size.full > 0.0:
                         if mode == BEFORE:
                             pair[there, 0, 0] += many * (size.full - 1.0)
@@ -163,9 +240,6 @@ def walk(pieces: Pieces, d: int, stop: int, limit: int, mode: int, moves: int, k
                             weight[there, 0] += many * (size.full - 1.0)
                             if size.rest >= 0:
                                 weight[there, size.rest] += many
-                else:  # no branch that nobody can foresee
-                    weight[there, 0] += many * (size.full if free else size.some)
-                    weight[there, size.spill] += many * (1.0 if free else size.less)
         else:
             if mode == QUIET and k == pieces.cuts[d, keeps_from]:
                 for x in range(number):
@@ -239,81 +313,3 @@ def _cut_pair(
                 pair[there, rest, none] += many
         elif rest >= 0:
             pair[there, rest, 0] += many
-
-
-@compiled
-def boxes(pieces: Pieces, moves: Records, terms: Terms, tensor: int, group: int, dimension: int, step: float) -> float:
-    """The words of a tensor's boxes along the coordinates of one group of dimensions, in all pairs of their pieces."""
-    total, more = 0.0, True
-    for d in range(len(moves)):
-        pieces.shares[d].at = 0
-    while more:
-        words = side = 1.0
-        for t in range(terms.start[tensor], terms.start[tensor + 1]):
-            term = terms.term[t]
-            if moves[term.dimension].group == group:
-                iterations = pieces.share[term.dimension, pieces.shares[term.dimension].at].iterations
-                moved = step if term.dimension == dimension else 0.0
-                side += term.coefficient * (iterations - 1.0 - moved)
-                if term.last:
-                    words *= max(0.0, side)
-                    side = 1.0
-        for d in range(len(moves)):
-            if moves[d].group == group:
-                words *= pieces.share[d, pieces.shares[d].at].count
-        total += words
-        carry = True
-        for d in range(len(moves)):
-            if carry and moves[d].group == group:
-                at = pieces.shares[d].at + 1
-                carry = at == pieces.shares[d].number
-                pieces.shares[d].at = 0 if carry else at
-        more = not carry
-    return total
-
-
-@kernel_part
-def is_known(pieces: Pieces, first: int, last: int, separate: int) -> bool:
-    """Whether a box, given by its first and last word, has been seen since the last stamp; it is from now on."""
-    mask, stamp = len(pieces.seen) - 1, pieces.stamp[0]
-    place = mix(mix(first) ^ mix(last + 1) ^ separate) & mask
-    while pieces.seen[place].stamp == stamp:
-        here = pieces.seen[place]
-        if here.first == first and here.last == last and here.separate == separate:
-            return True
-        place = (place + 1) & mask
-    here = pieces.seen[place]
-    here.first, here.last, here.separate, here.stamp = first, last, separate, stamp
-    return False
-
-
-@kernel_part
-def next_trip(pieces: Pieces, moves: Records, group: int, start: int, stop: int) -> tuple[bool, bool]:
-    """Count on the trips of a group's loops between two slots, those in space first, and then the sizes before them; whether
-    there is another one, and whether it is of another step in time. Of a size that divides one step stands for all."""
-    for steps in range(2):
-        for d in range(len(moves)):
-            for k in range(pieces.cuts[d, start], pieces.cuts[d, stop] if moves[d].group == group else 0):
-                cut, full = pieces.cut[d, k], pieces.size[d, k, 0]
-                if cut.steps == steps and not (steps > 0 and divides(pieces, d, start, stop)):
-                    cut.trip += 1
-                    if cut.trip < full.full + (full.rest >= 0):
-                        return True, steps > 0
-                    cut.trip = 0
-    for d in range(len(moves)):
-        if moves[d].group == group:
-            pieces.shares[d].at += 1
-            if pieces.shares[d].at < pieces.shares[d].number:
-                return True, True
-            pieces.shares[d].at = 0
-    return False, True
-
-
-@kernel_part
-def divides(pieces: Pieces, d: int, start: int, stop: int) -> bool:
-    """Whether all cuts of the size at hand between two slots leave full pieces only."""
-    first = pieces.cuts[d, start]
-    exact = pieces.share[d, pieces.shares[d].at].iterations == pieces.size[d, first, 0].iterations
-    for k in range(first, pieces.cuts[d, stop]):
-        exact &= pieces.size[d, k, 0].rest < 0
-    return bool(exact)

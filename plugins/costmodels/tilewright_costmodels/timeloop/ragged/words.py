@@ -21,17 +21,21 @@ from __future__ import annotations
 from tilewright.compiled import Records, compiled, integer, kernel_part
 from tilewright.mapspace.batch import Floats
 from tilewright.mapspace.rules import Terms
+from tilewright_costmodels.timeloop.ragged.boxes import shared, words_of_boxes
 from tilewright_costmodels.timeloop.ragged.pieces import (
     ADVANCE,
+    ALL,
     BEFORE,
+    COUNT,
+    LIST,
     PLAIN,
     QUIET,
+    SPACE,
+    SUM,
+    TIME,
     Pieces,
-    boxes,
     cut_all,
-    divides,
-    is_known,
-    next_trip,
+    recall,
     walk,
 )
 from tilewright_costmodels.timeloop.tables import Hardware, Mappings, Tensors
@@ -65,24 +69,20 @@ def measure(
         Steps in time.
     """
     levels, slots, dims = len(hardware.level), len(hardware.slot), len(pieces.shares)
-    moves = 0
     cut_all(pieces, hardware, inside, loops, ends[levels - 1].end)
-    for s in range(slots):
-        pieces.free[0, s] = True
     for level in range(levels):
         instances[level] = 1.0 if level == 0 else instances[level - 1]
         if level > 0 and ends[level - 1].children > 1.0:
             instances[level] = 1.0
             for d in range(dims):
-                walk(pieces, d, hardware.level[level].start, 0, PLAIN, moves, 0)
-                instances[level] *= pieces.shares[d].count
-    for s in range(slots):
-        pieces.free[0, s] = False
+                instances[level] *= pieces.total[SPACE, d, pieces.cuts[d, hardware.level[level].start]].count
     steps = 1.0
     for d in range(dims):
-        walk(pieces, d, slots, len(loops), PLAIN, moves, 0)
-        steps *= pieces.shares[d].count
+        steps *= pieces.total[TIME, d, pieces.cuts[d, slots]].count
     for tensor in range(len(tensors.whole)):
+        for s in range(slots):
+            separate = len(mappings.unicast) > 0 and mappings.unicast[n, hardware.slot[s].entry, tensor]
+            pieces.apart[s] = separate or not hardware.shared[s, tensor]
         pieces.words[tensor, 0].entered = pieces.words[tensor, 0].first_entered = 0.0
         inner = levels  # the nearest level inside that keeps the tensor; beyond all: compute
         for number in range(levels):
@@ -162,12 +162,7 @@ def _between(
             found = pieces.words[tensor, inner].entered if enters else words.left if leaves else words.own
             found /= instances[inner if enters else level]
         else:
-            for s in range(slots):
-                shared = leaves and s >= start
-                separate = len(mappings.unicast) > 0 and mappings.unicast[n, hardware.slot[s].entry, tensor]
-                separate |= not hardware.shared[s, tensor]
-                pieces.free[0, s] = separate if shared else not first
-                pieces.free[1, s] = shared or not first
+            within = start if leaves else slots
             found = _moved(
                 pieces,
                 tensors,
@@ -179,9 +174,10 @@ def _between(
                 owns or inner == levels,
                 hardware.level[outer].start if whole.is_output else stop,
                 not first,
+                within,
             )
             for group in range(2, whole.groups if leaves else 0):
-                found *= _shared(pieces, tensors.moves[tensor], terms, len(loops), tensor, group, start, stop)
+                found *= shared(pieces, tensors.moves[tensor], terms, len(loops), tensor, group, start, stop, not first)
         if leaves and first:
             words.first_left = found
         elif leaves:
@@ -217,6 +213,7 @@ def _moved(
     anew: bool,
     keeps_from: int,
     every: bool,
+    within: int,
 ) -> float:
     """Words of all tiles before the slot `stop`, but those that need not move.
 
@@ -225,6 +222,7 @@ def _moved(
         anew: nothing stays: every step moves a whole tile.
         keeps_from: the first slot inside the memory outside.
         every: of all instances.
+        within: the first slot of those in which sub-clusters may share what they are sent.
     """
     whole, moves = tensors.whole[tensor], tensors.moves[tensor]
     total, passed, quiet, overlaps = 0.0, 0, True, False
@@ -258,7 +256,21 @@ def _moved(
                     break
                 continue
         found = _tiles(
-            pieces, moves, terms, loops, tensor, whole.groups, stop, p, mode, hush, keeps_from, every, dimension, step
+            pieces,
+            moves,
+            terms,
+            loops,
+            tensor,
+            whole.groups,
+            stop,
+            p,
+            mode,
+            hush,
+            keeps_from,
+            every,
+            within,
+            dimension,
+            step,
         )
         if found < 0.0:  # some loop inside always turns, and so it does inside of all loops that are left
             quiet = False
@@ -283,6 +295,7 @@ def _tiles(
     hush: bool,
     keeps_from: int,
     every: bool,
+    within: int,
     dimension: int,
     step: float,
 ) -> float:
@@ -290,16 +303,22 @@ def _tiles(
 
     Args:
         mode: PLAIN: all loops that move the tensor are free. ADVANCE: when p advances. BEFORE: the tiles before that.
-        every: of all instances.
+        every, within: as in `_moved`.
         hush: only those when no loop inside of p that moves the tensor turns.
         dimension, step: count what tiles share with themselves so many iterations further.
     """
-    product, advancing = 1.0, -1
+    product, advancing, overlapping = 1.0, -1, -1
     if mode != PLAIN:
         advancing = loops[p].dimension
+    if dimension >= 0:
+        overlapping = moves[dimension].group
     for d in range(len(moves)):
         group = moves[d].group
-        which, limit = PLAIN, p
+        which, limit, what, last = PLAIN, p, SUM, pieces.cuts[d, stop]
+        if group == 0:
+            what = COUNT
+        elif group != LONE and (group == overlapping or not moves[d].single):
+            what = LIST
         if mode == PLAIN and group > 0:
             limit = len(loops)
         elif d == advancing:
@@ -307,12 +326,10 @@ def _tiles(
         elif hush and group > 0:
             which = QUIET
         found = pieces.shares[d]
-        if pieces.cuts[d, stop] == 0 or (every and mode == PLAIN and group == LONE and moves[d].coefficient == 1.0):
-            # uncut; or all its pieces, whose iterations are all of the dimension
-            found.number, found.count, found.iterations = 1, 1.0, pieces.size[d, 0, 0].iterations
-            pieces.share[d, 0].count, pieces.share[d, 0].iterations = 1.0, found.iterations
+        if last == 0 or (every and mode == PLAIN and group > 0):
+            recall(pieces, d, ALL, last, what == LIST)
         else:
-            walk(pieces, d, stop, limit, which, 1 if group > 0 else 0, keeps_from)
+            walk(pieces, d, stop, limit, which, group > 0, every, within, keeps_from, what)
         if found.count == 0.0:
             if which == QUIET:
                 return -1.0
@@ -323,77 +340,5 @@ def _tiles(
             product *= found.count + moves[d].coefficient * (found.iterations - found.count)
     for group in range(2, groups):
         if product > 0.0:
-            product *= boxes(pieces, moves, terms, tensor, group, dimension, step)
+            product *= words_of_boxes(pieces, moves, terms, tensor, group, overlapping, dimension, step)
     return product
-
-
-@compiled
-def _shared(
-    pieces: Pieces,
-    moves: Records,
-    terms: Terms,
-    loops: int,
-    tensor: int,
-    group: int,
-    start: int,
-    stop: int,
-) -> float:
-    """The part of what sub-clusters are sent that is left where those with equal boxes share a delivery: of the dimensions of a
-    group, unrolled between two slots.
-
-    Boxes are equal whose first and last words are. Only where several dimensions of a group are unrolled can that be.
-    """
-    unrolled = 0
-    for d in range(len(moves)):
-        if moves[d].group == group:
-            spread = 0
-            for k in range(pieces.cuts[d, start], pieces.cuts[d, stop]):
-                spread |= not pieces.cut[d, k].steps
-                pieces.cut[d, k].trip = 0
-            unrolled += spread
-    if unrolled < 2:
-        return 1.0
-    for d in range(len(moves)):
-        pieces.shares[d].at = 0
-        if moves[d].group == group:
-            walk(pieces, d, start, loops, PLAIN, 1, 0)
-    sent = needed = 0.0
-    pieces.stamp[0] += 1
-    more = True
-    while more:  # over the sizes of what the memory outside holds, the steps in time, and the sub-clusters
-        first = last = separate = LONE - LONE
-        many, words, exists = 1.0, 1.0, True
-        for d in range(len(moves)):
-            if moves[d].group == group:
-                each = pieces.share[d, pieces.shares[d].at]
-                low, size = 0.0, each.iterations
-                many *= each.count
-                alike = divides(pieces, d, start, stop)
-                for k in range(pieces.cuts[d, start], pieces.cuts[d, stop]):
-                    tile, trip = pieces.size[d, k + 1, 0].iterations, pieces.cut[d, k].trip
-                    low += trip * tile
-                    size = min(tile, size - trip * tile)
-                    exists &= size > 0.0
-                    if alike and pieces.cut[d, k].steps:
-                        many *= pieces.size[d, k, 0].full
-                    if not pieces.cut[d, k].steps and pieces.free[0, pieces.cut[d, k].slot]:
-                        separate = separate * len(pieces.seen) + trip
-                pieces.shares[d].iterations = size
-                first += int(moves[d].displacement * low)
-                last += int(moves[d].displacement * (low + size - 1.0))
-        if exists:
-            side = 1.0
-            for t in range(terms.start[tensor], terms.start[tensor + 1]):
-                term = terms.term[t]
-                if moves[term.dimension].group == group:
-                    side += term.coefficient * (pieces.shares[term.dimension].iterations - 1.0)
-                    if term.last:
-                        words *= side
-                        side = 1.0
-            needed += many * words
-            if not is_known(pieces, first, last, separate):
-                sent += many * words
-        more, another = next_trip(pieces, moves, group, start, stop)
-        if another:
-            pieces.stamp[0] += 1
-    return sent / needed

@@ -1,0 +1,180 @@
+"""Parts of the kernel for tiles that do not divide: boxes of dimensions that share coordinates."""
+
+from __future__ import annotations
+
+from tilewright.compiled import Records, compiled, integer, kernel_part
+from tilewright.mapspace.rules import Terms
+from tilewright_costmodels.timeloop.ragged.pieces import LIST, PLAIN, Pieces, walk
+from tilewright_costmodels.timeloop.sharing import mix
+
+ZERO = integer(0)
+
+
+@kernel_part
+def words_of_boxes(
+    pieces: Pieces, moves: Records, terms: Terms, tensor: int, group: int, overlapping: int, dimension: int, step: float
+) -> float:
+    """Words of the boxes of a group of dimensions: along one coordinate, their side is a sum, and so sums are enough."""
+    single, count, more = True, 1.0, 0.0
+    for d in range(len(moves)):
+        if moves[d].group == group:
+            found = pieces.shares[d]
+            single = moves[d].single
+            more = more * found.count + moves[d].coefficient * (found.iterations - found.count) * count
+            count *= found.count
+    if single and group != overlapping:
+        return count + more
+    return _all_boxes(pieces, moves, terms, tensor, group, dimension, step)
+
+
+@compiled
+def shared(
+    pieces: Pieces,
+    moves: Records,
+    terms: Terms,
+    loops: int,
+    tensor: int,
+    group: int,
+    start: int,
+    stop: int,
+    every: bool,
+) -> float:
+    """The part of what sub-clusters are sent that is left where those with equal boxes share a delivery: of the dimensions of a
+    group, unrolled between two slots.
+
+    Boxes are equal whose first and last words are. Only where several dimensions of a group are unrolled can that be.
+    """
+    unrolled = 0
+    for d in range(len(moves)):
+        if moves[d].group == group:
+            spread = 0
+            for k in range(pieces.cuts[d, start], pieces.cuts[d, stop]):
+                spread |= not pieces.cut[d, k].steps
+                pieces.cut[d, k].trip = 0
+            unrolled += spread
+    if unrolled < 2:
+        return 1.0
+    for d in range(len(moves)):
+        pieces.shares[d].at = 0
+        if moves[d].group == group:
+            walk(pieces, d, start, loops, PLAIN, True, every, start, 0, LIST)
+    sent = needed = 0.0
+    pieces.stamp[0] += 1
+    more = True
+    while more:  # over the sizes of what the memory outside holds, the steps in time, and the sub-clusters
+        first = last = separate = ZERO
+        many, words, exists = 1.0, 1.0, True
+        for d in range(len(moves)):
+            if moves[d].group == group:
+                each = pieces.share[d, pieces.shares[d].at]
+                low, size = 0.0, each.iterations
+                many *= each.count
+                alike = _divides(pieces, d, start, stop)
+                for k in range(pieces.cuts[d, start], pieces.cuts[d, stop]):
+                    tile, trip = pieces.size[d, k + 1, 0].iterations, pieces.cut[d, k].trip
+                    low += trip * tile
+                    size = min(tile, size - trip * tile)
+                    exists &= size > 0.0
+                    if alike and pieces.cut[d, k].steps:
+                        many *= pieces.size[d, k, 0].full
+                    if not pieces.cut[d, k].steps and pieces.apart[pieces.cut[d, k].slot]:
+                        separate = separate * len(pieces.seen) + trip
+                pieces.shares[d].iterations = size
+                first += int(moves[d].displacement * low)
+                last += int(moves[d].displacement * (low + size - 1.0))
+        if exists:
+            side = 1.0
+            for t in range(terms.start[tensor], terms.start[tensor + 1]):
+                term = terms.term[t]
+                if moves[term.dimension].group == group:
+                    side += term.coefficient * (pieces.shares[term.dimension].iterations - 1.0)
+                    if term.last:
+                        words *= side
+                        side = 1.0
+            needed += many * words
+            if not _is_known(pieces, first, last, separate):
+                sent += many * words
+        more, another = _next_trip(pieces, moves, group, start, stop)
+        if another:
+            pieces.stamp[0] += 1
+    return sent / needed
+
+
+@compiled
+def _all_boxes(
+    pieces: Pieces, moves: Records, terms: Terms, tensor: int, group: int, dimension: int, step: float
+) -> float:
+    """The words of a tensor's boxes along the coordinates of one group of dimensions, in all pairs of their pieces."""
+    total, more = 0.0, True
+    for d in range(len(moves)):
+        pieces.shares[d].at = 0
+    while more:
+        words = side = 1.0
+        for t in range(terms.start[tensor], terms.start[tensor + 1]):
+            term = terms.term[t]
+            if moves[term.dimension].group == group:
+                iterations = pieces.share[term.dimension, pieces.shares[term.dimension].at].iterations
+                moved = step if term.dimension == dimension else 0.0
+                side += term.coefficient * (iterations - 1.0 - moved)
+                if term.last:
+                    words *= max(0.0, side)
+                    side = 1.0
+        for d in range(len(moves)):
+            if moves[d].group == group:
+                words *= pieces.share[d, pieces.shares[d].at].count
+        total += words
+        carry = True
+        for d in range(len(moves)):
+            if carry and moves[d].group == group:
+                at = pieces.shares[d].at + 1
+                carry = at == pieces.shares[d].number
+                pieces.shares[d].at = 0 if carry else at
+        more = not carry
+    return total
+
+
+@kernel_part
+def _is_known(pieces: Pieces, first: int, last: int, separate: int) -> bool:
+    """Whether a box, given by its first and last word, has been seen since the last stamp; it is from now on."""
+    mask, stamp = len(pieces.seen) - 1, pieces.stamp[0]
+    place = mix(mix(first) ^ mix(last + 1) ^ separate) & mask
+    while pieces.seen[place].stamp == stamp:
+        here = pieces.seen[place]
+        if here.first == first and here.last == last and here.separate == separate:
+            return True
+        place = (place + 1) & mask
+    here = pieces.seen[place]
+    here.first, here.last, here.separate, here.stamp = first, last, separate, stamp
+    return False
+
+
+@kernel_part
+def _next_trip(pieces: Pieces, moves: Records, group: int, start: int, stop: int) -> tuple[bool, bool]:
+    """Count on the trips of a group's loops between two slots, those in space first, and then the sizes before them; whether
+    there is another one, and whether it is of another step in time. Of a size that divides one step stands for all."""
+    for steps in range(2):
+        for d in range(len(moves)):
+            for k in range(pieces.cuts[d, start], pieces.cuts[d, stop] if moves[d].group == group else 0):
+                cut, full = pieces.cut[d, k], pieces.size[d, k, 0]
+                if cut.steps == steps and not (steps > 0 and _divides(pieces, d, start, stop)):
+                    cut.trip += 1
+                    if cut.trip < full.full + (full.rest >= 0):
+                        return True, steps > 0
+                    cut.trip = 0
+    for d in range(len(moves)):
+        if moves[d].group == group:
+            pieces.shares[d].at += 1
+            if pieces.shares[d].at < pieces.shares[d].number:
+                return True, True
+            pieces.shares[d].at = 0
+    return False, True
+
+
+@kernel_part
+def _divides(pieces: Pieces, d: int, start: int, stop: int) -> bool:
+    """Whether all cuts of the size at hand between two slots leave full pieces only."""
+    first = pieces.cuts[d, start]
+    exact = pieces.share[d, pieces.shares[d].at].iterations == pieces.size[d, first, 0].iterations
+    for k in range(first, pieces.cuts[d, stop]):
+        exact &= pieces.size[d, k, 0].rest < 0
+    return bool(exact)
