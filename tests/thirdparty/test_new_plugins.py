@@ -62,7 +62,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
         folders[kind] = fresh / f"tilewright-{name}"
     for kind, folder in folders.items():
         tox = (sys.executable, "-m", "tox", "run", "-e", "py", "--skip-missing-interpreters", "false")
-        shared = ("-x", "testenv.pass_env+=NUMBA_CACHE_DIR")  # what other environments compiled is not compiled again
+        # what other environments compiled is not compiled again; what installs packages is told where they are
+        shared = ("-x", "testenv.pass_env+=NUMBA_CACHE_DIR", "-x", "testenv.pass_env+=UV_*")
         tested[kind] = run(*tox, *shared, "--workdir", fresh / "tox", folder=folder, **wheel)
     return Installed(folders, tested, fresh / "tox" / "py" / ("Scripts" if os.name == "nt" else "bin"))
 

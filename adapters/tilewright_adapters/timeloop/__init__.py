@@ -26,7 +26,7 @@ from tilewright_adapters.timeloop.reading.rules import lists, read_rules, said_i
 from tilewright_adapters.timeloop.reading.sections import OURS, Sections
 from tilewright_adapters.timeloop.reading.shape import read_problem
 from tilewright_adapters.timeloop.recorded import figures
-from tilewright_adapters.timeloop.writing.limits import limits
+from tilewright_adapters.timeloop.writing.limits import Limit, limits
 from tilewright_adapters.timeloop.writing.outline import Outline, outline
 from tilewright_adapters.timeloop.writing.v3 import write_v3
 from tilewright_adapters.timeloop.writing.v4 import refuse_v4, write_v4
@@ -80,7 +80,7 @@ class TimeloopAdapter:
 
     def expressible(self, inputs: InputSet) -> Verdict:
         """Every construct that Timeloop's files cannot say."""
-        return Verdict(reasons=tuple(_written(inputs, self.version)[0].reasons))
+        return Verdict(reasons=tuple(_planned(inputs, self.version)[0].reasons))
 
     def render(self, inputs: InputSet) -> dict[str, str]:
         """Files of this version, and, where our names and notes have no place in them, `tilewright.yaml` beside."""
@@ -92,13 +92,19 @@ class TimeloopAdapter:
 
 def _written(inputs: InputSet, version: Version) -> tuple[Outline, dict[str, str]]:
     """The outline and Timeloop's own files; no files where there are reasons against them."""
+    plan, rules = _planned(inputs, version)
+    if plan.reasons:
+        return plan, {}
+    return plan, {"v3": write_v3, "v4": write_v4}[version](plan, rules)
+
+
+def _planned(inputs: InputSet, version: Version) -> tuple[Outline, list[Limit]]:
+    """What is to be written, with the reasons against it."""
     plan = outline(inputs)
     rules = limits(inputs, plan, at_least=version == "v4")
     if version == "v4":
         refuse_v4(plan, rules)
-    if plan.reasons:
-        return plan, {}
-    return plan, {"v3": write_v3, "v4": write_v4}[version](plan, rules)
+    return plan, rules
 
 
 def _read_back(files: dict[str, str]) -> InputSet:
