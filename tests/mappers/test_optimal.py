@@ -139,7 +139,9 @@ def test_the_walk_alone_proves_what_enumeration_finds(space: MapSpace, links: bo
         finals = walk.run()
         costs = evaluator.evaluate_candidates(finals.candidates).of(objective)
         assert (finals.bounds <= costs * (1 + CLOSE)).all()
-        promised = finals.bounds[~finals.inexact].min(initial=math.inf)
+        promised = min(
+            costs[~finals.inexact].min(initial=math.inf), finals.bounds[finals.displaces].min(initial=math.inf)
+        )
         for i in np.flatnonzero(finals.inexact & (finals.bounds <= least)):
             if promised > least:
                 ways = space.reordered(finals.candidates.take(slice(i, i + 1)), WAYS)

@@ -23,6 +23,8 @@ DRAWN = 4096
 """Mappings that are drawn to begin with."""
 FOLLOWED = 48
 """Mappings whose neighbours are tried."""
+NARROW = 64, 1024, 4096
+"""States that the first walks follow."""
 FINALS = 4096
 """Mappings evaluated at once, of those that are left."""
 
@@ -50,9 +52,11 @@ def _search(setup: Setup, task: Task, run: Run, options: OptimalOptions) -> Prop
         best = yield from started(task, run)
     drawn = task.space.sample(run.rng, DRAWN)
     best = yield from _descend(drawn.take(drawn.fits()), best, task, run)
-    # the first walks are narrow, and only find mappings to hold bounds against
-    for width in sorted({min(width, options.width) for width in (64, 1024, options.width)}):
-        if width > 1024 and not limited:  # it is never worse than the search that is taken where nothing can be proved
+    # the first walks are narrow, and find mappings to hold bounds against, if no proof
+    for width in sorted({min(width, options.width) for width in (*NARROW, options.width)}):
+        if (
+            width > NARROW[-1] and not limited
+        ):  # it is never worse than the search that is taken where nothing can be proved
             best = min(best, (yield from started(task, run)))
         walk = Walk(setup, best * SURE if math.isfinite(best) else math.inf, width, lambda: run.exhausted)
         finals = walk.run()
@@ -121,7 +125,7 @@ def _evaluate(
         values = yield from objectives(finals.candidates.take(part), task, run)
         best = min(best, float(values.min(initial=math.inf)))
     # those that are counted exactly stand for others that cost no less than their bound; cycles that are rounded up lie above it
-    stand = finals.displace & ~finals.inexact & (finals.bounds < best * SURE)
+    stand = finals.displaces & (finals.bounds < best * SURE)
     left = min(left, float(finals.bounds[stand].min(initial=math.inf)))
     for i in np.flatnonzero(finals.inexact & (finals.bounds < best * SURE)):
         one = finals.candidates.take(slice(i, i + 1))

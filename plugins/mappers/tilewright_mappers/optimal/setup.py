@@ -142,7 +142,9 @@ class Setup:
                 np.bool_,
             )
         )
-        self.able = for_kernel(np.asarray(self.trips[:, :, 1:].any(axis=2)))
+        alone = np.array([slot.spatial and slot.most == 1 for slot in slots])
+        self.able = for_kernel(np.asarray(self.trips[:, :, 1:].any(axis=2) & ~alone[:, None]))
+        self.rounded = self._is_rounded()
         self.tiles = self._tiles()
         always, free = space.keeps
         self.always, self.free = always, free
@@ -181,6 +183,14 @@ class Setup:
             values = holes * (2 if way and self.shape.output[t] else 1) * len(np.flatnonzero(kept[:, t]))
             words += values * self.words[memory, t]
         return words / self.relaxation.cycles_per_operation
+
+    def _is_rounded(self) -> bool:
+        """Whether sub-clusters may have parts of an output that are no whole number of words: of windows, or of what has holes."""
+        problem = self.space.problem
+        places = [place.terms for t in np.flatnonzero(self.shape.vague) for place in problem.tensors[t].projection]
+        uneven = [d for terms in places if len(terms) > 1 or max(terms.values()) > 1 for d in terms]
+        columns = [problem.dimension_names.index(d) for d in uneven]
+        return bool(self.able[np.ix_(self.space.spatial_slots, columns)].any())
 
     def _layout(self) -> Layout:
         tensors, dims, ports = self.tensors, self.dims, len(self.ports)

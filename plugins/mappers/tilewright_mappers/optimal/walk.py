@@ -14,7 +14,19 @@ from tilewright.compiled import for_kernel
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.mapspace.candidates import Candidates
 from tilewright_mappers.optimal.kernel import stages
-from tilewright_mappers.optimal.kernel.state import BOUND, CYCLES, EACH, FIRST, LEAST_OWED, MASK, OWED, STATUS, USED
+from tilewright_mappers.optimal.kernel.state import (
+    BOUND,
+    CYCLES,
+    EACH,
+    FIRST,
+    INEXACT,
+    LEAST_OWED,
+    MASK,
+    OWED,
+    ROUNDED,
+    STATUS,
+    USED,
+)
 from tilewright_mappers.optimal.kernel.tables import STILL, Ahead, Bag, Keeping, Level, Work
 from tilewright_mappers.optimal.setup import Setup
 
@@ -22,6 +34,8 @@ ROOM = 1 << 12
 """States that there is room for at first, beside twice those before."""
 SUB_CLUSTERS = 1024
 """Those of one fanout that are laid out, to see what neighbours may pass on; of more it is taken that they do."""
+CROWD = 1 << 17
+"""States that there may be room for before some are left out."""
 PIECE = 4096
 """States that are worked on between two looks at the clock."""
 
@@ -62,8 +76,9 @@ class Finals:
     candidates: Candidates
     bounds: Floats
     inexact: Bools
-    displace: bool
-    """Whether some stand for others that were left out."""
+    """With another order of its loops it may cost less."""
+    displaces: Bools
+    """It may stand for others that were left out."""
 
 
 class Walk:
@@ -127,7 +142,7 @@ class Walk:
                 integers[0, STATUS] |= STILL << 2 * t
         integers[0, USED : USED + setup.most_slots] = 1
         integers[0, layout.conf : layout.keys] = 1
-        integers[0, layout.flag] = bool((setup.shape.odd | setup.shape.vague).any())
+        integers[0, layout.flag] = INEXACT * bool(setup.shape.odd.any()) | ROUNDED * setup.rounded
         return States(numbers, integers)
 
     # -- stages ----------------------------------------------------------------------------------------------
@@ -200,6 +215,7 @@ class Walk:
             self.lost = min(self.lost, states.numbers[:, BOUND].min(initial=math.inf))
             return States(states.numbers[:0], states.integers[:0])
         bag, start = self._bag(len(states)), 0
+        aside = np.zeros((0, layout.numbers)), np.zeros((0, layout.integers), np.int64), np.zeros(0, np.int64)
         plain = for_kernel(np.full(setup.dims, -1, np.int64) if named is None else named)
         kept = for_kernel(np.array(choices or [0], np.int64))
         numbers, integers = for_kernel(states.numbers), for_kernel(states.integers)
@@ -233,29 +249,39 @@ class Walk:
                 stop,
             )
             if reached < stop:
-                bag = _larger(bag)
+                if len(bag.alive) > max(CROWD, 4 * self.width):
+                    aside = self._best(aside, bag)
+                    bag = self._bag(self.width)
+                else:
+                    bag = _larger(bag)
             start = reached
-        count = int(bag.made[0])
-        self.counts += (count, bag.made[1], bag.made[2] + count - int(bag.alive[:count].sum()))
-        chosen = np.flatnonzero(bag.alive[:count])
-        if len(chosen) > self.width:
-            # half of those of least bound, and half of those that are counted in full: other bounds promise more than they hold
-            bounds, counted = bag.numbers[chosen, BOUND], bag.integers[chosen, layout.flag] == 0
-            by_bound = np.argsort(bounds, kind="stable")
-            ahead_of_all = np.zeros(len(chosen), np.bool_)
-            ahead_of_all[by_bound[: self.width // 2]] = True
-            order = np.lexsort((bounds, ~counted, ~ahead_of_all))
-            self.lost = min(self.lost, float(bounds[order[self.width :]].min()))
-            chosen = chosen[order[: self.width]]
-        self.widest = max(self.widest, len(chosen))
-        numbers, integers = bag.numbers[chosen], bag.integers[chosen]
+        numbers, integers, what = self._best(aside, bag)
+        self.widest = max(self.widest, len(what))
         if kind in (stages.UNROLL, stages.BRANCH, stages.REST, stages.HOLD):
-            what = bag.what[chosen]
-            new = np.arange(len(chosen)) if kind == stages.HOLD else what % setup.shape.divisor.shape[1] > 0
+            new = np.arange(len(what)) if kind == stages.HOLD else what % setup.shape.divisor.shape[1] > 0
             if kind != stages.HOLD:
                 new = np.flatnonzero(new)
             integers[new, layout.trace] = self.trace.add(integers[new, layout.trace], slot, what[new])
         return States(numbers, integers)
+
+    def _best(self, aside: tuple[Floats, Ints, Ints], bag: Bag) -> tuple[Floats, Ints, Ints]:
+        """Numbers, integers and what was done of those that go on, of the ones put aside and those in the bag."""
+        count, flag = int(bag.made[0]), self.setup.layout.flag
+        alive = np.flatnonzero(bag.alive[:count])
+        self.counts += (count, bag.made[1], bag.made[2] + count - len(alive))
+        found = bag.numbers[alive], bag.integers[alive], bag.what[alive]
+        numbers, integers, what = (
+            (np.concatenate(each) for each in zip(aside, found, strict=True)) if len(aside[2]) else found
+        )
+        if len(what) > self.width:
+            # half of those of least bound, and half of those that are counted in full: other bounds promise more than they hold
+            bounds, counted = numbers[:, BOUND], integers[:, flag] & ~ROUNDED == 0
+            ahead_of_all = np.zeros(len(what), np.bool_)
+            ahead_of_all[np.argsort(bounds, kind="stable")[: self.width // 2]] = True
+            order = np.lexsort((bounds, ~counted, ~ahead_of_all))
+            self.lost = min(self.lost, float(bounds[order[self.width :]].min()))
+            numbers, integers, what = (each[order[: self.width]] for each in (numbers, integers, what))
+        return numbers, integers, what
 
     def _bag(self, states: int) -> Bag:
         """Room for what becomes of so many."""
@@ -303,8 +329,8 @@ class Walk:
         return Finals(
             Candidates(space, trips, orders, keep),
             states.numbers[:, BOUND],
-            states.integers[:, setup.layout.flag] > 0,
-            setup.costing.dominate,
+            states.integers[:, setup.layout.flag] & ~ROUNDED > 0,
+            (states.integers[:, setup.layout.flag] == 0) & setup.costing.dominate,
         )
 
 

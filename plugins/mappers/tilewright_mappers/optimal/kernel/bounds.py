@@ -23,7 +23,7 @@ from tilewright_mappers.optimal.kernel.state import (
     extent,
     status_of,
 )
-from tilewright_mappers.optimal.kernel.tables import DEAD, SLIDING, STILL, Ahead, Bag, Costing, Layout, Shape, Work
+from tilewright_mappers.optimal.kernel.tables import SLIDING, STILL, Ahead, Bag, Costing, Layout, Shape, Work
 
 MOST = 200
 """States of one kind that a new one is held against: what is not compared is not left out."""
@@ -68,13 +68,13 @@ def bound(
             work.ports[port] -= credit if shape.vague[t] else 0.0
             words -= 0.0 if shape.vague[t] else credit
             work.ports[port] += words * (settles if words > 0.0 else left / outside)
-        again = 1.0
-        if status != STILL:  # loops that do not move it bring it again, but where sub-clusters share
-            spare = 1.0
-            for s in range(len(ahead.slots)):
-                if ahead.slots[s] > -2 and ahead.near[t, s]:
-                    spare *= _room(layout, ahead, integers, i, s, dims, work)
-            again = max(1.0, other * (windows if status == DEAD else 1.0) / spare)
+        # along one window at most it slides; loops over others bring whole tiles, and, once it is not still, all do
+        whole_tiles = windows / _slides(shape, layout, integers, i, t, status, dims, work) if windows > 1.0 else 1.0
+        spare = 1.0
+        for s in range(len(ahead.slots)):  # where sub-clusters share
+            if ahead.slots[s] > -2 and ahead.near[t, s]:
+                spare *= _room(layout, ahead, integers, i, s, dims, work)
+        again = max(1.0, whole_tiles * (1.0 if status == STILL else other) / spare)
         owed = max(numbers[i, at + LEAST_OWED] * moving * again, ahead.distinct[t])
         if shape.output[t]:
             copies = min(other * windows, outside)  # of first sums, at most
@@ -86,7 +86,8 @@ def bound(
             energy += again_read * ahead.read_pj[t] + owed * ahead.update_pj[t]
         else:
             energy += owed * ahead.read_pj[t]
-        energy += numbers[i, at + LEAST_PENDING] * moving + ahead.rest_pj[t]
+        settled = max(1.0, whole_tiles / (outside if costing.links else 1.0))
+        energy += numbers[i, at + LEAST_PENDING] * moving * settled + ahead.rest_pj[t]
         words = max(owed, shape.least[t]) if ahead.last[t] else shape.least[t]
         if shape.output[t]:
             work.written[ahead.memory[t]] += words * ahead.words[t]
@@ -104,6 +105,20 @@ def bound(
     if costing.product:
         return float(energy * cycles)
     return float(energy if costing.energy else cycles)
+
+
+@kernel_part
+def _slides(shape: Shape, layout: Layout, integers: Ints, i: int, t: int, status: int, dims: int, work: Work) -> float:
+    """Loops along the window that slides, or that may begin to: the one of most."""
+    most = 1.0
+    for d in range(dims):
+        r = shape.rank[t, d]
+        if r >= 0 and (status == STILL or status == SLIDING and r == integers[i, layout.window + t]):
+            loops = 1.0
+            for e in range(dims):
+                loops *= work.rest[e] if shape.rank[t, e] == r else 1.0
+            most = max(most, loops)
+    return most
 
 
 @kernel_part
