@@ -92,7 +92,7 @@ def layers(draw: st.DrawFn) -> dict[str, Any]:
         "dimension_relations": relations,
         "loop_dims": names,
         "loop_sizes": [draw(st.sampled_from(_SIZES)) for _ in names],
-        "operand_precision": {"I": bits, "W": bits, "O": bits, "O_final": bits},
+        "operand_precision": {"I": bits, "W": bits, "O": bits * draw(st.sampled_from([1, 1, 2, 3])), "O_final": bits},
         "operand_source": {"I": 0, "W": 0},
     }
 
@@ -107,9 +107,9 @@ def accelerators(draw: st.DrawFn, axes: dict[str, int], precision: dict[str, int
         served += [axis for axis in axes if axis not in served and draw(st.booleans())]
         operands = draw(st.lists(st.sampled_from(["I1", "I2", "O"]), unique=True, min_size=1))
         memories[f"m{number}"] = _memory(
-            draw, draw(st.sampled_from([4, 16, 50, 128, 1000])) * bits, operands, list(served), bits
+            draw, draw(st.sampled_from([4, 16, 50, 128, 1000])) * bits, operands, list(served), precision
         )
-    memories["dram"] = _memory(draw, 2**34, ["I1", "I2", "O"], list(axes), bits)
+    memories["dram"] = _memory(draw, 2**34, ["I1", "I2", "O"], list(axes), precision)
     return {
         "name": "random",
         "memories": memories,
@@ -122,9 +122,13 @@ def accelerators(draw: st.DrawFn, axes: dict[str, int], precision: dict[str, int
     }
 
 
-def _memory(draw: st.DrawFn, size: int, operands: list[str], served: list[str], bits: int) -> dict[str, Any]:
-    finest = bits * draw(st.sampled_from([1, 2]))
+def _memory(
+    draw: st.DrawFn, size: int, operands: list[str], served: list[str], precision: dict[str, int]
+) -> dict[str, Any]:
+    finest = precision["I"] * draw(st.sampled_from([1, 2]))
     widest = finest * draw(st.sampled_from([1, 2, 8]))
+    if "O" in operands and widest < precision["O"]:  # ZigZag ends with an assertion where a value does not pass at once
+        widest = finest * 8
     ways = {"read": ("tl", "th"), "write": ("fh", "fl")}
     return {
         "size": size,

@@ -14,7 +14,7 @@ from tilewright.plugin.adapter import InputSet
 from tilewright.schema.document import Document, parse_document, read_document, validate
 from tilewright_adapters import members, sidecar
 from tilewright_adapters.faults import placed
-from tilewright_adapters.zigzag.accelerator import Accelerator, read_accelerator
+from tilewright_adapters.zigzag.accelerator import Accelerator, Precision, read_accelerator
 from tilewright_adapters.zigzag.allocation import DoesNotFitError
 from tilewright_adapters.zigzag.files import AcceleratorFile, LayerData, LayerMapping, MappingFile, WorkloadFile
 from tilewright_adapters.zigzag.mapping import (
@@ -130,9 +130,8 @@ def _read(found: Mapping[str, Document], named: str | None) -> InputSet:
     accelerator = None
     if "architecture" in found:
         file = validate(AcceleratorFile, found["architecture"])
-        bits = {memory: data.operand_precision.get(name, 0) for name, memory in links.items()} if data else None
         with _at(found["architecture"]):
-            accelerator = read_accelerator(file, bits)
+            accelerator = read_accelerator(file, _precision(data, links) if data else None)
         warnings += accelerator.warnings
     inputs = InputSet(
         problem=layer.problem if layer else None,
@@ -140,7 +139,8 @@ def _read(found: Mapping[str, Document], named: str | None) -> InputSet:
         warnings=tuple(warnings),
     )
     if said is None:
-        return inputs
+        untold = accelerator.unsettled() if accelerator else ()
+        return replace(inputs, warnings=(*inputs.warnings, *untold))
     if accelerator is None:
         raise InputError(
             "a mapping cannot be read without its accelerator",
@@ -172,8 +172,8 @@ def _mapped(
     if open_loops:
         names = ", ".join(open_loops)
         warnings.append(f"temporal_ordering leaves open how {names} is cut: read as one loop of all that is left")
-    mapping = build(accelerator, stores, layer, unrolling, order)
-    return replace(inputs, mapping=mapping, warnings=tuple(warnings))
+    mapping, summing = build(accelerator, stores, layer, unrolling, order)
+    return replace(inputs, architecture=accelerator.holding(summing), mapping=mapping, warnings=tuple(warnings))
 
 
 def _constrained(
@@ -181,7 +181,13 @@ def _constrained(
 ) -> InputSet:
     rules = constraints(said, unrolling, accelerator)
     warnings[-1] += ": read as constraints"
+    warnings += accelerator.unsettled()
     return replace(inputs, constraints=rules, warnings=tuple(warnings))
+
+
+def _precision(data: LayerData, links: Mapping[str, str]) -> Precision:
+    bits = {memory: data.operand_precision.get(name, 0) for name, memory in links.items()}
+    return Precision(bits, data.operand_precision.get("O_final", data.operand_precision["O"]))
 
 
 def _every_dimension(said: LayerMapping) -> dict[str, int]:

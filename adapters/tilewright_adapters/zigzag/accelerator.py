@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from tilewright.notations.operand_loops import MEMORY_OPERANDS, READS_AND_WRITES, WAYS
 from tilewright.schema.architecture import Architecture, Cluster, Compute, Fanout, Memory
 from tilewright.schema.architecture import Port as MemoryPort
+from tilewright.schema.frozen import FrozenDict
 from tilewright_adapters.zigzag.allocation import Store
 from tilewright_adapters.zigzag.files import AcceleratorFile, MemoryData, OldPort, Port
 
@@ -32,17 +33,40 @@ class Width:
     cost: float
 
 
+@dataclass(frozen=True)
+class Precision:
+    """Bits of the values of a layer.
+
+    Attributes:
+        bits: memory operand -> bits, of results those of partial sums.
+        finished: of results that are.
+        summing: memories that partial sums come to; None: all but the outermost, where a mapping does not say.
+    """
+
+    bits: Mapping[str, int]
+    finished: int
+    summing: frozenset[str] | None = None
+
+    def of(self, memory: str, operand: str, outermost: bool) -> int:
+        """0: there is no such operand."""
+        partial = not outermost if self.summing is None else memory in self.summing
+        return self.bits.get(operand, 0) if operand != "O" or partial else self.finished
+
+
 @dataclass
 class Accelerator:
     """What was read.
 
     Attributes:
+        file, precision: of what.
         array: dimension of the array -> size.
         stores: innermost first, as the rule of allocation needs them; operands of memories instead of layers.
         unrolled_at: dimension of the array -> cluster with that fanout.
         cluster_of: memory -> cluster.
     """
 
+    file: AcceleratorFile
+    precision: Precision | None
     architecture: Architecture
     array: Mapping[str, int]
     stores: tuple[Store, ...]
@@ -50,19 +74,34 @@ class Accelerator:
     cluster_of: Mapping[str, str]
     warnings: list[str] = field(default_factory=list)
 
+    def unsettled(self) -> Iterator[str]:
+        """What is said where no mapping says which memories partial sums come to."""
+        if self.precision is not None and self.precision.bits.get("O", 0) != self.precision.finished:
+            sums, finished = self.precision.bits["O"], self.precision.finished
+            yield (
+                f"partial sums have {sums} bits and results {finished}: without a complete mapping every memory but the "
+                "outermost is taken to hold partial sums"
+            )
 
-def read_accelerator(file: AcceleratorFile, bits: Mapping[str, int] | None) -> Accelerator:
-    """`bits`: memory operand -> bits of its words, of the layer; None where there is none."""
+    def holding(self, summing: frozenset[str]) -> Architecture:
+        """With the widths of results where partial sums come to these memories."""
+        if self.precision is None:
+            return self.architecture
+        return read_accelerator(self.file, replace(self.precision, summing=summing)).architecture
+
+
+def read_accelerator(file: AcceleratorFile, precision: Precision | None) -> Accelerator:
+    """`precision`: None where there is no layer."""
     warnings: list[str] = []
-    if bits is None:
+    if precision is None:
         warnings.append(f"no workload: words are taken to have {DEFAULT_BITS} bits")
     array = file.operational_array.extent
     served = _nested(file, warnings)
     order = sorted(reversed(served), key=lambda name: -len(served[name]))  # stable: outermost first
     clusters, unrolled_at, cluster_of = _clusters(file, order, served, array)
-    words = {name: _word_bits(name, file.memories[name], bits, warnings) for name in file.memories}
+    widths = {name: _widths(file, name, precision) for name in file.memories}
     memories = {
-        name: _memory(name, data, words[name], _copies(name, file, served), warnings)
+        name: _memory(name, data, widths[name], _copies(name, file, served), warnings)
         for name, data in file.memories.items()
     }
     _warn(file, warnings)
@@ -76,7 +115,7 @@ def read_accelerator(file: AcceleratorFile, bits: Mapping[str, int] | None) -> A
             energy_per_operation_pj=file.operational_array.unit_energy
             or file.operational_array.multiplier_energy
             or 0.0,
-            word_bits=min(words.values()),
+            word_bits=min(bits for each in widths.values() for bits in each.values()),
         ),
     )
     stores = tuple(
@@ -90,7 +129,7 @@ def read_accelerator(file: AcceleratorFile, bits: Mapping[str, int] | None) -> A
         )
         for name, data in file.memories.items()
     )
-    return Accelerator(architecture, array, stores, unrolled_at, cluster_of, warnings)
+    return Accelerator(file, precision, architecture, array, stores, unrolled_at, cluster_of, warnings)
 
 
 def _nested(file: AcceleratorFile, warnings: list[str]) -> dict[str, set[str]]:
@@ -163,20 +202,20 @@ def _clusters(
     return found, unrolled_at, cluster_of
 
 
-def _word_bits(name: str, data: MemoryData, bits: Mapping[str, int] | None, warnings: list[str]) -> int:
-    if bits is None:
-        return DEFAULT_BITS
-    found = {bits[operand] for operand in data.operands if bits.get(operand)}
-    if len(found) > 1:
-        warnings.append(
-            f"{name} holds words of {_list(map(str, sorted(found)))} bits: all are taken to have {min(found)}, "
-            "partial sums too"
-        )
-    return min(found, default=DEFAULT_BITS)  # what stays in a shared memory is mostly as narrow
+def _widths(file: AcceleratorFile, name: str, precision: Precision | None) -> dict[str, int]:
+    """Memory operand -> bits of its values."""
+    operands = file.memories[name].operands
+    outermost = [each for each, data in file.memories.items() if "O" in data.operands][-1:] == [name]
+    found = {each: precision.of(name, each, outermost) for each in operands} if precision is not None else {}
+    return {each: found.get(each) or min(filter(None, found.values()), default=DEFAULT_BITS) for each in operands}
 
 
-def _memory(name: str, data: MemoryData, word_bits: int, copies: int, warnings: list[str]) -> Memory:
-    reading, writing = _widths(name, data, warnings)
+def _memory(name: str, data: MemoryData, widths: Mapping[str, int], copies: int, warnings: list[str]) -> Memory:
+    """A word is as wide as the narrowest values, or as the part of them that an access moves whole."""
+    reading, writing = _ends(name, data, warnings)
+    word_bits = min(widths.values())
+    if reading.finest % word_bits and word_bits % reading.finest:
+        word_bits = math.gcd(word_bits, reading.finest)
     block = max(1, reading.finest // word_bits)
     double = data.force_double_buffering or data.double_buffering_support
     named_dram = "dram" in name.lower() or data.mem_type == "dram"
@@ -185,6 +224,7 @@ def _memory(name: str, data: MemoryData, word_bits: int, copies: int, warnings: 
         technology="dram" if named_dram else "register" if data.mem_type == "rf" else "sram",
         capacity_words=max(1, data.size // word_bits),
         word_bits=word_bits,
+        bits_per_value=FrozenDict({ROLES[each]: bits for each, bits in widths.items() if bits != word_bits}),
         holds=None
         if set(data.operands) == set(MEMORY_OPERANDS.values())
         else tuple(ROLES[each] for each in data.operands),
@@ -246,7 +286,7 @@ def _energy(width: Width, bits: int) -> float:
     return width.cost * (width.finest / width.most) * math.ceil(bits / width.finest)
 
 
-def _widths(name: str, data: MemoryData, warnings: list[str]) -> tuple[Width, Width]:
+def _ends(name: str, data: MemoryData, warnings: list[str]) -> tuple[Width, Width]:
     """Reading and writing. Where ports differ, the dearest one."""
     assert data.r_cost is not None and data.w_cost is not None
     if not data.ports or not isinstance(data.ports[0], Port):

@@ -142,6 +142,33 @@ def allocated(
     return taken
 
 
+def summing(
+    stores: Sequence[Store],
+    result: Stored,
+    ordering: Sequence[tuple[str, int]],
+    spatial: Mapping[str, Sequence[Loop]],
+    taken: Sequence[int],
+) -> frozenset[str]:
+    """Memories to which partial sums come from inside, for loops of these or further out add to them.
+
+    Args:
+        taken: loops that each memory of the result takes, innermost first, as `allocated` gives them.
+    """
+    levels = [store for store in stores if "O" in store.operands]
+    between = _attached(levels, spatial)
+    return frozenset(
+        store.name
+        for level, store in enumerate(levels)
+        if any(
+            not result.indexed_by(name) and trips > 1
+            for name, trips in (
+                *ordering[sum(taken[:level]) :],
+                *(loop for each in between[level + 1 :] for loop in each),
+            )
+        )
+    )
+
+
 def _attached(levels: Sequence[Store], spatial: Mapping[str, Sequence[Loop]]) -> list[list[Loop]]:
     """Loops in space below each memory, innermost first, and at last those above all."""
     remaining = dict(spatial)

@@ -16,7 +16,7 @@ from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright_adapters.loopblocks import LoopBlock, mapping_of
 from tilewright_adapters.zigzag.accelerator import Accelerator
-from tilewright_adapters.zigzag.allocation import Loop, Store, allocated, reach
+from tilewright_adapters.zigzag.allocation import Loop, Store, allocated, reach, summing
 from tilewright_adapters.zigzag.files import LayerMapping
 from tilewright_adapters.zigzag.workload import Layer
 
@@ -145,14 +145,15 @@ def linked(stores: Sequence[Store], links: MappingOf[str, str]) -> list[Store]:
 
 def build(
     accelerator: Accelerator, stores: Sequence[Store], layer: Layer, unrolling: Unrolled, order: list[tuple[str, int]]
-) -> Mapping:
-    """The mapping that ZigZag would evaluate.
+) -> tuple[Mapping, frozenset[str]]:
+    """The mapping that ZigZag would evaluate, and the memories that partial sums come to.
 
     Raises:
         DoesNotFitError: a memory is too small.
         CrossedError: a memory further in keeps its tile for longer than one further out, of different operands.
     """
-    taken = allocated(stores, layer.stored, order, spatial_loops(unrolling, layer.problem.dimensions))
+    spatial = spatial_loops(unrolling, layer.problem.dimensions)
+    taken = allocated(stores, layer.stored, order, spatial)
     index = accelerator.architecture.cluster_index
     places = [
         (index[accelerator.cluster_of[store.name]], operand, len(order) - sum(taken[operand][: level + 1]))
@@ -160,7 +161,8 @@ def build(
         for level, store in enumerate(store for store in stores if operand in store.operands)
     ]
     held = _settled(places, layer, order, accelerator.architecture)
-    return nest(accelerator.architecture, layer.problem, held, unrolling, accelerator.unrolled_at, order)
+    mapping = nest(accelerator.architecture, layer.problem, held, unrolling, accelerator.unrolled_at, order)
+    return mapping, summing(stores, layer.stored["O"], order, spatial, taken["O"])
 
 
 def _settled(

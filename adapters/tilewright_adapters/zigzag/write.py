@@ -19,6 +19,7 @@ from tilewright.notations.operand_loops import (
     equation,
     held,
     operands,
+    precision,
     unsaid,
     unsuited,
 )
@@ -56,8 +57,9 @@ def written(inputs: InputSet) -> Written:
     if problem is not None:
         result.reasons += unsuited(problem)
         result.reasons += _operation(problem)
+    bits, words = _widths(problem, architecture, mapping, result)
     if architecture is not None:
-        result.reasons += _hardware(architecture)
+        result.reasons += _hardware(architecture, words)
     if mapping is not None and (problem is None or architecture is None):
         result.reasons.append(
             _reason("missing", "mapping", "ZigZag reads a mapping with its layer and accelerator only")
@@ -70,19 +72,18 @@ def written(inputs: InputSet) -> Written:
         if result.reasons:
             return result
     names = _dimension_names(problem) if problem is not None else {}
-    bits = architecture.memories[0].word_bits if architecture is not None else DEFAULT_BITS
     if problem is not None:
         result.files[FILES["problem"]] = [_layer(problem, names, bits)]
     if architecture is None:
         return result
     holders = _holders(problem, architecture, mapping)
-    result.files[FILES["architecture"]] = _accelerator(architecture, bits, holders)
+    result.files[FILES["architecture"]] = _accelerator(architecture, words, holders)
     if problem is None or mapping is None:
         return result
     faults: list[Reason] = []
     for order in permutations(MEMORY_OPERANDS.values()):  # of operands with equal claims ZigZag serves the last best
         ordered = {name: sorted(found, key=order.index) for name, found in holders.items()}
-        files = result.files | {FILES["architecture"]: _accelerator(architecture, bits, ordered)}
+        files = result.files | {FILES["architecture"]: _accelerator(architecture, words, ordered)}
         said, reasons = _mapping(problem, architecture, mapping, names, files)
         if not reasons:
             result.files = files | {FILES["mapping"]: said}
@@ -97,12 +98,39 @@ def texts(result: Written) -> dict[str, str]:
     return {name: dump_yaml(data) for name, data in result.files.items()}
 
 
+def _widths(
+    problem: Problem | None, architecture: Architecture | None, mapping: Mapping | None, result: Written
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Bits of the values of an operand, and of the words of a memory: those stated, or the same for all."""
+    memories = () if architecture is None else architecture.memories
+    one = memories[0].word_bits if memories else DEFAULT_BITS
+    if problem is None or architecture is None or mapping is None:
+        result.reasons += [
+            _reason(
+                "widths",
+                memory.name,
+                "values of several widths; without a mapping it is not clear which are partial sums",
+            )
+            for memory in memories
+            if memory.bits_per_value
+        ]
+    elif not result.reasons and legality(problem, architecture, mapping):
+        try:
+            bits, words = precision(problem, architecture, mapping)
+        except ValueError as error:
+            result.reasons.append(_reason("widths", "mapping", str(error)))
+        else:
+            if {*bits.values(), *words.values()} != {1}:
+                return bits, words
+    return dict.fromkeys(("W", "I", "O", "O_final"), one), {memory.name: one for memory in memories}
+
+
 def _operation(problem: Problem) -> Iterator[Reason]:
     if problem.unit_operation not in ("mac", "add"):
         yield _reason("unit_operation", problem.name, f"{problem.unit_operation}; ZigZag's layers multiply or add")
 
 
-def _hardware(architecture: Architecture) -> Iterator[Reason]:
+def _hardware(architecture: Architecture, words: MappingOf[str, int]) -> Iterator[Reason]:
     compute = architecture.compute
     if compute.cycles_per_operation != 1:
         message = f"{compute.cycles_per_operation} cycles per operation; ZigZag's units take one"
@@ -110,10 +138,9 @@ def _hardware(architecture: Architecture) -> Iterator[Reason]:
     fanned = [cluster.name for cluster in architecture.clusters if cluster.fanout.size > 1]
     if len(fanned) > 4:
         yield _reason("fanouts", "architecture", f"{len(fanned)} fanouts; ZigZag's mappings know D1 to D4")
-    bits = architecture.memories[0].word_bits
     for cluster in architecture.clusters:
         for memory in cluster.memories:
-            yield from _unable(memory, bits)
+            yield from _unable(memory, words[memory.name])
             if not _roles(memory):
                 yield _reason(
                     "holds", memory.name, "it holds tensors by name; ZigZag's memories hold inputs, weights or outputs"
@@ -136,8 +163,6 @@ def _unable(memory: Memory, bits: int) -> Iterator[Reason]:
         )
     if memory.ports:
         yield _reason("ports", memory.name, "ports of its own; what is written has one to read and one to write")
-    if memory.bits_per_value:
-        yield _reason("widths", memory.name, "values of several widths; in what is written all have that of a word")
     if memory.leakage_pj_per_cycle:
         yield _reason("leakage", memory.name, "it leaks; ZigZag has no leakage")
     if memory.multiple_buffering not in (1.0, 2.0):
@@ -187,7 +212,9 @@ def _axes(architecture: Architecture) -> dict[str, int]:
     return {f"D{number + 1}": index for number, index in enumerate(fanned)} or {"D1": len(architecture.clusters) - 1}
 
 
-def _accelerator(architecture: Architecture, bits: int, holders: MappingOf[str, list[str]]) -> dict[str, Any]:
+def _accelerator(
+    architecture: Architecture, words: MappingOf[str, int], holders: MappingOf[str, list[str]]
+) -> dict[str, Any]:
     axes = _axes(architecture)
     memories = {}
     for index in range(len(architecture.clusters) - 1, -1, -1):
@@ -195,7 +222,7 @@ def _accelerator(architecture: Architecture, bits: int, holders: MappingOf[str, 
         units = architecture.compute_instances // architecture.instances[index]
         for memory in reversed(architecture.clusters[index].memories):
             if holders[memory.name]:
-                memories[memory.name] = _memory(memory, bits, holders[memory.name], served, units)
+                memories[memory.name] = _memory(memory, words[memory.name], holders[memory.name], served, units)
     return {
         "name": architecture.name,
         "memories": memories,
@@ -249,7 +276,7 @@ def _size(memory: Memory, bits: int) -> int:
     return _MOST_BITS if memory.capacity_words is None else memory.capacity_words * bits
 
 
-def _layer(problem: Problem, names: MappingOf[str, str], bits: int) -> dict[str, Any]:
+def _layer(problem: Problem, names: MappingOf[str, str], bits: MappingOf[str, int]) -> dict[str, Any]:
     text, relations = equation(problem, names)
     if problem.unit_operation == "add":
         text = text.replace("*", "+")
@@ -262,7 +289,7 @@ def _layer(problem: Problem, names: MappingOf[str, str], bits: int) -> dict[str,
         "dimension_relations": relations,
         "loop_dims": [*names.values(), *unit],
         "loop_sizes": [*problem.sizes, *(1 for _ in unit)],
-        "operand_precision": {"W": bits, "I": bits, "O": bits, "O_final": bits},
+        "operand_precision": dict(bits),
         "operand_source": {"W": 0, "I": 0},
     }
 

@@ -81,6 +81,42 @@ def held(problem: Problem, architecture: Architecture, mapping: Mapping) -> dict
     return result
 
 
+def precision(problem: Problem, architecture: Architecture, mapping: Mapping) -> tuple[dict[str, int], dict[str, int]]:
+    """Bits of the values of I, W, O and O_final, partial sums and finished results, and of the words of a memory. Where no
+    width is stated, and those of words are not what ZigZag's layers have, each value is a word of one bit.
+
+    Partial sums come to a memory if some loop in time of its own or further out, or one in space beyond it, adds to them.
+
+    Raises:
+        ValueError: widths are stated that ZigZag's layers cannot have.
+    """
+    tensors, places = operands(problem), held(problem, architecture, mapping)
+    adding = [loop for loop in mapping.loops() if loop.dimension not in problem.output.dimensions and loop.trips > 1]
+    found: dict[str, list[int]] = {operand: [] for operand in (*OPERANDS, "O_final")}
+    stated = False
+    for operand, held_in in places.items():
+        inside = len(mapping.entries)
+        for place in held_in:
+            partial = any(loop.entry < place.entry if loop.spatial else loop.entry <= inside for loop in adding)
+            inside = place.entry
+            kind = "O_final" if operand == "O" and not partial else operand
+            found[kind].append(place.memory.bits_of(tensors[operand]))
+            stated |= place.memory.words_of(tensors[operand]) != 1
+    found = {kind: bits or found["O" if kind == "O_final" else "O_final"] for kind, bits in found.items()}
+    agree = all(len(set(bits)) == 1 for bits in found.values())
+    if agree and (stated or len({bits[0] for bits in found.values()}) > 1):
+        return {kind: bits[0] for kind, bits in found.items()}, {
+            each.name: each.word_bits for each in architecture.memories
+        }
+    if stated:
+        told = "; ".join(f"{kind} {', '.join(map(str, bits))}" for kind, bits in found.items())
+        raise ValueError(
+            f"values of these widths, innermost memory first: {told}; in ZigZag an operand has one, a result one while it is "
+            "partial (O) and one when it is finished (O_final)"
+        )
+    return dict.fromkeys(found, 1), {each.name: 1 for each in architecture.memories}
+
+
 def unsaid(problem: Problem, architecture: Architecture, mapping: Mapping) -> Iterator[Reason]:
     """What ZigZag cannot be told about a legal mapping."""
     for name, size in problem.dimensions.items():

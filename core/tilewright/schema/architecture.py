@@ -139,10 +139,13 @@ class Memory(Model):
         """Slices are what words and values are whole numbers of: as many bits as all widths have in common."""
         return self.word_bits // math.gcd(self.word_bits, *self.bits_per_value.values())
 
+    def bits_of(self, tensor: Tensor) -> int:
+        """Bits of one value of a tensor."""
+        return self.bits_per_value.get(tensor.name, self.bits_per_value.get(tensor.role, self.word_bits))
+
     def slices_of(self, tensor: Tensor) -> int:
         """Slices of one value of a tensor."""
-        bits = self.bits_per_value.get(tensor.name, self.bits_per_value.get(tensor.role, self.word_bits))
-        return bits * self.slices_per_word // self.word_bits
+        return self.bits_of(tensor) * self.slices_per_word // self.word_bits
 
     def words_of(self, tensor: Tensor) -> float:
         """Words of one value of a tensor."""

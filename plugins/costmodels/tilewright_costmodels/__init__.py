@@ -104,7 +104,7 @@ def tilewright_plugins() -> list[CostModelSpec]:
             summary="ZigZag's own cost model, where the package zigzag-dse is installed.",
             factory=lazy("tilewright_costmodels.zigzag.model", "ZigZagModel"),
             options=ZigZagOptions,
-            capabilities=Capabilities(max_operands=2, memory_ports=True),
+            capabilities=Capabilities(max_operands=2, memory_ports=True, value_widths=True),
             needs=("zigzag", "six"),
             hint="pip install 'zigzag-dse>=3.9' six",
             approximations=OF_ZIGZAG,

@@ -108,7 +108,7 @@ RECORDED = json.loads((DATA / "zigzag/runs.json").read_text())
 
 @pytest.mark.parametrize("run", RECORDED["runs"], ids=lambda run: f"{run['conv']}-{run['engine']}")
 def test_what_zigzag_found_costs_what_it_cost(tmp_path: Path, run: dict[str, Any]) -> None:
-    """Convolutions with words of 8 bits, sums of 16. Cycles differ where the sums' width counts, and ports are shared."""
+    """Convolutions with words of 8 bits, sums of 16. Cycles of one run differ by 8.3 %, of the others by less than 0.05 %."""
     (x, y), (u, v) = run["stride"], run["dilation"]
     layer = {
         "id": 0,
@@ -126,8 +126,8 @@ def test_what_zigzag_found_costs_what_it_cost(tmp_path: Path, run: dict[str, Any
     assert inputs.problem and inputs.architecture and inputs.mapping
     report = installed().make(CostModelSpec, "zigzag").bind(inputs.problem, inputs.architecture).explain(inputs.mapping)
     assert report.valid and report.cycles is not None
-    assert report.energy_pj == pytest.approx(run["energy_pj"], rel=0.003)
-    assert report.cycles == pytest.approx(run["cycles"], rel=0.12)
+    assert report.energy_pj == pytest.approx(run["energy_pj"], rel=2e-6)
+    assert report.cycles == pytest.approx(run["cycles"], rel=0.084)
 
 
 def test_what_its_searches_find_costs_the_same() -> None:
@@ -145,9 +145,9 @@ def test_what_its_searches_find_costs_the_same() -> None:
         assert report.energy_pj and report.cycles
         energies.append(abs(report.energy_pj / run["energy_pj"] - 1))
         cycles.append(abs(report.cycles / run["cycles"] - 1))
-    assert len(energies) == 140
-    assert [sum(each <= most for each in energies) for most in (0.001, 0.01)] == [102, 134]
-    assert [sum(each <= most for each in cycles) for most in (0, 0.01, 0.05)] == [58, 101, 119]
+    assert len(energies) == 148
+    assert [sum(each <= most for each in energies) for most in (0.001, 0.01)] == [134, 147]
+    assert [sum(each <= most for each in cycles) for most in (0, 0.01, 0.05)] == [70, 117, 131]
 
 
 def _agree(ours: float | None, theirs: float, lost: float) -> None:

@@ -57,7 +57,12 @@ class ZigZagEvaluator(ScalarEvaluator):
         if reasons:
             return report
         try:
-            answer = _answer(json.dumps(request(problem, architecture, mapping)), self.seconds)
+            asked = json.dumps(request(problem, architecture, mapping))
+        except ValueError as error:
+            reason = Reason(code="widths", where="mapping", message=str(error))
+            return report.model_copy(update={"reasons": (reason,)})
+        try:
+            answer = _answer(asked, self.seconds)
         except NoAnswer as failure:
             reason = Reason(code=failure.code, where=NAME, message=str(failure))
             return report.model_copy(update={"reasons": (reason,)})

@@ -16,14 +16,17 @@ from tilewright.notations.operand_loops import (
     equation,
     held,
     operands,
+    precision,
     widths,
 )
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 
+Loop = tuple[str, int | float]
+"""Dimension and trips."""
 _FINEST = 10**6
-"""Words are counted as so many bits at most, to make whole bits per cycle of a fraction of a word."""
+"""A bit is counted as so many parts at most, to make whole parts per cycle of a fraction of a bit."""
 _PREFIX = {"read": "r", "write": "w", "read_write": "rw"}
 _UNLIMITED = 2**40
 """Bits per cycle, or of a memory, that are never too few."""
@@ -31,20 +34,28 @@ _UNLIMITED = 2**40
 
 def request(problem: Problem, architecture: Architecture, mapping: Mapping) -> dict[str, Any]:
     """All that the process needs, in ZigZag's own fields. Layer and accelerator are there twice: for `energy` one access
-    moves a block and words have one bit, so that accesses are blocks; for `cycles` it moves what the bandwidths allow."""
+    moves a block, so that accesses are blocks; for `cycles` it moves what the bandwidths allow.
+
+    Raises:
+        ValueError: values have widths that ZigZag's layers cannot have.
+    """
     names = {name: f"L{index}" for index, name in enumerate(problem.dimension_names)}
     places = held(problem, architecture, mapping)
-    bits = _bits_of_a_word(architecture)
+    temporal = {operand: _temporal(mapping, where, names) for operand, where in places.items()}
+    spatial = {operand: _spatial(problem, mapping, where, names) for operand, where in places.items()}
+    bits, words = precision(problem, architecture, mapping)
+    parts = _parts_of_a_bit(architecture, words)
+    fine = {operand: count * parts for operand, count in bits.items()}
     return {
-        "energy": (_layer(problem, names, 1), _accelerator(problem, architecture, places, None)),
-        "cycles": (_layer(problem, names, bits), _accelerator(problem, architecture, places, bits)),
-        "temporal": {operand: _temporal(mapping, where, names) for operand, where in places.items()},
-        "spatial": {operand: _spatial(problem, mapping, where, names) for operand, where in places.items()},
+        "energy": (_layer(problem, names, bits), _accelerator(problem, architecture, places, words, None)),
+        "cycles": (_layer(problem, names, fine), _accelerator(problem, architecture, places, words, parts)),
+        "temporal": temporal,
+        "spatial": spatial,
         "cycles_per_op": architecture.compute.cycles_per_operation,
     }
 
 
-def _layer(problem: Problem, names: dict[str, str], bits: int) -> dict[str, Any]:
+def _layer(problem: Problem, names: dict[str, str], bits: dict[str, int]) -> dict[str, Any]:
     text, relations = equation(problem, names)
     return {
         "id": 0,
@@ -54,7 +65,7 @@ def _layer(problem: Problem, names: dict[str, str], bits: int) -> dict[str, Any]
         "dimension_relations": relations,
         "loop_dims": [*names.values(), UNIT],
         "loop_sizes": [*problem.sizes, 1],
-        "operand_precision": dict.fromkeys((*OPERANDS, "O_final"), bits),
+        "operand_precision": bits,
         "operand_source": {},
         "pr_loop_dims": None,
         "pr_loop_sizes": None,
@@ -62,18 +73,35 @@ def _layer(problem: Problem, names: dict[str, str], bits: int) -> dict[str, Any]
     }
 
 
-def _bits_of_a_word(architecture: Architecture) -> int:
-    """So many that all bandwidths are whole bits per cycle, as nearly as `_FINEST` allows."""
-    widths = [width for memory in architecture.memories for _, width in memory.bandwidths]
-    widths += [port.words_per_cycle for memory in architecture.memories for port in memory.ports]
-    denominators = [Fraction(width).limit_denominator(1000).denominator for width in widths if width is not None]
+def _parts_of_a_bit(architecture: Architecture, words: dict[str, int]) -> int:
+    """So many that all bandwidths are whole parts per cycle, as nearly as `_FINEST` allows.
+
+    Args:
+        words: memory -> bits of its words.
+    """
+    widths = [
+        width * words[memory.name]
+        for memory in architecture.memories
+        for width in (*(each for _, each in memory.bandwidths), *(port.words_per_cycle for port in memory.ports))
+        if width is not None
+    ]
+    denominators = [Fraction(width).limit_denominator(1000).denominator for width in widths]
     return min(math.lcm(8, *denominators), _FINEST)
 
 
 def _accelerator(
-    problem: Problem, architecture: Architecture, places: dict[str, list[Held]], bits: int | None
+    problem: Problem,
+    architecture: Architecture,
+    places: dict[str, list[Held]],
+    words: dict[str, int],
+    parts: int | None,
 ) -> dict[str, Any]:
-    """`bits` of a word; None: an access moves a block of words of one bit. Memories that hold something, innermost first."""
+    """Memories that hold something, innermost first.
+
+    Args:
+        words: memory -> bits of its words.
+        parts: of a bit; None: bits are whole, and an access moves a block.
+    """
     array = {
         "is_imc": False,
         "unit_energy": architecture.compute.energy_per_operation_pj,
@@ -86,16 +114,18 @@ def _accelerator(
         memory: [operand for operand in OPERANDS if any(place.memory == memory for place in places[operand])]
         for memory in reversed(architecture.memories)
     }
-    memories = {memory.name: _memory(problem, memory, held, bits) for memory, held in kept.items() if held}
+    memories = {
+        memory.name: _memory(problem, memory, held, words[memory.name], parts) for memory, held in kept.items() if held
+    }
     return {"name": "tilewright", "operational_array": array, "memories": memories}
 
 
-def _memory(problem: Problem, memory: Memory, held: list[str], bits: int | None) -> dict[str, Any]:
+def _memory(problem: Problem, memory: Memory, held: list[str], word: int, parts: int | None) -> dict[str, Any]:
     """For energies one port to read and one to write, for all operands: what goes through which other one costs the same."""
     names = [MEMORY_OPERANDS[operand] for operand in held]
     ways = {f"{name}, {way}" for name in names for way in WAYS.values() if name == "O" or way in ("tl", "fh")}
     ports = []
-    for port in memory.ports if bits is not None else ():
+    for port in memory.ports if parts is not None else ():
         found = [
             f"{MEMORY_OPERANDS[operand]}, {WAYS[action]}"
             for operand, tensor in operands(problem).items()
@@ -110,14 +140,16 @@ def _memory(problem: Problem, memory: Memory, held: list[str], bits: int | None)
     said: list[dict[str, Any]] = []
     for allocation, width in ports:
         if allocation:
-            moved = memory.block_words if bits is None else _UNLIMITED if width is None else max(1, round(width * bits))
+            moved = memory.block_words * word
+            if parts is not None:
+                moved = _UNLIMITED if width is None else max(1, round(width * word * parts))
             bandwidth = {"bandwidth_min": moved, "bandwidth_max": moved}
             kinds = [all(each.endswith(ends) for each in allocation) for ends in READS_AND_WRITES]
             kind = "read" if kinds[0] else "write" if kinds[1] else "read_write"
             name = f"{_PREFIX[kind]}_port_{len(said) + 1}"
             said.append({"name": name, "type": kind, "allocation": allocation, **bandwidth})
     return {
-        "size": _UNLIMITED if memory.usable_words is None else memory.usable_words * (bits or 1),
+        "size": _UNLIMITED if memory.usable_words is None else memory.usable_words * word * (parts or 1),
         "r_cost": memory.read_energy_pj,
         "w_cost": memory.write_energy_pj,
         "area": 0.0,
@@ -131,18 +163,16 @@ def _memory(problem: Problem, memory: Memory, held: list[str], bits: int | None)
     }
 
 
-def _temporal(mapping: Mapping, places: list[Held], names: dict[str, str]) -> list[list[tuple[str, int]]]:
+def _temporal(mapping: Mapping, places: list[Held], names: dict[str, str]) -> list[list[Loop]]:
     """Per memory, innermost first, the loops that step while it keeps its tile, innermost first."""
-    levels: list[list[tuple[str, int]]] = [[] for _ in places]
+    levels: list[list[Loop]] = [[] for _ in places]
     for loop in reversed([loop for loop in mapping.loops() if not loop.spatial]):
         level = next(place.level for place in places if place.entry < loop.entry)
         levels[level].append((names[loop.dimension], loop.trips))
     return levels
 
 
-def _spatial(
-    problem: Problem, mapping: Mapping, places: list[Held], names: dict[str, str]
-) -> list[list[tuple[str, int | float]]]:
+def _spatial(problem: Problem, mapping: Mapping, places: list[Held], names: dict[str, str]) -> list[list[Loop]]:
     """Per memory, innermost first, the spatial unrollings between it and the next one inside; and those outside of all."""
     levels: list[dict[str, int | float]] = [{} for _ in range(len(places) + 1)]
     for (entry, dimension), width in widths(problem, mapping).items():
