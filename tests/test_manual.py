@@ -33,6 +33,17 @@ def quick_and_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def searched_once(monkeypatch: pytest.MonkeyPatch, quick_and_elsewhere: None, cache: Path) -> None:
+    """Pages begin with the same network: what one of them searched the others find again."""
+    monkeypatch.setenv("TILEWRIGHT_CACHE", str(cache))
+
+
 def blocks(page: str) -> list[str]:
     return re.findall(
         r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
@@ -40,6 +51,7 @@ def blocks(page: str) -> list[str]:
 
 
 @pytest.mark.parametrize("page", PAGES)
+@pytest.mark.usefixtures("searched_once")
 def test_blocks_run(page: str) -> None:
     names: dict[str, Any] = {"__name__": "manual"}
     found = blocks(page)
@@ -61,6 +73,7 @@ def test_every_public_name_is_in_the_reference(door: ModuleType) -> None:
     assert set(door.__all__) - {"__version__"} - documented == set()
 
 
+@pytest.mark.usefixtures("searched_once")
 def test_comparisons_in_the_manual_are_true() -> None:
     """Lines that compare show what holds."""
     names: dict[str, Any] = {}
