@@ -54,7 +54,8 @@ def evaluate(job: Job, pieces: Pieces | None, valid: Bools, energy_pj: Floats, c
                 )
             counts.compute_cycles[row] = steps * job.hardware.cycles_per_operation
             for tensor in range(len(job.tensors.whole)):
-                flow.divide_tensor(job, row, tensor)
+                if not ragged or job.detailed or job.tensors.whole[tensor].slides:
+                    flow.divide_tensor(job, row, tensor)
                 _count(job, pieces, ragged, n, row, tensor)
             energy_pj[n], cycles[n] = cost(job.hardware, counts, job.detailed, ragged, row)
 
@@ -78,7 +79,9 @@ def _count(job: Job, pieces: Pieces | None, ragged: bool, n: int, row: int, tens
         children, end = nest.level[level].children, nest.level[level].end
         keeps = job.mappings.keep[kept, hardware.level[level].holds, tensor]
         deliveries, tangled, account = 1.0, False, 0
-        if children > 1.0:
+        # of true pieces, only what neighbours pass on is to be learnt here
+        needed = job.detailed or not ragged or (job.link_transfers and (inner or whole.slides))
+        if children > 1.0 and needed:
             deliveries, tangled = flow.different_tiles(job, n, tensor, level)
             if tangled or job.detailed:
                 length = flow.describe(job, n, tensor, level, sharing.NO_SHIFT, not tangled)

@@ -184,13 +184,14 @@ def walk(
         what: is asked for.
     """
     last, cuts = pieces.cuts[d, stop], pieces.cut[d]
-    none = pieces.pair.shape[2] - 1
-    weight, pair = pieces.weight, pieces.pair
+    which = ALL if every else TIME
+    if every and limit == 0 and mode == PLAIN:
+        which = SPACE
     begin, more = 0, True
     while more and begin < last:
         cut = cuts[begin]
         if cut.steps:
-            more = cut.place < limit
+            more = which == SPACE or cut.place < limit
         else:
             more = cut.slot < within or (moves or pieces.apart[cut.slot]) == every
         begin += more
@@ -202,13 +203,75 @@ def walk(
         else:
             more = not (every if cut.slot < within else moves or pieces.apart[cut.slot])
         last -= more
-    which = ALL if every else TIME
     if begin == last:
         recall(pieces, d, which, last, what == LIST)
         return
-    here, paired = 0, False
+    weight = pieces.weight
     for x in range(pieces.sizes[d, begin]):
         weight[0, x] = pieces.known[which, d, begin, x]
+    if mode == BEFORE or mode == QUIET:
+        _walk_pairs(pieces, d, begin, last, limit, mode, moves, every, within, keeps_from)
+        return
+    here = 0
+    for k in range(begin, last):
+        there, cut = 1 - here, cuts[k]
+        if mode == ADVANCE and cut.steps and cut.place == limit:
+            _advance(pieces, d, k, weight[here], weight[there])
+        else:
+            free = every if cut.slot < within else moves or pieces.apart[cut.slot]
+            if cut.steps:
+                free = cut.place < limit
+            _cut(pieces, d, k, free, weight[here], weight[there])
+        here = there
+    _tell(pieces, d, last, weight[here])
+
+
+@kernel_part
+def _advance(pieces: Pieces, d: int, k: int, before: Floats, after: Floats) -> None:
+    """Of the pieces of each size before a cut, make those to which its loop advances."""
+    for x in range(pieces.sizes[d, k + 1]):
+        after[x] = 0.0
+    for x in range(pieces.sizes[d, k]):
+        size, many = pieces.size[d, k, x], before[x]
+        if size.full > 0.0:
+            after[0] += many * (size.full - 1.0)
+            if size.rest >= 0:
+                after[size.rest] += many
+
+
+@kernel_part
+def _tell(pieces: Pieces, d: int, k: int, weight: Floats) -> None:
+    """Write to `shares`, and to `share`, how many pieces of each size there are before a cut."""
+    found = pieces.shares[d]
+    found.number, found.count, found.iterations = 0, 0.0, 0.0
+    for x in range(pieces.sizes[d, k]):
+        many = weight[x]
+        if many > 0.0:
+            each = pieces.share[d, found.number]
+            each.iterations, each.count = pieces.size[d, k, x].iterations, many
+            found.number += 1
+            found.count += many
+            found.iterations += many * each.iterations
+
+
+@compiled
+def _walk_pairs(
+    pieces: Pieces,
+    d: int,
+    begin: int,
+    last: int,
+    limit: int,
+    mode: int,
+    moves: bool,
+    every: bool,
+    within: int,
+    keeps_from: int,
+) -> None:
+    """The rest of a walk that asks what comes before a piece, or whether anything does: BEFORE and QUIET. Seldom needed; out of
+    the way of what is needed always."""
+    cuts, weight, pair = pieces.cut[d], pieces.weight, pieces.pair
+    none = pair.shape[2] - 1
+    here, paired = 0, False
     for k in range(begin, last):
         there, number, after = 1 - here, pieces.sizes[d, k], pieces.sizes[d, k + 1]
         steps, place, slot = cuts[k].steps, cuts[k].place, cuts[k].slot
@@ -219,58 +282,45 @@ def walk(
                 for y in range(number):
                     pair[here, x, y] = 0.0
                 pair[here, x, none] = weight[here, x]
-        if not paired:
-            at_limit = mode != PLAIN and mode != QUIET and steps and place == limit
-            if not at_limit:
-                _cut(pieces, d, k, free, weight[here], weight[there])
-            else:
-                paired = mode == BEFORE
-                for x in range(after):
-                    weight[there, x] = pair[there, x, none] = 0.0
-                    for y in range(after):
-                        pair[there, x, y] = 0.0
-                for x in range(number):
-                    size, many = pieces.size[d, k, x], weight[here, x]
-                    if size.full > 0.0:
-                        if mode == BEFORE:
-                            pair[there, 0, 0] += many * (size.full - 1.0)
-                            if size.rest >= 0:
-                                pair[there, size.rest, 0] += many
-                        else:
-                            weight[there, 0] += many * (size.full - 1.0)
-                            if size.rest >= 0:
-                                weight[there, size.rest] += many
-        else:
+        if paired:
             if mode == QUIET and k == pieces.cuts[d, keeps_from]:
                 for x in range(number):
                     for y in range(number):
                         pair[here, x, y] = 0.0
-            for x in range(after):
-                for y in range(after):
-                    pair[there, x, y] = 0.0
-                pair[there, x, none] = 0.0
+            _no_pairs(pieces, there, after)
             for x in range(number):
                 for column in range(number + 1):
                     y = column if column < number else none
                     if pair[here, x, y] > 0.0:
                         _cut_pair(pieces, d, k, x, y, here, steps, steps and mode == QUIET, free)
+        elif mode == BEFORE and steps and place == limit:
+            paired = True
+            _no_pairs(pieces, there, after)
+            for x in range(number):
+                size, many = pieces.size[d, k, x], weight[here, x]
+                if size.full > 0.0:
+                    pair[there, 0, 0] += many * (size.full - 1.0)
+                    if size.rest >= 0:
+                        pair[there, size.rest, 0] += many
+        else:
+            _cut(pieces, d, k, free, weight[here], weight[there])
         here = there
-    found = pieces.shares[d]
-    found.number, found.count, found.iterations = 0, 0.0, 0.0
-    for x in range(pieces.sizes[d, last]):
-        many = weight[here, x]
-        if paired and mode == QUIET:
-            many = pair[here, x, none]
-        elif paired:
-            many = 0.0
-            for y in range(pieces.sizes[d, last]):
+    if paired:
+        for x in range(pieces.sizes[d, last]):
+            many = pair[here, x, none] if mode == QUIET else 0.0
+            for y in range(pieces.sizes[d, last] if mode == BEFORE else 0):
                 many += pair[here, y, x]
-        if many > 0.0:
-            each = pieces.share[d, found.number]
-            each.iterations, each.count = pieces.size[d, last, x].iterations, many
-            found.number += 1
-            found.count += many
-            found.iterations += many * each.iterations
+            weight[here, x] = many
+    _tell(pieces, d, last, weight[here])
+
+
+@kernel_part
+def _no_pairs(pieces: Pieces, which: int, number: int) -> None:
+    """Begin with none, of so many sizes."""
+    for x in range(number):
+        pieces.pair[which, x, pieces.pair.shape[2] - 1] = 0.0
+        for y in range(number):
+            pieces.pair[which, x, y] = 0.0
 
 
 @kernel_part

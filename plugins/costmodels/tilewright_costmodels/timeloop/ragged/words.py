@@ -196,8 +196,8 @@ def _between(
 def _is_roomy(hardware: Hardware, tensors: Tensors, tensor: int, level: int, lanes: float, detailed: bool) -> bool:
     """Whether no bandwidth of a memory can bind: no lane reads or writes more than two words of a tensor in a step. The average
     instance then does for the first one, where only costs are asked for."""
+    least = 2.0 * lanes * len(tensors.whole)
     memory = hardware.memory[max(0, hardware.home[level, tensor])]
-    least = 2.0 * lanes * len(tensors.whole) * memory.widest
     return bool(tensors.dense and not detailed and min(memory.read_bandwidth, memory.write_bandwidth) >= least)
 
 
@@ -316,6 +316,8 @@ def _tiles(
         group = moves[d].group
         which, limit, what, last = PLAIN, p, SUM, pieces.cuts[d, stop]
         if group == 0:
+            if last == 0:
+                continue
             what = COUNT
         elif group != LONE and (group == overlapping or not moves[d].single):
             what = LIST
