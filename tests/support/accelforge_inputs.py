@@ -12,7 +12,10 @@ from tilewright.testing.strategies import architectures, mappings, problems
 @st.composite
 def inputs(draw: st.DrawFn, max_macs: int = 4096) -> InputSet:
     """A mapping with its problem and architecture."""
-    problem, architecture = draw(problems(max_macs=max_macs)), draw(architectures(roomy=draw(st.booleans())))
+    problem, architecture = (
+        draw(problems(max_macs=max_macs)),
+        draw(architectures(roomy=draw(st.booleans()), widths=True)),
+    )
     used = {name for tensor in problem.tensors for name in tensor.dimensions}
     assume(used)
     sizes = {name: size for name, size in problem.dimensions.items() if name in used}

@@ -15,6 +15,7 @@ from tilewright.estimation.asking import Answer
 from tilewright.expressions import CannotSay
 from tilewright.schema.architecture import Architecture, Cluster, Compute, Fanout, Memory
 from tilewright.schema.document import Document, suggestion, validate
+from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import Problem
 from tilewright.values import Model
 from tilewright_adapters.accelforge.components import Action, component_of, plain
@@ -229,10 +230,11 @@ class _Walk:
         return compute, None if math.isinf(rate) else rate
 
     def built(self, data: MemoryData, held: Tensors, hertz: float | None, outermost: bool) -> Memory:
-        bits = self.bits(data, held)
+        widths = self.widths(data, held)
+        bits = min(widths.values())
         size = self.scope.number(data.size)
-        if size < bits:
-            raise CannotSay(f"{size} bits, which is less than a word of {bits}")
+        if size < max(widths.values()):
+            raise CannotSay(f"{size} bits, which is less than a value of {max(widths.values())}")
         if data.values_per_action or any(each.values_per_action for each in data.actions):
             raise CannotSay("values_per_action is not read; give bits_per_action")
         self.leaks(data)
@@ -244,6 +246,8 @@ class _Walk:
             access = self.scope.number(next((each for each in (given, data.bits_per_action) if each is not None), 1))
             if access <= 0:
                 raise CannotSay(f"bits_per_action {access}")
+            if len(set(widths.values())) > 1 and access == int(access) and access % bits and bits % access:
+                bits = math.gcd(bits, int(access))  # a word is a part of every access
             found = self.action(data, way, access, size)
             energy, rate = found.energy_pj, found.rate
             answers += [(f"{way}_energy_pj", found.answer)] if found.answer else []
@@ -254,7 +258,7 @@ class _Walk:
                     "it has a throughput, but what computes has none, so that there is no cycle to count in"
                 )
             ways[way] = (
-                block,
+                (block, bits),
                 energy * (block * bits / access),
                 None if math.isinf(rate) or hertz is None else per_second / hertz,
             )
@@ -273,12 +277,13 @@ class _Walk:
             else "sram",
             capacity_words=None if math.isinf(size) else int(size // bits),
             word_bits=bits,
+            bits_per_value=FrozenDict({name: width for name, width in widths.items() if width != bits}),
             holds=self.holds(held),
             read_energy_pj=ways["read"][1],
             write_energy_pj=ways["write"][1],
             read_bandwidth_words_per_cycle=ways["read"][2],
             write_bandwidth_words_per_cycle=ways["write"][2],
-            block_words=ways["read"][0],
+            block_words=ways["read"][0][0],
             **self.estimated(data, answers),
         )
 
@@ -298,14 +303,12 @@ class _Walk:
             SEPARATE_PORTS.split()
         )
 
-    def bits(self, data: MemoryData, held: Tensors) -> int:
-        bits = {name: self.scope.bits[name] for name in held}
+    def widths(self, data: MemoryData, held: Tensors) -> dict[str, int]:
+        """Tensor -> bits of its values there."""
+        bits = {name: self.scope.bits[name] for name in sorted(held)}
         for text, value in data.bits_per_value.items():
             bits |= {name: self.scope.whole(value) for name in self.scope.tensors(text) & held}
-        if len(set(bits.values())) > 1:
-            told = ", ".join(f"{name} {count}" for name, count in sorted(bits.items()))
-            self.warnings.append(f"{data.name} holds words of several widths ({told} bits): the widest counts")
-        return max(bits.values())
+        return bits
 
     def holds(self, held: Tensors) -> tuple[str, ...] | None:
         """As roles, where these say it, else as names."""

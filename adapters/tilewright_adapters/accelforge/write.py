@@ -52,7 +52,7 @@ def written(inputs: InputSet) -> Written:
     if problem is not None:
         result.reasons += _unused(problem)
     if architecture is not None:
-        result.reasons += _hardware(architecture)
+        result.reasons += _hardware(architecture, problem)
     if mapping is not None and (problem is None or architecture is None):
         message = "AccelForge reads a mapping with its workload and architecture only"
         result.reasons.append(_reason("missing", "mapping", message))
@@ -123,7 +123,7 @@ def _unused(problem: Problem) -> Iterator[Reason]:
             yield _reason("unused", problem.name, message)
 
 
-def _hardware(architecture: Architecture) -> Iterator[Reason]:
+def _hardware(architecture: Architecture, problem: Problem | None) -> Iterator[Reason]:
     for cluster in architecture.clusters:
         network = cluster.fanout.network
         if network != type(network)():
@@ -137,8 +137,9 @@ def _hardware(architecture: Architecture) -> Iterator[Reason]:
             if memory.instances_per_macro != 1:
                 message = f"{memory.instances_per_macro} instances in one array; in AccelForge each is alone"
                 yield _reason("macro", memory.name, message)
-            if memory.bits_per_value:
-                yield _reason("widths", memory.name, "values of several widths; what is written has one in a memory")
+            if memory.bits_per_value and problem is None:
+                message = "values of several widths; AccelForge gives them by tensor, and there is no problem"
+                yield _reason("widths", memory.name, message)
             if memory.leakage_pj_per_cycle:
                 yield _reason("leakage", memory.name, "it leaks; leakage is not written in AccelForge's words")
             if memory.usable_words == 0:
@@ -241,7 +242,10 @@ def _nodes(
         for memory in cluster.memories:
             may = _may(memory, problem, names)
             kept = {"keep": may} if mapping is None else {"keep": "Nothing", "may_keep": may}
-            yield Node("Memory", _memory(memory, chain.memory[memory.name], kept, hertz, bits))
+            wide = (
+                {names.tensor[each.name]: memory.bits_of(each) for each in problem.tensors} if problem and names else {}
+            )
+            yield Node("Memory", _memory(memory, chain.memory[memory.name], kept, hertz, bits, wide))
         spatial = [_fan(cluster, problem, mapping, names)] if cluster.fanout.size > 1 else []
     compute = architecture.compute
     action = {
@@ -253,7 +257,10 @@ def _nodes(
     yield Node("Compute", data | ({"spatial": spatial} if spatial else {}))
 
 
-def _memory(memory: Memory, name: str, tensors: dict[str, str], hertz: float, bits: int) -> dict[str, Any]:
+def _memory(
+    memory: Memory, name: str, tensors: dict[str, str], hertz: float, bits: int, wide: dict[str, int]
+) -> dict[str, Any]:
+    """`bits`: of values where nothing else is said; `wide`: tensor -> of its own there."""
     usable = memory.usable_words
     data: dict[str, Any] = {
         "name": name,
@@ -264,7 +271,9 @@ def _memory(memory: Memory, name: str, tensors: dict[str, str], hertz: float, bi
         "tensors": tensors,
         "actions": [],
     }
-    if memory.word_bits != bits:
+    if wide and set(wide.values()) != {memory.word_bits}:
+        data["bits_per_value"] = wide
+    elif memory.word_bits != bits:
         data["bits_per_value"] = {"All": memory.word_bits}
     for way, energy, words in (
         ("read", memory.read_energy_pj, memory.read_bandwidth_words_per_cycle),

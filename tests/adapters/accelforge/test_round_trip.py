@@ -287,7 +287,7 @@ def test_a_file_beside_other_files_is_refused(sample: Path) -> None:
         ("arch.yaml", "{{BufferBits}} * 2", "{{1 / 0}}", "no template that can be filled in: division by zero"),
         ("arch.yaml", "{{BufferBits}} * 2", "{{''.__class__.mro()}}", "no template that can be filled in"),
         ("arch.yaml", "{{BufferBits}} * 2", "open('x')", "Buffer: 'open('x')': only arithmetic"),
-        ("arch.yaml", "{{BufferBits}} * 2", "7", "Buffer: 7 bits, which is less than a word of 8"),
+        ("arch.yaml", "{{BufferBits}} * 2", "7", "Buffer: 7 bits, which is less than a value of 8"),
         ("arch.yaml", "energy: 0.5e-12, ", "", "MAC: no energy for 'compute'"),
         ("arch.yaml", "throughput: 8 * 4e9", "throughput: 0", "throughput 0"),
         ("arch.yaml", "!Container", "!Fork", "a node !Fork has no place in a chain"),
@@ -506,4 +506,12 @@ def test_sizes_may_use_those_of_other_ranks_and_widths_name_the_others(sample: P
     read = ADAPTER.parse([sample / NAMES[0], sample / NAMES[1] / "Y"])
     assert read.problem is not None and dict(read.problem.dimensions)["k"] == 8
     assert read.architecture is not None
-    assert [memory.word_bits for memory in read.architecture.memories] == [8, 8, 8]
+    memories = read.architecture.memories
+    assert [memory.word_bits for memory in memories] == [4, 4, 8]
+    assert [
+        {memory.bits_of(tensor) for tensor in read.problem.tensors if memory.may_hold(tensor)} for memory in memories
+    ] == [
+        {4, 8},
+        {4, 8},
+        {8},
+    ]
