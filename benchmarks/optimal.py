@@ -1,7 +1,7 @@
 """`optimal` on the twenty convolutions of QuickFlow and the accelerators of its authors, with their constraints and without.
 
     python benchmarks/optimal.py                   # all 120 spaces, some minutes
-    python benchmarks/optimal.py V VII --seconds 60
+    python benchmarks/optimal.py V VII --constraints default --seconds 60
 
 One line of CSV per space: what is proved, CPU seconds from a warm start, mappings evaluated, states; then what they come to.
 """
@@ -29,14 +29,15 @@ def main() -> None:
     """Read the arguments and measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("layers", nargs="*", help="such as VII; all without a word")
-    parser.add_argument("--seconds", type=float, default=60.0, help="deadline of each search, by the clock")
+    parser.add_argument("--seconds", type=float, help="deadline of each search, by the clock; none without it")
+    parser.add_argument("--constraints", choices=("default", "none"), help="only with these; with both without a word")
     arguments = parser.parse_args()
     model, mapper = installed().make(CostModelSpec, "timeloop"), installed().make(MapperSpec, "optimal")
     table = csv.writer(sys.stdout)
     table.writerow(COLUMNS)
     seconds: list[float] = []
     proved = 0
-    for constraints in ("default", "none"):
+    for constraints in (arguments.constraints,) if arguments.constraints else ("default", "none"):
         for layer in library.workload("quickflow_convs").layers:
             for place in ARCHITECTURES:
                 name = layer.problem.name

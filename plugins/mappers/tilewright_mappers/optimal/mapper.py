@@ -74,6 +74,10 @@ def _search(setup: Setup, task: Task, run: Run, options: OptimalOptions) -> Prop
         )
         if bound >= best * SURE or run.exhausted:
             break
+        if (
+            walk.lost >= best * SURE and finals.displaces.any()
+        ):  # one that was left out may have its cycles rounded otherwise
+            setup = setup.without_dominance()
 
 
 def _descend(rows: Candidates, best: float, task: Task, run: Run) -> Generator[Candidates, Costs, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 
@@ -148,6 +149,12 @@ class Setup:
         self.tiles = self._tiles()
         always, free = space.keeps
         self.always, self.free = always, free
+
+    def without_dominance(self) -> Setup:
+        """No state stands for another."""
+        result = copy.copy(self)
+        result.costing = self.costing._replace(dominate=False)
+        return result
 
     def _levels(self) -> list[tuple[list[int], list[int]]]:
         """Temporal and spatial slots by level, outermost first, those before the first that holds left out."""
