@@ -92,6 +92,13 @@ def kernel_part(function: Function) -> Function:
     return cast(Function, njit(**options)(function))
 
 
+def kernel_call(function: Function) -> Function:
+    """The same for a function that only compiled ones call, and that stays a function of its own: large ones called from several
+    places are compiled once, and without the conversions that calls from Python take."""
+    options = {"no_cpython_wrapper": True} | _OPTIONS
+    return cast(Function, njit(**options)(function))
+
+
 def inlined(function: Function) -> Function:
     """The same for a function that becomes part of those that call it: calls that hand on many arrays take long."""
     return cast(Function, njit(inline="always", **_OPTIONS)(function))

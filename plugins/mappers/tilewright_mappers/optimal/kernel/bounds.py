@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.compiled import compiled, kernel_part
+from tilewright.compiled import kernel_call, kernel_part
 from tilewright.mapspace.batch import Floats, Ints
 from tilewright_mappers.optimal.kernel.state import (
     CREDIT,
@@ -29,7 +29,7 @@ MOST = 200
 """States of one kind that a new one is held against: what is not compared is not left out."""
 
 
-@compiled
+@kernel_call
 def bound(
     shape: Shape, layout: Layout, ahead: Ahead, costing: Costing, numbers: Floats, integers: Ints, i: int, work: Work
 ) -> float:
@@ -133,7 +133,7 @@ def _room(layout: Layout, ahead: Ahead, integers: Ints, i: int, s: int, dims: in
     return min(float(most), able)
 
 
-@compiled
+@kernel_call
 def insert(bag: Bag, layout: Layout, shape: Shape, costing: Costing, keys: int, i: int) -> bool:
     """Add state i, unless another of the same kind is as good in all; take those out that it is as good as."""
     mixed = 0
@@ -170,7 +170,7 @@ def _above(a: float, b: float) -> bool:
     return a > b + 1e-12 * abs(b)
 
 
-@compiled
+@kernel_call
 def _as_good(bag: Bag, layout: Layout, shape: Shape, costing: Costing, a: int, b: int) -> bool:
     """Whether whatever becomes of state b, a would cost no more."""
     numbers, integers, ports = bag.numbers, bag.integers, layout.pending - layout.port

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.compiled import compiled, kernel_part
+from tilewright.compiled import kernel_call, kernel_part
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright_mappers.optimal.kernel.state import (
     EACH,
@@ -17,7 +17,7 @@ from tilewright_mappers.optimal.kernel.state import (
 from tilewright_mappers.optimal.kernel.tables import Layout, Level, Shape, Work
 
 
-@compiled
+@kernel_call
 def distinct(
     shape: Shape, layout: Layout, level: Level, shared: Bools, integers: Ints, i: int, t: int, d: int, work: Work
 ) -> float:
@@ -44,7 +44,7 @@ def distinct(
     return float(count)
 
 
-@compiled
+@kernel_call
 def passes(
     shape: Shape, layout: Layout, level: Level, integers: Ints, i: int, t: int, d: int, overlaps: bool, work: Work
 ) -> bool:
@@ -84,7 +84,7 @@ def _is_unrolled(shape: Shape, layout: Layout, level: Level, integers: Ints, i: 
     return False
 
 
-@compiled
+@kernel_call
 def _neighbours(
     shape: Shape, layout: Layout, level: Level, integers: Ints, i: int, t: int, r: int, shift: int, work: Work
 ) -> bool:
@@ -123,7 +123,7 @@ def _neighbours(
     return False
 
 
-@compiled
+@kernel_call
 def may_pass(shape: Shape, layout: Layout, level: Level, integers: Ints, i: int, t: int) -> bool:
     """Whether a loop in time, here or further out, may bring what a neighbour in this fanout holds."""
     dims = len(shape.sizes)
@@ -146,7 +146,7 @@ def may_pass(shape: Shape, layout: Layout, level: Level, integers: Ints, i: int,
     return False
 
 
-@compiled
+@kernel_call
 def find_links(shape: Shape, layout: Layout, level: Level, numbers: Floats, integers: Ints, i: int) -> None:
     """Windows are unrolled: what neighbours may pass on is known."""
     for t in range(len(shape.output)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.compiled import compiled, integer, kernel_part
+from tilewright.compiled import compiled, integer, kernel_call, kernel_part
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright_mappers.optimal.kernel.bounds import bound, insert
 from tilewright_mappers.optimal.kernel.links import find_links
@@ -148,7 +148,7 @@ def walk(
     return stop
 
 
-@compiled
+@kernel_call
 def _matters(shape: Shape, layout: Layout, named: Ints, integers: Ints, i: int, d: int) -> bool:
     """Whether it makes a difference where a loop over d stands: some tile would stay, or slide on, or might."""
     if extent(shape, layout, integers, i, d) == shape.sizes[d]:
@@ -173,7 +173,7 @@ def _in_order(named: Ints, mask: int, d: int) -> bool:
     return True
 
 
-@compiled
+@kernel_call
 def _close(shape: Shape, layout: Layout, trips: Bools, tiles: Bools, named: Ints, integers: Ints, i: int) -> bool:
     """No more loops whose place matters; those whose place does not are noted. False: some dimension cannot do so."""
     rest = 0
@@ -187,7 +187,7 @@ def _close(shape: Shape, layout: Layout, trips: Bools, tiles: Bools, named: Ints
     return True
 
 
-@compiled
+@kernel_call
 def _fits(shape: Shape, layout: Layout, keeping: Keeping, kept: int, integers: Ints, i: int, work: Work) -> bool:
     """What is kept fits the memories."""
     good = True
@@ -202,7 +202,7 @@ def _fits(shape: Shape, layout: Layout, keeping: Keeping, kept: int, integers: I
     return bool(good)
 
 
-@compiled
+@kernel_call
 def _fits_ahead(shape: Shape, layout: Layout, ahead: Ahead, integers: Ints, i: int) -> bool:
     """No tile is larger than the next memory that surely keeps it."""
     for t in range(len(shape.output)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.compiled import compiled, kernel_part
+from tilewright.compiled import kernel_call, kernel_part
 from tilewright.mapspace.batch import Ints
 from tilewright_mappers.optimal.kernel.tables import Layout, Shape
 
@@ -33,7 +33,7 @@ def extent(shape: Shape, layout: Layout, integers: Ints, i: int, d: int) -> int:
     return int(shape.divisor[d, integers[i, layout.tile + d]])
 
 
-@compiled
+@kernel_call
 def words(shape: Shape, layout: Layout, integers: Ints, i: int, t: int) -> float:
     """Of the tile's bounding box."""
     volume = side = 1.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.compiled import compiled, kernel_part
+from tilewright.compiled import kernel_call, kernel_part
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright_mappers.optimal.kernel.links import distinct, passes
 from tilewright_mappers.optimal.kernel.state import (
@@ -32,7 +32,7 @@ from tilewright_mappers.optimal.kernel.state import (
 from tilewright_mappers.optimal.kernel.tables import DEAD, SLIDING, STILL, Keeping, Layout, Level, Shape, Work
 
 
-@compiled
+@kernel_call
 def forget_unrolling(shape: Shape, layout: Layout, numbers: Floats, integers: Ints, i: int) -> None:
     """The level's fanout is behind."""
     integers[i, STATUS] &= ~FRESH
@@ -64,7 +64,7 @@ def advance(shape: Shape, layout: Layout, integers: Ints, i: int, d: int, j: int
     integers[i, CODE] += (new - old) * shape.stride[d]
 
 
-@compiled
+@kernel_call
 def step(
     shape: Shape,
     layout: Layout,
@@ -139,7 +139,7 @@ def step(
     forget_unrolling(shape, layout, numbers, integers, i)
 
 
-@compiled
+@kernel_call
 def settle(layout: Layout, numbers: Floats, integers: Ints, i: int, t: int, spared: float) -> None:
     """Every further loop in time brings a tensor's tiles again, but a share `spared`."""
     at, ports = FIRST + EACH * t, layout.pending - layout.port
@@ -152,7 +152,7 @@ def settle(layout: Layout, numbers: Floats, integers: Ints, i: int, t: int, spar
         numbers[i, layout.pending + t * ports + port] = 0.0
 
 
-@compiled
+@kernel_call
 def _may_return(shape: Shape, layout: Layout, integers: Ints, i: int, t: int) -> bool:
     """Whether a loop further out may move a sliding tile by no more than loops inside have, as Timeloop sees it."""
     left, near = 0, integers[i, layout.inner + t] + integers[i, layout.usual + t]
@@ -166,7 +166,7 @@ def _may_return(shape: Shape, layout: Layout, integers: Ints, i: int, t: int) ->
     return bool(able or left > 1)
 
 
-@compiled
+@kernel_call
 def unroll(
     shape: Shape,
     layout: Layout,
@@ -226,7 +226,7 @@ def unroll(
             numbers[i, at + LEAST_OWED] *= n
 
 
-@compiled
+@kernel_call
 def end_units(shape: Shape, layout: Layout, level: Level, numbers: Floats, integers: Ints, i: int) -> None:
     """The innermost fanout is behind: compute units may have from one another what they share, as long as it stays."""
     dims = len(shape.sizes)
@@ -250,7 +250,7 @@ def end_units(shape: Shape, layout: Layout, level: Level, numbers: Floats, integ
     forget_unrolling(shape, layout, numbers, integers, i)
 
 
-@compiled
+@kernel_call
 def hold(
     shape: Shape,
     layout: Layout,
