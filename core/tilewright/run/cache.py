@@ -1,6 +1,6 @@
 """Cache: what a search found, on disk under a name made of everything that decides it.
 
-An entry is one small JSON file. Its name is the digest of problem, architecture, rules, mapper, model, options,
+An entry is one small JSON file. Its name is the digest of problem, architecture, rules, factors, mapper, model, options,
 objective, budget, seed, and of the versions of Tilewright and of both plugins; since an edited checkout keeps its
 version, of their code too. Whatever an entry says is checked before it is believed.
 """

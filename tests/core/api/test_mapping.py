@@ -102,6 +102,16 @@ def test_names_files_dicts_and_objects_are_the_same_search(tmp_path: Path) -> No
     assert [layer.cached for layer in found] == [False, True, True, True]
 
 
+def test_what_a_perfect_search_found_is_not_taken_for_a_ragged_one(tmp_path: Path) -> None:
+    found = [
+        tw.map("nk,km->nm; n=257 k=64 m=12", "eyeriss", mapper="sunstone", factors=factors, cache=tmp_path).layers[0]
+        for factors in ("perfect", "ragged", "perfect", "ragged")
+    ]
+    assert [layer.cached for layer in found] == [False, False, True, True]
+    perfect, ragged, *again = [layer.edp or 0.0 for layer in found]
+    assert again == [perfect, ragged] and 0.0 < ragged < perfect
+
+
 def test_a_mapping_prints_as_a_loop_nest(report: tw.MappingReport) -> None:
     mapping = report.layers[0].mapping
     assert mapping is not None
