@@ -40,9 +40,11 @@ def least_of(space: MapSpace, evaluator: Evaluator) -> Least:
         return 0.0, 0.0
     problem = space.problem
     energy = relaxation.compute_pj
+    # what neighbours pass on of tiles that differ is an average: words may seem to come less than once
+    averaged = relaxation.neighbours and space.factors == "ragged"
     read, written = (np.zeros(len(relaxation.read_pj)) for _ in range(2))
     for number, tensor in enumerate(problem.tensors):
-        values = used_words(problem, tensor)
+        values = 0 if averaged else used_words(problem, tensor)
         for entry, memory in _keeping(space, relaxation, number).items():
             width = space.architecture.memories[memory].words_of(tensor)
             once = values * width

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+import tilewright as tw
 from support.map_spaces import rules
 from support.profiles import scaled
 from tilewright.errors import InputError, InvalidMappingError, NoValidMappingError
@@ -306,7 +307,22 @@ def one_prime_apart(one: np.ndarray, other: np.ndarray) -> bool:
     return a[1] % a[0] == 0 and b[1] == b[0] * ratio and len(list(factorings_of(ratio, 2))) == 2
 
 
+ONE_UNIT = MapSpace.of(
+    tw.load("nk,km->nm; n=1 k=2 m=1", kind="problem"),
+    Architecture.model_validate(
+        {
+            "name": "one_unit",
+            "clusters": [{"name": "all", "memories": [{"name": "M", "read_energy_pj": 1, "write_energy_pj": 1}]}],
+            "compute": {"energy_per_operation_pj": 1},
+        }
+    ),
+    None,
+    factors="ragged",
+)
+
+
 @given(spaces(most=400))
+@example(ONE_UNIT)
 def test_other_ways_of_computing_give_the_same(space: MapSpace) -> None:
     """Tables replaced by prime powers, Python's integers for int64, and orders drawn without a list."""
     plain = {key(mapping) for batch in space.enumerate() for mapping in batch}

@@ -162,7 +162,15 @@ def _together(workload: Sources, weights: Sequence[int] | None) -> Sources:
         )
     for weight in weights or ():
         at_least(1, weights=weight)
-    return Workload.together([load_workload(each) for each in works], weights or [1] * len(works))
+    networks = [load_workload(each) for each in works]
+    if len({network.name for network in networks}) < len(networks):  # such as a layer of each
+        networks = [_called(network, each) for network, each in zip(networks, works, strict=True)]
+    return Workload.together(networks, weights or [1] * len(works))
+
+
+def _called(network: Workload, source: Any) -> Workload:
+    """By the words that name it."""
+    return network.model_copy(update={"name": os.fspath(source)}) if isinstance(source, str | os.PathLike) else network
 
 
 def _first(space: ArchitectureSpace, tried: Sequence[Point]) -> Architecture:

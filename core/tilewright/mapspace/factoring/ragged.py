@@ -115,7 +115,7 @@ class Ragged:
                 ways = ways if step is None else _before(step, ways, modulus)
                 found.append(ways)
             result.append(found[::-1])
-            end = ways[-1]
+            end = np.asarray(ways[-1], dtype=kind)  # without fanouts an object, not an array
         return result[::-1]
 
     def _all(self, ways: list[list[NDArray[Any]]]) -> Any:

@@ -144,8 +144,9 @@ class _Known:
         instances = self.counts.instances[:, level]
         in_use = np.minimum(instances, self.architecture.instances[cluster] // memory.instances_per_macro)
         again = np.zeros(len(self.batch))
-        if not self.tables.tensors.whole[number].slides and _is_dense(tensor):
-            # else smaller tiles may save on overlaps and on holes
+        if not self.neighbours and not self.tables.tensors.whole[number].slides and _is_dense(tensor):
+            # else smaller tiles may save on overlaps and on holes, and what neighbours pass on of tiles that differ is an average: words
+            # may seem to come less than once
             words = self.actions["fills"][:, level, number]
             if tensor.is_output:  # the first partial sums are not filled
                 words = words + self.actions["partition_words"][:, level, number]
