@@ -306,9 +306,6 @@ def _flat(section: Cursor, fields: dict[str, Cursor]) -> Iterator[Component]:
 def _level(where: Cursor, name: str, kind: str, count: int | None, fields: Mapping[str, Cursor]) -> Component:
     """Timeloop's rules for what is left out of instances, meshX and meshY; `count` follows from the ranges of names."""
     given = {key: fields[key].whole(f"{key} of {name}") for key in ("instances", "meshX", "meshY") if key in fields}
-    for key, value in given.items():
-        if value < 1:
-            raise fields[key].error(f"{key} of {name} is {value}; 1 or more was expected")
     total = given.get("instances", count) or given.get("meshX", 1) * given.get("meshY", 1)
     x = given.get("meshX", total // given.get("meshY", 1))
     y = given.get("meshY", total // max(1, x))

@@ -136,7 +136,7 @@ def test_faults_of_meaning_have_a_line_too(tmp_path: Path) -> None:
         ("K4 Q2", "K4 Q2 X3", "no dimension 'X'"),
         ('constraints = "none"', 'constraints = "some"', "there is no constraints_some"),
         ("meshX = 4; };  //", "};  //", "MACs gives no mesh"),
-        ("meshX = 4; };  //", "meshX = 0; };  //", "meshX of MACs is 0; 1 or more was expected"),
+        ("meshX = 4; };  //", "meshX = 0; };  //", "meshX of MACs must be a whole number, at least 1 (found 0)"),
         ("meshX = 4; };  //", "meshY = 16; };  //", "8 instances are not meshX 0 times meshY 16"),
     ):
         assert old in WHOLE
