@@ -19,7 +19,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from tilewright.code import digest
+from tilewright.digests import of_code
 
 Function = TypeVar("Function", bound=Callable[..., object])
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -82,7 +82,7 @@ def _stamp(function: Callable[..., object]) -> str:
         spaces = [names, *(vars(names[name]) for name in code.co_names if isinstance(names.get(name), ModuleType))]
         called = (space.get(name) for space in spaces for name in code.co_names)
         functions += [each.py_func for each in called if hasattr(each, "py_func")]
-    return digest(file for folder in folders for file in folder.glob("*.py"))[:24]
+    return of_code(file for folder in folders for file in folder.glob("*.py"))[:24]
 
 
 def kernel_part(function: Function) -> Function:

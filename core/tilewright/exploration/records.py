@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +11,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
+from tilewright.digests import of_data
 from tilewright.exploration.space import Choice
 from tilewright.run.cache import KEPT, digest
 from tilewright.run.configuration import RunConfiguration
@@ -107,7 +106,7 @@ class ExplorationRecord(Model):
     @cached_property
     def key(self) -> str:
         """Equal for explorations that ask the same."""
-        return _hash(self.model_dump(mode="json"))
+        return of_data(self.model_dump(mode="json"))
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -173,7 +172,7 @@ def front(points: Sequence[ExploredPoint]) -> tuple[ExploredPoint, ...]:
 
 def machine_key(architecture: Architecture) -> str:
     """Equal for machines that are the same hardware, whatever they are called (hex digest)."""
-    return _hash(architecture.model_dump(mode="json", exclude={"name", "source"}))
+    return of_data(architecture.model_dump(mode="json", exclude={"name", "source"}))
 
 
 def method_of(configuration: RunConfiguration) -> tuple[str, dict[str, Any]]:
@@ -184,7 +183,3 @@ def method_of(configuration: RunConfiguration) -> tuple[str, dict[str, Any]]:
         return digest(data, plugins), data
     key, otherwise = method_of(configuration.otherwise)
     return digest(data | {"otherwise": key}, plugins), data | {"otherwise": otherwise}
-
-
-def _hash(data: object) -> str:
-    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()

@@ -7,10 +7,8 @@ version, of their code too. Whatever an entry says is checked before it is belie
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import importlib.util
-import json
 import math
 import os
 from collections.abc import Mapping as MappingOf
@@ -21,7 +19,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
-from tilewright import code
+from tilewright import digests
 from tilewright.errors import InputError
 from tilewright.files import made, read_bytes, write_text
 from tilewright.plugin.result import Result, Stop
@@ -115,7 +113,7 @@ def digest(parts: MappingOf[str, Any], plugins: tuple[object, ...]) -> str:
         "tilewright": importlib.metadata.version("tilewright"),
         "code": {package: _code(package) for package in packages},
     }
-    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
+    return digests.of_data(data)
 
 
 @cache
@@ -125,4 +123,4 @@ def _code(package: str) -> str:
     if spec is None or spec.origin is None:
         return ""
     root = Path(spec.origin)
-    return code.digest(root.parent.rglob("*.py") if spec.submodule_search_locations else [root])
+    return digests.of_code(root.parent.rglob("*.py") if spec.submodule_search_locations else [root])

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from tilewright.digests import of_data
 from tilewright.files import RunFolder
 from tilewright.plugin.capabilities import Capabilities
 from tilewright.plugin.mapper import Budget, Mapper
@@ -99,12 +98,8 @@ def claim(
     force: bool = False,
 ) -> None:
     """Make it the folder of a run: these searches of each layer of this workload. See `RunFolder.claim`."""
-    content = _digest([(each.name, each.problem.content_key) for each in workload.layers])
+    content = of_data([(each.name, each.problem.content_key) for each in workload.layers])
     searches = [(name, None if point is None else point.data) for name, point in points]
     names = ", ".join(dict.fromkeys(name for name, _ in points))
-    run = _digest([content, searches])
+    run = of_data([content, searches])
     folder.claim(f"{workload.name} by {names}", content, run, resume=resume, force=force)
-
-
-def _digest(data: object) -> str:
-    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()

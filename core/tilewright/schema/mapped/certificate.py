@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from tilewright.digests import of_data
 from tilewright.schema.constraints import Cutting, Variant
 from tilewright.schema.document import FileModel, commented
 from tilewright.schema.frozen import FrozenDict
@@ -22,7 +21,7 @@ Finite = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 def digest_of(part: FileModel | Variant) -> str:
     """SHA-256 of what a part says, the same for equal parts."""
     data = part.to_data() if isinstance(part, FileModel) else part.model_dump(mode="json")
-    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
+    return of_data(data)
 
 
 class CoveredSpace(Model):
