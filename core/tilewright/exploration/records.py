@@ -178,8 +178,7 @@ def machine_key(architecture: Architecture) -> str:
 def method_of(configuration: RunConfiguration) -> tuple[str, dict[str, Any]]:
     """(key, what it says): how layers are searched, whatever the machine. The key counts the code, too."""
     data = {name: value for name, value in configuration.data.items() if name not in ("architecture", "otherwise")}
-    plugins = tuple(getattr(each, "plugin", each) for each in (configuration.mapper, configuration.model.model))
     if configuration.otherwise is None:
-        return digest(data, plugins), data
+        return digest(data, configuration.plugins), data
     key, otherwise = method_of(configuration.otherwise)
-    return digest(data | {"otherwise": key}, plugins), data | {"otherwise": otherwise}
+    return digest(data | {"otherwise": key}, configuration.plugins), data | {"otherwise": otherwise}

@@ -75,6 +75,12 @@ class RunConfiguration:
         return replace(self, architecture=architecture, otherwise=otherwise)
 
     @property
+    def plugins(self) -> tuple[object, ...]:
+        """What a search runs, without guards: the mapper, the one that it starts with, the cost model."""
+        parts = (self.mapper, getattr(self.mapper, "starter", None), self.model.model)
+        return tuple(getattr(each, "plugin", each) for each in parts if each is not None)
+
+    @property
     def data(self) -> dict[str, object]:
         """Everything that decides a search, but the problem and the code, as JSON data."""
         found: dict[str, object] = {

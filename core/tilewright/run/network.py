@@ -323,15 +323,7 @@ def _key(distinct: DistinctProblem, configuration: RunConfiguration) -> str | No
             "budget": dataclasses.asdict(configuration.budget),
             "seed": configuration.seed,
         },
-        tuple(
-            getattr(each, "plugin", each)
-            for each in (
-                configuration.mapper,
-                getattr(configuration.mapper, "starter", None),
-                configuration.model.model,
-            )
-            if each is not None
-        ),
+        configuration.plugins,
     )
 
 
