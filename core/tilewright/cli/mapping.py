@@ -55,12 +55,7 @@ def map_command(
         list[str] | None,
         typer.Option(metavar="[NAME.]KEY=VALUE", help="for the algorithms; with NAME. for one of several"),
     ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS", help="Dask scheduler whose workers search, such as tcp://host:8786 (extra dask)"
-        ),
-    ] = None,
+    cluster: options.Cluster = None,
     graph: Annotated[
         bool, typer.Option("--graph", help="show the network: what each layer reads, with its energy and cycles")
     ] = False,

@@ -95,6 +95,10 @@ Notation = Annotated[
 Problem = Annotated[
     str | None, typer.Option("--problem", metavar="PROBLEM", help="problem file, formula or NAME/LAYER")
 ]
+Cluster = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="Dask scheduler whose workers search, such as tcp://host:8786 (extra dask)"),
+]
 OtherArch = Annotated[str | None, typer.Option("--arch", metavar="ARCH", help="architecture name or file")]
 
 

@@ -178,22 +178,17 @@ def _values(memory: Memory, tensor: Tensor) -> float:
     return memory.usable_slices / memory.slices_of(tensor)
 
 
-def _accesses(memory: Memory, tensor: Tensor) -> float:
-    """For one value of a tensor."""
-    return memory.words_of(tensor) / memory.block_words
-
-
 def _per_operation(problem: Problem, inner: Sequence[Memory]) -> float:
     """pJ of an operation's words at the innermost memories: operands are read, results read and written."""
     return math.fsum(
-        (memory.read_energy_pj + memory.accumulation_energy_pj if tensor.is_output else memory.read_energy_pj) * _accesses(memory, tensor)
+        (memory.read_energy_pj + memory.accumulation_energy_pj if tensor.is_output else memory.read_energy_pj) * memory.accesses_of(tensor)
         for tensor, memory in zip(problem.tensors, inner, strict=True)
     )  # fmt: skip
 
 
 def _filled(tensor: Tensor, memory: Memory) -> float:
     """pJ of a value that comes into an innermost memory, or leaves it."""
-    return (memory.read_energy_pj if tensor.is_output else memory.write_energy_pj) * _accesses(memory, tensor)
+    return (memory.read_energy_pj if tensor.is_output else memory.write_energy_pj) * memory.accesses_of(tensor)
 
 
 def _ideal(problem: Problem, machine: Architecture) -> float:
@@ -204,5 +199,5 @@ def _ideal(problem: Problem, machine: Architecture) -> float:
         for place, memory in enumerate(holding):
             energy = memory.accumulation_energy_pj if tensor.is_output else memory.read_energy_pj
             energy += 0.0 if place == 0 else memory.read_energy_pj if tensor.is_output else memory.write_energy_pj
-            total += problem.tile_words(tensor, problem.dimensions) * energy * _accesses(memory, tensor)
+            total += problem.tile_words(tensor, problem.dimensions) * energy * memory.accesses_of(tensor)
     return total

@@ -99,7 +99,7 @@ def _keep_all(space: MapSpace) -> Iterator[KeepRule]:
     """Rules that keep what may be kept or not."""
     _, free = space.keeps
     for entry, row in zip(space.skeleton.entries, free, strict=True):
-        cluster = space.architecture.clusters[space.architecture.cluster_index[entry.target]]
+        cluster = space.architecture.cluster(entry.target)
         for tensor, on in zip(space.problem.tensors, row, strict=True):
             memory = cluster.memory_for(tensor) if on else None
             if memory is not None:

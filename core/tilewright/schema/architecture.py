@@ -151,6 +151,10 @@ class Memory(Model):
         """Words of one value of a tensor."""
         return self.slices_of(tensor) / self.slices_per_word
 
+    def accesses_of(self, tensor: Tensor) -> float:
+        """Accesses that one value of a tensor takes, of `block_words` each."""
+        return self.words_of(tensor) / self.block_words
+
     @model_validator(mode="after")
     def _one_port_each(self) -> Self:
         moves = [

@@ -56,12 +56,7 @@ def explore_command(
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="the same seed gives the same result")] = 0,
     jobs: Annotated[int, typer.Option("--jobs", "-j", metavar="N", min=1, help="layers mapped at once")] = 1,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS", help="Dask scheduler whose workers search, such as tcp://host:8786 (extra dask)"
-        ),
-    ] = None,
+    cluster: options.Cluster = None,
     no_cache: Annotated[
         bool, typer.Option("--no-cache", help="without --store: search anew, and keep no results")
     ] = False,

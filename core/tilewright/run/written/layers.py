@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import platform
 
 from tilewright.files import RunFolder, file_name
@@ -12,6 +11,7 @@ from tilewright.schema.constraints import Variant
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapped import AlternativeRecord, Figures, MappedProblem, Provenance
 from tilewright.schema.mapped.certificate import Certificate, CoveredSpace, Digests, SearchLimits, digest_of
+from tilewright.version import __version__
 
 
 def layer_file(number: int, layer: MappedLayer) -> str:
@@ -58,7 +58,7 @@ def mapping_file(
             cycles=report.cycles, energy_pj=report.energy_pj, edp=report.edp, utilization=report.utilization
         ),
         provenance=Provenance(
-            tilewright=importlib.metadata.version("tilewright"),
+            tilewright=__version__,
             mapper=layer.instead or configuration.mapper_record,
             model=configuration.model.record,
             objective=configuration.objective,
@@ -97,7 +97,7 @@ def certificate_of(
             evaluations=own.budget.evaluations, seconds=own.budget.seconds, patience=own.budget.patience
         ),
         versions=FrozenDict(
-            {"python": platform.python_version(), "tilewright": importlib.metadata.version("tilewright")}
+            {"python": platform.python_version(), "tilewright": __version__}
             | {each.distribution: each.version for each in records if each.distribution and each.version}
         ),
         digests=digests_of(incumbent, space.rules),

@@ -144,7 +144,7 @@ class Tiling:
         found = []
         for entry, tensor in np.argwhere(self.keep):
             target = self.space.skeleton.entries[entry].target
-            cluster = architecture.clusters[architecture.cluster_index[target]]
+            cluster = architecture.cluster(target)
             holder = cluster.memory_for(problem.tensors[tensor])
             if holder is not None and holder.name == memory:
                 found.append((int(entry), int(tensor)))

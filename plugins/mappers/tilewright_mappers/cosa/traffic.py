@@ -188,7 +188,7 @@ class Traffic:
 
     def _given(self, tensor: int, memory: Memory, log_words: Linear, instances: Linear, first: Linear) -> list[Move]:
         """Read by the memories inside, or, of an output, added to what is there."""
-        accesses = self._accesses(tensor, memory)
+        accesses = memory.accesses_of(self.problem.tensors[tensor])
         reading = memory.read_energy_pj * accesses
         if not self.problem.tensors[tensor].is_output:
             return [
@@ -216,16 +216,12 @@ class Traffic:
         """Filled from the memory outside; of an output only what was there before. What an output gives back is among
         the reads that its updates make."""
         cost, speed = (
-            memory.write_energy_pj * self._accesses(tensor, memory),
+            memory.write_energy_pj * memory.accesses_of(self.problem.tensors[tensor]),
             self._at_once(tensor, memory, memory.write_bandwidth_words_per_cycle),
         )
         if not self.problem.tensors[tensor].is_output:
             return Move(tensor, log_words, cost, instances, speed)
         return Move(tensor, self._again(log_words, first), cost, instances, speed, log_words, first)
-
-    def _accesses(self, tensor: int, memory: Memory) -> float:
-        """That one value takes."""
-        return memory.words_of(self.problem.tensors[tensor]) / memory.block_words
 
     def _at_once(self, tensor: int, memory: Memory, words: float | None) -> float | None:
         """Values per cycle of so many words; None: any number."""
@@ -254,14 +250,14 @@ class Traffic:
         """How many different tiles of a tensor a spatial slot has."""
         entry = self.space.skeleton.entries[self.space.slots[slot].entry]
         architecture = self.space.architecture
-        fanout = architecture.clusters[architecture.cluster_index[entry.target]].fanout
+        fanout = architecture.cluster(entry.target).fanout
         if not (fanout.reduction if self.problem.tensors[tensor].is_output else fanout.multicast):
             return self.tiling.product(slot)
         return total(self.tiling.trips(slot, dim) for dim in sorted(self.indexing[tensor]))
 
     def _memory(self, entry: int, tensor: int) -> Memory:
         target = self.space.skeleton.entries[entry].target
-        cluster = self.space.architecture.clusters[self.space.architecture.cluster_index[target]]
+        cluster = self.space.architecture.cluster(target)
         memory = cluster.memory_for(self.problem.tensors[tensor])
         assert memory is not None, "what is kept has a memory"
         return memory

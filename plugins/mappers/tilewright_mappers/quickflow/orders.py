@@ -181,12 +181,12 @@ class OneShot:
         """pJ to give, and to take, a value of a tensor, [entry, tensor]; partial sums go both ways."""
         read, write = np.zeros((2, len(self.space.skeleton), self.tensors))
         for index, entry in enumerate(self.space.skeleton.entries):
-            cluster = self.space.architecture.clusters[self.space.architecture.cluster_index[entry.target]]
+            cluster = self.space.architecture.cluster(entry.target)
             for number, tensor in enumerate(self.space.problem.tensors):
                 memory = next((each for each in cluster.memories if each.may_hold(tensor)), None)
                 if entry.holds and memory is not None:
                     both = memory.read_energy_pj + memory.write_energy_pj
-                    accesses = memory.words_of(tensor) / memory.block_words
+                    accesses = memory.accesses_of(tensor)
                     read[index, number] = (both if tensor.is_output else memory.read_energy_pj) * accesses
                     write[index, number] = (both if tensor.is_output else memory.write_energy_pj) * accesses
         return read, write

@@ -267,7 +267,7 @@ class Published:
             if covered.all():
                 break
             if keep[entry].any():
-                cluster = architecture.clusters[architecture.cluster_index[entries[entry].target]]
+                cluster = architecture.cluster(entries[entry].target)
                 names += entries[entry].memories or [memory.name for memory in cluster.memories]
                 covered |= keep[entry]
         return tuple(names)

@@ -10,8 +10,8 @@ CODE, MASK, STATUS, USED = 0, 1, 2, 3
 FRESH = 1 << 40
 """No loop in time since the last fanout that was used."""
 INEXACT, ROUNDED, LINKED = 1, 2, 8
-"""Flags: what is counted may be less than what it is; by less than a word for each part of an output; from bit LINKED on, by tensor: neighbours may pass on words, depending
-on the next loop."""
+"""Flags: what is counted may be less than what it is; by less than a word for each part of an output; from bit LINKED on, by
+tensor: neighbours may pass on words, depending on the next loop."""
 SETTLED, LEAK, CYCLES, BOUND, FIRST = 0, 1, 2, 3, 4
 PENDING, OWED, CREDIT, TILES, OVERLAP, LEAST_PENDING, LEAST_OWED, EACH = 0, 1, 2, 3, 4, 5, 6, 7
 """Of a tensor: energy that is not settled; words owed; energy credited; tiles' worth of words per tile; the share of a tile
