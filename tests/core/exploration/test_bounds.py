@@ -13,6 +13,7 @@ from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
+from tilewright.schema.constraints import Cutting
 from tilewright.schema.problem import Problem
 from tilewright.testing.reference import PlainModel
 from tilewright.testing.strategies import architectures, problems
@@ -24,7 +25,8 @@ MODELS: dict[str, CostModel] = {"plain": PlainModel(), "timeloop": installed().m
 @given(problem=problems(), data=st.data())
 def test_no_mapping_costs_less(model: str, problem: Problem, data: st.DataObject) -> None:
     architecture = data.draw(architectures(widths=model == "timeloop"))
-    space = MapSpace.of(problem, architecture, data.draw(st.none() | rules(problem, architecture)))
+    factors: Cutting = data.draw(st.sampled_from(("perfect", "ragged")))
+    space = MapSpace.of(problem, architecture, data.draw(st.none() | rules(problem, architecture)), factors=factors)
     if space.factorizations == 0:
         return
     try:

@@ -9,7 +9,9 @@ from dataclasses import replace
 import numpy as np
 
 from tilewright.errors import NotConformableError
+from tilewright.exploration.bounds import least_of
 from tilewright.mapspace.batch import MappingBatch
+from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import Bounder, CandidateEvaluator, Costs, Evaluator, Relaxable
 from tilewright.plugin.guard.figures import fault_of_costs, faults_of_parts, faults_of_utilization, least_cycles
 from tilewright.plugin.specs import CostModelSpec
@@ -25,6 +27,13 @@ _MANY = 1024
 def _bound(subject: Subject) -> Iterator[tuple[Sample, Evaluator]]:
     for sample in subject.samples():
         yield sample, subject.make().bind(sample.problem, sample.architecture)
+
+
+def _spaces(subject: Subject, sample: Sample) -> Iterator[MapSpace]:
+    """The sample's, and where the model takes such tiles, the ragged one."""
+    yield sample.space
+    if subject.spec.capabilities.imperfect_factors:
+        yield MapSpace.of(sample.problem, sample.architecture, sample.rules, factors="ragged")
 
 
 def _same(one: Costs, other: Costs) -> bool:
@@ -258,33 +267,45 @@ def check_costmodel_can_be_pickled(subject: Subject) -> None:
 
 @check(CostModelSpec)
 def check_costmodel_bounds_hold(subject: Subject) -> None:
-    """A model that offers bounds on partial mappings: none exceeds the cost of a mapping that completes it."""
+    """A model that offers bounds on partial mappings: none exceeds the cost of a mapping that completes it, of tiles that do not
+    divide neither, where it takes them."""
     for sample, evaluator in _bound(subject):
         if not isinstance(evaluator, Bounder):
             continue
-        batch = sample.batch()
-        costs = evaluator.evaluate_batch(batch)
-        for entries in range(1, len(batch.skeleton) + 1):
-            bounds = evaluator.bound(batch, entries)
-            require(
-                bool((bounds.valid | ~costs.valid).all()),
-                f"{sample}: the bound on {entries} entries says that no completion is valid, but one is",
-            )
-            for name in ("energy_pj", "cycles"):
-                low, cost = getattr(bounds, name)[costs.valid], getattr(costs, name)[costs.valid]
+        for space in _spaces(subject, sample):
+            batch = space.sample(np.random.default_rng(0), 32).batch()
+            costs = evaluator.evaluate_batch(batch)
+            where = f"{sample}, {space.factors} factors"
+            for entries in range(1, len(batch.skeleton) + 1):
+                bounds = evaluator.bound(batch, entries)
                 require(
-                    bool((low <= cost).all()),
-                    f"{sample}: {name} of {entries} entries is bounded by {low}; whole mappings cost {cost}",
+                    bool((bounds.valid | ~costs.valid).all()),
+                    f"{where}: the bound on {entries} entries says that no completion is valid, but one is",
                 )
+                for name in ("energy_pj", "cycles"):
+                    low, cost = getattr(bounds, name)[costs.valid], getattr(costs, name)[costs.valid]
+                    require(
+                        bool((low <= cost).all()),
+                        f"{where}: {name} of {entries} entries is bounded by {low}; whole mappings cost {cost}",
+                    )
 
 
 @check(CostModelSpec)
 def check_costmodel_relaxation_holds(subject: Subject) -> None:
-    """A model that offers a relaxation: the energy that follows from it is never above the cost of a mapping."""
+    """A model that offers a relaxation: the energy that follows from it is never above the cost of a mapping, nor is what every
+    mapping of a space takes, of tiles that do not divide neither."""
     for sample, evaluator in _bound(subject):
         relaxation = evaluator.relaxation(sample.space.skeleton) if isinstance(evaluator, Relaxable) else None
         if relaxation is None:
             continue
+        for space in _spaces(subject, sample):
+            drawn = evaluator.evaluate_batch(space.sample(np.random.default_rng(0), 32).batch())
+            for name, low in zip(("energy_pj", "cycles"), least_of(space, evaluator), strict=True):
+                cost = getattr(drawn, name).min()
+                require(
+                    low <= cost * (1 + 1e-9),
+                    f"{sample}, {space.factors} factors: a mapping has {name} {cost}; by the relaxation at least {low}",
+                )
         batch = sample.batch()
         costs = evaluator.evaluate_batch(batch)
         for mapping, valid, cost in zip(batch, costs.valid, costs.energy_pj, strict=True):

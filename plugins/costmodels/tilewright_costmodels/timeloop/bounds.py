@@ -184,8 +184,9 @@ def _is_dense(tensor: Tensor) -> bool:
 
 
 def _accesses(values: Floats, tensor: Tensor, memory: Memory) -> Floats:
-    """Blocks moved by one instance."""
-    return np.asarray(np.ceil(values * memory.slices_of(tensor) / (memory.block_words * memory.slices_per_word)))
+    """Blocks moved by one instance; of single words part of one, too: the average instance has them of tiles that differ."""
+    slices, block = values * memory.slices_of(tensor), memory.block_words * memory.slices_per_word
+    return np.asarray(slices if block == 1 else np.ceil(slices / block))
 
 
 def _least_energy(tensor: Tensor, memory: Memory) -> float:
