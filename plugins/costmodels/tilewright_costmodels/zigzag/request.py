@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping as MappingOf
 from fractions import Fraction
 from typing import Any
 
@@ -34,7 +35,8 @@ _UNLIMITED = 2**40
 
 def request(problem: Problem, architecture: Architecture, mapping: Mapping) -> dict[str, Any]:
     """All that the process needs, in ZigZag's own fields. Layer and accelerator are there twice: for `energy` one access
-    moves a block, so that accesses are blocks; for `cycles` it moves what the bandwidths allow.
+    moves a block, so that accesses are blocks; for `cycles` it moves what the bandwidths allow. So are unrollings: what does
+    not divide is a fraction in `spatial`, by which ZigZag counts accesses, and whole units in `units`, by which it counts cycles.
 
     Raises:
         ValueError: values have widths that ZigZag's layers cannot have.
@@ -42,7 +44,8 @@ def request(problem: Problem, architecture: Architecture, mapping: Mapping) -> d
     names = {name: f"L{index}" for index, name in enumerate(problem.dimension_names)}
     places = held(problem, architecture, mapping)
     temporal = {operand: _temporal(mapping, where, names) for operand, where in places.items()}
-    spatial = {operand: _spatial(problem, mapping, where, names) for operand, where in places.items()}
+    unrolled = widths(problem, mapping)
+    units = {at: math.floor(width) for at, width in unrolled.items()}
     bits, words = precision(problem, architecture, mapping)
     parts = _parts_of_a_bit(architecture, words)
     fine = {operand: count * parts for operand, count in bits.items()}
@@ -50,7 +53,8 @@ def request(problem: Problem, architecture: Architecture, mapping: Mapping) -> d
         "energy": (_layer(problem, names, bits), _accelerator(problem, architecture, places, words, None)),
         "cycles": (_layer(problem, names, fine), _accelerator(problem, architecture, places, words, parts)),
         "temporal": temporal,
-        "spatial": spatial,
+        "spatial": {operand: _spatial(unrolled, where, names) for operand, where in places.items()},
+        "units": {operand: _spatial(units, where, names) for operand, where in places.items()},
         "cycles_per_op": architecture.compute.cycles_per_operation,
     }
 
@@ -172,10 +176,16 @@ def _temporal(mapping: Mapping, places: list[Held], names: dict[str, str]) -> li
     return levels
 
 
-def _spatial(problem: Problem, mapping: Mapping, places: list[Held], names: dict[str, str]) -> list[list[Loop]]:
-    """Per memory, innermost first, the spatial unrollings between it and the next one inside; and those outside of all."""
+def _spatial(
+    unrolled: MappingOf[tuple[int, str], int | float], places: list[Held], names: dict[str, str]
+) -> list[list[Loop]]:
+    """Per memory, innermost first, the spatial unrollings between it and the next one inside; and those outside of all.
+
+    Args:
+        unrolled: (entry of the mapping, dimension) -> how wide.
+    """
     levels: list[dict[str, int | float]] = [{} for _ in range(len(places) + 1)]
-    for (entry, dimension), width in widths(problem, mapping).items():
+    for (entry, dimension), width in unrolled.items():
         level = next((place.level for place in places if place.entry <= entry), len(places))
         at = levels[level]
         at[names[dimension]] = at.get(names[dimension], 1) * width

@@ -89,12 +89,11 @@ def _evaluated(request: dict[str, Any], which: str) -> Any:
         "temporal_ordering": None,
     }
     layer = LayerNodeFactory(data, [mapping]).create()
-    spatial = SpatialMappingInternal(levels("spatial"), layer)
     return CostModelEvaluation(
         accelerator=AcceleratorFactory(accelerator).create(),
         layer=layer,
-        spatial_mapping=spatial,
-        spatial_mapping_int=spatial,
+        spatial_mapping=SpatialMappingInternal(levels("spatial"), layer),
+        spatial_mapping_int=SpatialMappingInternal(levels("units"), layer),
         temporal_mapping=TemporalMapping(levels("temporal"), layer, TemporalMappingType.UNEVEN),
         cycles_per_op=request["cycles_per_op"],
     )
