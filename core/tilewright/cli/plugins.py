@@ -148,7 +148,7 @@ def _details(registration: Registration) -> dict[str, Any]:
         "needs": list(spec.needs),
         "capabilities": spec.capabilities.model_dump(mode="json"),
         "options": options,
-        "starts_with": getattr(spec, "starts_with", None),
+        "starts_with": list(getattr(spec, "starts_with", ())),
         "approximations": {each.code: each.meaning for each in getattr(spec, "approximations", ())},
     }
 
@@ -182,7 +182,7 @@ def _print_details(details: dict[str, Any]) -> None:
         f"{details['kind']} {details['name']} ({details['distribution']} {details['version']})",
         f"  {details['summary']}{_lacking(details)}",
         f"  limits: {', '.join(f'{key}={value}' for key, value in limits.items()) or 'none declared'}",
-        *([f"  starts with: {details['starts_with']}"] if details["starts_with"] else []),
+        *([f"  starts with: {', '.join(details['starts_with'])}"] if details["starts_with"] else []),
         *(f"  counts approximately: {meaning} ({code})" for code, meaning in details["approximations"].items()),
     ]
     if details["options"]:

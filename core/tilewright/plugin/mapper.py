@@ -55,7 +55,7 @@ class Run:
 
     `rng` is the only source of chance. `remaining_seconds` and `remaining_evaluations` may be handed to a solver;
     `exhausted` is cheap to ask inside long steps. `bounder` and `relaxable` are there if the cost model offers bounds, and a
-    relaxation; `starter` if the mapper declares one that it starts with (`started`).
+    relaxation; `starters` are those that the mapper starts with and that have not searched yet (`started`).
     """
 
     rng: np.random.Generator
@@ -63,7 +63,7 @@ class Run:
     clock: Callable[[], float] = time.monotonic
     bounder: Bounder | None = None
     relaxable: Relaxable | None = None
-    starter: Mapper | None = None
+    starters: tuple[Mapper, ...] = ()
     started: float = field(init=False)
     evaluated: int = 0
     lower_bound: float | None = None
@@ -118,13 +118,16 @@ class Mapper(Protocol):
 
 
 def started(task: Task, run: Run) -> Generator[Candidates | MappingBatch | Sequence[Mapping], Costs, float]:
-    """For `yield from` in a mapper: the search of the mapper that it declares to start with (`MapperSpec.starts_with`), once a run.
+    """For `yield from` in a mapper: the search of the next of the mappers that it declares to start with
+    (`MapperSpec.starts_with`), each once a run.
 
-    Returns the least figure to make small that this finds; inf where it finds nothing, or there is no such mapper.
+    Returns the least figure to make small that this finds; inf where it finds nothing, or no such mapper is left.
     """
-    starter, run.starter, best = run.starter, None, math.inf
-    if starter is None:
+    best = math.inf
+    if not run.starters:
         return best
+    starter, *rest = run.starters
+    run.starters = tuple(rest)
     with closing(starter.search(task, run)) as proposals, suppress(StopIteration):
         proposed = next(proposals)
         while True:

@@ -193,14 +193,13 @@ class Registry:
 
         registration = self.find(kind, name)
         made = guarded(kind, self.build(registration, options or {}), registration.owner)
-        start = getattr(registration.spec, "starts_with", None)
-        if start is not None:
-            first = self._first(registration.owner, start)
-            made = made.starting_with(guarded(MapperSpec, self.build(first, {}), first.owner))
+        starts = [self._first(registration.owner, start) for start in getattr(registration.spec, "starts_with", ())]
+        if starts:
+            made = made.starting_with(*(guarded(MapperSpec, self.build(each, {}), each.owner) for each in starts))
         return made
 
     def _first(self, owner: Owner, name: str) -> Registration:
-        """The mapper that another one starts with. Raises PluginError."""
+        """A mapper that another one starts with. Raises PluginError."""
         try:
             return self.find(MapperSpec, name)
         except TilewrightError as error:

@@ -102,14 +102,14 @@ class MapperSpec(PluginSpec["Mapper"]):
 
     Attributes:
         ends: it ends by itself, so it gets no limit on evaluations that the user did not set.
-        starts_with: the installed mapper, with its default options, whose search it may make a part of its own by `started`.
+        starts_with: installed mappers, with their default options, whose searches it may make parts of its own by `started`.
     """
 
     kind: ClassVar[str] = "mapper"
     methods: ClassVar[tuple[str, ...]] = ("search",)
 
     ends: bool = False
-    starts_with: str | None = None
+    starts_with: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

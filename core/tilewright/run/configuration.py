@@ -76,9 +76,9 @@ class RunConfiguration:
 
     @property
     def plugins(self) -> tuple[object, ...]:
-        """What a search runs, without guards: the mapper, the one that it starts with, the cost model."""
-        parts = (self.mapper, getattr(self.mapper, "starter", None), self.model.model)
-        return tuple(getattr(each, "plugin", each) for each in parts if each is not None)
+        """What a search runs, without guards: the mapper, those that it starts with, the cost model."""
+        parts = (self.mapper, *getattr(self.mapper, "starters", ()), self.model.model)
+        return tuple(getattr(each, "plugin", each) for each in parts)
 
     @property
     def data(self) -> dict[str, object]:

@@ -94,7 +94,7 @@ class _Loop:
         bounder = evaluator if isinstance(evaluator, Bounder) else None
         relaxable = evaluator if isinstance(evaluator, Relaxable) else None
         self.own, self.run = (Run(np.random.default_rng(seed), budget, clock, bounder, relaxable) for _ in range(2))
-        self.run.starter = mapper.starter
+        self.run.starters = mapper.starters
         self.lower_bound: float | None = None
         self.figures: dict[str, float] = {}
         self.best: Mapping | None = None

@@ -189,7 +189,7 @@ def tilewright_plugins() -> list[MapperSpec]:
             name="optimal",
             summary="The best mapping, proved: a walk over tile shapes from the inside out, cut by bounds.",
             factory=lazy("tilewright_mappers.optimal.mapper", "Optimal"),
-            starts_with="quickflow",
+            starts_with=("quickflow", "sunstone"),
             options=OptimalOptions,
             capabilities=DIVIDING,
             ends=True,

@@ -59,6 +59,15 @@ def test_the_start_is_searched_once_and_its_best_is_told() -> None:
     assert told == [alone.value, math.inf]
 
 
+def test_each_start_has_its_turn() -> None:
+    def later(task: Task, run: Run) -> Proposals:
+        yield task.space.sample(run.rng, 7)
+
+    told: list[float] = []
+    found = run(guarded_mapper(asking(told)).starting_with(Scripted(drawing), Scripted(later)))
+    assert found.evaluated == 37 and all(map(math.isfinite, told)) and min(told) == found.value
+
+
 def test_without_a_start_nothing_is_found() -> None:
     told: list[float] = []
     found = run(asking(told))
@@ -89,7 +98,7 @@ def test_a_budget_ends_both() -> None:
     assert (found.stop, found.evaluated, closed) == ("evaluations", 10, ["start"])
 
 
-def registered(starts_with: str) -> Registry:
+def registered(*starts_with: str) -> Registry:
     """A third party's prover beside the built-in plugins."""
     registry = discover(importlib.metadata.distribution("tilewright").entry_points.select(group=GROUP))
     prover = MapperSpec(
@@ -109,4 +118,9 @@ def test_a_third_party_names_its_start() -> None:
 def test_what_a_search_starts_with_is_part_of_what_it_runs() -> None:
     """So that results kept in the cache and in stores are forgotten when its code changes."""
     _, configuration = Plan.of_one("nk,km->nm; n=4 k=4 m=4", "eyeriss", "optimal", "timeloop", {})
-    assert [type(each).__name__ for each in configuration.plugins] == ["Optimal", "QuickFlow", "TimeloopModel"]
+    assert [type(each).__name__ for each in configuration.plugins] == [
+        "Optimal",
+        "QuickFlow",
+        "Sunstone",
+        "TimeloopModel",
+    ]

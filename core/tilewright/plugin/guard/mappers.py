@@ -21,14 +21,14 @@ EMPTY = 1000
 
 
 class GuardedMapper:
-    """A mapper whose every proposal is checked. `starter`: the one that it starts with."""
+    """A mapper whose every proposal is checked. `starters`: those that it starts with."""
 
-    def __init__(self, plugin: Mapper, owner: Owner, starter: Mapper | None = None) -> None:
-        self.plugin, self.owner, self.starter = plugin, owner, starter
+    def __init__(self, plugin: Mapper, owner: Owner, starters: tuple[Mapper, ...] = ()) -> None:
+        self.plugin, self.owner, self.starters = plugin, owner, starters
 
-    def starting_with(self, starter: Mapper | None) -> GuardedMapper:
-        """The same mapper with another start; None: with none."""
-        return GuardedMapper(self.plugin, self.owner, starter)
+    def starting_with(self, *starters: Mapper) -> GuardedMapper:
+        """The same mapper with other starts, or with none."""
+        return GuardedMapper(self.plugin, self.owner, starters)
 
     def search(self, task: Task, run: Run) -> GuardedProposals:
         with limited(self.owner, "search"):

@@ -103,7 +103,7 @@ EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "interface": (lambda each: each == INTERFACE, str(INTERFACE)),
     "programs": (_is_table, "options with names of programs"),
     "ends": (_is_flag, "True or False"),
-    "starts_with": (lambda each: each is None or (_is_text(each) and each), "the name of a mapper or None"),
+    "starts_with": (_names(bool), "a tuple of names of mappers"),
     "executes": (_is_flag, "True or False"),
     "approximations": (_are_approximations, "a tuple of Approximation"),
     "components": (_are_examples, "names of components, each with attributes of an example"),

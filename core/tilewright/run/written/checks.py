@@ -97,7 +97,7 @@ class _Searches:
         mapper = self._mapper()
         if isinstance(mapper, Mapper):
             own = _provenance(self.certificate).seed
-            alone = guarded_mapper(mapper).starting_with(None)
+            alone = guarded_mapper(mapper).starting_with()
             other = self._search(alone, Budget(**dict(self.certificate.limits)), own + 1)
             yield self._consistent(other)
             proofs += [other.lower_bound or 0.0]

@@ -55,7 +55,7 @@ class _Drawing:
 
 
 def _run(seed: int = 7, evaluations: int = ENOUGH) -> Run:
-    return Run(np.random.default_rng(seed), Budget(evaluations), starter=_Drawing())
+    return Run(np.random.default_rng(seed), Budget(evaluations), starters=(_Drawing(),))
 
 
 def _packed(sample: Sample, proposed: object) -> MappingBatch:

@@ -54,9 +54,7 @@ def _search(setup: Setup, task: Task, run: Run, options: OptimalOptions) -> Prop
     best = yield from _descend(drawn.take(drawn.fits()), best, task, run)
     # the first walks are narrow, and find mappings to hold bounds against, if no proof
     for width in sorted({min(width, options.width) for width in (*NARROW, options.width)}):
-        if (
-            width > NARROW[-1] and not limited
-        ):  # it is never worse than the search that is taken where nothing can be proved
+        while width > NARROW[-1] and run.starters:  # where a gap may be left, no search that begins well ends below it
             best = min(best, (yield from started(task, run)))
         walk = Walk(setup, best * SURE if math.isfinite(best) else math.inf, width, lambda: run.exhausted)
         finals = walk.run()
