@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import tilewright
 from support.profiles import scaled
 from tilewright.errors import NotConformableError
+from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import CandidateEvaluator, Evaluator, Relaxable
 from tilewright.plugin.mapper import Budget, Task
@@ -40,14 +41,17 @@ def timeloop(space: MapSpace, links: bool = True) -> Evaluator:
     return model.bind(space.problem, space.architecture)
 
 
-def run(name: str, space: MapSpace, evaluator: Evaluator, objective: Objective, **options: int) -> Result:
-    return search(installed().make(MapperSpec, name, options), Task(space, objective), evaluator, Budget())
+def run(
+    name: str, space: MapSpace, evaluator: Evaluator, objective: Objective, cap: float = math.inf, **options: int
+) -> Result:
+    task = Task(space, objective, cap)
+    return search(installed().make(MapperSpec, name, options), task, evaluator, Budget())
 
 
-def check(space: MapSpace, evaluator: Evaluator, objective: Objective, **options: int) -> Result:
+def check(space: MapSpace, evaluator: Evaluator, objective: Objective, cap: float = math.inf, **options: int) -> Result:
     """Its answer beside the enumeration's; a proof is right, and so is a bound."""
-    found = run("optimal", space, evaluator, objective, **options)
-    truth = run("exhaustive", space, evaluator, objective)
+    found = run("optimal", space, evaluator, objective, cap, **options)
+    truth = run("exhaustive", space, evaluator, objective, cap)
     assert found.error is None, found.error
     if truth.best is None:
         assert found.best is None
@@ -119,6 +123,22 @@ def test_what_is_proved_where_memories_may_bypass_tensors_is_what_enumeration_fi
 ) -> None:
     assume(0 < space.factorizations <= MOST and space.size <= MOST)
     check(space, timeloop(space, links), objective)
+
+
+@scaled(0.3)
+@given(bypassing() | ruled(), st.booleans(), st.data())
+def test_what_is_proved_of_mappings_that_take_so_many_cycles_is_what_enumeration_finds(
+    space: MapSpace, links: bool, data: st.DataObject
+) -> None:
+    assume(0 < space.factorizations <= MOST and space.size <= MOST)
+    evaluator = timeloop(space, links)
+    costs = evaluator.evaluate_batch(Candidates.join(list(space.enumerate())).batch())
+    assume(costs.valid.any())
+    cap = data.draw(st.sampled_from(np.unique(costs.cycles[costs.valid]).tolist()))
+    found = check(space, evaluator, "energy", cap)
+    least = costs.energy_pj[costs.valid & (costs.cycles <= cap)].min()
+    assert found.lower_bound is not None and found.lower_bound <= least <= found.value * (1 + CLOSE)
+    assert check(space, evaluator, "energy", cap=0.0).best is None
 
 
 @scaled(2)

@@ -45,6 +45,13 @@ class Costs:
         """The figure to make small, float64 [n]: pJ x cycles, pJ or cycles."""
         return {"edp": self.edp, "energy": self.energy_pj, "cycles": self.cycles}[objective]
 
+    def within(self, most_cycles: float) -> Costs:
+        """The same, where what takes more cycles is not valid."""
+        if most_cycles == np.inf:
+            return self
+        valid = self.valid & (self.cycles <= most_cycles)
+        return Costs(valid, np.where(valid, self.energy_pj, np.inf), np.where(valid, self.cycles, np.inf))
+
     @classmethod
     def join(cls, parts: Sequence[Costs]) -> Costs:
         """The costs of several batches, one after another. At least one part."""

@@ -26,10 +26,11 @@ Proposals = Generator[Candidates | MappingBatch | Sequence[Mapping], Costs, None
 
 @dataclass(frozen=True)
 class Task:
-    """What to map, where, and what to make small."""
+    """What to map, where, and what to make small. `most_cycles`: mappings that take more are not valid."""
 
     space: MapSpace
     objective: Objective = "edp"
+    most_cycles: float = math.inf
 
     @property
     def problem(self) -> Problem:

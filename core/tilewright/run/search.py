@@ -172,6 +172,7 @@ class _Loop:
             costs = self.takes_candidates.evaluate_candidates(batch)
         else:
             costs = self.evaluator.evaluate_batch(batch.batch())
+        costs = costs.within(self.task.most_cycles)
         if len(batch):
             per_second = len(batch) / max(1e-9, time.perf_counter() - started)
             self.piece = max(1, min(8 * self.piece, int(PIECE_SECONDS * per_second)))

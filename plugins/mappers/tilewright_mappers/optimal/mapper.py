@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 
@@ -19,6 +20,7 @@ from tilewright_mappers.optimal.walk import Finals, Walk
 
 SURE = 1 - 1e-9
 """Less than one by more than rounding adds up to."""
+MOST = sys.float_info.max
 DRAWN = 4096
 """Mappings that are drawn to begin with."""
 FOLLOWED = 48
@@ -41,7 +43,7 @@ class Optimal:
         if relaxation is None:
             message = "the cost model offers no relaxation, so that nothing can be proved; use quickflow"
             raise NotConformableError("mapper optimal", (Reason(code="relaxation", where="", message=message),))
-        setup = Setup(task.space, relaxation, task.objective)
+        setup = Setup(task.space, relaxation, task.objective, task.most_cycles)
         Walk(setup, -math.inf, 1, lambda: False).run()  # compiles, and finds nothing
         return _search(setup, task, run, self.options)
 
@@ -56,7 +58,7 @@ def _search(setup: Setup, task: Task, run: Run, options: OptimalOptions) -> Prop
     for width in sorted({min(width, options.width) for width in (*NARROW, options.width)}):
         while width > NARROW[-1] and run.starters:  # where a gap may be left, no search that begins well ends below it
             best = min(best, (yield from started(task, run)))
-        walk = Walk(setup, best * SURE if math.isfinite(best) else math.inf, width, lambda: run.exhausted)
+        walk = Walk(setup, best * SURE if math.isfinite(best) else MOST, width, lambda: run.exhausted)
         finals = walk.run()
         best, left = yield from _evaluate(finals, best, task, run, options)
         if width < options.width:

@@ -98,7 +98,9 @@ def _ints(values: object) -> Ints:
 class Setup:
     """What does not change during a walk."""
 
-    def __init__(self, space: Limits, relaxation: Relaxation, objective: Objective) -> None:
+    def __init__(
+        self, space: Limits, relaxation: Relaxation, objective: Objective, most_cycles: float = math.inf
+    ) -> None:
         self.space, self.relaxation = space, relaxation
         self.shape = shape_of(space.problem)
         self.tensors, self.dims = len(self.shape.output), len(self.shape.sizes)
@@ -114,7 +116,7 @@ class Setup:
         ]
         leaks = bool(relaxation.leakage_pj.any())
         self.energy = objective != "cycles"
-        cycles = objective != "energy" or leaks
+        cycles = objective != "energy" or leaks or most_cycles < math.inf
         if not cycles:
             self.ports = []
         self.costing = Costing(
@@ -126,6 +128,7 @@ class Setup:
             links=relaxation.neighbours,
             outputs=int(self.shape.output.sum()),
             compute_pj=float(relaxation.compute_pj),
+            most_cycles=float(most_cycles),
             bandwidth=for_kernel(np.array([limits[way][m] for m, way in self.ports], np.float64)),
         )
         self.layout = self._layout()

@@ -33,7 +33,7 @@ MOST = 200
 def bound(
     shape: Shape, layout: Layout, ahead: Ahead, costing: Costing, numbers: Floats, integers: Ints, i: int, work: Work
 ) -> float:
-    """In the objective."""
+    """In the objective; inf: it takes too many cycles."""
     dims, tensors, ports = len(shape.sizes), len(shape.output), layout.pending - layout.port
     left, outside = 1.0, 1.0
     for d in range(dims):
@@ -101,6 +101,8 @@ def bound(
         work.words[memory] = 0.0
     if costing.whole:
         cycles = np.ceil(cycles * (1.0 - 1e-9))
+    if cycles * (1.0 - 1e-9) > costing.most_cycles:
+        return np.inf
     energy += cycles * numbers[i, LEAK]
     if costing.product:
         return float(energy * cycles)

@@ -154,6 +154,8 @@ class Costing(NamedTuple):
     """Neighbours may pass on words."""
     outputs: int
     compute_pj: float
+    most_cycles: float
+    """Mappings that take more are not looked for."""
     bandwidth: Floats
     """[J]: of the ports."""
 
