@@ -7,6 +7,8 @@ import math
 import numpy as np
 
 from tilewright.errors import TilewrightError
+from tilewright.mapspace.factoring.cuts import divisors
+from tilewright.mapspace.skeleton import Slot
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import Evaluator, Relaxable, Relaxation
 from tilewright.plugin.guard.models import guarded_evaluator
@@ -28,8 +30,8 @@ def least(search: LayerSearch) -> Least:
 
 def least_of(space: MapSpace, evaluator: Evaluator) -> Least:
     """The operations; every word that is used, once at the outermost memory and at each that surely keeps it; and at the innermost of
-    these a word for every operation, as far as the fanouts below cannot share it. Cycles: the operations over all units, and those words
-    over the outermost ports. Leakage and networks count as nothing.
+    these a word for every operation, as far as the fanouts below cannot share it. Cycles: the operations over the units that unrollings
+    can use, and those words over the outermost ports. Leakage and networks count as nothing.
 
     Raises:
         PluginError: the relaxation is none.
@@ -56,11 +58,31 @@ def least_of(space: MapSpace, evaluator: Evaluator) -> Least:
                 energy += taken * relaxation.read_pj[memory]
                 energy += once * relaxation.fill_pj[memory] if entry else 0.0
                 read[memory] += once
-    cycles = problem.macs * relaxation.cycles_per_operation / space.architecture.compute_instances
+    cycles = problem.macs * relaxation.cycles_per_operation / usable_units(space)
     outermost = sorted({int(memory) for memory in relaxation.memory[0] if memory >= 0})
     for words_of, rate in ((read, relaxation.read_bandwidth), (written, relaxation.write_bandwidth)):
         cycles = max([cycles, *(words_of[memory] / rate[memory] for memory in outermost)])
     return float(energy), float(cycles)
+
+
+def usable_units(space: MapSpace) -> int:
+    """Compute units that a mapping can use, at most: every fanout by itself, by what the rules let be unrolled over it. Where tiles
+    divide, 14 columns take 8 of a dimension of 64."""
+    return math.prod(_usable(space, space.slots[index]) for index in space.spatial_slots)
+
+
+def _usable(space: MapSpace, slot: Slot) -> int:
+    """Sub-clusters that an unrolling can use, at most."""
+    most = slot.most or 1
+    products = {1}
+    for number, size in enumerate(space.problem.sizes):
+        highest = slot.highest[number]
+        if space.factors == "perfect":
+            trips = [each for each in divisors(size) if each <= min(highest, most)]
+            products = {one * other for one in products for other in trips if one * other <= most}
+        else:
+            products = {min(most, max(products) * min(highest, size))}
+    return max(products)
 
 
 def used_words(problem: Problem, tensor: Tensor) -> int:

@@ -6,7 +6,7 @@ however many processes take part.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -21,14 +21,12 @@ from tilewright.exploration.records import (
 )
 from tilewright.exploration.space import ArchitectureSpace, Point
 from tilewright.exploration.store import Store
-from tilewright.exploration.strategies import Strategy
+from tilewright.exploration.strategies import Strategy, Watch
 from tilewright.run.configuration import RunConfiguration
 from tilewright.run.network import Engine, LayerSearch, chosen, told_watchers
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.workload import Workload
 
-Watch = Callable[[float, str, float | None], None]
-"""(points that are done, what is under way, the least objective so far) -> None."""
 Task = tuple[str, str]
 """Machine and problem, by their keys."""
 

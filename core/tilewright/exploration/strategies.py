@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,8 +17,8 @@ from tilewright.schema.workload import Workload
 
 WAVE = 16
 """Points whose layers are searched at once."""
-
-
+Watch = Callable[[float, str, float | None], None]
+"""(points that are done, what is under way, the least objective so far) -> None."""
 Waves = Generator[Sequence[Point], Sequence[ExploredPoint], None]
 
 
@@ -43,13 +43,21 @@ class Grid:
     """Point -> energy and cycles that it takes at least; empty: not known."""
 
     @classmethod
-    def of(cls, points: Sequence[Point], workload: Workload, configuration: RunConfiguration, bounded: bool) -> Grid:
-        """Bounds of all points, if they are wanted."""
-        bounds = {
-            point.index: least_of_workload(point.architecture, workload, configuration)
-            for point in points
-            if bounded and point.architecture is not None
-        }
+    def of(
+        cls,
+        points: Sequence[Point],
+        workload: Workload,
+        configuration: RunConfiguration,
+        bounded: bool,
+        watch: Watch | None = None,
+    ) -> Grid:
+        """Bounds of all points, if they are wanted; `watch` is told of each."""
+        bounds = {}
+        for number, point in enumerate(points):
+            if bounded and point.architecture is not None:
+                bounds[point.index] = least_of_workload(point.architecture, workload, configuration)
+                if watch is not None:
+                    watch(0.0, f"bounds of {number + 1:,} points", None)
         if not any(energy or cycles for energy, cycles in bounds.values()):
             return cls(points, {})
         objective = configuration.objective

@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 from support.map_spaces import rules
 from support.problems import problem_of
 from tilewright.errors import NotConformableError
-from tilewright.exploration.bounds import least_of, used_words
+from tilewright.exploration.bounds import least_of, usable_units, used_words
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
+from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Cutting
 from tilewright.schema.problem import Problem
 from tilewright.testing.reference import PlainModel
@@ -45,3 +46,17 @@ def test_words_between_strides_are_not_used() -> None:
     problem = problem_of("n", "4*n+r", n=3, r=2)
 
     assert used_words(problem, problem.tensors[0]) == 6  # of 10 from the first to the last
+
+
+def test_where_tiles_divide_fourteen_columns_take_eight() -> None:
+    array = Architecture.from_yaml("""
+name: array
+clusters:
+- {name: chip, memories: [{name: DRAM, read_energy_pj: 1, write_energy_pj: 1}], fanout: {size: 14}}
+- {name: unit}
+compute: {energy_per_operation_pj: 1}
+""")
+    problem = problem_of("n", "n", n=64)
+    units = [usable_units(MapSpace.of(problem, array, None, factors=each)) for each in ("perfect", "ragged")]
+
+    assert units == [8, 14]

@@ -96,26 +96,26 @@ def explore(
     order = _order(len(found), points if sampler is None else LOOKED_AT, settings.get("seed", 0))
     tried = [found.point(index) for index in order]
     plan, configuration = Plan.of_one(_together(workload, weights), _first(found, tried), mapper, model, settings)
-    asked = len(tried)
-    chosen: Strategy
-    if sampler is not None:
-        asked = min(points or asked, len(found))
-        chosen = Sampling(found, asked, sampler, plan.objective, plan.seed)
-    elif strategy == "grid":
-        chosen = Grid.of(tried, plan.workload, configuration, bounds)
-    else:
-        chosen = SunstoneArch.of(tried, plan.workload, plan.objective)
+    asked = len(tried) if sampler is None else min(points or len(tried), len(found))
     told = f"{strategy}{'' if points is None else f', {points} points by seed {plan.seed}'}"
     with ExitStack() as closing:
         kept = closing.enter_context(Store(_file(store, plan)))
         seen = closing.enter_context(exploration_progress(asked, plan.objective, plan.progress))
+        watch = seen.watch if seen else None
+        chosen: Strategy
+        if sampler is not None:
+            chosen = Sampling(found, asked, sampler, plan.objective, plan.seed)
+        elif strategy == "grid":
+            chosen = Grid.of(tried, plan.workload, configuration, bounds, watch)
+        else:
+            chosen = SunstoneArch.of(tried, plan.workload, plan.objective)
         engine: Engine = map_each
         if cluster is not None:
             engine = closing.enter_context(Cluster(cluster))
         elif plan.jobs > 1:
             engine = partial(map_each, workers=closing.enter_context(Workers(plan.jobs)))
         exploration = Exploration(
-            plan.workload, found, configuration, kept, engine, chosen, told, asked, retry, seen.watch if seen else None
+            plan.workload, found, configuration, kept, engine, chosen, told, asked, retry, watch
         )  # fmt: skip
         with suppress(KeyboardInterrupt):
             exploration.run()

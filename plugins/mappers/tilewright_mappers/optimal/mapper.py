@@ -25,7 +25,7 @@ DRAWN = 4096
 """Mappings that are drawn to begin with."""
 FOLLOWED = 48
 """Mappings whose neighbours are tried."""
-NARROW = 64, 1024, 4096
+NARROW = 64, 2048, 16384
 """States that the first walks follow."""
 FINALS = 4096
 """Mappings evaluated at once, of those that are left."""
