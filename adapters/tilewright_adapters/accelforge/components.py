@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -21,6 +22,7 @@ _UNITS = {"intmac": ("mac", {"multiplier_width": "multiplier_bits", "adder_width
           "intmultiplier": ("multiplier", {"width": "width_bits"}), "intadder": ("adder", {"width": "width_bits"})}  # fmt: skip
 _OF_ARRAYS = {"width": "width_bits", "n_banks": "banks", "n_rw_ports": "ports"}
 CLASSES = (*_ARRAYS, *_DRAMS, *_UNITS)
+_CALLS = "sum(a.n_calls for a in actions)"
 NODE = "tech_node"
 """The attribute that is the technology node, in metres."""
 
@@ -55,6 +57,28 @@ class Action:
 def plain(name: str | None) -> str:
     """A class as it is compared."""
     return (name or "").lower().replace("_", "")
+
+
+def calls_per_second(total_latency: object, scope: Scope) -> float | None:
+    """Of all actions together, where a `total_latency` is their number times seconds; None: it is something else.
+
+    Raises:
+        CannotSay: the seconds are no number above 0.
+    """
+    text = re.sub(r"\s*([()])\s*", r"\1", " ".join(str(total_latency).split()))
+    if _CALLS not in text:
+        return None
+    one, two = (scope.number(text.replace(_CALLS, str(calls))) for calls in (1, 2))
+    if two != 2 * one:
+        return None
+    if not one > 0:
+        raise CannotSay(f"a total_latency of {one:g} seconds for each action")
+    return float(f"{1 / one:.12g}")  # 1 / 1e-9 is not quite 1e9
+
+
+def same(text: object, other: str) -> bool:
+    """Are these expressions the same but for spaces?"""
+    return "".join(str(text).split()) == "".join(other.split())
 
 
 def component_of(data: ComponentData, common: Mapping[str, object], scope: Scope, size_bits: float | None) -> Component:

@@ -18,7 +18,7 @@ from tilewright.schema.document import Document, suggestion, validate
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import Problem
 from tilewright.values import Model
-from tilewright_adapters.accelforge.components import Action, component_of, plain
+from tilewright_adapters.accelforge.components import Action, calls_per_second, component_of, plain, same
 from tilewright_adapters.accelforge.expressions import Scope, Tensors
 from tilewright_adapters.accelforge.files import (
     ActionData,
@@ -31,6 +31,7 @@ from tilewright_adapters.accelforge.files import (
 )
 from tilewright_adapters.faults import placed
 
+IN_TURN = "sum(a.n_calls / a.throughput for a in actions)"
 SEPARATE_PORTS = "max(a.n_calls / a.throughput for a in actions)"
 _NODES: dict[str, type[Model]] = {"Memory": MemoryData, "Container": ContainerData, "Compute": ComputeData}
 
@@ -250,6 +251,10 @@ class _Walk:
                 bits = math.gcd(bits, int(access))  # a word is a part of every access
             found = self.action(data, way, access, size)
             energy, rate = found.energy_pj, found.rate
+            if hertz is None and self.timed(data) is not None:
+                told = f"total_latency of {data.name} is not read, for what computes has none: taken as unlimited"
+                self.warnings += [] if told in self.warnings else [told]
+                rate = math.inf
             answers += [(f"{way}_energy_pj", found.answer)] if found.answer else []
             block = int(access // bits) if access >= bits and access % bits == 0 else 1
             per_second = rate * access / bits
@@ -299,9 +304,11 @@ class _Walk:
 
     def ported(self, data: MemoryData) -> bool:
         """Whether reads and writes go on at once."""
-        return isinstance(data.total_latency, str) and "".join(data.total_latency.split()) == "".join(
-            SEPARATE_PORTS.split()
-        )
+        return data.total_latency is not None and same(data.total_latency, SEPARATE_PORTS)
+
+    def timed(self, data: ComponentData) -> float | None:
+        """Actions of all kinds together per second, where `total_latency` says that itself."""
+        return None if data.total_latency is None else calls_per_second(data.total_latency, self.scope)
 
     def widths(self, data: MemoryData, held: Tensors) -> dict[str, int]:
         """Tensor -> bits of its values there."""
@@ -337,6 +344,14 @@ class _Walk:
             answer = component.ask(name)
             energy = rounded(answer.estimate.energy_pj * scale * access_bits / component.width)
         rate: float
+        timed = self.timed(data)
+        if timed is not None:
+            return Action(energy, timed / number(data.actions_scale), answer)
+        if data.total_latency is not None and not any(
+            same(data.total_latency, each) for each in (IN_TURN, SEPARATE_PORTS)
+        ):
+            told = f"total_latency of {data.name} is not read: what throughputs say counts"
+            self.warnings += [] if told in self.warnings else [told]
         if given.throughput is None and given.latency is not None:
             rate = 1 / number(given.latency) if number(given.latency) else math.inf
         elif given.throughput is None and not dummy and answer is None:

@@ -56,17 +56,83 @@ arch:
 """
 
 
-def read(text: str, folder: Path) -> InputSet:
+def read(text: str, folder: Path, *others: Path) -> InputSet:
     file = folder / "arch.yaml"
     file.write_text(text, encoding="utf-8")
     with tw.estimators("cacti", cacti={"program": fake_cacti.program()}):
-        return installed().make(AdapterSpec, "accelforge").parse([file])
+        return installed().make(AdapterSpec, "accelforge").parse([file, *others])
 
 
 def per_bit(arch: tw.Architecture, name: str) -> tuple[float, float]:
     (memory,) = (each for each in arch.memories if each.name == name)
     bits = memory.block_words * memory.word_bits
     return memory.read_energy_pj / bits, memory.write_energy_pj / bits
+
+
+ROWS = """\
+  - !Container
+    name: PE
+    spatial: [{name: X, fanout: 4, reuse: weight, min_usage: 1}, {name: Y, fanout: 2, reuse: output, min_usage: 1}]
+"""
+WORKLOAD = """\
+workload:
+  iteration_space_shape: {m: 0 <= m < 8, k: 0 <= k < 8, n: 0 <= n < 8}
+  bits_per_value: {All: 8}
+  einsums:
+  - name: Product
+    tensor_accesses: [{name: A, projection: [m, k]}, {name: B, projection: [k, n]}, {name: Z, projection: [m, n], output: true}]
+    renames: {input: A, weight: B, output: Z}
+"""
+
+
+@pytest.mark.parametrize("text", [EYERISS, SIMBA], ids=["eyeriss", "simba"])
+def test_its_machines_are_searched(text: str, tmp_path: Path) -> None:
+    workload = tmp_path / "workload.yaml"
+    workload.write_text(WORKLOAD, encoding="utf-8")
+    inputs = read(text.replace("  - !Memory {name: Inputs", f"{ROWS}  - !Memory {{name: Inputs"), tmp_path, workload)
+    assert inputs.problem and inputs.architecture and inputs.constraints
+
+    (layer,) = tw.map(
+        inputs.problem,
+        inputs.architecture,
+        constraints=inputs.constraints,
+        evaluations=200,
+        cache=False,
+        progress=False,
+    ).layers
+
+    assert layer.report.busy_units == 8
+    estimated = {memory.name: memory.read_energy_pj for memory in inputs.architecture.memories}
+    assert all(estimated[name] > 0 for name in ("DRAM", "GLB", "Inputs", "Weights", "Outputs"))
+
+
+@pytest.mark.parametrize(
+    ("total_latency", "words_per_cycle", "warned"),
+    [
+        ("sum(a.n_calls for a in actions) / 32 / 200e6", 256, "reads and writes of GLB are one after the other"),
+        ("1e-9 * sum( a.n_calls for a in actions )", 40, "reads and writes of GLB are one after the other"),
+        ("5 + sum(a.n_calls for a in actions)", None, "total_latency of GLB is not read: what throughputs say counts"),
+        ("max(a.n_calls for a in actions)", None, "total_latency of GLB is not read: what throughputs say counts"),
+    ],
+)
+def test_a_latency_of_all_actions_is_a_bandwidth(
+    total_latency: str, words_per_cycle: int | None, warned: str, tmp_path: Path
+) -> None:
+    clock = "\n    total_latency: sum(a.n_calls for a in actions) / 200e6"
+    timed = EYERISS.replace("    size: 1024 * 1024", f"    size: 1024 * 1024\n    total_latency: {total_latency}")
+    inputs = read(timed.replace("component_class: IntMAC", f"component_class: IntMAC{clock}"), tmp_path)
+    assert inputs.architecture is not None
+
+    assert inputs.architecture.clock_ghz == 0.2
+    buffer = next(each for each in inputs.architecture.memories if each.name == "GLB")
+    assert buffer.read_bandwidth_words_per_cycle == buffer.write_bandwidth_words_per_cycle == words_per_cycle
+    assert any(each.startswith(warned) for each in inputs.warnings)
+
+    unclocked = read(timed, tmp_path)
+    assert unclocked.architecture is not None and unclocked.architecture.clock_ghz is None
+    buffer = next(each for each in unclocked.architecture.memories if each.name == "GLB")
+    assert buffer.read_bandwidth_words_per_cycle is None
+    assert any("total_latency of GLB is not read" in each for each in unclocked.warnings)
 
 
 @pytest.mark.parametrize(
