@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
+from types import ModuleType
 from typing import Any
 
 from tilewright.errors import PluginError, Reason
@@ -43,8 +45,7 @@ class HwcomponentsEstimator:
             return refused.reason
 
     def _ask(self, component: str, sizes: dict[str, float], action: str, node: float) -> Estimate:
-        import hwcomponents
-
+        hwcomponents = loaded()
         name, attributes, actions = NAMES[component]
         given: dict[str, Any] = {attributes[key]: int(value) for key, value in sizes.items() if key in attributes}
         if component in ("sram", "smart_buffer") and given["size"] < given["width"]:
@@ -60,3 +61,15 @@ class HwcomponentsEstimator:
         bits = sizes.get("width_bits", sizes.get("multiplier_bits", 1))
         about = Accuracy(source=f"hwcomponents: {type(model).__name__}", error="not told", valid="what it takes")
         return Estimate(energy_pj=energy, bits=int(bits), area_um2=area, leakage_w=leakage, accuracy=about)
+
+
+def loaded() -> ModuleType:
+    """The package. It sets up the root logger when it is imported; that is undone, for our own warnings go there, too."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    import hwcomponents
+
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    package: ModuleType = hwcomponents
+    return package

@@ -101,7 +101,7 @@ def test_its_machines_are_searched(text: str, tmp_path: Path) -> None:
         progress=False,
     ).layers
 
-    assert layer.report.busy_units == 8
+    assert layer.report and layer.report.busy_units == 8
     estimated = {memory.name: memory.read_energy_pj for memory in inputs.architecture.memories}
     assert all(estimated[name] > 0 for name in ("DRAM", "GLB", "Inputs", "Weights", "Outputs"))
 
