@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from tilewright.api.comparison_report import ComparisonReport
     from tilewright.api.conversion import convert
     from tilewright.api.evaluation import EvaluationReport, evaluate
+    from tilewright.api.front.report import FrontReport
+    from tilewright.api.front.searching import front
     from tilewright.api.hardware.estimation import ComponentReport, estimate, estimators
     from tilewright.api.hardware.exploration import explore, explored
     from tilewright.api.hardware.exploration_report import ExplorationReport
@@ -59,6 +61,7 @@ __all__ = [
     "Conversion",
     "EvaluationReport",
     "ExplorationReport",
+    "FrontReport",
     "MapSpace",
     "MappedLayer",
     "MappedProblem",
@@ -83,6 +86,7 @@ __all__ = [
     "evaluate",
     "explore",
     "explored",
+    "front",
     "installed",
     "library",
     "load",

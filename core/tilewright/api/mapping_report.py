@@ -291,12 +291,7 @@ class MappingReport(Tabular):
 
     @property
     def _title(self) -> str:
-        run = self.configuration
-        used = list(dict.fromkeys((layer.instead or run.mapper_record).name for layer in self.layers))
-        return (
-            f"{self.workload.name} on {run.architecture.name} (constraints {run.constraints.name}), "
-            f"mapper {' and '.join(used or [run.mapper_record.name])}, model {run.model.record.name}"
-        )
+        return title_of(self.workload, self.configuration, self.layers)
 
     def _offers(self) -> list[Table | str]:
         """The ways to compute each layer, and what the best ones come to."""
@@ -393,3 +388,12 @@ class MappingReport(Tabular):
 
     def _limit(self, layer: MappedLayer) -> str | None:
         return None if layer.result is None else limit_of(layer.result.stop, self.configuration.budget)
+
+
+def title_of(workload: Workload, run: RunConfiguration, layers: Sequence[MappedLayer]) -> str:
+    """What was mapped where, and by whom."""
+    used = list(dict.fromkeys((layer.instead or run.mapper_record).name for layer in layers))
+    return (
+        f"{workload.name} on {run.architecture.name} (constraints {run.constraints.name}), "
+        f"mapper {' and '.join(used or [run.mapper_record.name])}, model {run.model.record.name}"
+    )

@@ -56,6 +56,15 @@ def map_command(
         typer.Option(metavar="[NAME.]KEY=VALUE", help="for the algorithms; with NAME. for one of several"),
     ] = None,
     cluster: options.Cluster = None,
+    pareto: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=2,
+            help="of each layer the front of energy and cycles in place of one mapping: at most N, of which none takes less "
+            "energy in as few cycles",
+        ),
+    ] = None,
     graph: Annotated[
         bool, typer.Option("--graph", help="show the network: what each layer reads, with its energy and cycles")
     ] = False,
@@ -64,6 +73,12 @@ def map_command(
     import tilewright as tw
     from tilewright.cli.common import key_values, print_tables, show
 
+    if pareto is not None:
+        if algorithms or cluster or graph:
+            raise tw.errors.CallError("--pareto goes without --algorithms, --cluster and --graph")
+        fronts = tw.front(flags.loaded(workload), arch, points=pareto, mapper=mapper, model=model, **flags.settings())
+        show(fronts, flags.json, flags.quiet, fronts.messages())
+        raise typer.Exit(0 if fronts.complete and fronts.unwritten is None else 1)
     ways: dict[str, Any] = {
         "algorithms": algorithms,
         "movement": movement,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -56,7 +57,7 @@ def told(limit: str, which: str) -> str:
 @dataclass(frozen=True)
 class RunConfiguration:
     """How to map. The records say which plugins mapper and model are; `mapper_capabilities`: what the mapper declares. `otherwise`:
-    how to map problems of which a mapper can prove nothing."""
+    how to map problems of which a mapper can prove nothing. `most_cycles`: mappings that take more are not valid."""
 
     architecture: Architecture
     constraints: Constraints
@@ -68,11 +69,17 @@ class RunConfiguration:
     seed: int
     mapper_capabilities: Capabilities = Capabilities()
     otherwise: RunConfiguration | None = None
+    most_cycles: float = math.inf
 
     def on(self, architecture: Architecture) -> RunConfiguration:
         """The same on another machine."""
         otherwise = None if self.otherwise is None else self.otherwise.on(architecture)
         return replace(self, architecture=architecture, otherwise=otherwise)
+
+    def aimed(self, objective: Objective, most_cycles: float) -> RunConfiguration:
+        """The same with something else to make small, among mappings of at most so many cycles."""
+        otherwise = None if self.otherwise is None else self.otherwise.aimed(objective, most_cycles)
+        return replace(self, objective=objective, most_cycles=most_cycles, otherwise=otherwise)
 
     @property
     def plugins(self) -> tuple[object, ...]:
@@ -92,6 +99,8 @@ class RunConfiguration:
             "budget": dataclasses.asdict(self.budget),
             "seed": self.seed,
         }
+        if self.most_cycles < math.inf:
+            found["most_cycles"] = self.most_cycles
         return found if self.otherwise is None else found | {"otherwise": self.otherwise.data}
 
 

@@ -218,7 +218,7 @@ def map_problem(distinct: DistinctProblem, configuration: RunConfiguration, watc
         return MappedLayer(distinct, error=error)
     result = search(
         configuration.mapper,
-        Task(space, configuration.objective),
+        Task(space, configuration.objective, configuration.most_cycles),
         evaluator,
         configuration.budget,
         seed=configuration.seed,
@@ -322,7 +322,8 @@ def _key(distinct: DistinctProblem, configuration: RunConfiguration) -> str | No
             "objective": configuration.objective,
             "budget": dataclasses.asdict(configuration.budget),
             "seed": configuration.seed,
-        },
+        }
+        | ({} if configuration.most_cycles == math.inf else {"most_cycles": configuration.most_cycles}),
         configuration.plugins,
     )
 

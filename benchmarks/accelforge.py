@@ -1,0 +1,217 @@
+"""`optimal` on the machines and layers on which AccelForge's own mapper was measured, beside what that found.
+
+    python benchmarks/accelforge.py                             # all 39 searches with perfect factors
+    python benchmarks/accelforge.py --layers gemm256 --machines eyeriss,simba --seconds 60
+
+The machines have AccelForge's energies, sizes, bandwidths and rules: what an axis may unroll, and the order of the memories in a unit.
+Neighbours pass on nothing, as there. AccelForge is commit 1c1929c28dbf of 12 August 2026, on two busy cores; its EDP is in its own counts,
+which are fractions of words and of cycles.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+import time
+
+import tilewright as tw
+from tilewright.mapspace.space import MapSpace
+from tilewright.plugin import Budget, CostModelSpec, MapperSpec, Task, installed
+from tilewright.run.search import search
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.constraints import KeepRule, SpatialRule, Variant
+from tilewright.schema.problem import Tensor
+from tilewright.schema.report import Objective
+
+EYERISS = """
+name: eyeriss
+clusters:
+- name: DRAM
+  memories:
+  - {name: DRAM, technology: dram, read_energy_pj: 200, write_energy_pj: 200,
+     read_bandwidth_words_per_cycle: 4, write_bandwidth_words_per_cycle: 4}
+- name: GLB
+  memories:
+  - {name: GLB, capacity_words: 55296, holds: [HELD], read_energy_pj: 6, write_energy_pj: 6,
+     read_bandwidth_words_per_cycle: 16, write_bandwidth_words_per_cycle: 16}
+  fanout: {size: 14, axis: X}
+- name: Column
+  fanout: {size: 12, axis: Y}
+- name: PE
+  memories:
+  - {name: ISpad, capacity_words: 12, holds: [input], read_energy_pj: 1, write_energy_pj: 1}
+  - {name: WSpad, capacity_words: 224, holds: [weight], read_energy_pj: 1, write_energy_pj: 1}
+  - {name: OSpad, capacity_words: 24, holds: [output], read_energy_pj: 1, write_energy_pj: 1}
+compute: {energy_per_operation_pj: 1}
+"""
+SIMBA = """
+name: simba
+clusters:
+- name: DRAM
+  memories:
+  - {name: DRAM, word_bits: 8, technology: dram, read_energy_pj: 100, write_energy_pj: 100,
+     read_bandwidth_words_per_cycle: 16, write_bandwidth_words_per_cycle: 16}
+- name: GLB
+  memories:
+  - {name: GLB, word_bits: 8, capacity_words: 65536, holds: [input, output], read_energy_pj: 3, write_energy_pj: 3,
+     read_bandwidth_words_per_cycle: 64, write_bandwidth_words_per_cycle: 64}
+  fanout: {size: 16, axis: X}
+- name: PE
+  memories:
+  - {name: IBuf, word_bits: 8, capacity_words: 8192, holds: [input], read_energy_pj: 0.8, write_energy_pj: 0.8}
+  - {name: WBuf, word_bits: 8, capacity_words: 32768, holds: [weight], read_energy_pj: 1, write_energy_pj: 1}
+  - {name: ABuf, word_bits: 8, capacity_words: 3072, bits_per_value: {output: 24}, holds: [output], read_energy_pj: 0.3, write_energy_pj: 0.3}
+  fanout: {size: 8, axis: X}
+- name: Lane
+  fanout: {size: 8, axis: Y}
+- name: MAC
+  memories:
+  - {name: WReg, word_bits: 8, capacity_words: 1, holds: [weight], read_energy_pj: 0.05, write_energy_pj: 0.05}
+compute: {energy_per_operation_pj: 0.3}
+"""
+TPU = """
+name: tpu
+clusters:
+- name: DRAM
+  memories:
+  - {name: DRAM, technology: dram, read_energy_pj: 100, write_energy_pj: 100,
+     read_bandwidth_words_per_cycle: 43, write_bandwidth_words_per_cycle: 43}
+- name: UB
+  memories:
+  - {name: UB, capacity_words: 25165824, holds: [input, output], read_energy_pj: 10, write_energy_pj: 10,
+     read_bandwidth_words_per_cycle: 256, write_bandwidth_words_per_cycle: 256}
+- name: ACC
+  memories:
+  - {name: ACC, capacity_words: 1048576, holds: [output], read_energy_pj: 8, write_energy_pj: 8,
+     read_bandwidth_words_per_cycle: 256, write_bandwidth_words_per_cycle: 256}
+  fanout: {size: 256, axis: X}
+- name: Row
+  fanout: {size: 256, axis: Y}
+- name: MAC
+  memories:
+  - {name: WReg, capacity_words: 1, holds: [weight], read_energy_pj: 0.05, write_energy_pj: 0.05}
+compute: {energy_per_operation_pj: 0.2}
+"""
+MACHINES = {
+    "eyeriss": EYERISS.replace("HELD", "input, output"),
+    "eyeriss_free": EYERISS.replace("HELD", "input, output"),
+    "eyeriss_bypass": EYERISS.replace("HELD", "input, weight, output"),
+    "simba": SIMBA,
+    "simba_free": SIMBA,
+    "tpu": TPU,
+    "tpu_free": TPU,
+}
+SHARED = {
+    "eyeriss": {"GLB": "weight", "Column": "output"},
+    "simba": {"PE": "output", "Lane": "input"},
+    "tpu": {"ACC": "input", "Row": "output"},
+}
+"""What sub-clusters along an axis share: only dimensions that do not move it may be unrolled there."""
+
+
+LAYERS = {
+    "gemm256": "mk,kn->mn; m=256 k=256 n=256",
+    "gemm_bert": "mk,kn->mn; m=4096 k=1024 n=4096",
+    "gemm_skinny": "mk,kn->mn; m=16 k=4096 n=4096",
+    "pw_c64_m256_56": "O[m,p,q] += I[c,p,q] * W[m,c]; m=256 c=64 p=56 q=56",
+    "conv_c64_m64_56": "O[m,p,q] += I[c,p+r,q+s] * W[m,c,r,s]; m=64 c=64 p=56 q=56 r=3 s=3",
+    "conv_c128_m256_56": "O[m,p,q] += I[c,p+r,q+s] * W[m,c,r,s]; m=256 c=128 p=56 q=56 r=3 s=3",
+    "conv_c256_m512_7_s2": "O[m,p,q] += I[c,2p+r,2q+s] * W[m,c,r,s]; m=512 c=256 p=7 q=7 r=3 s=3",
+}
+FOUND: tuple[tuple[str, str, Objective, float, float], ...] = (
+    ("eyeriss", "gemm256", "edp", 5.84974546e13, 0.53),
+    ("eyeriss", "gemm256", "energy", 223150080, 0.46),
+    ("eyeriss", "gemm256", "cycles", 262144, 0.30),
+    ("eyeriss", "gemm_bert", "edp", 5.69345065e19, 0.51),
+    ("eyeriss", "gemm_skinny", "edp", 2.15863725e16, 0.64),
+    ("eyeriss", "gemm_skinny", "energy", 5.10669619e09, 0.46),
+    ("eyeriss", "gemm_skinny", "cycles", 4227072, 0.44),
+    ("eyeriss", "pw_c64_m256_56", "edp", 3.32766281e14, 1.17),
+    ("eyeriss", "pw_c64_m256_56", "energy", 725372928, 0.50),
+    ("eyeriss", "pw_c64_m256_56", "cycles", 458752, 0.49),
+    ("eyeriss", "conv_c64_m64_56", "edp", 6.87760176e14, 129.56),
+    ("eyeriss", "conv_c128_m256_56", "edp", 4.16283171e16, 121.87),
+    ("eyeriss", "conv_c256_m512_7_s2", "edp", 4.21961089e15, 100.93),
+    ("eyeriss_free", "gemm256", "edp", 5.37558107e13, 1.09),
+    ("eyeriss_bypass", "gemm256", "edp", 4.32932703e13, 3.28),
+    ("simba", "gemm256", "edp", 6.33185567e11, 1.54),
+    ("simba", "gemm256", "energy", 38646580, 1.05),
+    ("simba", "gemm256", "cycles", 16384, 0.49),
+    ("simba", "gemm_bert", "edp", 5.88282701e17, 2.10),
+    ("simba", "gemm_skinny", "edp", 2.02383672e15, 1.62),
+    ("simba", "gemm_skinny", "energy", 1.91511923e09, 1.27),
+    ("simba", "gemm_skinny", "cycles", 1056768, 0.60),
+    ("simba", "pw_c64_m256_56", "edp", 7.81156185e12, 4.12),
+    ("simba", "pw_c64_m256_56", "energy", 155568544, 2.93),
+    ("simba", "pw_c64_m256_56", "cycles", 50176, 1.06),
+    ("simba", "conv_c256_m512_7_s2", "edp", 1.30437143e13, 234.12),
+    ("simba_free", "gemm256", "edp", 6.2974958e11, 2.93),
+    ("tpu", "gemm256", "edp", 8.39116723e10, 0.59),
+    ("tpu", "gemm256", "energy", 27528396, 0.37),
+    ("tpu", "gemm256", "cycles", 3048.18604, 0.30),
+    ("tpu", "gemm_bert", "edp", 3.48578945e15, 0.49),
+    ("tpu", "gemm_skinny", "edp", 7.00347334e14, 0.57),
+    ("tpu", "gemm_skinny", "energy", 1.78800563e09, 0.30),
+    ("tpu", "gemm_skinny", "cycles", 391691.906, 0.33),
+    ("tpu", "pw_c64_m256_56", "edp", 2.75854525e12, 0.73),
+    ("tpu", "pw_c64_m256_56", "energy", 147751728, 0.36),
+    ("tpu", "pw_c64_m256_56", "cycles", 18670.1387, 0.32),
+    ("tpu", "conv_c64_m64_56", "edp", 1.01657023e12, 4.50),
+    ("tpu", "conv_c128_m256_56", "edp", 9.73948253e12, 10.04),
+    ("tpu", "conv_c128_m256_56", "energy", 517617056, 1.72),
+    ("tpu", "conv_c128_m256_56", "cycles", 18816, 2.32),
+    ("tpu", "conv_c256_m512_7_s2", "edp", 4.24956173e12, 4.71),
+    ("tpu_free", "gemm256", "edp", 8.39116723e10, 0.92),
+)
+"""What AccelForge ended with: machine, layer, objective, value, CPU seconds. It did not finish conv_c128_m256_56 on `simba`."""
+COLUMNS = "machine layer objective theirs ours ours/theirs gap their_cpu_seconds cpu_seconds".split()
+
+
+def space_of(machine: str, layer: str) -> MapSpace:
+    """With the rules of AccelForge's file."""
+    problem, architecture = tw.load(LAYERS[layer], "problem"), Architecture.from_yaml(MACHINES[machine])
+    tensors: dict[str, Tensor] = {tensor.role: tensor for tensor in problem.tensors}
+    shared = {} if machine.endswith("free") else SHARED[machine.partition("_")[0]]
+    spatial = tuple(
+        SpatialRule(cluster=cluster, only=tuple(set(problem.dimension_names) - set(tensors[role].dimensions)))
+        for cluster, role in shared.items()
+    )
+    free = KeepRule(memory="GLB", free=problem.tensor_names)
+    return MapSpace.of(problem, architecture, Variant(spatial=spatial, keep=(free,) if "bypass" in machine else ()))
+
+
+def main() -> None:
+    """Read the arguments and measure."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--machines", default=",".join(MACHINES), help="which, by comma")
+    parser.add_argument("--layers", default=",".join(LAYERS), help="which, by comma")
+    parser.add_argument("--objectives", default="edp,energy,cycles", help="which, by comma")
+    parser.add_argument("--seconds", type=float, help="deadline of each search, by the clock; none without it")
+    given = parser.parse_args()
+    model = installed().make(CostModelSpec, "timeloop", {"link_transfers": False})
+    mapper = installed().make(MapperSpec, "optimal")
+    table = csv.writer(sys.stdout)
+    table.writerow(COLUMNS)
+    for machine, layer, objective, theirs, their_seconds in FOUND:
+        if (
+            machine not in given.machines.split(",")
+            or layer not in given.layers.split(",")
+            or objective not in given.objectives.split(",")
+        ):
+            continue
+        space = space_of(machine, layer)
+        evaluator = model.bind(space.problem, space.architecture)
+        task = Task(space, objective)
+        search(mapper, task, evaluator, Budget(evaluations=1))  # compiles
+        started = time.process_time()
+        found = search(mapper, task, evaluator, Budget(seconds=given.seconds))
+        seconds = time.process_time() - started
+        gap = "" if found.gap is None else f"{found.gap:.3g}"
+        figures = f"{theirs:.6g}", f"{found.value:.6g}", f"{found.value / theirs:.4f}", gap
+        table.writerow((machine, layer, objective, *figures, their_seconds, f"{seconds:.2f}"))
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

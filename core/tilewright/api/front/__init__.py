@@ -1,0 +1,1 @@
+"""Fronts of energy and cycles: `tw.front`."""

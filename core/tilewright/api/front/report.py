@@ -1,0 +1,154 @@
+"""Front report: what `front` found, point by point."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tilewright.api.front.points import Front
+from tilewright.api.mapping_report import title_of
+from tilewright.errors import OutputError
+from tilewright.files import RunFolder, file_name
+from tilewright.run.configuration import RunConfiguration
+from tilewright.run.written.layers import mapping_file
+from tilewright.schema.workload import Workload
+from tilewright.tables import Table, Tabular, csv_text, numbers
+
+COLUMNS = "layer count cycles energy_pj edp utilization most_cycles gap whole mapping_file".split()
+
+
+@dataclass(frozen=True, repr=False)
+class FrontReport(Tabular):
+    """The front of every distinct problem of a workload; `folder` is where the mapping files are. An interrupted run has fewer."""
+
+    workload: Workload
+    configuration: RunConfiguration
+    fronts: tuple[Front, ...]
+    folder: Path | None = None
+    unwritten: OutputError | None = None
+
+    def __repr__(self) -> str:
+        where = self.configuration.architecture.name
+        return (
+            f"<FrontReport of {self.workload.name} on {where}: {sum(len(each.points) for each in self.fronts)} points>"
+        )
+
+    def __getitem__(self, name: str) -> Front:
+        """The front of the layer of that name. Raises KeyError."""
+        for front in self.fronts:
+            if name in front.distinct.layers:
+                return front
+        raise KeyError(name)
+
+    @property
+    def complete(self) -> bool:
+        """Every layer has a mapping."""
+        return len(self.fronts) == len(self.workload.distinct()) and all(front.points for front in self.fronts)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One per point. `most_cycles`: no mapping of at most so many cycles takes less energy, up to the `gap`; None: none at all."""
+        return [row for number, front in enumerate(self.fronts, start=1) for row in self._rows(number, front)]
+
+    def _rows(self, number: int, front: Front) -> list[dict[str, Any]]:
+        return [
+            {
+                "layer": front.distinct.problem.name,
+                "count": front.distinct.count,
+                "cycles": point.cycles,
+                "energy_pj": point.energy_pj,
+                "edp": point.layer.edp,
+                "utilization": point.layer.utilization,
+                "most_cycles": None if point.most_cycles == float("inf") else int(point.most_cycles),
+                "gap": point.gap,
+                "whole": front.whole,
+                "mapping_file": None if self.folder is None else point_file(number, front, place),
+            }
+            for place, point in enumerate(front.points, start=1)
+        ]
+
+    def data(self) -> dict[str, Any]:
+        """The JSON document of `map --pareto --json` and `front.json`."""
+        run = self.configuration
+        return {
+            "schema_version": 1,
+            "workload": self.workload.name,
+            "arch": run.architecture.name,
+            "constraints": run.constraints.name,
+            "mapper": run.mapper_record.name,
+            "model": run.model.record.name,
+            "seed": run.seed,
+            "layers": [
+                {
+                    "name": front.distinct.problem.name,
+                    "layers": list(front.distinct.layers),
+                    "count": front.distinct.count,
+                    "whole": front.whole,
+                    "points": [
+                        {name: row[name] for name in COLUMNS[2:] if name != "whole"}
+                        | {"mapping": None if point.layer.mapping is None else point.layer.mapping.to_data()}
+                        for row, point in zip(self._rows(number, front), front.points, strict=True)
+                    ],
+                    "error": None if front.fastest.error is None else str(front.fastest.error),
+                }
+                for number, front in enumerate(self.fronts, start=1)
+            ],
+        }
+
+    def tables(self) -> Sequence[Table | str]:
+        table = Table(
+            "layer", numbers("cycles"), numbers("energy", "pJ"), numbers("EDP", "pJ x cycles", rank=1),
+            numbers("utilization", rank=2), numbers("least up to, cycles", rank=3), "proved",
+            title=title_of(self.workload, self.configuration, [each.fastest for each in self.fronts]), more="--json or -o",
+        )  # fmt: skip
+        for front in self.fronts:
+            for point in front.points:
+                figures = point.cycles, point.energy_pj, point.layer.edp, point.layer.utilization
+                upto = "any" if point.most_cycles == float("inf") else int(point.most_cycles)
+                table.add_row(front.distinct.problem.name, *figures, upto, point.proved)
+        return [table]
+
+    def messages(self) -> list[str]:
+        """What a person should know beside the figures."""
+        found = []
+        for front in self.fronts:
+            name = front.distinct.problem.name
+            if front.fastest.error is not None:
+                found.append(f"error: {name}: {front.fastest.error}")
+            elif not front.points:
+                told = "" if front.fastest.result is None else f": {front.fastest.result.told}"
+                found.append(f"no valid mapping found for {name}{told}")
+        some = [front.distinct.problem.name for front in self.fronts if front.points and not front.whole]
+        if some:
+            found.append(f"there may be more points between these: {', '.join(some)}; a larger --pareto finds more")
+        if missing := len(self.workload.distinct()) - len(self.fronts):
+            found.append(f"interrupted: {missing} of {len(self.workload.distinct())} layers were not searched")
+        if self.folder is not None:
+            found.append(f"written to {self.folder}" if self.unwritten is None else f"error: {self.unwritten}")
+        return found
+
+    def __str__(self) -> str:
+        return "\n".join([super().__str__(), *self.messages()])
+
+    def summarised(self, folder: RunFolder | None) -> FrontReport:
+        """The report with its folder, where `front.json` and `front.csv` are now, too."""
+        if folder is None:
+            return self
+        saved = replace(self, folder=folder.path)
+        folder.write("front.json", json.dumps(saved.data(), indent=2) + "\n")
+        folder.write("front.csv", csv_text(COLUMNS, saved.rows()))
+        return replace(saved, unwritten=folder.failure)
+
+
+def point_file(number: int, front: Front, place: int) -> str:
+    """The name of a point's mapping file; both count from 1."""
+    return f"{file_name(f'{number:03d}', front.distinct.problem.name)}.front{place:02d}.yaml"
+
+
+def save_points(folder: RunFolder, number: int, front: Front, configuration: RunConfiguration) -> None:
+    """Write the mapping files of a front."""
+    for place, point in enumerate(front.points, start=1):
+        aimed = configuration.aimed("energy", point.most_cycles)
+        folder.write(point_file(number, front, place), mapping_file(point.layer, aimed).to_yaml())

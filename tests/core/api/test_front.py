@@ -1,0 +1,107 @@
+"""`front`, and `map --pareto`: the mappings of least energy in as few cycles."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import tilewright as tw
+from support.command import Command, command
+from support.profiles import scaled
+from tilewright.mapspace.candidates import Candidates
+from tilewright.mapspace.space import MapSpace
+from tilewright.plugin.registry import installed
+from tilewright.plugin.specs import CostModelSpec
+from tilewright.testing.strategies import architectures, problems
+
+MOST = 4000
+"""Mappings of the largest space that is enumerated."""
+GEMM = "nk,km->nm; n=16 k=16 m=16"
+
+
+def enumerated(space: MapSpace) -> list[tuple[float, float]]:
+    """(cycles, energy) of all mappings of which none takes less energy in as few cycles, fewest cycles first."""
+    evaluator = installed().make(CostModelSpec, "timeloop").bind(space.problem, space.architecture)
+    costs = evaluator.evaluate_batch(Candidates.join(list(space.enumerate())).batch())
+    found: list[tuple[float, float]] = []
+    for at in np.lexsort((costs.energy_pj, costs.cycles)):
+        if costs.valid[at] and (not found or costs.energy_pj[at] < found[-1][1] * (1 - 1e-9)):
+            found.append((float(costs.cycles[at]), float(costs.energy_pj[at])))
+    return found
+
+
+@scaled(0.3)
+@given(problems(max_dimensions=5, max_macs=300), architectures(roomy=False, widths=True), st.integers(2, 4))
+def test_what_is_proved_is_the_front_of_all_mappings(
+    problem: tw.Problem, architecture: tw.Architecture, few: int
+) -> None:
+    space = MapSpace.of(problem, architecture, None)
+    assume(0 < space.factorizations <= MOST and space.size <= MOST)
+    truth = enumerated(space)
+    for points in (1000, few):
+        (front,) = tw.front(
+            problem, architecture, points=points, constraints="none", mapper="optimal", cache=False, progress=False
+        ).fronts
+        for point in front.points:
+            least = min(energy for cycles, energy in truth if cycles <= point.most_cycles)
+            assert point.gap is not None and point.energy_pj * (1 - point.gap) <= least * (1 + 1e-8)
+            assert point.proved != "yes" or point.energy_pj == pytest.approx(least, rel=1e-8)
+        found = {point.cycles: point.energy_pj for point in front.points}
+        if all(point.proved == "yes" for point in front.points):
+            assert found == {cycles: pytest.approx(energy, rel=1e-8) for cycles, energy in truth if cycles in found}
+            assert front.whole == (len(found) == len(truth))
+        assert bool(found) == bool(truth)
+
+
+def test_the_command_writes_what_the_function_finds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run: Command = command(monkeypatch, capsys)
+    ran = run("map", GEMM, "--arch", "eyeriss", "--pareto", 4, "--no-cache", "-o", tmp_path, "--json")
+    report = tw.front(GEMM, "eyeriss", points=4, cache=False)
+    front = report["einsum"]
+    assert front.whole and len(front.points) > 1 and ran.code == 0
+    assert ran.data == json.loads((tmp_path / "front.json").read_text())
+    (layer,) = ran.data["layers"]
+    with (tmp_path / "front.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    for point, told, row in zip(front.points, layer["points"], rows, strict=True):
+        evaluated = tw.evaluate(mapping=tmp_path / told["mapping_file"]).reports[0]
+        assert told["cycles"] == point.cycles == int(row["cycles"]) == evaluated.cycles
+        assert told["energy_pj"] == point.energy_pj == float(row["energy_pj"]) == evaluated.energy_pj
+        assert told["gap"] == point.gap and point.proved == "yes"
+    assert layer["points"][-1]["most_cycles"] is None
+    text = run("map", GEMM, "--arch", "eyeriss", "--pareto", 4).out
+    assert "least up to" in text and text.count("einsum ") == 1 + len(front.points)
+
+
+def test_points_come_from_the_cache(tmp_path: Path) -> None:
+    first = tw.front(GEMM, "eyeriss", cache=tmp_path)
+    again = tw.front(GEMM, "eyeriss", cache=tmp_path)
+    assert all(point.layer.cached for point in again["einsum"].points)
+    assert [row | {"gap": 0} for row in again.rows()] == [row | {"gap": 0} for row in first.rows()]
+
+
+def test_a_front_that_is_told_in_part_says_so() -> None:
+    report = tw.front(GEMM, "eyeriss", points=2, cache=False)
+    assert not report["einsum"].whole and "there may be more points between these: einsum" in str(report)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--objective", "energy"], "a front has energy and cycles"),
+        (["--jobs", 2], "one after another"),
+        (["--graph"], "--pareto goes without"),
+        (["--algorithms", "native"], "--pareto goes without"),
+    ],
+)
+def test_what_a_front_does_not_have_is_refused(
+    words: list[object], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran = command(monkeypatch, capsys)("map", GEMM, "--arch", "eyeriss", "--pareto", 4, *words)
+    assert ran.code != 0 and said in ran.err

@@ -1,0 +1,73 @@
+"""The front of a layer, from answers to what takes the least under bounds on the cycles."""
+
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tilewright.api.front.points import Front, front_of
+from tilewright.run.network import MappedLayer
+from tilewright.schema.report import Objective, Report
+from tilewright.schema.workload import DistinctProblem
+from tilewright.testing.corpus import SAMPLES
+
+DISTINCT = DistinctProblem(SAMPLES[0].problem, ("layer",), 1)
+Cost = tuple[int, float]
+"""Cycles, energy."""
+costs = st.lists(st.tuples(st.integers(1, 60), st.integers(1, 30).map(float)), min_size=1, max_size=40)
+
+
+def true_front(costs: list[Cost]) -> list[Cost]:
+    return sorted((c, e) for c, e in set(costs) if not any(o != (c, e) and o[0] <= c and o[1] <= e for o in costs))
+
+
+def answered(costs: list[Cost], most: int) -> tuple[Front, int]:
+    """The front, and how many searches it took; of equal mappings any is found."""
+    asked = 0
+
+    def least(objective: Objective, cap: float) -> MappedLayer:
+        nonlocal asked
+        asked += 1
+        fit = [cost for cost in costs if cost[0] <= cap]
+        cycles, energy = min(fit, key=lambda cost: cost[objective == "energy"])
+        report = Report(model="any", problem="layer", macs=1, valid=True, cycles=cycles, energy_pj=energy)
+        return MappedLayer(DISTINCT, report=report)
+
+    return front_of(DISTINCT, least, most), asked
+
+
+@given(costs)
+def test_with_room_for_all_the_front_is_whole(costs: list[Cost]) -> None:
+    found, asked = answered(costs, 100)
+    points = [(point.cycles, point.energy_pj) for point in found.points]
+    assert found.whole and points == true_front(costs)
+    assert asked <= 5 + 10 * len(points)
+    for point, after in zip(found.points, found.points[1:], strict=False):
+        assert point.most_cycles == after.cycles - 1
+    assert found.points[-1].most_cycles == math.inf
+
+
+@given(costs, st.integers(2, 5))
+def test_fewer_points_are_on_the_front_with_its_ends(costs: list[Cost], most: int) -> None:
+    found, _ = answered(costs, most)
+    points, truth = [(point.cycles, point.energy_pj) for point in found.points], true_front(costs)
+    assert set(points) <= set(truth) and {truth[0], truth[-1]} <= set(points)
+    assert found.whole == (points == truth)
+
+
+def test_where_nothing_is_found_there_is_no_front() -> None:
+    nothing = MappedLayer(DISTINCT)
+    found = front_of(DISTINCT, lambda objective, cap: nothing, 8)
+    assert found.points == () and not found.whole and found.fastest is nothing
+
+
+def test_what_a_search_misses_leaves_the_front_open() -> None:
+    """As after an interruption."""
+
+    def least(objective: Objective, cap: float) -> MappedLayer:
+        cycles, energy = (10, 5.0) if cap < math.inf or objective == "cycles" else (100, 1.0)
+        report = Report(model="any", problem="layer", macs=1, valid=True, cycles=cycles, energy_pj=energy)
+        return MappedLayer(DISTINCT, report=None if 10 < cap < math.inf else report)
+
+    found = front_of(DISTINCT, least, 8)
+    assert [point.cycles for point in found.points] == [10, 100] and not found.whole
