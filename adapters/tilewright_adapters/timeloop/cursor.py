@@ -15,7 +15,8 @@ from tilewright.expressions import KNOWN
 from tilewright.schema.document import Document, suggestion
 
 MOST = 1e300
-"""Larger numbers are none that hardware has; whole ones may not even have a form as floats."""
+MOST_WHOLE = 2**62
+"""Larger numbers are none that hardware has, and what is calculated with them has no form as floats."""
 
 
 @dataclass(frozen=True)
@@ -94,9 +95,10 @@ class Cursor:
     def whole(self, what: str, least: int = 1) -> int:
         """An integer, at least `least`. Raises InputError."""
         value = self.value
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MOST:
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MOST_WHOLE:
+            large = " and at most 2^62" if isinstance(value, int) and value > MOST_WHOLE else ""
             raise self.error(
-                f"{what} must be a whole number, at least {least} (found {self.shown})", _arithmetic(value)
+                f"{what} must be a whole number, at least {least}{large} (found {self.shown})", _arithmetic(value)
             )
         return value
 
