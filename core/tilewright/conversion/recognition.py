@@ -69,6 +69,7 @@ def told_apart(
     fits: list[tuple[Registration, R]] = []
     complaints: dict[str, list[str]] = {}
     hints: dict[str, set[str | None]] = {}
+    reached: dict[str, tuple[int, int]] = {}
     for registration in registry.of_kind(AdapterSpec):
         try:
             fits.append((registration, read(registry.make(AdapterSpec, registration.long_name, options or {}))))
@@ -76,9 +77,10 @@ def told_apart(
             said = str(error).partition("\n")[0]
             complaints.setdefault(said, []).append(registration.spec.name)
             hints.setdefault(said, set()).add(error.hint)
+            reached[said] = _reached(error, files)
     named = ", ".join(str(path) for path in files[:SHOWN]) + (", ..." if len(files) > SHOWN else "")
     if not fits:
-        raise _unread(named, complaints, hints)
+        raise _unread(named, complaints, hints, reached)
     contents = [replace(found, warnings=()) for _, found in fits]  # what was found has warnings
     if any(content != contents[0] for content in contents):
         names = [registration.spec.name for registration, _ in fits]
@@ -113,13 +115,31 @@ def _refuse_others(files: Sequence[Path], registry: Registry) -> None:
             )
 
 
-def _unread(named: str, complaints: dict[str, list[str]], hints: dict[str, set[str | None]]) -> InputError:
-    """What every notation says against the files, and the hint, where all that say so have the same."""
+def _reached(error: TilewrightError, files: Sequence[Path]) -> tuple[int, int]:
+    """How far a reader came: file and line."""
+    if not isinstance(error, InputError) or error.location is None:
+        return -1, 0
+    names = [file_and_member(path)[0] for path in files]
+    source = error.location.source
+    return names.index(source) if source in names else -1, error.location.line or 0
+
+
+def _unread(
+    named: str,
+    complaints: dict[str, list[str]],
+    hints: dict[str, set[str | None]],
+    reached: dict[str, tuple[int, int]],
+) -> InputError:
+    """What every notation says against the files, and the hint, where all that say so have the same. Those first that came
+    furthest: they may be the ones that are meant."""
     lines = []
-    for complaint, names in complaints.items():
+    furthest = max(reached.values())
+    for complaint, names in sorted(complaints.items(), key=lambda each: reached[each[0]], reverse=True):
         hint = next(iter(hints[complaint])) if len(hints[complaint]) == 1 else None
         lines.append(f"\n  {', '.join(names)}: {shortened(complaint)}{f' ({hint})' if hint else ''}")
+    first = [names[0] for complaint, names in complaints.items() if reached[complaint] == furthest]
     return InputError(
         f"{named}: in no notation that is installed{''.join(lines)}",
-        hint="give all files of one input set, or say which notation it is: --from NAME (notation= in Python)",
+        hint="give all files of one input set, or say which notation it is: "
+        f"--from {first[0] if len(first) == 1 else 'NAME'} (notation= in Python)",
     )

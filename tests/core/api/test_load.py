@@ -9,6 +9,8 @@ import tilewright as tw
 from support import EXAMPLE_FILES
 from tilewright import errors, library
 from tilewright.api import load as loading
+from tilewright.conversion.recognition import read
+from tilewright.plugin.registry import installed
 from tilewright.schema.document import FileModel
 
 CONV = tw.load("quickflow_convs/V", kind="problem")
@@ -166,6 +168,16 @@ def test_a_file_that_nobody_reads_is_told(tmp_path: Path) -> None:
     with pytest.raises(tw.errors.InputError, match="a.txt: in no notation that is installed") as raised:
         tw.load(tmp_path / "a.txt", "workload")
     assert raised.value.hint is not None and ".onnx" in raised.value.hint
+
+
+def test_the_notation_that_reads_furthest_complains_first(tmp_path: Path) -> None:
+    text = "# of a layer\n- name: default\n  spatial_mapping: {D1: 'K, 16'}\n"
+    (tmp_path / "mapping.yaml").write_text(text)
+    with pytest.raises(tw.errors.InputError) as raised:
+        read([tmp_path / "mapping.yaml"], None, installed())
+    first = str(raised.value).splitlines()[1]
+    assert first.endswith("mapping.yaml:3:25: [0].spatial_mapping.D1: expected a list (found 'K, 16')")
+    assert first.startswith("  zigzag: ") and raised.value.hint and "--from zigzag " in raised.value.hint
 
 
 def test_a_workload_without_layers_cannot_be_mapped() -> None:

@@ -155,6 +155,12 @@ def validate(model: type[M], document: Document) -> M:
         raise InputError(first + rest + more, location=location) from None
 
 
+_SHAPES = dict.fromkeys(("tuple_type", "list_type", "set_type", "frozen_set_type"), "a list") | dict.fromkeys(
+    ("dict_type", "mapping_type", "model_type", "model_attributes_type"), "keys and values"
+)
+"""Pydantic's names of what is expected -> as people say it who write YAML."""
+
+
 def _describe(fault: Any, model: type[BaseModel], document: Document) -> tuple[Location, str]:
     path = _real_path(fault["loc"], document.data)
     where = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
@@ -165,6 +171,10 @@ def _describe(fault: Any, model: type[BaseModel], document: Document) -> tuple[L
         prefix = ""
     elif kind == "missing":
         message = f"'{fault['loc'][-1]}' is missing"
+    elif kind in _SHAPES:
+        found = fault["input"]
+        shape = "a list" if isinstance(found, list) else "keys and values" if isinstance(found, dict) else repr(found)
+        message = f"expected {_SHAPES[kind]} (found {shape})"
     elif not isinstance(fault["input"], dict | list | BaseModel) and kind != "value_error":
         message = f"{message} (found {fault['input']!r})"
     return document.locate(path), prefix + message
