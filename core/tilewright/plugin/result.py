@@ -50,6 +50,13 @@ SURE = 1e-8
 """The largest gap that rounding leaves of a proof."""
 
 
+def proof(gap: float | None) -> str | None:
+    """A gap in words: "yes", to one part in 10^8, or how much less a mapping might cost; None: nothing was proved."""
+    if gap is None:
+        return None
+    return "yes" if gap < SURE else f"to {100 * gap:.2g} %"
+
+
 @dataclass(frozen=True)
 class Result:
     """How a search ended. `best` is None if no valid mapping was found.
@@ -90,10 +97,8 @@ class Result:
 
     @property
     def proved(self) -> str | None:
-        """How far the mapper's proof goes: "yes", to one part in 10^8, or how much less a mapping might cost; None: there is none."""
-        if self.gap is None:
-            return None
-        return "yes" if self.gap < SURE else f"to {100 * self.gap:.2g} %"
+        """How far the mapper's proof goes."""
+        return proof(self.gap)
 
 
 @dataclass(frozen=True)

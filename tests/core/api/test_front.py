@@ -74,9 +74,23 @@ def test_the_command_writes_what_the_function_finds(
         assert told["cycles"] == point.cycles == int(row["cycles"]) == evaluated.cycles
         assert told["energy_pj"] == point.energy_pj == float(row["energy_pj"]) == evaluated.energy_pj
         assert told["gap"] == point.gap and point.proved == "yes"
+        checked = tw.verify_certificate(tmp_path / told["certificate_file"], samples=2000)
+        assert checked.right, checked
+        assert checked.certificate.space.most_cycles == told["most_cycles"]
     assert layer["points"][-1]["most_cycles"] is None
     text = run("map", GEMM, "--arch", "eyeriss", "--pareto", 4).out
     assert "least up to" in text and text.count("einsum ") == 1 + len(front.points)
+
+
+def test_a_certificate_of_fewer_cycles_than_its_mapping_takes_is_wrong(tmp_path: Path) -> None:
+    tw.front(GEMM, "eyeriss", points=2, cache=False, folder=tmp_path)
+    first = tw.Certificate.from_yaml((tmp_path / "001_einsum.front01.certificate.yaml").read_text())
+    figures = first.incumbent.figures
+    assert figures is not None and first.space.most_cycles is not None
+    assert "none of at most" in str(first) and first.space.most_cycles >= figures.cycles
+    fewer = first.space.model_copy(update={"most_cycles": figures.cycles - 1})
+    found = tw.verify_certificate(first.model_copy(update={"space": fewer}), samples=1000)
+    assert not found.right and "the proof is of at most" in str(found)
 
 
 def test_points_come_from_the_cache(tmp_path: Path) -> None:

@@ -2,10 +2,12 @@
 
 import math
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.api.front.points import Front, front_of
+from tilewright.plugin.result import Result
 from tilewright.run.network import MappedLayer
 from tilewright.schema.report import Objective, Report
 from tilewright.schema.workload import DistinctProblem
@@ -31,7 +33,9 @@ def answered(costs: list[Cost], most: int) -> tuple[Front, int]:
         fit = [cost for cost in costs if cost[0] <= cap]
         cycles, energy = min(fit, key=lambda cost: cost[objective == "energy"])
         report = Report(model="any", problem="layer", macs=1, valid=True, cycles=cycles, energy_pj=energy)
-        return MappedLayer(DISTINCT, report=report)
+        proved = energy * (0.5 + cap % 2 / 4 if cap < math.inf else 0.6)  # here much, there little
+        result = Result(None, energy, 1, 1, 0, "finished", 0.0, 0.0, 0, lower_bound=proved)
+        return MappedLayer(DISTINCT, result=result, report=report)
 
     return front_of(DISTINCT, least, most), asked
 
@@ -45,6 +49,15 @@ def test_with_room_for_all_the_front_is_whole(costs: list[Cost]) -> None:
     for point, after in zip(found.points, found.points[1:], strict=False):
         assert point.most_cycles == after.cycles - 1
     assert found.points[-1].most_cycles == math.inf
+
+
+@given(costs, st.integers(2, 100))
+def test_bounds_are_those_of_all_that_a_point_stands_for(costs: list[Cost], most: int) -> None:
+    for point in answered(costs, most)[0].points:
+        least = min(energy for cycles, energy in costs if cycles <= point.most_cycles)
+        assert point.energy_pj == least and point.bound is not None and point.gap is not None
+        assert 0.5 * least <= point.bound <= 0.75 * least
+        assert point.gap == pytest.approx((least - point.bound) / least)
 
 
 @given(costs, st.integers(2, 5))

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from tilewright.plugin.result import proof
 from tilewright.run.network import MappedLayer
 from tilewright.schema.report import Objective
 from tilewright.schema.workload import DistinctProblem
@@ -18,23 +19,33 @@ SAME = 1 + 1e-9
 
 @dataclass(frozen=True)
 class FrontPoint:
-    """The mapping of least energy that was found among those of at most `most_cycles`; inf: among all."""
+    """The mapping of least energy that was found among those of at most `most_cycles`; inf: among all. `bound`: none of these takes less
+    energy than that; None: nothing was proved."""
 
     layer: MappedLayer
     energy_pj: float
     cycles: int
     most_cycles: float
+    bound: float | None
 
     @property
     def gap(self) -> float | None:
-        """How much less one of at most `most_cycles` might take, as a part of the energy; None where nothing was proved."""
-        return None if self.layer.result is None else self.layer.result.gap
+        """How much less energy one of at most `most_cycles` might take, as a part; None where nothing was proved."""
+        if self.bound is None:
+            return None
+        return max(0.0, (self.energy_pj - self.bound) / self.energy_pj) if self.energy_pj else 0.0
 
     @property
     def proved(self) -> str:
         """The same in words: yes, how much less, or no."""
-        proved = None if self.layer.result is None else self.layer.result.proved
-        return proved or "no"
+        return proof(self.gap) or "no"
+
+    def settled(self, most_cycles: float, bound: float | None) -> FrontPoint:
+        """The same among more mappings, where none of those takes less energy than the bound."""
+        if most_cycles <= self.most_cycles:
+            return self
+        both = None if self.bound is None or bound is None else min(self.bound, bound)
+        return replace(self, most_cycles=most_cycles, bound=both)
 
 
 @dataclass(frozen=True)
@@ -129,10 +140,12 @@ class _Search:
 
 def _with(points: list[FrontPoint], layer: MappedLayer, cycles: int, energy: float, cap: float) -> list[FrontPoint]:
     """With what was found under this bound on the cycles, without those that it is better than; one as good as it stands for it."""
+    bound = None if layer.result is None else layer.result.lower_bound
     for number, point in enumerate(points):
         if point.cycles <= cycles and point.energy_pj <= energy * SAME:
-            settled = replace(point, most_cycles=max(point.most_cycles, cap))
-            return [*points[:number], settled, *points[number + 1 :]]
+            return [*points[:number], point.settled(cap, bound), *points[number + 1 :]]
     worse = [point for point in points if point.cycles >= cycles and point.energy_pj * SAME >= energy]
-    new = FrontPoint(layer, energy, cycles, max([cap, *(point.most_cycles for point in worse)]))
+    new = FrontPoint(layer, energy, cycles, cap, bound)
+    for point in worse:
+        new = new.settled(point.most_cycles, point.bound)
     return sorted([new, *(point for point in points if point not in worse)], key=lambda point: point.cycles)

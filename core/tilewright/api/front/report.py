@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,11 +14,11 @@ from tilewright.api.mapping_report import title_of
 from tilewright.errors import OutputError
 from tilewright.files import RunFolder, file_name
 from tilewright.run.configuration import RunConfiguration
-from tilewright.run.written.layers import mapping_file
+from tilewright.run.written.layers import certificate_of, mapping_file
 from tilewright.schema.workload import Workload
 from tilewright.tables import Table, Tabular, csv_text, numbers
 
-COLUMNS = "layer count cycles energy_pj edp utilization most_cycles gap whole mapping_file".split()
+COLUMNS = "layer count cycles energy_pj edp utilization most_cycles gap whole mapping_file certificate_file".split()
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,21 +54,16 @@ class FrontReport(Tabular):
         return [row for number, front in enumerate(self.fronts, start=1) for row in self._rows(number, front)]
 
     def _rows(self, number: int, front: Front) -> list[dict[str, Any]]:
-        return [
-            {
-                "layer": front.distinct.problem.name,
-                "count": front.distinct.count,
-                "cycles": point.cycles,
-                "energy_pj": point.energy_pj,
-                "edp": point.layer.edp,
-                "utilization": point.layer.utilization,
-                "most_cycles": None if point.most_cycles == float("inf") else int(point.most_cycles),
-                "gap": point.gap,
-                "whole": front.whole,
-                "mapping_file": None if self.folder is None else point_file(number, front, place),
-            }
-            for place, point in enumerate(front.points, start=1)
-        ]
+        found = []
+        for place, point in enumerate(front.points, start=1):
+            name = None if self.folder is None else point_file(number, front, place)
+            figures = (
+                front.distinct.problem.name, front.distinct.count, point.cycles, point.energy_pj, point.layer.edp,
+                point.layer.utilization, None if point.most_cycles == math.inf else int(point.most_cycles), point.gap, front.whole,
+                name, None if name is None or point.gap is None else certificate_of_point(name),
+            )  # fmt: skip
+            found.append(dict(zip(COLUMNS, figures, strict=True)))
+        return found
 
     def data(self) -> dict[str, Any]:
         """The JSON document of `map --pareto --json` and `front.json`."""
@@ -106,7 +102,7 @@ class FrontReport(Tabular):
         for front in self.fronts:
             for point in front.points:
                 figures = point.cycles, point.energy_pj, point.layer.edp, point.layer.utilization
-                upto = "any" if point.most_cycles == float("inf") else int(point.most_cycles)
+                upto = "any" if point.most_cycles == math.inf else int(point.most_cycles)
                 table.add_row(front.distinct.problem.name, *figures, upto, point.proved)
         return [table]
 
@@ -147,8 +143,18 @@ def point_file(number: int, front: Front, place: int) -> str:
     return f"{file_name(f'{number:03d}', front.distinct.problem.name)}.front{place:02d}.yaml"
 
 
+def certificate_of_point(mapping: str) -> str:
+    """The name of the certificate beside a mapping file."""
+    return f"{mapping.removesuffix('.yaml')}.certificate.yaml"
+
+
 def save_points(folder: RunFolder, number: int, front: Front, configuration: RunConfiguration) -> None:
-    """Write the mapping files of a front."""
+    """Write the mapping files of a front, and what was proved of each."""
     for place, point in enumerate(front.points, start=1):
         aimed = configuration.aimed("energy", point.most_cycles)
-        folder.write(point_file(number, front, place), mapping_file(point.layer, aimed).to_yaml())
+        result = None if point.layer.result is None else replace(point.layer.result, lower_bound=point.bound)
+        layer = replace(point.layer, result=result)
+        name, certificate = point_file(number, front, place), certificate_of(layer, aimed)
+        folder.write(name, mapping_file(layer, aimed).to_yaml())
+        if certificate is not None:
+            folder.write(certificate_of_point(name), certificate.to_yaml())

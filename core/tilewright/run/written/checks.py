@@ -151,7 +151,9 @@ class _Searches:
 
     def _search(self, mapper: Mapper, budget: Budget, seed: int) -> Result:
         """Raises PluginError, KeyboardInterrupt: it failed, it was interrupted."""
-        result = search(mapper, Task(self.space, self.certificate.objective), self.evaluator, budget, seed=seed)
+        most = self.certificate.space.most_cycles
+        task = Task(self.space, self.certificate.objective, math.inf if most is None else most)
+        result = search(mapper, task, self.evaluator, budget, seed=seed)
         if result.error is not None:
             raise result.error
         if result.stop == "cancelled":
@@ -218,6 +220,9 @@ def _figures(certificate: Certificate, model: BuiltModel, evaluator: Evaluator) 
         ("edp", report.edp, figures.edp),
     ]
     wrong = [_told(name, now, told) for name, now, told in pairs if not _same(now, told)]
+    most = certificate.space.most_cycles
+    if most is not None and report.cycles is not None and report.cycles > most:
+        wrong.append(f"it takes {report.cycles:,} cycles; the proof is of at most {most:,}")
     message = "; ".join(wrong) or f"evaluated again: {certificate.objective} {certificate.value:.10g}"
     return Check("figures", not wrong, message, 1)
 

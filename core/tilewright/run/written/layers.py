@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 
 from tilewright.files import RunFolder, file_name
@@ -91,7 +92,12 @@ def certificate_of(
         value=result.value,
         bound=result.lower_bound,
         gap=result.gap,
-        space=CoveredSpace(factors=space.factors, rules=space.rules, mappings=space.size),
+        space=CoveredSpace(
+            factors=space.factors,
+            rules=space.rules,
+            mappings=space.size,
+            most_cycles=None if own.most_cycles == math.inf else int(own.most_cycles),
+        ),
         counts=FrozenDict(result.figures),
         limits=SearchLimits(
             evaluations=own.budget.evaluations, seconds=own.budget.seconds, patience=own.budget.patience

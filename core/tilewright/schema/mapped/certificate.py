@@ -26,11 +26,13 @@ def digest_of(part: FileModel | Variant) -> str:
 
 class CoveredSpace(Model):
     """The map space that a proof speaks of: that of the incumbent's problem and architecture under `rules`, which are those of the
-    constraints and of what mapper and cost model declare, on the problem's dimensions. `mappings`: exactly how many it has."""
+    constraints and of what mapper and cost model declare, on the problem's dimensions. `mappings`: exactly how many it has.
+    `most_cycles`: the proof speaks of those that take no more; None: of all."""
 
     factors: Cutting
     rules: Variant
     mappings: int = Field(ge=1)
+    most_cycles: int | None = Field(default=None, ge=0)
 
 
 class SearchLimits(Model):
@@ -92,7 +94,9 @@ class Certificate(Printed, FileModel):
             else f"is at most {100 * self.gap:.2g} % above the least there is"
         )
         what, unit = "EDP" if self.objective == "edp" else self.objective, UNITS[self.objective]
+        most = self.space.most_cycles
+        none = "none" if most is None else f"none of at most {most:,} cycles"
         return (
-            f"{self.incumbent.problem.name} on {self.incumbent.architecture.name}: of {self.space.mappings:,} mappings none has less {what} "
+            f"{self.incumbent.problem.name} on {self.incumbent.architecture.name}: of {self.space.mappings:,} mappings {none} has less {what} "
             f"than {self.bound:.10g} {unit}\nthe incumbent's, {self.value:.10g}, {sure}"
         )
