@@ -140,16 +140,18 @@ def unsaid(problem: Problem, architecture: Architecture, mapping: Mapping) -> It
 
 
 def widths(problem: Problem, mapping: Mapping) -> dict[tuple[int, str], int | float]:
-    """(Entry, dimension) -> how wide it is unrolled there, as ZigZag counts what does not divide: its widest unrolling is a
-    fraction, so that every step is alike; 7 of 4 units each are two steps of 3.5."""
+    """(Entry, dimension) -> how wide it is unrolled there, as ZigZag counts what does not divide: the first of its widest
+    unrollings is a fraction, so that every step is alike; 7 of 4 units each are two steps of 3.5. Unrollings further in do
+    not count in that: 9 over 2 x 2 units are 1.8 x 2, as if there were five steps."""
     found: dict[tuple[int, str], int | float] = {}
     for name, size in problem.dimensions.items():
-        in_time, in_space = _loops_of(mapping, name)
+        _, in_space = _loops_of(mapping, name)
         found |= {(entry, name): trips for entry, trips in in_space}
-        whole = math.prod(trips for _, trips in in_space)
-        if in_space and in_time * whole != size:
-            entry, widest = max(in_space, key=lambda each: each[1])
-            found[entry, name] = size / in_time / (whole // widest)
+        if in_space:
+            first = max(range(len(in_space)), key=lambda index: in_space[index][1])
+            outside, (entry, widest) = math.prod(trips for _, trips in in_space[:first]), in_space[first]
+            width = size / -(-size // (widest * outside)) / outside
+            found[entry, name] = int(width) if width == int(width) else width
     return found
 
 

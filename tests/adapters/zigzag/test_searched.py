@@ -2,9 +2,11 @@
 
 from collections import Counter
 
+import pytest
+
 from support.zigzag_files import RUNS, searched
 from tilewright.mapspace.legality import legality
-from tilewright.notations.operand_loops import unsaid
+from tilewright.notations.operand_loops import unsaid, widths
 
 
 def test_most_have_a_form_here() -> None:
@@ -35,3 +37,19 @@ def test_ports_are_read() -> None:
     ]
     assert [port.words_per_cycle for port in near.ports] == [64, 64, 256, 64]
     assert len(registers.ports) == 4
+
+
+@pytest.mark.parametrize(("size", "expected"), [(9, [1.8, 2]), (8, [2, 2]), (10, [2, 2]), (3, [1.5, 2])])
+def test_the_first_unrolling_is_a_fraction_as_if_it_were_alone(size: int, expected: list[float]) -> None:
+    run = next(each for each in RUNS if each["accelerator"] == "edge_tpu_like")
+    run = run | {
+        "sizes": {"B": 1, "K": 8, "C": 8, "OY": 1, "OX": size, "FY": 1, "FX": 1},
+        "spatial": {"D1": ["K, 8"], "D2": ["C, 8"], "D3": ["OX, 2"], "D4": ["OX, 2"]},
+        "ordering": [["OX", -(-size // 4)]],
+    }
+    ((_, inputs),) = searched([run])
+    assert inputs is not None and inputs.problem and inputs.mapping
+
+    found = widths(inputs.problem, inputs.mapping)
+
+    assert [width for (_, name), width in sorted(found.items()) if name == "OX"] == expected
