@@ -105,6 +105,12 @@ def test_a_front_that_is_told_in_part_says_so() -> None:
     assert not report["einsum"].whole and "there may be more points between these: einsum" in str(report)
 
 
+def test_where_nothing_can_be_proved_another_mapper_searches_and_is_told() -> None:
+    report = tw.front(GEMM, "eyeriss", points=2, factors="ragged", cache=False)
+    assert report["einsum"].points and {point.proved for point in report["einsum"].points} == {"no"}
+    assert "mapped by quickflow, since optimal can prove nothing there: einsum" in report.messages()
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -109,6 +109,11 @@ class FrontReport(Tabular):
     def messages(self) -> list[str]:
         """What a person should know beside the figures."""
         found = []
+        if instead := {
+            each.distinct.problem.name: each.fastest.instead for each in self.fronts if each.fastest.instead
+        }:
+            name, others = self.configuration.mapper_record.name, " and ".join({each.name for each in instead.values()})
+            found.append(f"mapped by {others}, since {name} can prove nothing there: {', '.join(instead)}")
         for front in self.fronts:
             name = front.distinct.problem.name
             if front.fastest.error is not None:
