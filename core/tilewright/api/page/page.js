@@ -38,7 +38,7 @@ function figure(value) {
 function table(parent, head, rows, id = null) {
   const made = element(element(parent, "div", { class: "scroll" }), "table", id ? { id } : {});
   const top = element(made, "tr");
-  for (const each of head) element(top, "th", {}, each);
+  head.forEach((each, at) => element(top, "th", at && typeof rows[0]?.[at] === "string" ? { class: "words" } : {}, each));
   for (const row of rows) {
     const line = element(made, "tr");
     row.forEach((each, at) => element(line, "td", at && typeof each === "string" ? { class: "words" } : {}, figure(each)));
@@ -46,15 +46,17 @@ function table(parent, head, rows, id = null) {
   return made;
 }
 
+// Words, or the values of a choice, one beside the other; of many not all are named.
+function steps(names, from, to) {
+  const step = (to - from) / Math.max(1, names.length - 1), named = Math.ceil(names.length / 12);
+  const place = (value) => (names.length > 1 ? from + step * names.indexOf(value) : (from + to) / 2);
+  return { place, ticks: names.filter((_, at) => at % named === 0).map((name) => [place(name), figure(name)]) };
+}
 // A scale of numbers or of words between two places of the picture.
-function scale(values, from, to, logarithmic) {
+function scale(values, from, to, logarithmic, chosen = false) {
   const known = values.filter((each) => each !== null);
-  if (known.some((each) => typeof each === "string")) {
-    const names = [...new Set(known.map(String))];
-    const step = (to - from) / Math.max(1, names.length - 1);
-    const place = (value) => (names.length > 1 ? from + step * names.indexOf(String(value)) : (from + to) / 2);
-    return { place, ticks: names.map((name) => [place(name), name]) };
-  }
+  const words = known.some((each) => typeof each === "string");
+  if (words || chosen) return steps([...new Set(known)].sort(words ? () => 0 : (a, b) => a - b), from, to);
   let low = Math.min(...known), high = Math.max(...known);
   const log = logarithmic && low > 0 && high / low > 3;
   const bend = log ? Math.log10 : (value) => value;
@@ -72,24 +74,29 @@ function chart(svg, xs, ys, names, box, logs = [true, true]) {
   const [left, top, right, bottom] = box;
   const x = scale(xs, left, right, logs[0]), y = scale(ys, bottom, top, logs[1]);
   drawn(svg, "path", { d: `M${left},${top}V${bottom}H${right}`, fill: "none", class: "axis" });
-  for (const [at, text] of x.ticks) drawn(svg, "text", { x: at, y: bottom + 15, "text-anchor": "middle" }, text);
+  for (const [at, text] of x.ticks) drawn(svg, "text", { x: at, y: bottom + 15, "text-anchor": at < right ? "middle" : "end" }, text);
   for (const [at, text] of y.ticks) drawn(svg, "text", { x: left - 5, y: at + 4, "text-anchor": "end" }, text);
   drawn(svg, "text", { x: (left + right) / 2, y: bottom + 32, "text-anchor": "middle" }, names[0]);
   drawn(svg, "text", { x: left, y: top - 8 }, names[1]);
   return [x.place, y.place];
 }
+// How wide the longest of the names beside a picture is, about.
+function besides(names) {
+  return Math.max(150, ...names.map((name) => 6.4 * name.length));
+}
 function heat(parent, id, rows, columns, value, shown) {
-  const svg = picture(parent, id, 190 + 100 * columns.length, 34 + 18 * rows.length);
+  const side = 10 + besides(rows);
+  const svg = picture(parent, id, side + 100 * columns.length, 34 + 18 * rows.length);
   let most = 0;
   rows.forEach((_, i) => columns.forEach((_, j) => { most = Math.max(most, value(i, j) || 0); }));
-  columns.forEach((name, j) => drawn(svg, "text", { x: 190 + 100 * j + 48, y: 20, "text-anchor": "middle" }, name));
+  columns.forEach((name, j) => drawn(svg, "text", { x: side + 100 * j + 48, y: 20, "text-anchor": "middle" }, name));
   rows.forEach((name, i) => {
-    drawn(svg, "text", { x: 184, y: 43 + 18 * i, "text-anchor": "end" }, name);
+    drawn(svg, "text", { x: side - 6, y: 43 + 18 * i, "text-anchor": "end" }, name);
     columns.forEach((column, j) => {
       const share = most ? (value(i, j) || 0) / most : 0;
-      const cell = drawn(svg, "rect", { class: "cell", x: 190 + 100 * j, y: 30 + 18 * i, width: 98, height: 16, fill: `rgb(${255 - 40 * share},${250 - 190 * share},${240 - 200 * share})` });
+      const cell = drawn(svg, "rect", { class: "cell", x: side + 100 * j, y: 30 + 18 * i, width: 98, height: 16, fill: `rgb(${255 - 40 * share},${250 - 190 * share},${240 - 200 * share})` });
       drawn(cell, "title", {}, `${name}, ${column}: ${shown(value(i, j))}`);
-      drawn(svg, "text", { x: 190 + 100 * j + 48, y: 42 + 18 * i, "text-anchor": "middle", "pointer-events": "none" }, shown(value(i, j)));
+      drawn(svg, "text", { x: side + 100 * j + 48, y: 42 + 18 * i, "text-anchor": "middle", "pointer-events": "none", ...(share > 0.6 ? { class: "light" } : {}) }, shown(value(i, j)));
     });
   });
 }
@@ -137,7 +144,7 @@ function exploration() {
   const ranges = new Map();
   const wide = Math.max(900, 110 * axes.length), high = 330;
   const coordinates = picture(parallel, "parallel", wide, high);
-  const scales = axes.map((_, at) => scale(points.map((each) => each[2 + at]), high - 24, 34, at >= choices));
+  const scales = axes.map((_, at) => scale(points.map((each) => each[2 + at]), high - 24, 34, at >= choices, at < choices));
   const place = (at) => 60 + ((wide - 150) * at) / Math.max(1, axes.length - 1);
   for (const point of [...points].sort((a, b) => a[1] - b[1])) {
     const path = axes.map((_, at) => (point[2 + at] === null ? null : `${place(at).toFixed(0)},${scales[at].place(point[2 + at]).toFixed(1)}`)).filter((each) => each);
@@ -148,8 +155,9 @@ function exploration() {
   axes.forEach((name, at) => {
     const x = place(at);
     drawn(coordinates, "path", { d: `M${x},34V${high - 24}`, class: "axis" });
-    drawn(coordinates, "text", { x, y: at % 2 ? 12 : 24, "text-anchor": "middle" }, name);
-    for (const [y, text] of scales[at].ticks.slice(0, 40)) drawn(coordinates, "text", { x: x + 4, y: y + 4 }, text);
+    const half = 3.2 * name.length;
+    drawn(coordinates, "text", { x: Math.max(half, Math.min(x, wide - half)), y: at % 2 ? 12 : 24, "text-anchor": "middle" }, name);
+    for (const [y, text] of scales[at].ticks) drawn(coordinates, "text", { x: x + 4, y: y + 4 }, text);
     const mark = drawn(coordinates, "rect", { class: "range", x: x - 8, width: 16, y: 0, height: 0 });
     const grab = drawn(coordinates, "rect", { class: "grab", "data-axis": at, x: x - 14, width: 28, y: 28, height: high - 46 });
     const where = (event) => ((event.clientY - coordinates.getBoundingClientRect().top) * high) / coordinates.getBoundingClientRect().height;
@@ -214,21 +222,31 @@ function network() {
   const layers = data.layers.filter((each) => each.energy_pj !== null);
   const stack = section("Energy by layer and memory", "All executions of each layer.");
   const most = Math.max(...layers.map((each) => each.energy_pj * each.count));
-  const svg = picture(stack, "stack", 900, 40 + 20 * layers.length);
-  data.places.forEach((name, at) => {
-    drawn(svg, "rect", { x: 170 + 110 * at, y: 4, width: 10, height: 10, fill: COLOURS[at % COLOURS.length] });
-    drawn(svg, "text", { x: 184 + 110 * at, y: 13 }, name);
+  const names = layers.map((each) => `${each.name} x${each.count}`);
+  const side = 10 + besides(names), wide = side + 730;
+  let [last, row] = [side, 0];
+  const legend = data.places.map((name) => {
+    const width = 32 + 6.4 * name.length;
+    if (last + width > wide && last > side) [last, row] = [side, row + 1];
+    last += width;
+    return [last - width, 16 * row];
+  });
+  const top = 30 + 16 * row;
+  const svg = picture(stack, "stack", wide, top + 10 + 20 * layers.length);
+  legend.forEach(([x, y], at) => {
+    drawn(svg, "rect", { x, y: y + 4, width: 10, height: 10, fill: COLOURS[at % COLOURS.length] });
+    drawn(svg, "text", { x: x + 14, y: y + 13 }, data.places[at]);
   });
   layers.forEach((layer, i) => {
-    let x = 170;
-    drawn(svg, "text", { x: 164, y: 41 + 20 * i, "text-anchor": "end" }, `${layer.name} x${layer.count}`);
+    let x = side;
+    drawn(svg, "text", { x: side - 6, y: top + 11 + 20 * i, "text-anchor": "end" }, names[i]);
     layer.energies.forEach((energy, at) => {
       const width = (640 * energy * layer.count) / most;
-      const bar = drawn(svg, "rect", { class: "bar", x, y: 30 + 20 * i, width, height: 15, fill: COLOURS[at % COLOURS.length] });
+      const bar = drawn(svg, "rect", { class: "bar", x, y: top + 20 * i, width, height: 15, fill: COLOURS[at % COLOURS.length] });
       drawn(bar, "title", {}, `${layer.name}, ${data.places[at]}: ${figure(energy)} pJ each, ${figure((100 * energy) / layer.energy_pj)} %`);
       x += width;
     });
-    drawn(svg, "text", { x: x + 5, y: 42 + 20 * i }, `${figure(layer.energy_pj * layer.count * 1e-6)} uJ`);
+    drawn(svg, "text", { x: x + 5, y: top + 12 + 20 * i }, `${figure(layer.energy_pj * layer.count * 1e-6)} uJ`);
   });
 
   const roof = section("Roofline", "Operations per cycle over operations per word that passes the outermost memory's busiest port; lines are what units and that port allow.");
