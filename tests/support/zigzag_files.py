@@ -51,7 +51,7 @@ def searched(runs: Sequence[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], I
 
 @st.composite
 def files(draw: st.DrawFn) -> Files:
-    """Accelerator, workload and mapping as data. Orders are complete, sizes may be too small, one unrolling may not divide."""
+    """Accelerator, workload and mapping as data. Orders are complete, sizes may be too small, some unrollings may not divide."""
     layer = draw(layers())
     sizes = dict(zip(layer["loop_dims"], layer["loop_sizes"], strict=True))
     axes = {f"D{number + 1}": draw(st.sampled_from([2, 3, 4, 6])) for number in range(draw(st.integers(1, 3)))}
@@ -66,20 +66,31 @@ def files(draw: st.DrawFn) -> Files:
                     left[name].remove(factor)
                     taken[name] = taken.get(name, 1) * factor
         spatial[axis] = [f"{name}, {count}" for name, count in taken.items()] or [f"{next(iter(left))}, 1"]
+    accelerator = draw(accelerators(axes, layer["operand_precision"]))
     free = [axis for axis, texts in spatial.items() if texts[0].endswith(", 1")]
     whole = [name for name, size in sizes.items() if math.prod(left[name]) == size > 1]
     if draw(st.booleans()) and free and whole:  # may not divide
-        name, axis = draw(st.sampled_from(whole)), draw(st.sampled_from(free))
-        count = draw(st.integers(2, min(sizes[name], axes[axis])))
-        spatial[axis] = [f"{name}, {count}"]
-        left[name] = prime_factors(-(-sizes[name] // count))
+        name, first = draw(st.sampled_from(whole)), draw(st.sampled_from(free))
+        steps = sizes[name]
+        for axis in free:  # of two in one cluster the order is told
+            if steps > 1 and _beside(accelerator, first, axis) and (axis == first or draw(st.booleans())):
+                count = draw(st.integers(2, min(steps, axes[axis])))
+                spatial[axis] = [f"{name}, {count}"]
+                steps = -(-steps // count)
+        left[name] = prime_factors(steps)
     order = draw(st.permutations([[name, factor] for name, factors in left.items() for factor in factors]))
     said = {"name": "default", "spatial_mapping": spatial, "temporal_ordering": [list(each) for each in order]}
     return {
-        "accelerator.yaml": draw(accelerators(axes, layer["operand_precision"])),
+        "accelerator.yaml": accelerator,
         "workload.yaml": [layer],
         "mapping.yaml": [said],
     }
+
+
+def _beside(accelerator: dict[str, Any], first: str, second: str) -> bool:
+    """Are the two dimensions of the array served by the same memories?"""
+    served = [memory["served_dimensions"] for memory in accelerator["memories"].values()]
+    return all((first in each) == (second in each) for each in served)
 
 
 @st.composite

@@ -100,8 +100,9 @@ def read_accelerator(file: AcceleratorFile, precision: Precision | None) -> Acce
     order = sorted(reversed(served), key=lambda name: -len(served[name]))  # stable: outermost first
     clusters, unrolled_at, cluster_of = _clusters(file, order, served, array)
     widths = {name: _widths(file, name, precision) for name in file.memories}
+    finished = precision.finished if precision is not None else 0
     memories = {
-        name: _memory(name, data, widths[name], _copies(name, file, served), warnings)
+        name: _memory(name, data, widths[name], finished, _copies(name, file, served), warnings)
         for name, data in file.memories.items()
     }
     _warn(file, warnings)
@@ -210,11 +211,15 @@ def _widths(file: AcceleratorFile, name: str, precision: Precision | None) -> di
     return {each: found.get(each) or min(filter(None, found.values()), default=DEFAULT_BITS) for each in operands}
 
 
-def _memory(name: str, data: MemoryData, widths: Mapping[str, int], copies: int, warnings: list[str]) -> Memory:
-    """A word is as wide as the narrowest values, or as the part of them that an access moves whole."""
+def _memory(
+    name: str, data: MemoryData, widths: Mapping[str, int], finished: int, copies: int, warnings: list[str]
+) -> Memory:
+    """A word is as wide as the narrowest values, or as the part of them that an access moves whole; `finished`: bits of results
+    that leave."""
     reading, writing = _ends(name, data, warnings)
     word_bits = min(widths.values())
-    if reading.finest % word_bits and word_bits % reading.finest:
+    narrower = "O" in widths and finished % word_bits
+    if reading.finest % word_bits and (word_bits % reading.finest or narrower):
         word_bits = math.gcd(word_bits, reading.finest)
     block = max(1, reading.finest // word_bits)
     double = data.force_double_buffering or data.double_buffering_support

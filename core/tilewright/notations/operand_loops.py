@@ -85,19 +85,25 @@ def precision(problem: Problem, architecture: Architecture, mapping: Mapping) ->
     """Bits of the values of I, W, O and O_final, partial sums and finished results, and of the words of a memory. Where no
     width is stated, and those of words are not what ZigZag's layers have, each value is a word of one bit.
 
-    Partial sums come to a memory if some loop in time of its own or further out, or one in space beyond it, adds to them.
+    Partial sums come to a memory if some loop in time of its own or further out, or one in space beyond it, adds to them; but for
+    loops in which the tile further in stays.
 
     Raises:
         ValueError: widths are stated that ZigZag's layers cannot have.
     """
     tensors, places = operands(problem), held(problem, architecture, mapping)
-    adding = [loop for loop in mapping.loops() if loop.dimension not in problem.output.dimensions and loop.trips > 1]
+    summed = set(problem.dimension_names) - set(problem.output.dimensions)
+    loops = [loop for loop in mapping.loops() if loop.trips > 1]
     found: dict[str, list[int]] = {operand: [] for operand in (*OPERANDS, "O_final")}
     stated = False
     for operand, held_in in places.items():
         inside = len(mapping.entries)
         for place in held_in:
-            partial = any(loop.entry < place.entry if loop.spatial else loop.entry <= inside for loop in adding)
+            coming = [loop.dimension for loop in loops if not loop.spatial and loop.entry <= inside]
+            while place.level and coming and coming[-1] in summed:
+                coming.pop()  # the tile further in stays
+            beyond = [loop.dimension for loop in loops if loop.spatial and loop.entry < place.entry]
+            partial = not summed.isdisjoint(coming + beyond)
             inside = place.entry
             kind = "O_final" if operand == "O" and not partial else operand
             found[kind].append(place.memory.bits_of(tensors[operand]))

@@ -6,6 +6,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+import tilewright as tw
+from tilewright.mapspace.legality import legality
+from tilewright.notations.operand_loops import precision
+from tilewright_adapters.loopblocks import LoopBlock, mapping_of
 from tilewright_adapters.zigzag.allocation import DoesNotFitError, Store, Stored, allocated, distinct, reach
 
 
@@ -43,3 +47,36 @@ def test_distinct_values_where_windows_overlap_or_touch(a: int, b: int, i: int, 
     values = len({a * x + b * y for x in range(i) for y in range(j)})
     assume(i >= b and j >= a)  # ZigZag's formula counts beyond
     assert distinct(a, i, b, j) == values
+
+
+@pytest.mark.parametrize(
+    ("outside", "finished"),
+    [
+        ([("K", 3)], True),
+        ([("M", 2), ("K", 3)], True),  # the tile stays while K steps
+        ([("K", 3), ("M", 2)], False),  # it leaves and comes back
+    ],
+)
+def test_sums_that_stay_are_finished_further_out(outside: list[tuple[str, int]], finished: bool) -> None:
+    problem = tw.load("O[M] += I[M,K] * W[K]; M=4 K=6", kind="problem")
+    energies = {"read_energy_pj": 1, "write_energy_pj": 1, "word_bits": 8}
+    near = {"name": "near", "holds": ["output"], **energies, "bits_per_value": {"output": 24}}
+    memories = [{"name": "far", **energies}, near]
+    clusters = [{"name": each["name"], "memories": [each]} for each in memories]
+    architecture = tw.load(
+        {"kind": "architecture", "name": "two", "clusters": clusters, "compute": {"energy_per_operation_pj": 1}},
+        kind="architecture",
+    )
+    blocks = [
+        LoopBlock("far", ["I", "W", "O"]),
+        LoopBlock("near", ["O"], outside),
+        LoopBlock("near", None, [("K", 1), ("M", 1)]),
+    ]
+    mapping = mapping_of(problem, blocks)
+    assert legality(problem, architecture, mapping)
+
+    if finished:
+        assert precision(problem, architecture, mapping)[0] == {"I": 8, "W": 8, "O": 24, "O_final": 8}
+    else:
+        with pytest.raises(ValueError, match="O 24, 8"):
+            precision(problem, architecture, mapping)
