@@ -60,6 +60,21 @@ def evaluate(text: str, values: Values) -> Number:
         raise CannotSay(str(error)) from None
 
 
+def variables(text: str) -> frozenset[str]:
+    """The names of variables in an expression; none where it is no expression.
+
+    >>> sorted(variables("max(rows, 2) * columns"))
+    ['columns', 'rows']
+    """
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            tree = ast.parse(text.strip()[:_MOST_CHARACTERS], mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return frozenset()
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in called)
+
+
 def _value(node: ast.expr, values: Values) -> Number:
     if isinstance(node, ast.Constant):
         return sane(node.value)

@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from tilewright import library
 from tilewright.errors import InputError, Reason
 from tilewright.estimation.architectures import read_architecture
-from tilewright.expressions import CannotSay, Number, evaluate
+from tilewright.expressions import CannotSay, Number, evaluate, variables
 from tilewright.schema.architecture import Architecture, Cluster, Memory
 from tilewright.schema.document import Document, FileModel, Path_, parse_document, suggestion
 from tilewright.schema.frozen import FrozenDict
@@ -111,7 +111,17 @@ class ArchitectureSpace(FileModel):
             if place in places:
                 raise ValueError(f"{path} and {places[place]} are one value")
             places[place] = path
+        self._check_variables()
         return self
+
+    def _check_variables(self) -> None:
+        """Raises ValueError: an expression names what is neither a choice nor a table."""
+        known = [*self.choices, *self.tables]
+        texts = [(f"set {path}", text, known) for path, text in self.set.items() if text not in known]
+        texts += [(f"limit '{limit}'", side, [*known, *OF_MACHINES]) for limit in self.limits for side in _sides(limit)]
+        for where, text, names in texts:
+            for name in sorted(variables(text) - set(names)):
+                raise ValueError(f"{where}: there is no choice or table '{name}'{suggestion(name, names)}")
 
     @property
     def _data(self) -> dict[str, Any]:
@@ -172,7 +182,18 @@ class ArchitectureSpace(FileModel):
         except CannotSay as error:
             return Point(index, values, None, (Reason(code="expression", where=self.name, message=str(error)),))
         except InputError as error:
-            return Point(index, values, None, (Reason(code="architecture", where=self.name, message=error.message),))
+            return Point(
+                index,
+                values,
+                None,
+                (
+                    Reason(
+                        code="architecture",
+                        where=self.name,
+                        message=error.message.removeprefix(f"{self._called(index)}: "),
+                    ),
+                ),
+            )
         known: dict[str, Number] = {"compute_units": architecture.compute_instances}
         if architecture.area_um2 is not None:
             known["area_mm2"] = architecture.area_um2 * 1e-6
@@ -203,7 +224,15 @@ class ArchitectureSpace(FileModel):
         for path, text in self.set.items():
             value = values[text] if text in values else evaluate(text, numbers)
             _put(data, place_of(data, path), value)
-        return read_architecture(Document(data, f"{self.name}, point {index}"))
+        return read_architecture(Document(data, self._called(index)))
+
+    def _called(self, index: int) -> str:
+        return f"{self.name}, point {index}"
+
+
+def _sides(limit: str) -> tuple[str, ...]:
+    match = _LIMIT.fullmatch(limit)
+    return () if match is None else (match[1], match[3])
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,9 @@ class Grid:
         sides = []
         for name, unit, value, axis in zip(names, units, place, self.axes, strict=False):
             if not axis[0] <= value <= axis[-1]:
-                raise ValueError(f"a {name} of {value:,.6g} {unit}; known are {axis[0]:,} to {axis[-1]:,} {unit}")
+                raise ValueError(
+                    f"a {name} of {value:,.6g} {unit}; known are {axis[0]:,.10g} to {axis[-1]:,.10g} {unit}"
+                )
             sides.append(_sides(axis, value, sqrt if name == "width" else log))
         if sram.banks not in self.axes[3]:
             raise ValueError(f"{sram.banks} banks; known are {', '.join(map(str, self.axes[3]))}")

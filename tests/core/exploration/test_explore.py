@@ -92,7 +92,7 @@ def test_rows_are_written_as_csv(report: tw.ExplorationReport, tmp_path: Path) -
 def test_words_are_checked() -> None:
     with pytest.raises(InputError, match="explore takes no folder"):
         tw.explore(FORMULA, SPACE, folder="x")
-    with pytest.raises(InputError, match="no point of small that was tried is a machine"):
+    with pytest.raises(InputError, match="none of 6 points of small that were tried is a machine"):
         tw.explore(FORMULA, SPACE | {"limits": ["words < 0"]})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -37,6 +38,8 @@ from tilewright.schema.workload import Workload
 STRATEGIES = ("grid", "sunstone_arch", *get_args(Sampler))
 LOOKED_AT = 1000
 """Points among which some machine is looked for before a strategy chooses."""
+MOST_TOLD = 5
+"""Reasons that are told where no point is a machine."""
 FILE = "explorations.sqlite"
 """The store in the cache."""
 
@@ -74,7 +77,8 @@ def explore(
         store: the SQLite file; by default one in the cache, and none without a cache.
         retry: search again what failed before.
         cluster: the address of a Dask scheduler (extra `dask`), whose workers search in place of `jobs` processes here.
-        Everything else: as for `map`; limits count for each layer on each machine. `folder`, `resume` and `force` are not taken.
+        Everything else: as for `map`; limits count for each layer on each machine. `folder` and `force` are not taken; `resume` says
+            what is done in any case.
 
     Returns:
         The report. Points that are no machine, and layers without a mapping, are rows with their reasons. Ctrl-C returns what is done.
@@ -85,7 +89,8 @@ def explore(
         OutputError: the store cannot be written to.
     """
     found = architecture_space(space)
-    for word in ("folder", "resume", "force"):
+    settings.pop("resume", None)  # it goes on in any case
+    for word in ("folder", "force"):
         if settings.get(word):
             raise InputError(f"explore takes no {word}", hint="it goes on by itself with what is in the store")
     at_least(1, points=points)
@@ -178,8 +183,9 @@ def _first(space: ArchitectureSpace, tried: Sequence[Point]) -> Architecture:
     for point in tried:
         if point.architecture is not None:
             return point.architecture
-    told = "; ".join(str(each) for point in tried[:3] for each in point.reasons)
-    raise InputError(f"no point of {space.name} that was tried is a machine: {told or 'none was tried'}")
+    told = Counter("; ".join(map(str, point.reasons)) for point in tried)
+    said = "".join(f"\n  {count:,} because of {why}" for why, count in told.most_common(MOST_TOLD))
+    raise InputError(f"none of {len(tried):,} points of {space.name} that were tried is a machine:{said}")
 
 
 def _order(size: int, points: int | None, seed: int) -> Sequence[int]:

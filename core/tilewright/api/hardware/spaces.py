@@ -102,10 +102,13 @@ class SpaceReport(Tabular):
                     point.architecture.compute_instances,
                     None if area is None else area * 1e-6,
                 )
-        reasons = Table("point", Column("refused because", wrapped=True))
+        why: dict[str, list[int]] = {}
         for point in self.points:
             if point.reasons and point.reasons[0].code != "limit":
-                reasons.add_row(str(point.index), "; ".join(map(str, point.reasons)))
+                why.setdefault("; ".join(map(str, point.reasons)), []).append(point.index)
+        reasons = Table(numbers("points"), "such as", Column("refused because", wrapped=True))
+        for told, points in sorted(why.items(), key=lambda each: -len(each[1])):
+            reasons.add_row(len(points), str(points[0]), told)
         return [*lines, "", *(each for each in (table, reasons) if each.rows)]
 
 

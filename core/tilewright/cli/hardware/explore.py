@@ -67,6 +67,9 @@ def explore_command(
     no_bounds: Annotated[
         bool, typer.Option("--no-bounds", help="search points, too, that another one surely beats")
     ] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="go on with what is in the store; done without it, too")
+    ] = False,
     retry: Annotated[bool, typer.Option("--retry", help="search again what failed before")] = False,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="CSV or Parquet file for all points")
@@ -81,8 +84,10 @@ def explore_command(
     report = tw.explore(
         workload, space, weights=_whole(weights), mapper=mapper, model=model or api.MODEL, points=points, objective=objective,
         constraints=constraints, seconds=seconds, evaluations=evaluations, seed=seed, jobs=jobs, cache=not no_cache, progress=not quiet,
-        store=store, retry=retry, strategy=strategy, bounds=not no_bounds, cluster=cluster,
+        store=store, retry=retry, resume=resume, strategy=strategy, bounds=not no_bounds, cluster=cluster,
     )  # fmt: skip
+    if len(report.points) < report.record.asked and (store is not None or not no_cache):
+        note("ended before all points were tried: the same command goes on")
     if output is not None:
         note(f"written to {report.save(output)}")
     show(report, json)
