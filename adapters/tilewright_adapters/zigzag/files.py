@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, RootModel, model_validator
+from pydantic import AfterValidator, Discriminator, Field, RootModel, Tag, model_validator
 
 from tilewright.notations.operand_loops import MEMORY_OPERANDS, OPERANDS
 from tilewright.values import Model
@@ -17,6 +18,12 @@ ArrayDimension = Annotated[str, Field(pattern=r"^D\d$")]
 Unrolling = Annotated[str, Field(pattern=r"^\s*[A-Za-z]\w*\s*,\s*0*[1-9]\d{0,11}\s*$")]
 
 
+def _allocation(text: str) -> str:
+    if not re.fullmatch(r"(I1|I2|O), ?(fh|tl|fl|th)", text):
+        raise ValueError(f"'{text}' is no operand with a direction, such as 'I1, tl' (in [ ] with its quotes)")
+    return text
+
+
 class Port(Model):
     """A port, and which operand uses it for what: from or to, high or low."""
 
@@ -24,7 +31,7 @@ class Port(Model):
     type: Literal["read", "write", "read_write"]
     bandwidth_min: Bits
     bandwidth_max: Bits
-    allocation: tuple[Annotated[str, Field(pattern=r"^(I1|I2|O), ?(fh|tl|fl|th)$")], ...]
+    allocation: tuple[Annotated[str, AfterValidator(_allocation)], ...]
 
     @model_validator(mode="after")
     def _ordered(self) -> Port:
@@ -42,6 +49,14 @@ class OldPort(Model):
     th: str | None = None
 
 
+def _form(ports: Any) -> str:
+    """Of which versions the ports are: each of them has a name and more, or says for an operand which it uses."""
+    if not isinstance(ports, list):
+        return "new"
+    known = set(OldPort.model_fields)
+    return "old" if all(isinstance(each, dict) and set(each) <= known for each in ports) else "new"
+
+
 class MemoryData(Model):
     """A memory. `r_bw` to `min_w_granularity` are of files before 2025."""
 
@@ -53,7 +68,9 @@ class MemoryData(Model):
     mem_type: str = "sram"
     auto_cost_extraction: bool = False
     operands: tuple[MemoryOperand, ...] = Field(min_length=1)
-    ports: tuple[Port, ...] | tuple[OldPort, ...]
+    ports: Annotated[
+        Annotated[tuple[Port, ...], Tag("new")] | Annotated[tuple[OldPort, ...], Tag("old")], Discriminator(_form)
+    ]
     served_dimensions: tuple[ArrayDimension, ...]
     force_double_buffering: bool = False
     double_buffering_support: bool = False
@@ -73,7 +90,10 @@ class MemoryData(Model):
             if len(self.ports) != len(self.operands):
                 raise ValueError(f"{len(self.ports)} ports for {len(self.operands)} operands; one each was expected")
         if self.r_cost is None or self.w_cost is None:
-            raise ValueError("r_cost and w_cost are missing: CACTI, which ZigZag asks for them, is not asked here")
+            raise ValueError(
+                "r_cost and w_cost are missing, for which ZigZag asks CACTI: give them; tilewright estimate sram "
+                "--size size_bits=N --size width_bits=N says what such a memory takes"
+            )
         return self
 
 

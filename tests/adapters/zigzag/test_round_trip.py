@@ -268,6 +268,7 @@ def test_repeated_keys_count_as_in_zigzag(sample: Path) -> None:
         ("accelerator.yaml", "size: 2048", "size: 32", "buffer holds 32 bits"),
         ("accelerator.yaml", "served_dimensions: [D1, D2]\n  dram", "served_dimensions: [D7]\n  dram", "serves D7"),
         ("accelerator.yaml", "r_cost: 4\n    ", "", "r_cost and w_cost are missing"),
+        ("accelerator.yaml", '"I2, tl"', "I2, tl", "'I2' is no operand with a direction, such as 'I1, tl'"),
         ("accelerator.yaml", "unit_energy: 0.04", "unit_energy: 0.04, is_imc: true", "in-memory computing"),
         ("accelerator.yaml", "bandwidth_min: 16", "bandwidth_min: 99", "bandwidth_min 99 is above"),
         ("workload.yaml", "[k][c][fy]", "[k][c][fz]", "the equation's FZ is in no loop_dims"),

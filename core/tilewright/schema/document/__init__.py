@@ -202,7 +202,7 @@ def _field_names(model: type[BaseModel]) -> set[str]:
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?` when something similar is known, else nothing.
+    """`; did you mean 'x'?` when something similar is known, else nothing; nor where the word itself is, elsewhere.
 
     >>> suggestion("eyeris", ["eyeriss", "simba"])
     "; did you mean 'eyeriss'?"
@@ -210,4 +210,4 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     if len(word) > MAX_WORD:
         return ""
     near = difflib.get_close_matches(word, [each for each in known if len(each) <= MAX_WORD], n=1, cutoff=0.6)
-    return f"; did you mean '{near[0]}'?" if near else ""
+    return f"; did you mean '{near[0]}'?" if near and near[0] != word else ""
