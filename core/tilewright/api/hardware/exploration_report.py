@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tilewright.api.hardware.spaces import choice_column
 from tilewright.errors import InputError, OutputError
 from tilewright.exploration.records import ExplorationRecord, ExploredPoint, front
 from tilewright.files import write_text
@@ -104,13 +105,16 @@ class ExplorationReport(Tabular):
         found, best, record = self.found, self.front, self.record
         lines: list[Table | str] = [
             f"{record.workload} on {record.space['name']}: {len(self.points):,} of {record.size:,} points tried, "
-            f"{len(found):,} with mappings, {len(best):,} on the front of energy, cycles and area"
+            f"{len(found):,} with mappings",
+            f"  {len(best):,} on the front of energy, cycles and area",
         ]
         lines += [f"  {record.asked - len(self.points):,} were not tried"] if len(self.points) < record.asked else []
         lines += [f"  {count:,} without: {why}" for why, count in self.without()]
+        ranks = {"edp": 4, "energy": 3, "cycles": 2} | {record.objective: 0}
         table = Table(
-            "point", *record.choices, numbers("energy", "pJ"), numbers("cycles"), numbers("EDP", "pJ x cycles"),
-            numbers("area", "mm2", decimals=4), title=f"the front, least {record.objective} ({UNITS[record.objective]}) first",
+            "point", *map(choice_column, record.choices), numbers("energy", "pJ", ranks["energy"]), numbers("cycles", "", ranks["cycles"]),
+            numbers("EDP", "pJ x cycles", ranks["edp"]), numbers("area", "mm2", 1, decimals=4),
+            title=f"the front, least {record.objective} ({UNITS[record.objective]}) first",
         )  # fmt: skip
         for each in sorted(best, key=lambda one: one.of(record.objective)):
             area = None if each.area_um2 is None else each.area_um2 * 1e-6

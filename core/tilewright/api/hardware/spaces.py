@@ -92,7 +92,9 @@ class SpaceReport(Tabular):
         refused = Counter(reason.where or reason.code for point in self.points for reason in point.reasons[:1])
         lines: list[Table | str] = [f"{self.space.name}: {len(self.space):,} points{judged}, {self.valid:,} valid"]
         lines += [f"  {count:,} refused by {where}" for where, count in refused.most_common()]
-        table = Table("point", *self.space.choices, numbers("units"), numbers("area", "mm2", decimals=4))
+        table = Table(
+            "point", *map(choice_column, self.space.choices), numbers("units"), numbers("area", "mm2", decimals=4)
+        )
         for point in self.points:
             if point.architecture is not None:
                 area = point.architecture.area_um2
@@ -110,6 +112,12 @@ class SpaceReport(Tabular):
         for told, points in sorted(why.items(), key=lambda each: -len(each[1])):
             reasons.add_row(len(points), str(points[0]), told)
         return [*lines, "", *(each for each in (table, reasons) if each.rows)]
+
+
+def choice_column(name: str) -> Column:
+    """Of a choice; a place such as `GLB.capacity_words` takes two lines of the head."""
+    owner, _, field = name.partition(".")
+    return Column(owner, field)
 
 
 def _shown(value: float | str) -> str:
