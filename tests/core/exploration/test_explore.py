@@ -66,7 +66,7 @@ def test_a_point_is_what_map_finds_there(report: tw.ExplorationReport) -> None:
 
 
 def test_what_was_searched_comes_from_the_cache(report: tw.ExplorationReport, tmp_path: Path) -> None:
-    again = tw.explore(FORMULA, SPACE, evaluations=60, cache=tmp_path / "cache", progress=False)
+    again = tw.explore(FORMULA, SPACE, evaluations=60, cache=tmp_path / "cache", resume=True, progress=False)
 
     assert again.rows() == report.rows()
     assert all(each.cached for each in again.found) and not any(each.cached for each in report.found)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 import tilewright as tw
 from tilewright import library
+from tilewright.api.hardware.spaces import SpaceReport
 from tilewright.errors import InputError, UnknownNameError
 
 SPACE: dict[str, Any] = {
@@ -134,6 +135,13 @@ def test_a_point_that_cannot_be_worked_out_is_refused(changes: dict[str, Any], t
     point = tw.architecture_space(changed(**changes)).point(0)
 
     assert point.architecture is None and told in str(point.reasons[0])
+
+
+def test_points_that_are_refused_alike_are_one_row() -> None:
+    space = tw.architecture_space(changed(set={"chip.fanout.siz": "rows"}))
+    text = str(SpaceReport.of(space))
+
+    assert len(space) > 1 and text.count("unknown key 'siz'") == 1
 
 
 def test_names_that_nobody_knows() -> None:
