@@ -18,7 +18,7 @@ from tilewright.schema.mapping import Mapping
 
 SAMPLED = 200
 """Mappings that are explained at most."""
-SECONDS = 1.0
+SECONDS = 5.0
 """Time after which no further mapping is explained."""
 
 
