@@ -24,7 +24,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import IO, Any, Literal
@@ -42,7 +42,7 @@ _START = (
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _LENGTH = struct.Struct("!Q")
 _STOP = b""
-_TIDYING_SECONDS = 2.0
+_TIDYING_SECONDS = 4.0
 _PATIENCE = 12
 """Seconds for each second of CPU time: the machine may be busy."""
 
@@ -253,6 +253,22 @@ def tell(note: object) -> None:
 def stopping() -> bool:
     """Inside a child: shall the work under way end early?"""
     return _stop.is_set()
+
+
+@contextlib.contextmanager
+def unbroken() -> Iterator[None]:
+    """Inside a child that tidies: where the parent ends meanwhile, this is done first, and then left.
+
+    For what would be lost between being made and having a name, such as a program that is started.
+    """
+    late: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: late.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    if late:
+        _leave()
 
 
 def serve(memory: int | None, tidies: bool, ends: bool) -> None:

@@ -15,7 +15,7 @@ from typing import NoReturn
 import pytest
 
 from support.processes import runs, soon
-from tilewright.child import Child, NoAnswer, limited, stopping, tell
+from tilewright.child import Child, NoAnswer, limited, stopping, tell, unbroken
 
 
 @pytest.fixture
@@ -87,6 +87,20 @@ def test_work_tells_and_is_stopped() -> None:
     found.append(child.told.get(timeout=60))
     assert [(each.kind, each.value) for each in found] == [("note", "begun"), ("answer", "stopped")]
     child.close()
+
+
+def be_ended_halfway(place: Path) -> None:
+    with unbroken():
+        os.kill(os.getpid(), signal.SIGTERM)
+        (place / "whole").touch()
+    (place / "more").touch()
+
+
+def test_what_is_unbroken_is_done_before_a_child_leaves(tmp_path: Path) -> None:
+    child = Child(tidies=True)
+    with pytest.raises(NoAnswer, match="ended"):
+        child.ask(be_ended_halfway, tmp_path, seconds=60)
+    assert [each.name for each in tmp_path.iterdir()] == ["whole"]
 
 
 def test_what_is_printed_goes_to_stderr(capfd: pytest.CaptureFixture[str], child: Child) -> None:

@@ -148,7 +148,7 @@ import os, signal, sys, threading, time
 from pathlib import Path
 from tilewright_costmodels.timeloop_binary.program import run
 def kill():
-    while not list(Path(sys.argv[2]).glob("tilewright-*/pid")):
+    while not list(Path(sys.argv[2]).glob("tilewright-*/begun")):
         time.sleep(0.05)
     os.kill(os.getpid(), int(sys.argv[3]))
 threading.Thread(target=kill).start()
@@ -159,7 +159,7 @@ run(sys.argv[1], {}, "out", 60)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_nothing_is_left_of_it_when_our_process_is_killed(tmp_path: Path, number: int) -> None:
     script = tmp_path / "sleeps"
-    script.write_text("#!/bin/sh\necho $$ > pid\ncp pid ../pid\nexec sleep 600\n")
+    script.write_text("#!/bin/sh\necho $$ > ../pid\ntouch begun\nexec sleep 600\n")
     script.chmod(0o755)
     command = [sys.executable, "-c", KILLED, str(script), str(tmp_path), str(int(number))]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilewright.child import NoAnswer, lasting
+from tilewright.child import NoAnswer, lasting, unbroken
 
 _MARGIN = 10.0
 """Seconds beside its own that a program takes to be started and ended."""
@@ -53,24 +53,26 @@ def _run(program: str, files: Mapping[str, str], output: str, seconds: float) ->
         folder = Path(name)
         for file, text in files.items():
             (folder / file).write_text(text, encoding="utf-8")
+        process = None
         try:
-            process = subprocess.Popen(
-                [program, *files],
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+            with unbroken():
+                process = subprocess.Popen(
+                    [program, *files],
+                    cwd=folder,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            printed = _Tail(process)
+            process.wait(timeout=seconds)
         except OSError as error:
             raise NoAnswer("absent", f"could not be started: {error}") from None
-        printed = _Tail(process)
-        try:
-            process.wait(timeout=seconds)
         except subprocess.TimeoutExpired:
             raise NoAnswer.late(seconds) from None
         finally:
-            _end(process)
+            if process is not None:
+                _end(process)
         return Ended(process.returncode, printed.text(), _text(folder / output))
 
 
