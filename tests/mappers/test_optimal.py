@@ -169,6 +169,22 @@ def test_the_walk_alone_proves_what_enumeration_finds(space: MapSpace, links: bo
         assert promised <= least
 
 
+@pytest.mark.parametrize("memory", ["InRegister", "WRegister", "OutRegister"])
+def test_a_memory_of_a_cluster_that_several_entries_keep_in_leaks_once(memory: str) -> None:
+    """Eyeriss' row-stationary elements keep each tensor at an entry of its own."""
+    eyeriss = tilewright.load("eyeriss", "architecture").replace({f"{memory}.leakage_pj_per_cycle": 3.0})
+    formula = "O[k,p,q] += I[c,p+r,q+s] * W[k,c,r,s]; k=8 c=6 p=6 q=6 r=3 s=3"
+    space = tilewright.space(formula, arch=eyeriss, constraints="row_stationary")
+    evaluator = timeloop(space)
+    assert isinstance(evaluator, Relaxable) and isinstance(evaluator, CandidateEvaluator)
+    relaxation = evaluator.relaxation(space.skeleton)
+    assert relaxation is not None
+    finals = Walk(Setup(space, relaxation, "energy"), math.inf, 64, lambda: False).run()
+    costs = evaluator.evaluate_candidates(finals.candidates).of("energy")
+    assert len(costs) and (finals.bounds <= costs * (1 + CLOSE)).all()
+    assert np.allclose(finals.bounds[~finals.inexact], costs[~finals.inexact], rtol=CLOSE) and not finals.inexact.all()
+
+
 @scaled(0.2)
 @given(*pairs, st.integers(1, 20))
 def test_a_narrow_walk_leaves_a_gap_and_its_bound_is_true(

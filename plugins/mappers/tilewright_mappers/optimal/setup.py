@@ -10,7 +10,7 @@ import numpy as np
 
 from tilewright.compiled import for_kernel
 from tilewright.errors import NotConformableError, Reason
-from tilewright.mapspace.batch import Bools, Ints
+from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.mapspace.counting import distinct_values
 from tilewright.mapspace.factoring.cuts import divisors
 from tilewright.mapspace.limits import Limits
@@ -263,7 +263,6 @@ class Setup:
         here = np.maximum(memory, 0)
         words, slices = self.words[here, range(self.tensors)], self.slices[here, range(self.tensors)]
         port = {place: number for number, place in enumerate(self.ports)}
-        gated = np.isin(relaxation.gate, memory[memory >= 0])
         usable = [memory.usable_slices for memory in self.space.architecture.memories]
         return Keeping(
             outermost=entry == 0,
@@ -272,12 +271,21 @@ class Setup:
             update_pj=for_kernel(np.where(shape.output, relaxation.update_pj[here] * words, 0.0)),
             read_port=_ints([port.get((int(m), 0), -1) for m in memory]),
             write_port=_ints([port.get((int(m), 1), -1) for m in memory]),
-            leakage=float(relaxation.leakage_pj[gated].sum()),
+            leakage=for_kernel(self._leakage(entry)),
             memory=_ints(memory),
             words=for_kernel(words),
             slices=for_kernel(slices),
             usable=for_kernel(np.array(usable, np.float64)),
         )
+
+    def _leakage(self, entry: int) -> Floats:
+        """`Keeping.leakage`: several entries of a cluster may keep in its memories, which leak once."""
+        found = np.zeros(len(self.relaxation.leakage_pj))
+        for m in range(len(found)):
+            users = np.flatnonzero(((self.always | self.free) & (self.relaxation.memory == m)).any(axis=1))
+            if len(users) and users[-1] == entry:
+                found[m] = self.relaxation.leakage_pj[self.relaxation.gate == m].sum()
+        return found
 
     def _delivered(self, t: int, outer: int, inner: int) -> float:
         """Words that one entry delivers to another at least, both of which keep the tensor: each once, unless sub-clusters between

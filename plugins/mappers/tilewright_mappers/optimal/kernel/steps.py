@@ -265,10 +265,16 @@ def hold(
     for t in range(len(shape.output)):
         if integers[i, layout.flag] >> (LINKED + t) & 1:
             take_least(shape, layout, numbers, integers, i, t)
-    if kept:
-        numbers[i, LEAK] += keeping.leakage
-    elif keeping.leakage > 0.0:
-        integers[i, layout.flag] |= INEXACT
+    for m in range(len(keeping.leakage)):
+        if keeping.leakage[m] > 0.0:
+            used = 0
+            for t in range(len(shape.output)):
+                if keeping.memory[t] == m:
+                    used |= kept >> t & 1
+            if used:
+                numbers[i, LEAK] += keeping.leakage[m]
+            else:
+                integers[i, layout.flag] |= INEXACT
     for t in range(len(shape.output)):
         if not kept >> t & 1 or shape.odd[t]:
             continue

@@ -96,8 +96,8 @@ class Keeping(NamedTuple):
     read_port: Ints
     """[T]: number of the port; -1: no limit."""
     write_port: Ints
-    leakage: float
-    """pJ per cycle that leak below an instance in use."""
+    leakage: Floats
+    """[M]: pJ per cycle that leak with an instance of a memory in use, at the innermost entry that may use it; 0 at others."""
     memory: Ints
     """[T]."""
     words: Floats
