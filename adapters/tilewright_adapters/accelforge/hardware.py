@@ -234,8 +234,8 @@ class _Walk:
         widths = self.widths(data, held)
         bits = min(widths.values())
         size = self.scope.number(data.size)
-        if size < max(widths.values()):
-            raise CannotSay(f"{size} bits, which is less than a value of {max(widths.values())}")
+        if size < min(widths.values()):
+            raise CannotSay(f"{size} bits, which is less than a value of {min(widths.values())}")
         if data.values_per_action or any(each.values_per_action for each in data.actions):
             raise CannotSay("values_per_action is not read; give bits_per_action")
         self.leaks(data)
