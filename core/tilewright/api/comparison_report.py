@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Sequence
@@ -17,11 +16,12 @@ from tilewright.run.configuration import claim, told
 from tilewright.run.evaluation import BuiltModel
 from tilewright.run.sweep import Distance, Proofs, SweepPoint, SweepRow
 from tilewright.run.written.layers import mapping_file
+from tilewright.run.written.summaries import place_told, save_summary
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.report import UNITS, Objective, Report
 from tilewright.schema.unmatched import unmatched
 from tilewright.schema.workload import Workload
-from tilewright.tables import Cell, Column, Table, Tabular, csv_text, numbers
+from tilewright.tables import Cell, Column, Table, Tabular, numbers
 
 COLUMNS = (
     "layer", "count", "macs", "mapper", "guide", "model", "valid", "energy_pj", "cycles", "edp", "utilization",
@@ -71,8 +71,7 @@ class ComparisonReport(Tabular):
         if folder is None:
             return self
         saved = replace(self, folder=folder.path)
-        folder.write("compare.json", json.dumps(saved.data(), indent=2) + "\n")
-        folder.write("compare.csv", csv_text(COLUMNS, saved.rows()))
+        save_summary(folder, "compare", saved.data(), COLUMNS, saved.rows())
         return replace(saved, unwritten=folder.failure)
 
     def rows(self) -> list[dict[str, Any]]:
@@ -153,10 +152,7 @@ class ComparisonReport(Tabular):
         if self.missing:
             total = self.missing + len(self.searches)
             found.append(f"interrupted: {self.missing} of {total} searches were not made")
-        if self.folder is not None:
-            failed = self.unwritten is not None
-            found.append(f"error: {self.unwritten}" if failed else f"written to {self.folder}")
-        return found
+        return [*found, *place_told(self.folder, self.unwritten)]
 
     def _unmatched(self) -> tuple[str, ...]:
         """Words of architecture and constraints that match nothing; all searches have the same constraints."""

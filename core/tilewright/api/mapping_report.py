@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,12 +18,13 @@ from tilewright.files import RunFolder
 from tilewright.run.configuration import RunConfiguration, claim, limit_of, told
 from tilewright.run.network import MappedLayer
 from tilewright.run.written.layers import certificate_file, certificate_of, layer_file, save_layer
+from tilewright.run.written.summaries import head_of, instead_told, missing_told, place_told, save_summary, title_of
 from tilewright.schema.mapped import AlternativeRecord
 from tilewright.schema.mapped.certificate import Certificate
 from tilewright.schema.report.printed import limited_by, summary
 from tilewright.schema.unmatched import unmatched
 from tilewright.schema.workload import Workload, costed_graph
-from tilewright.tables import Column, Table, Tabular, csv_text, numbers, quantity
+from tilewright.tables import Column, Table, Tabular, numbers, quantity
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -161,10 +161,9 @@ class MappingReport(Tabular):
             return self
         saved = replace(self, folder=folder.path)
         data = saved.data()
-        folder.write("summary.json", json.dumps(data, indent=2) + "\n")
         keys = ("layer", "count", "macs", "valid", "energy_pj", "cycles", "edp", "utilization", "evaluated", "stop", "stopped_by",
                 "gap", "mapping_file")  # fmt: skip
-        folder.write("summary.csv", csv_text(keys, saved.rows()))
+        save_summary(folder, "summary", data, keys, saved.rows())
         folder.write("report.html", folder_page(data, folder.path))
         return replace(saved, unwritten=folder.failure)
 
@@ -186,12 +185,7 @@ class MappingReport(Tabular):
         """The JSON document of `map --json` and `summary.json`."""
         run = self.configuration
         return {
-            "schema_version": 1,
-            "workload": self.workload.name,
-            "arch": run.architecture.name,
-            "constraints": run.constraints.name,
-            "mapper": run.mapper_record.name,
-            "model": run.model.record.name,
+            **head_of(self.workload, run),
             "objective": run.objective,
             "seed": run.seed,
             "warnings": list(self.warnings),
@@ -249,9 +243,7 @@ class MappingReport(Tabular):
         if free:
             name = self.configuration.constraints.name
             found.append(f"constraints '{name}' say nothing of such problems, mapped without: {', '.join(free)}")
-        if instead := {layer.name: layer.instead.name for layer in self.layers if layer.instead is not None}:
-            name, which = self.configuration.mapper_record.name, ", ".join(instead)
-            found.append(f"mapped by {next(iter(instead.values()))}, since {name} can prove nothing there: {which}")
+        found += instead_told(self.configuration, self.layers)
         for layer in self.layers:
             if layer.error is not None:
                 found.append(f"error: {layer.name}: {layer.error}")
@@ -264,12 +256,8 @@ class MappingReport(Tabular):
         for distinct in self.workload.distinct() if self.expansion is not None else ():
             if not any(each.is_best for each in self.choices if each.offer.distinct.problem is distinct.problem):
                 found.append(f"no way to compute {distinct.problem.name} has a mapping; try more --algorithms")
-        if self.missing:
-            found.append(f"interrupted: {self.missing} of {len(self.searched.distinct())} layers were not searched")
-        if self.folder is not None:
-            failed = self.unwritten is not None
-            found.append(f"error: {self.unwritten}" if failed else f"written to {self.folder}")
-        return found
+        found += missing_told(self.missing, len(self.searched.distinct()))
+        return [*found, *place_told(self.folder, self.unwritten)]
 
     @property
     def is_one(self) -> bool:
@@ -388,12 +376,3 @@ class MappingReport(Tabular):
 
     def _limit(self, layer: MappedLayer) -> str | None:
         return None if layer.result is None else limit_of(layer.result.stop, self.configuration.budget)
-
-
-def title_of(workload: Workload, run: RunConfiguration, layers: Sequence[MappedLayer]) -> str:
-    """What was mapped where, and by whom."""
-    used = list(dict.fromkeys((layer.instead or run.mapper_record).name for layer in layers))
-    return (
-        f"{workload.name} on {run.architecture.name} (constraints {run.constraints.name}), "
-        f"mapper {' and '.join(used or [run.mapper_record.name])}, model {run.model.record.name}"
-    )

@@ -50,6 +50,13 @@ SURE = 1e-8
 """The largest gap that rounding leaves of a proof."""
 
 
+def gap_of(value: float, bound: float | None) -> float | None:
+    """How much less than the value something might cost, as a part of it; None: nothing was proved."""
+    if bound is None:
+        return None
+    return (value - bound) / value if value else 0.0
+
+
 def proof(gap: float | None) -> str | None:
     """A gap in words: "yes", to one part in 10^8, or how much less a mapping might cost; None: nothing was proved."""
     if gap is None:
@@ -91,9 +98,7 @@ class Result:
     @property
     def gap(self) -> float | None:
         """(best - lower bound) / best; None where nothing was proved or found."""
-        if self.lower_bound is None or self.best is None:
-            return None
-        return (self.value - self.lower_bound) / self.value if self.value else 0.0
+        return None if self.best is None else gap_of(self.value, self.lower_bound)
 
     @property
     def proved(self) -> str | None:

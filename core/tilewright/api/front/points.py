@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from tilewright.plugin.result import proof
+from tilewright.plugin.result import gap_of, proof
 from tilewright.run.network import MappedLayer
 from tilewright.schema.report import Objective
 from tilewright.schema.workload import DistinctProblem
@@ -31,9 +31,8 @@ class FrontPoint:
     @property
     def gap(self) -> float | None:
         """How much less energy one of at most `most_cycles` might take, as a part; None where nothing was proved."""
-        if self.bound is None:
-            return None
-        return max(0.0, (self.energy_pj - self.bound) / self.energy_pj) if self.energy_pj else 0.0
+        gap = gap_of(self.energy_pj, self.bound)
+        return None if gap is None else max(0.0, gap)
 
     @property
     def proved(self) -> str:
@@ -117,9 +116,8 @@ class _Search:
 
     def fill(self, most: int) -> None:
         """Look for points between, as long as there is room."""
-        vain: set[float] = (
-            set()
-        )  # energies of points below which the nearer half is empty: all that is left is asked for at once
+        # energies of points below which the nearer half is empty: all that is left is asked for at once
+        vain: set[float] = set()
         while len(self.points) < most and not self.failed and (gaps := self.gaps()):
             number = max(gaps, key=lambda each: self.points[each].cycles / self.points[each - 1].most_cycles)
             point, count = self.points[number], len(self.points)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.api.front.points import Front
-from tilewright.api.mapping_report import title_of
 from tilewright.errors import OutputError
 from tilewright.files import RunFolder, file_name
 from tilewright.run.configuration import RunConfiguration
-from tilewright.run.written.layers import certificate_of, mapping_file
+from tilewright.run.written.layers import certificate_beside, certificate_of, mapping_file
+from tilewright.run.written.summaries import head_of, instead_told, missing_told, place_told, save_summary, title_of
 from tilewright.schema.workload import Workload
-from tilewright.tables import Table, Tabular, csv_text, numbers
+from tilewright.tables import Table, Tabular, numbers
 
 COLUMNS = "layer count cycles energy_pj edp utilization most_cycles gap whole mapping_file certificate_file".split()
 
@@ -60,7 +59,7 @@ class FrontReport(Tabular):
             figures = (
                 front.distinct.problem.name, front.distinct.count, point.cycles, point.energy_pj, point.layer.edp,
                 point.layer.utilization, None if point.most_cycles == math.inf else int(point.most_cycles), point.gap, front.whole,
-                name, None if name is None or point.gap is None else certificate_of_point(name),
+                name, None if name is None or point.gap is None else certificate_beside(name),
             )  # fmt: skip
             found.append(dict(zip(COLUMNS, figures, strict=True)))
         return found
@@ -69,12 +68,7 @@ class FrontReport(Tabular):
         """The JSON document of `map --pareto --json` and `front.json`."""
         run = self.configuration
         return {
-            "schema_version": 1,
-            "workload": self.workload.name,
-            "arch": run.architecture.name,
-            "constraints": run.constraints.name,
-            "mapper": run.mapper_record.name,
-            "model": run.model.record.name,
+            **head_of(self.workload, run),
             "seed": run.seed,
             "layers": [
                 {
@@ -108,12 +102,7 @@ class FrontReport(Tabular):
 
     def messages(self) -> list[str]:
         """What a person should know beside the figures."""
-        found = []
-        if instead := {
-            each.distinct.problem.name: each.fastest.instead for each in self.fronts if each.fastest.instead
-        }:
-            name, others = self.configuration.mapper_record.name, " and ".join({each.name for each in instead.values()})
-            found.append(f"mapped by {others}, since {name} can prove nothing there: {', '.join(instead)}")
+        found = instead_told(self.configuration, [front.fastest for front in self.fronts])
         for front in self.fronts:
             name = front.distinct.problem.name
             if front.fastest.error is not None:
@@ -124,11 +113,9 @@ class FrontReport(Tabular):
         some = [front.distinct.problem.name for front in self.fronts if front.points and not front.whole]
         if some:
             found.append(f"there may be more points between these: {', '.join(some)}; a larger --pareto finds more")
-        if missing := len(self.workload.distinct()) - len(self.fronts):
-            found.append(f"interrupted: {missing} of {len(self.workload.distinct())} layers were not searched")
-        if self.folder is not None:
-            found.append(f"written to {self.folder}" if self.unwritten is None else f"error: {self.unwritten}")
-        return found
+        layers = len(self.workload.distinct())
+        found += missing_told(layers - len(self.fronts), layers)
+        return [*found, *place_told(self.folder, self.unwritten)]
 
     def __str__(self) -> str:
         return "\n".join([super().__str__(), *self.messages()])
@@ -138,19 +125,13 @@ class FrontReport(Tabular):
         if folder is None:
             return self
         saved = replace(self, folder=folder.path)
-        folder.write("front.json", json.dumps(saved.data(), indent=2) + "\n")
-        folder.write("front.csv", csv_text(COLUMNS, saved.rows()))
+        save_summary(folder, "front", saved.data(), COLUMNS, saved.rows())
         return replace(saved, unwritten=folder.failure)
 
 
 def point_file(number: int, front: Front, place: int) -> str:
     """The name of a point's mapping file; both count from 1."""
     return f"{file_name(f'{number:03d}', front.distinct.problem.name)}.front{place:02d}.yaml"
-
-
-def certificate_of_point(mapping: str) -> str:
-    """The name of the certificate beside a mapping file."""
-    return f"{mapping.removesuffix('.yaml')}.certificate.yaml"
 
 
 def save_points(folder: RunFolder, number: int, front: Front, configuration: RunConfiguration) -> None:
@@ -162,4 +143,4 @@ def save_points(folder: RunFolder, number: int, front: Front, configuration: Run
         name, certificate = point_file(number, front, place), certificate_of(layer, aimed)
         folder.write(name, mapping_file(layer, aimed).to_yaml())
         if certificate is not None:
-            folder.write(certificate_of_point(name), certificate.to_yaml())
+            folder.write(certificate_beside(name), certificate.to_yaml())

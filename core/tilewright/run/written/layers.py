@@ -22,7 +22,12 @@ def layer_file(number: int, layer: MappedLayer) -> str:
 
 def certificate_file(number: int, layer: MappedLayer) -> str | None:
     """The name of its certificate; None where nothing was proved."""
-    return file_name(f"{number:03d}", layer.name) + ".certificate.yaml" if _is_proved(layer) else None
+    return certificate_beside(layer_file(number, layer)) if _is_proved(layer) else None
+
+
+def certificate_beside(mapping: str) -> str:
+    """The name of the certificate beside a mapping file."""
+    return f"{mapping.removesuffix('.yaml')}.certificate.yaml"
 
 
 def save_layer(
