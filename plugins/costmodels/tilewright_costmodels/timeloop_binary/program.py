@@ -56,24 +56,30 @@ def _run(program: str, files: Mapping[str, str], output: str, seconds: float) ->
         process = None
         try:
             with unbroken():
-                process = subprocess.Popen(
-                    [program, *files],
-                    cwd=folder,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                )
+                process = _started([program, *files], folder)
             printed = _Tail(process)
             process.wait(timeout=seconds)
-        except OSError as error:
-            raise NoAnswer("absent", f"could not be started: {error}") from None
         except subprocess.TimeoutExpired:
             raise NoAnswer.late(seconds) from None
         finally:
             if process is not None:
                 _end(process)
         return Ended(process.returncode, printed.text(), _text(folder / output))
+
+
+def _started(words: list[str], folder: Path) -> subprocess.Popen[bytes]:
+    """In a session of its own. Raises NoAnswer."""
+    try:
+        return subprocess.Popen(
+            words,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise NoAnswer("absent", f"could not be started: {error}") from None
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
