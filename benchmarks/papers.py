@@ -209,39 +209,9 @@ ACCELFORGE = {
 """The loops that stand inside each scratchpad in all mappings of AccelForge: the one that reuses its tensor."""
 ANY_LOOPS = {"name": "any_loops", "factors": "ragged", "variants": [{"spatial": SPATIAL, "keep": KEPT}]}
 THEIRS = (
-    8.938,
-    8.938,
-    8.938,
-    8.938,
-    8.938,
-    8.938,
-    8.938,
-    8.938,
-    8.938,
-    8.938,
-    6.857,
-    5.800,
-    5.800,
-    4.866,
-    4.816,
-    4.439,
-    4.389,
-    3.955,
-    4.049,
-    3.906,
-    4.069,
-    4.054,
-    4.370,
-    4.673,
-    5.172,
-    6.052,
-    6.899,
-    7.773,
-    8.770,
-    9.700,
-    10.856,
-    12.169,
-)
+    8.938, 8.938, 8.938, 8.938, 8.938, 8.938, 8.938, 8.938, 8.938, 8.938, 6.857, 5.800, 5.800, 4.866, 4.816, 4.439,
+    4.389, 3.955, 4.049, 3.906, 4.069, 4.054, 4.370, 4.673, 5.172, 6.052, 6.899, 7.773, 8.770, 9.700, 10.856, 12.169,
+)  # fmt: skip
 """pJ per MAC that AccelForge 1.0.467 finds, hwcomponents 1.0.114, size by size."""
 WIDE = {"width": 1_000_000}
 

@@ -143,7 +143,7 @@ class _Walk:
             draft.shared = self.scope.tensors(data.may_reuse)
         self.reused[len(self.drafts) - 1] = (reuse, float(self.scope.number(data.min_usage)))
         if data.loop_bounds:
-            self.warnings.append(f"loop_bounds of {node} are not read")
+            self.warn(f"loop_bounds of {node} are not read")
         return True
 
     def memory(self, node: Document, data: MemoryData) -> None:
@@ -151,7 +151,7 @@ class _Walk:
         self.scope.names[data.name] = keep
         held = keep | may
         if not held:
-            self.warnings.append(f"{data.name} holds none of these tensors: left out")
+            self.warn(f"{data.name} holds none of these tensors: left out")
             return
         if not self.drafts or self.drafts[-1].holding & held:
             self.drafts.append(ClusterDraft())
@@ -198,6 +198,11 @@ class _Walk:
             {names[at]: found for at, found in self.reused.items()},
             self.warnings,
         )
+
+    def warn(self, text: str) -> None:
+        """Once, however often it is found."""
+        if text not in self.warnings:
+            self.warnings.append(text)
 
     def names(self) -> list[str]:
         names: list[str] = []
@@ -252,8 +257,7 @@ class _Walk:
             found = self.action(data, way, access, size)
             energy, rate = found.energy_pj, found.rate
             if hertz is None and self.timed(data) is not None:
-                told = f"total_latency of {data.name} is not read, for what computes has none: taken as unlimited"
-                self.warnings += [] if told in self.warnings else [told]
+                self.warn(f"total_latency of {data.name} is not read, for what computes has none: taken as unlimited")
                 rate = math.inf
             answers += [(f"{way}_energy_pj", found.answer)] if found.answer else []
             block = int(access // bits) if access >= bits and access % bits == 0 else 1
@@ -270,9 +274,7 @@ class _Walk:
         if ways["read"][0] != ways["write"][0]:
             raise CannotSay("reads and writes of other numbers of words")
         if not self.ported(data) and any(each[2] is not None for each in ways.values()):
-            self.warnings.append(
-                f"reads and writes of {data.name} are one after the other; here each has the whole throughput"
-            )
+            self.warn(f"reads and writes of {data.name} are one after the other; here each has the whole throughput")
         return Memory(
             name=data.name,
             technology="dram"
@@ -350,8 +352,7 @@ class _Walk:
         if data.total_latency is not None and not any(
             same(data.total_latency, each) for each in (IN_TURN, SEPARATE_PORTS)
         ):
-            told = f"total_latency of {data.name} is not read: what throughputs say counts"
-            self.warnings += [] if told in self.warnings else [told]
+            self.warn(f"total_latency of {data.name} is not read: what throughputs say counts")
         if given.throughput is None and given.latency is not None:
             rate = 1 / number(given.latency) if number(given.latency) else math.inf
         elif given.throughput is None and not dummy and answer is None:
@@ -359,8 +360,7 @@ class _Walk:
         else:
             rate = number(math.inf if given.throughput is None else given.throughput)
         if given.throughput is None and given.latency is None and answer is not None:
-            told = f"throughput of {data.name} is not estimated: taken as unlimited"
-            self.warnings += [] if told in self.warnings else [told]
+            self.warn(f"throughput of {data.name} is not estimated: taken as unlimited")
         rate *= number(given.throughput_scale) * number(data.throughput_scale) * number(data.n_parallel_instances)
         rate /= number(given.latency_scale) * number(data.latency_scale) * number(data.actions_scale)
         if not (rate > 0 and 0 <= energy < math.inf):
@@ -369,7 +369,7 @@ class _Walk:
 
     def leaks(self, data: ComponentData) -> None:
         if data.leak_power is not None and self.scope.number(data.leak_power) > 0:
-            self.warnings.append(f"leakage of {data.name} is not counted")
+            self.warn(f"leakage of {data.name} is not counted")
 
 
 @contextmanager

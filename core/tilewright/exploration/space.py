@@ -182,18 +182,8 @@ class ArchitectureSpace(FileModel):
         except CannotSay as error:
             return Point(index, values, None, (Reason(code="expression", where=self.name, message=str(error)),))
         except InputError as error:
-            return Point(
-                index,
-                values,
-                None,
-                (
-                    Reason(
-                        code="architecture",
-                        where=self.name,
-                        message=error.message.removeprefix(f"{self._called(index)}: "),
-                    ),
-                ),
-            )
+            told = error.message.removeprefix(f"{self._called(index)}: ")
+            return Point(index, values, None, (Reason(code="architecture", where=self.name, message=told),))
         known: dict[str, Number] = {"compute_units": architecture.compute_instances}
         if architecture.area_um2 is not None:
             known["area_mm2"] = architecture.area_um2 * 1e-6

@@ -322,8 +322,8 @@ def _key(distinct: DistinctProblem, configuration: RunConfiguration) -> str | No
             "objective": configuration.objective,
             "budget": dataclasses.asdict(configuration.budget),
             "seed": configuration.seed,
-        }
-        | ({} if configuration.most_cycles == math.inf else {"most_cycles": configuration.most_cycles}),
+            "most_cycles": configuration.most_cycles,
+        },
         configuration.plugins,
     )
 

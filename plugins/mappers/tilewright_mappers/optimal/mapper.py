@@ -21,6 +21,7 @@ from tilewright_mappers.optimal.walk import Finals, Walk
 SURE = 1 - 1e-9
 """Less than one by more than rounding adds up to."""
 MOST = sys.float_info.max
+"""A bound where nothing is known: less than infinity, which is what mappings cost that take too many cycles."""
 DRAWN = 4096
 """Mappings that are drawn to begin with."""
 FOLLOWED = 48
@@ -74,9 +75,8 @@ def _search(setup: Setup, task: Task, run: Run, options: OptimalOptions) -> Prop
         )
         if bound >= best * SURE or run.exhausted:
             break
-        if (
-            walk.lost >= best * SURE and finals.displaces.any()
-        ):  # one that was left out may have its cycles rounded otherwise
+        if walk.lost >= best * SURE and finals.displaces.any():
+            # one that was left out may have its cycles rounded otherwise
             setup = setup.without_dominance()
 
 

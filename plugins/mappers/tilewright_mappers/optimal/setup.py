@@ -152,6 +152,8 @@ class Setup:
         self.tiles = self._tiles()
         always, free = space.keeps
         self.always, self.free = always, free
+        self.leakage = self._leakage()
+        """[E, M]: what a memory adds to each cycle, where an entry is the last that may keep in it."""
 
     def without_dominance(self) -> Setup:
         """No state stands for another."""
@@ -271,20 +273,19 @@ class Setup:
             update_pj=for_kernel(np.where(shape.output, relaxation.update_pj[here] * words, 0.0)),
             read_port=_ints([port.get((int(m), 0), -1) for m in memory]),
             write_port=_ints([port.get((int(m), 1), -1) for m in memory]),
-            leakage=for_kernel(self._leakage(entry)),
+            leakage=for_kernel(self.leakage[entry]),
             memory=_ints(memory),
             words=for_kernel(words),
             slices=for_kernel(slices),
             usable=for_kernel(np.array(usable, np.float64)),
         )
 
-    def _leakage(self, entry: int) -> Floats:
-        """`Keeping.leakage`: several entries of a cluster may keep in its memories, which leak once."""
-        found = np.zeros(len(self.relaxation.leakage_pj))
-        for m in range(len(found)):
+    def _leakage(self) -> Floats:
+        """Several entries of a cluster may keep in its memories, which leak once."""
+        found = np.zeros((len(self.always), len(self.relaxation.leakage_pj)))
+        for m in range(found.shape[1]):
             users = np.flatnonzero(((self.always | self.free) & (self.relaxation.memory == m)).any(axis=1))
-            if len(users) and users[-1] == entry:
-                found[m] = self.relaxation.leakage_pj[self.relaxation.gate == m].sum()
+            found[users[-1:], m] = self.relaxation.leakage_pj[self.relaxation.gate == m].sum()
         return found
 
     def _delivered(self, t: int, outer: int, inner: int) -> float:
