@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import FrameType, FunctionType, ModuleType
 from typing import Any, TypeVar, cast
 
 import numba
@@ -49,6 +52,7 @@ def compiled(function: Function) -> Function:
             cache._impl.locator._cache_path = cache._cache_path = folder
             cache._cache_file = type(cache._cache_file)(folder, cache._impl.filename_base, stamp)
         cache.save_overload = _kept_if_there_is_room(cache.save_overload)
+    kernel.compile = _interruptible(kernel.compile)
     return cast(Function, kernel)
 
 
@@ -62,6 +66,43 @@ def _kept_if_there_is_room(save: Callable[..., None]) -> Callable[..., None]:
             _tell_nothing_is_kept()
 
     return save_or_tell
+
+
+def _interruptible(compile_for: Callable[..., object]) -> Callable[..., object]:
+    def compile_and_hear(*arguments: object) -> object:
+        with _heard_outside_of_callbacks():
+            return compile_for(*arguments)
+
+    return compile_and_hear
+
+
+_CALLBACKS = {"_raw_object_cache_notify", "_raw_object_cache_getbuffer"}
+"""Of llvmlite: LLVM calls them, and no exception comes back from there."""
+
+
+@contextmanager
+def _heard_outside_of_callbacks() -> Iterator[None]:
+    """Ctrl-C while LLVM calls Python, where it would be printed and lost, comes once more a little later. Python hears there what came
+    while LLVM worked, so that most come there."""
+    former = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(former):
+        yield
+        return
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        outer = frame
+        while outer is not None and outer.f_code.co_name not in _CALLBACKS:
+            outer = outer.f_back
+        if outer is None:
+            former(number, frame)
+        else:
+            threading.Timer(0.01, signal.raise_signal, [number]).start()
+
+    signal.signal(signal.SIGINT, hear)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, former)
 
 
 @lru_cache

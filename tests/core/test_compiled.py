@@ -24,12 +24,13 @@ print(twice(1), sum(twice.stats.cache_hits.values()))
 """
 
 
-def run(folder: Path, kept: Path | None = None) -> list[str]:
+def ran(folder: Path, program: str, kept: Path | None = None) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(kept or "")}
-    found = subprocess.run(
-        [sys.executable, "-c", "import kernel"], env=environment, capture_output=True, text=True, check=True
-    )
-    return found.stdout.split()
+    return subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+
+
+def run(folder: Path, kept: Path | None = None) -> list[str]:
+    return ran(folder, "import kernel", kept).stdout.split()
 
 
 def test_a_change_of_a_part_in_another_file_is_seen(tmp_path: Path) -> None:
@@ -50,3 +51,35 @@ def test_environments_with_the_same_code_share_what_is_kept(tmp_path: Path) -> N
     assert [run(place, kept) for place in places] == [["3", "0"], ["3", "1"], ["21", "0"]]
     assert run(places[0], kept) == ["3", "1"]
     assert not list(tmp_path.rglob("__pycache__/*.nbi"))
+
+
+INTERRUPTED = """
+import signal
+
+from llvmlite.binding import ExecutionEngine
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+set_callbacks = ExecutionEngine.set_object_cache
+
+
+def set_interrupting(engine, notify, get):
+    def interrupted(*arguments):
+        signal.raise_signal(signal.SIGINT)
+        notify(*arguments)
+
+    set_callbacks(engine, interrupted, get)
+
+
+ExecutionEngine.set_object_cache = set_interrupting
+try:
+    import kernel
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_ctrl_c_while_llvm_calls_back_is_not_lost(tmp_path: Path) -> None:
+    (tmp_path / "kernel.py").write_text(KERNEL)
+    (tmp_path / "part.py").write_text(PART.format(step=1))
+    found = ran(tmp_path, INTERRUPTED)
+    assert (found.stdout, found.stderr) == ("interrupted\n", "")
