@@ -56,7 +56,8 @@ class FoundLayer(Model):
                 return None
             why = layer.error or (None if result is None else result.error)
             told = str(why) if why is not None else "not searched" if result is None else result.told
-            return cls(reason=told, cpu_seconds=0.0 if result is None else result.cpu_seconds)
+            stop, seconds = ("failed", 0.0) if result is None else (result.stop, result.cpu_seconds)
+            return cls(reason=told, stop=stop, cpu_seconds=seconds)
         places: dict[str, float] = {}
         for part in report.energy_parts():
             places[part.place] = places.get(part.place, 0.0) + part.energy_pj

@@ -9,6 +9,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.errors import InputError
+from tilewright.plugin import MapperSpec, Proposals, Run, Task, installed
 
 FORMULA = "nk,km->nm; n=8 k=8 m=8"
 SPACE: dict[str, Any] = {
@@ -87,6 +88,24 @@ def test_rows_are_written_as_csv(report: tw.ExplorationReport, tmp_path: Path) -
 
     assert [int(row["point"]) for row in rows] == list(range(6)) and "on_front" in rows[0]
     assert "on the front" in str(report) and report.data()["size"] == 6
+
+
+class Crashing:
+    def search(self, task: Task, run: Run) -> Proposals:
+        raise ZeroDivisionError(f"{task.problem.name} is too much")
+
+
+def test_plugins_that_fail_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = installed()
+    monkeypatch.setattr(registry, "registrations", list(registry.registrations))
+    registry.add(MapperSpec(name="crashing", summary="", factory=lambda options: Crashing()), "third-party")
+    found = tw.explore(FORMULA, SPACE, mapper="crashing", bounds=False, cache=tmp_path / "cache", progress=False)
+
+    told, hint = found.messages()
+    assert re.fullmatch(
+        r"error: \w+ on point 0: mapper 'crashing' .*ZeroDivisionError: \w+ is too much \(and of 4 others\)", told
+    )
+    assert "--retry" in hint and str(found).endswith(hint) and not found.found
 
 
 def test_words_are_checked() -> None:

@@ -17,6 +17,8 @@ from tilewright.schema.report import UNITS
 from tilewright.tables import Table, Tabular, csv_text, numbers
 
 FORMATS = (".csv", ".parquet")
+FAULTS = 3
+"""Of different kinds that are told."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -122,6 +124,24 @@ class ExplorationReport(Tabular):
             table.add_row(str(each.index), *values, each.energy_pj, each.cycles, each.of("edp"), area)
         return [*lines, "", table] if best else lines
 
+    def messages(self) -> list[str]:
+        """What failed, each fault once, the commonest first."""
+        failed = [
+            (found.reason or "", f"{layer.name} on point {each.index}")
+            for each in self.points
+            for layer, found in each.layers
+            if found.stop == "failed"
+        ]
+        first = dict(reversed(failed))
+        faults = Counter(reason for reason, _ in failed).most_common()
+        lines = [f"error: {first[reason]}: {reason}{_more(count - 1)}" for reason, count in faults[:FAULTS]]
+        if len(faults) > FAULTS:
+            lines.append(f"error: {sum(count for _, count in faults[FAULTS:]):,} others failed, too; -o tells why")
+        return [*lines, "  hint: --retry searches again what failed"] if lines else []
+
+    def __str__(self) -> str:
+        return "\n".join([super().__str__(), *self.messages()])
+
     def without(self) -> list[tuple[str, int]]:
         """(why points have no figures, how many), the commonest first."""
         why = Counter(
@@ -130,6 +150,10 @@ class ExplorationReport(Tabular):
             if not math.isfinite(each.energy_pj)
         )
         return why.most_common()
+
+
+def _more(count: int) -> str:
+    return f" (and of {count:,} others)" if count else ""
 
 
 def _shortly(reason: str) -> str:

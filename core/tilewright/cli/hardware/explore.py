@@ -90,7 +90,7 @@ def explore_command(
         note("ended before all points were tried: the same command goes on")
     if output is not None:
         note(f"written to {report.save(output)}")
-    show(report, json)
+    show(report, json, quiet, report.messages())
 
 
 def _whole(weights: str | None) -> list[int] | None:
