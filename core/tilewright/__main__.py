@@ -11,6 +11,7 @@ import sys
 if __name__ == "__main__" and not sys.flags.safe_path:
     del sys.path[0]
 
+import atexit
 import os
 import signal
 
@@ -22,11 +23,13 @@ if TYPE_CHECKING:
 def main() -> NoReturn:
     """Run the command line. Ctrl-C ends it with one message, also while it is imported, or ends.
 
-    Only before the call, while Python itself starts, it is Python that answers.
+    Only before the call, while Python itself starts, it is Python that answers; and at the very end, when Python takes down
+    what it has set up, nothing is left to interrupt.
     """
     hears = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # in the background it is ignored
     if hears:
         signal.signal(signal.SIGINT, _leave)
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # the first is called last
     from tilewright.cli import main as run
 
     try:

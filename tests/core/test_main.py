@@ -14,9 +14,11 @@ when = sys.argv.pop(1)
 def press(event, arguments):
     if event == "import" and arguments[0] == when:
         signal.raise_signal(signal.SIGINT)
+    if event == "import" and arguments[0] == "tilewright.cli" and when == "the end":
+        atexit.register(signal.raise_signal, signal.SIGINT)
 
 sys.addaudithook(press)
-if when == "the end":
+if when == "the very end":
     atexit.register(signal.raise_signal, signal.SIGINT)
 main()
 """
@@ -33,6 +35,11 @@ def test_ctrl_c_while_it_starts(when: str) -> None:
 def test_ctrl_c_while_it_ends() -> None:
     ran = subprocess.run([sys.executable, "-c", PRESSED, "the end", "--version"], capture_output=True, text=True)
     assert (ran.returncode, ran.stderr) == (130, "interrupted\n") and ran.stdout.startswith("tilewright ")
+
+
+def test_ctrl_c_when_all_is_done() -> None:
+    ran = subprocess.run([sys.executable, "-c", PRESSED, "the very end", "--version"], capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (0, "") and ran.stdout.startswith("tilewright ")
 
 
 def test_it_runs_as_a_module() -> None:
