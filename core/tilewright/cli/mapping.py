@@ -14,7 +14,10 @@ from tilewright import api
 from tilewright.cli import options
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tilewright.api.mapping_report import MappingReport
+    from tilewright.errors import TilewrightError
 
 
 @options.with_run_flags
@@ -78,7 +81,7 @@ def map_command(
             raise tw.errors.CallError("--pareto goes without --algorithms, --cluster and --graph")
         fronts = tw.front(flags.loaded(workload), arch, points=pareto, mapper=mapper, model=model, **flags.settings())
         show(fronts, flags.json, flags.quiet, fronts.messages())
-        raise typer.Exit(0 if fronts.complete and fronts.unwritten is None else 1)
+        raise typer.Exit(_code(fronts.complete, [fronts.unwritten, *(each.fastest.error for each in fronts.fronts)]))
     ways: dict[str, Any] = {
         "algorithms": algorithms,
         "movement": movement,
@@ -94,9 +97,12 @@ def map_command(
     told = flags.json or flags.quiet or report.is_one or (report.expansion is not None and report.folder is None)
     if not told:
         _tell_how_to_see_one(report, workload)
-    errors = [report.unwritten, *(layer.error for layer in report.layers)]
-    failures = [error.exit_code for error in errors if error is not None]
-    raise typer.Exit(max(failures, default=0 if report.complete else 1))
+    raise typer.Exit(_code(report.complete, [report.unwritten, *(layer.error for layer in report.layers)]))
+
+
+def _code(complete: bool, errors: Iterable[TilewrightError | None]) -> int:
+    """How to exit: by the worst that happened."""
+    return max((error.exit_code for error in errors if error is not None), default=0 if complete else 1)
 
 
 def _tell_how_to_see_one(report: MappingReport, workload: list[str]) -> None:

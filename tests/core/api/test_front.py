@@ -66,6 +66,9 @@ def test_the_command_writes_what_the_function_finds(
     front = report["einsum"]
     assert front.whole and len(front.points) > 1 and ran.code == 0
     assert ran.data == json.loads((tmp_path / "front.json").read_text())
+    saved = report.save(tmp_path / "saved")
+    assert {path.name for path in saved.iterdir()} == {path.name for path in tmp_path.iterdir() if path.is_file()}
+    assert (saved / "front.csv").read_text() == (tmp_path / "front.csv").read_text()
     (layer,) = ran.data["layers"]
     with (tmp_path / "front.csv").open() as file:
         rows = list(csv.DictReader(file))

@@ -11,7 +11,7 @@ from typing import Any
 from tilewright.api.front.points import Front
 from tilewright.errors import OutputError
 from tilewright.files import RunFolder, file_name
-from tilewright.run.configuration import RunConfiguration
+from tilewright.run.configuration import RunConfiguration, claim
 from tilewright.run.written.layers import certificate_beside, certificate_of, mapping_file
 from tilewright.run.written.summaries import head_of, instead_told, missing_told, place_told, save_summary, title_of
 from tilewright.schema.workload import Workload
@@ -119,6 +119,17 @@ class FrontReport(Tabular):
 
     def __str__(self) -> str:
         return "\n".join([super().__str__(), *self.messages()])
+
+    def save(self, folder: str | Path) -> Path:
+        """Write a mapping file and a certificate per point, `front.json` and `front.csv`; what `map --pareto -o` writes. Raises
+        InputError, OutputError."""
+        run = RunFolder(folder)
+        claim(run, self.workload, [(f"front by {self.configuration.mapper_record.name}", self.configuration)])
+        for number, front in enumerate(self.fronts, start=1):
+            save_points(run, number, front, self.configuration)
+        if (failure := self.summarised(run).unwritten) is not None:
+            raise failure
+        return run.path
 
     def summarised(self, folder: RunFolder | None) -> FrontReport:
         """The report with its folder, where `front.json` and `front.csv` are now, too."""
