@@ -76,7 +76,6 @@ CONVERTED: list[tuple[str, list[str], str]] = [
     ("accelforge", ["jinja_mem.yaml"], "takes more than 256 MiB of memory"),
     ("accelforge", ["af/arch.yaml", "af/workload.yaml", "af/mapping.yaml"], "Main: 'read' has energy inf"),
     ("timeloop", ["tl_empty.yaml"], "the architecture has no memory"),
-    ("timeloop", ["empty_rank.yaml"], "a coordinate without a dimension"),
     ("zigzag", ["accelerator.yaml", "workload.yaml", "mapping.yaml"], "spatial_mapping.D1[0]"),
 ]
 

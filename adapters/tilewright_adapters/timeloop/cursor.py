@@ -133,6 +133,18 @@ def refuse_unknown(fields: dict[str, Cursor], known: Iterable[str], what: str) -
             )
 
 
+def strange_fields(fields: dict[str, Cursor], known: Iterable[str], what: str) -> Iterator[str]:
+    """A warning for each field that is none of `known`: people keep notes there. Raises InputError: a misspelt one."""
+    options = sorted(known)
+    for name, cursor in fields.items():
+        if name in options:
+            continue
+        meant = suggestion(name, options)
+        if meant:
+            raise cursor.error(f"{what} has no '{name}'{meant}", hint=f"known: {', '.join(options)}")
+        yield f"{cursor.document.locate(cursor.path)}: {what} has no '{name}' for Timeloop: ignored"
+
+
 def _arithmetic(value: object) -> str | None:
     """A hint where the value looks like arithmetic that did not work out."""
     if not isinstance(value, str) or not any(sign in value for sign in "+-*/(%"):

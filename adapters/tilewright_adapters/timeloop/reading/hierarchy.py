@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from tilewright.expressions import resolved
 from tilewright.schema.architecture import Memory
-from tilewright_adapters.timeloop.cursor import Cursor, refuse_unknown
+from tilewright_adapters.timeloop.cursor import Cursor, refuse_unknown, strange_fields
 
 _NAME = re.compile(r"(.*?)(?:\[(\d+)\.\.(\d+)\])?")
 _MEMORY_CLASSES = ("dram", "sram", "regfile", "smartbuffer", "storage")
@@ -19,6 +19,7 @@ WORD_BITS = ("word_bits", "word_width", "datawidth")
 BLOCK = ("block_size", "n_words")
 WIDTH = ("width", "memory_width", "data_storage_width")
 DEPTH = ("depth", "memory_depth", "data_storage_depth")
+_CONTAINER = {"name", "version", "attributes", "local", "subtree"}
 _COMPONENT = {"name", "class", "subclass", "attributes", "required_actions", "enabled", "area_scale"}
 _COMMON = {*WORD_BITS, "instances", "meshX", "meshY"}
 _NETWORK = {"energy_per_hop", "energy_per_ingress", "router_energy"}
@@ -162,8 +163,10 @@ class Hierarchy:
 def read_hierarchy(section: Cursor) -> Hierarchy:
     """The hierarchy of an `architecture` section (0.2 and 0.3), or of the flat form `arch`. Raises InputError."""
     fields = section.fields("architecture")
-    components = list(_flat(section, fields) if "storage" in fields else _tree(section, 1, {}))
-    return hierarchy_of(_architecture_name(fields), section, components)
+    strange: list[str] = []
+    components = list(_flat(section, fields) if "storage" in fields else _tree(section, 1, {}, strange))
+    levels = hierarchy_of(_architecture_name(fields), section, components)
+    return replace(levels, warnings=(*strange, *levels.warnings))
 
 
 def hierarchy_of(name: str, section: Cursor, components: list[Component]) -> Hierarchy:
@@ -231,14 +234,14 @@ def _architecture_name(fields: dict[str, Cursor]) -> str:
     return "timeloop" if found is None else _ranged(found)[0]
 
 
-def _tree(node: Cursor, count: int, inherited: Mapping[str, Cursor]) -> Iterator[Component]:
+def _tree(node: Cursor, count: int, inherited: Mapping[str, Cursor], warnings: list[str]) -> Iterator[Component]:
     """Components of a container, its own before those of the containers inside; `count`: of this container."""
     fields = node.fields("a container")
-    refuse_unknown(fields, {"name", "version", "attributes", "local", "subtree"}, "a container")
+    warnings += strange_fields(fields, _CONTAINER, "a container")
     attributes = {**inherited, **_attributes(fields, inherited)}
     for item in fields["local"].items("local") if "local" in fields else ():
         parts = item.fields("a component")
-        refuse_unknown(parts, _COMPONENT, "a component")
+        warnings += strange_fields(parts, _COMPONENT, "a component")
         if "enabled" in parts and parts["enabled"].value is False:
             continue
         if "name" not in parts or "class" not in parts:
@@ -253,7 +256,7 @@ def _tree(node: Cursor, count: int, inherited: Mapping[str, Cursor]) -> Iterator
         below = item.fields("a container")
         if "name" not in below:
             raise item.error("a container has no 'name'")
-        yield from _tree(item, count * _ranged(below["name"])[1], attributes)
+        yield from _tree(item, count * _ranged(below["name"])[1], attributes, warnings)
 
 
 def _attributes(fields: Mapping[str, Cursor], inherited: Mapping[str, Cursor]) -> dict[str, Cursor]:

@@ -142,7 +142,8 @@ def _tensors(section: Cursor, dimensions: tuple[str, ...], coefficients: dict[st
         for part in ("name", "projection"):
             if part not in fields:
                 raise item.error(f"the data-space has no '{part}'")
-        ranks = tuple(_rank(rank, dimensions, coefficients) for rank in fields["projection"].items("the projection"))
+        places = [rank for rank in fields["projection"].items("the projection") if rank.value != []]  # one place only
+        ranks = tuple(_rank(rank, dimensions, coefficients) for rank in places)
         written = fields.get("read_write")
         rows.append((fields["name"].text("a data-space's name"), _is_true(written), ranks))
     if sum(written for _, written, _ in rows) != 1:
@@ -183,6 +184,4 @@ def _rank(rank: Cursor, dimensions: tuple[str, ...], coefficients: dict[str, int
         if name is None:
             raise term.error("a term without a dimension", hint="write [dimension] or [dimension, coefficient]")
         terms[name] = terms.get(name, 0) + factor
-    if not terms:
-        raise rank.error("a coordinate without a dimension", hint="leave it out: it has one place only")
     return Rank(terms=FrozenDict(terms))

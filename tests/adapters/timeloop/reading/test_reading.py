@@ -216,6 +216,15 @@ def test_parts_may_be_absent(tmp_path: Path) -> None:
     assert hardware.architecture == read(tmp_path, ALL).architecture
 
 
+def test_a_coordinate_with_one_place_only_is_none(tmp_path: Path) -> None:
+    """Exporters write a sum over all dimensions so."""
+    shape = "shape: {name: sum, dimensions: [S], data-spaces: [{name: A, projection: [[[S]]]}, {name: B, projection: [[[S]]]}, "
+    problem = read(
+        tmp_path, f"problem:\n  {shape}{{name: Z, projection: [[]], read-write: true}}]}}\n  instance: {{S: 4}}\n"
+    ).problem
+    assert problem is not None and problem.tensor("Z").projection == ()
+
+
 def test_old_spellings(tmp_path: Path) -> None:
     old_energies = """
     ERT:
@@ -267,9 +276,22 @@ def test_what_is_ignored_is_said(tmp_path: Path) -> None:
     assert "colour" in found.warnings[1] and "Wires" in found.warnings[2] and "K, R" in found.warnings[3]
 
 
+def test_what_people_note_beside_is_ignored_and_said(tmp_path: Path) -> None:
+    noted = ALL.replace("- name: chip", "- name: chip\n      bank: 1").replace(
+        "{name: Buffer,", "{owner: us, name: Buffer,"
+    )
+    found, plain = read(tmp_path, noted), read(tmp_path, ALL)
+    assert (found.architecture, found.mapping) == (plain.architecture, plain.mapping)
+    assert [word for word in ("'bank'", "'owner'") if any(word in each for each in found.warnings)] == [
+        "'bank'",
+        "'owner'",
+    ]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
+        ("attributes: {technology: 40nm}", "atributes: {technology: 40nm}", ("did you mean 'attributes'",)),
         ("PE[0..5]", "PE[0..6]", ("7 instances", "meshX 3")),
         ('"Column[0..2]"', '"Column[0..1]"', ("Column", "meshX 3")),
         ("meshX: 3, read_bandwidth", "meshX: 2, read_bandwidth", ("2 Spad along X", "3 Column")),
