@@ -70,9 +70,9 @@ def told_apart(
     complaints: dict[str, list[str]] = {}
     hints: dict[str, set[str | None]] = {}
     reached: dict[str, tuple[int, int]] = {}
-    for registration in registry.of_kind(AdapterSpec):
+    for registration, adapter in _made(registry, options or {}):
         try:
-            fits.append((registration, read(registry.make(AdapterSpec, registration.long_name, options or {}))))
+            fits.append((registration, read(adapter)))
         except TilewrightError as error:
             said = str(error).partition("\n")[0]
             complaints.setdefault(said, []).append(registration.spec.name)
@@ -90,6 +90,20 @@ def told_apart(
         )
     others = [fit for fit in fits if fit[0].long_name != unlike]
     return others[0] if others else fits[0]
+
+
+def _made(registry: Registry, options: Mapping[str, Any]) -> list[tuple[Registration, Adapter]]:
+    """All adapters that take these options. Raises InputError: none does."""
+    made: list[tuple[Registration, Adapter]] = []
+    refusals: list[str] = []
+    for registration in registry.of_kind(AdapterSpec):
+        try:
+            made.append((registration, registry.make(AdapterSpec, registration.long_name, options)))
+        except TilewrightError as error:
+            refusals.append(str(error).partition("\n")[0])
+    if not made:
+        raise InputError("no notation takes these options" + "".join(f"\n  {each}" for each in refusals))
+    return made
 
 
 def _refuse_others(files: Sequence[Path], registry: Registry) -> None:

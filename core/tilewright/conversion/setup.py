@@ -154,7 +154,10 @@ class _Reading:
         try:
             return self.adapter.parse([*files, *self.hardware])
         except InputError as error:
-            self.adapter.parse(self.hardware)  # these alone can be read
+            own = self.adapter.parse(self.hardware)  # these alone can be read
+            if own.problem is not None:
+                told = f"the problem in these files, {own.problem.name}, is left out, and with it what they say of mappings"
+                return InputSet(problem, own.architecture, warnings=(*own.warnings, told))
             hint = f"{error.hint}; " if error.hint else ""
             hint += "--constraints none leaves out what the files say of mappings"
             raise InputError(f"{problem.name}: {error.message}", location=error.location, hint=hint) from None

@@ -103,6 +103,25 @@ def test_work_of_ours_meets_the_rules_of_the_files(folder: Path) -> None:
     assert constraints.rules_for(work.layers[0].problem, architecture) is not None
 
 
+def test_hardware_with_a_problem_of_its_own_leaves_that_out(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    problem = tw.load("mk,kn->mn; m=8 n=4 k=6", "problem")
+    whole = folder / "whole.yaml"
+    whole.write_text(ARCH + RULES + SHAPE.replace("SIZE", "12"))
+    with caplog.at_level(logging.WARNING, "tilewright"):
+        work, architecture, constraints = given(problem, [whole])
+    assert work.layers[0].problem == problem and [each.name for each in architecture.memories] == ["DRAM", "Buffer"]
+    assert not constraints.variants and "the problem in these files, gemm, is left out" in caplog.text
+
+
+def test_options_leave_the_notations_that_take_them(folder: Path) -> None:
+    (folder / "odd.yaml").write_text("odd: 1")
+    with pytest.raises(InputError) as raised:
+        given([folder / "odd.yaml"], "eyeriss", reading={"set": {"a": 1}})
+    assert "timeloop" in str(raised.value) and "loopnest" not in str(raised.value)
+    with pytest.raises(InputError, match="no notation takes these options\n(.*\n)*.*'loopnest': sett: unknown option"):
+        given([folder / "odd.yaml"], "eyeriss", reading={"sett": 1})
+
+
 def test_files_of_ours_may_be_several(tmp_path: Path) -> None:
     for name, text in (("a", "mk,kn->mn; m=8 n=4 k=6"), ("b", "mk,kn->mn; m=2 n=4 k=6")):
         problem = tw.load(text, "problem").model_copy(update={"name": name})
