@@ -108,7 +108,10 @@ def load_constraints(source: Source | None, architecture: Architecture) -> Const
         return library.constraints(architecture.name, source.removeprefix(f"{architecture.name}."))
     found = _load(Constraints, "constraints", source)
     if found.architecture not in (None, architecture.name):
-        raise InputError(f"{_words(source)} is for {found.architecture}, not for {architecture.name}")
+        raise InputError(
+            f"{_words(source)} is for {found.architecture}, not for {architecture.name}",
+            hint="without 'architecture:' it is for all",
+        )
     return found
 
 
