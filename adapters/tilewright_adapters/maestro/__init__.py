@@ -75,6 +75,11 @@ class MaestroAdapter:
         if "mapping" not in found:
             if "hardware" in found and "dataflow" not in found:
                 return InputSet(architecture=array_of(hardware))
+            if "dataflow" in found:
+                alone = found["dataflow"]
+                alone.position = len(alone.words)
+                hint = f"give the layers, too: tilewright evaluate NETWORK.m/LAYER --dataflow {alone.source}"
+                raise alone.error("a dataflow alone, without a Network", hint=hint)
             raise InputError("no mapping file among these files", hint="it begins with the word Network")
         reader = NetworkReader(found["mapping"], _dataflows(found.get("dataflow")))
         name, layers = reader.read()

@@ -140,7 +140,9 @@ class NetworkReader:
             return self.constants[words.take()]
         if words.next != "Sz":
             if words.next[:1].isalpha():
-                known = ", ".join(self.constants) or "none is defined"
+                known = (
+                    ", ".join(self.constants) or f"none is defined; write 'Constant {words.next} 1' above the Network"
+                )
                 raise words.error(
                     f"{what}: '{words.next}' is no constant{suggestion(words.next, self.constants)}",
                     hint=f"constants: {known}; a size of the layer is written Sz(R)",

@@ -101,6 +101,11 @@ def _kind(document: Document) -> str:
             return "sidecar"
         if "memories" in data:
             return "architecture"
+        if "cores" in data and "core_connectivity" in data:
+            place = document.locate(("cores",))
+            raise InputError(
+                "a chip of several cores, as Stream has it", location=place, hint="give the file of one core"
+            )
     if isinstance(data, list) and data and isinstance(data[0], dict):
         if "equation" in data[0]:
             return "problem"

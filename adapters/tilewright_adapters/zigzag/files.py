@@ -132,9 +132,19 @@ class AcceleratorFile(Model):
     """Memories from the innermost to the outermost."""
 
     name: str
+    type: str | None = None
+    """Stream's files of single cores say it."""
     memories: dict[str, MemoryData] = Field(min_length=1)
     operational_array: ArrayData
     dataflows: dict[str, Any] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _computes(cls, value: Any) -> Any:
+        kind = value.get("type") if isinstance(value, dict) else None
+        if isinstance(kind, str) and kind.removeprefix("zigzag.") != "compute":
+            raise ValueError(f"a core of type {kind} computes nothing here; give one of type compute")
+        return value
 
     @model_validator(mode="before")
     @classmethod
@@ -167,6 +177,8 @@ class LayerData(Model):
     loop_sizes: tuple[Size, ...]
     operand_precision: dict[str, Annotated[int, Field(ge=0)]]
     operand_source: dict[str, int] = Field(default_factory=dict)
+    constant_operands: tuple[str, ...] | None = None
+    """Of older files; the sources say the same."""
     pr_loop_dims: tuple[str, ...] | None = None
     pr_loop_sizes: tuple[int, ...] | None = None
     padding: tuple[tuple[int, int], ...] | None = None

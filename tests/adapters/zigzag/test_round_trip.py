@@ -270,6 +270,7 @@ def test_repeated_keys_count_as_in_zigzag(sample: Path) -> None:
         ("accelerator.yaml", "r_cost: 4\n    ", "", "r_cost and w_cost are missing"),
         ("accelerator.yaml", '"I2, tl"', "I2, tl", "'I2' is no operand with a direction, such as 'I1, tl'"),
         ("accelerator.yaml", "unit_energy: 0.04", "unit_energy: 0.04, is_imc: true", "in-memory computing"),
+        ("accelerator.yaml", "name: small-array", "name: m\ntype: zigzag.memory", "a core of type zigzag.memory computes nothing"),
         ("accelerator.yaml", "bandwidth_min: 16", "bandwidth_min: 99", "bandwidth_min 99 is above"),
         ("workload.yaml", "[k][c][fy]", "[k][c][fz]", "the equation's FZ is in no loop_dims"),
         ("workload.yaml", "loop_sizes: [1, 16, 8, 4, 3]", "loop_sizes: [1, 16, 8, 4]", "4 loop_sizes for 5 loop_dims"),
@@ -287,6 +288,17 @@ def test_faults_are_told_with_their_place(sample: Path, name: str, old: str, new
     assert message in str(caught.value)
     assert caught.value.location is not None and caught.value.location.line is not None
     assert Path(caught.value.location.source).name == name or "holds 32 bits" in message
+
+
+def test_files_of_streams_cores_are_read(sample: Path) -> None:
+    plain = parse(sample)
+    edit(sample / NAMES[0], "name: small-array", "name: small-array\ntype: zigzag.compute")
+    edit(sample / NAMES[1], "  loop_dims", "  constant_operands: [W]\n  loop_dims")
+    assert same(parse(sample), plain)
+    (sample / "chip.yaml").write_text("name: quad\ncores: {0: ./cores/a.yaml}\ncore_connectivity: []\n")
+    with pytest.raises(InputError, match="chip.yaml:2:.*several cores") as caught:
+        ADAPTER.parse([sample / "chip.yaml"])
+    assert caught.value.hint == "give the file of one core"
 
 
 def test_a_layer_is_chosen_by_name(sample: Path) -> None:

@@ -211,6 +211,14 @@ def test_files_of_a_set_may_stand_behind_the_options(
     assert ran.code == 2 and "Traceback" not in ran.err
 
 
+def test_notations_without_an_option_that_is_given_say_nothing(tilewright: Command, tmp_path: Path) -> None:
+    (tmp_path / "net.m").write_text("Network n {\nLayer a {\nType: CONV\nDimensions { K: 4, C: 4 }\n}\n}\n")
+    (tmp_path / "flow.m").write_text("Dataflow {\nSpatialMap(Tile,Tile) K;\n}\n")
+    ran = tilewright("evaluate", tmp_path / "net.m", "--dataflow", tmp_path / "flow.m")
+    assert ran.code == 2 and "flow.m:2:12" in ran.err and "'Tile' is no constant" in ran.err
+    assert "unknown option" not in ran.err
+
+
 def test_files_in_several_notations_need_a_word(registry: Registry, tmp_path: Path) -> None:
     (tmp_path / "two").write_text("kind: problem\n" + UPPER)
     registry.add(AdapterSpec(name="another", summary="", factory=lambda options: NativeAdapter()), "test")

@@ -201,12 +201,23 @@ def _warnings(components: list[Component]) -> Iterator[str]:
         seen.add(level.name)
         if _is(level.kind, _MEMORY_CLASSES):
             yield from _check_attributes(level, _READ_MEMORY)
+            yield from _check_synonyms(level)
             yield from _check_width(level)
         elif _is(level.kind, _COMPUTE_CLASSES):
             yield from _check_attributes(level, _READ_COMPUTE)
         else:
             place = level.where.document.locate(level.where.path)
             yield f"{place}: {level.name} of class {level.kind} is neither a memory nor compute: ignored"
+
+
+def _check_synonyms(level: Component) -> Iterator[str]:
+    """Of several names for one thing Timeloop reads the first."""
+    for names in (WORD_BITS, BLOCK, WIDTH, DEPTH):
+        first, *others = [level.fields[name] for name in names if name in level.fields] or [level.where]
+        for other in others:
+            if other.value != first.value:
+                place = other.document.locate(other.path)
+                yield f"{place}: {other.path[-1]} of {level.name} is not read, as in Timeloop, where {first.path[-1]} is given"
 
 
 def _check_width(level: Component) -> Iterator[str]:

@@ -365,6 +365,15 @@ def test_sizes_that_agree_may_both_stand(tmp_path: Path) -> None:
     assert read(tmp_path, twice) == read(tmp_path, ALL)
 
 
+def test_of_two_names_for_one_thing_the_first_counts_as_in_timeloop(tmp_path: Path) -> None:
+    """Files for sparse runs and dense ones have both."""
+    both = ALL.replace("memory_depth: 1024", "depth: 1024, data_storage_depth: 640, data_storage_width: 32, width: 64")
+    found, plain = read(tmp_path, both), read(tmp_path, ALL)
+    assert found.architecture == plain.architecture
+    told = [each for each in found.warnings if each not in plain.warnings]
+    assert [each.split(": ")[1].split()[0] for each in told] == ["data_storage_width", "data_storage_depth"]
+
+
 def test_an_action_that_the_energy_table_lacks_costs_as_the_dearest(tmp_path: Path) -> None:
     table = "- {name: read, arguments: {stride: 0}, energy: 1}"
     actions = ALL[ALL.index(table) : ALL.index("    - {name: update, arguments: {}, energy: 4}\n")]
