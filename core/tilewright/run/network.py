@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from typing import TypeVar
 
 from tilewright.errors import OutputError, PluginError, TilewrightError
 from tilewright.mapspace.legality import legality
@@ -170,6 +171,8 @@ class LayerSearch:
     configuration: RunConfiguration
 
 
+Search = TypeVar("Search", bound=LayerSearch)
+Found = TypeVar("Found")
 Engine = Callable[[Sequence[LayerSearch]], Iterator[tuple[int, MappedLayer]]]
 """Searches -> (position, what was found) as each is done."""
 
@@ -185,6 +188,14 @@ def map_each(
             if layer.result is not None and layer.result.stop == "cancelled":
                 return
         return
+    for index, found in in_workers(searches, _map_in_process, watch, workers):
+        yield index, MappedLayer(searches[index].distinct, error=found) if isinstance(found, PluginError) else found
+
+
+def in_workers(
+    searches: Sequence[Search], work: Callable[[Search, Watcher], Found], watch: Watch | None, workers: Workers
+) -> Iterator[tuple[int, Found | PluginError]]:
+    """(position, what `work` made of it) as each is done; see `in_processes`. All are of one configuration."""
     if not searches:
         return
     configuration = searches[0].configuration
@@ -192,10 +203,8 @@ def map_each(
         space, _, evaluator = bound(searches[0].distinct, configuration)
         warm_up(evaluator, Task(space, configuration.objective))  # once, and not in every process
     told = None if watch is None else lambda one, progress: watch(one.distinct, progress)
-    for index, found in in_processes(searches, _map_in_process, told, workers, _silence(configuration)):
-        if isinstance(found, PluginError):
-            found = MappedLayer(searches[index].distinct, error=_named(found, configuration))
-        yield index, found
+    for index, found in in_processes(searches, work, told, workers, _silence(configuration)):
+        yield index, _named(found, configuration) if isinstance(found, PluginError) else found
 
 
 def _silence(configuration: RunConfiguration) -> float | None:

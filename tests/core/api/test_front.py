@@ -16,6 +16,7 @@ from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
+from tilewright.schema.workload import Layer, Workload
 from tilewright.testing.strategies import architectures, problems
 
 MOST = 4000
@@ -103,6 +104,21 @@ def test_points_come_from_the_cache(tmp_path: Path) -> None:
     assert [row | {"gap": 0} for row in again.rows()] == [row | {"gap": 0} for row in first.rows()]
 
 
+def test_layers_are_searched_in_processes_and_come_in_order(tmp_path: Path) -> None:
+    sizes = {"long": 64, "short": 8, "middle": 16}
+    problems = {
+        name: tw.load(f"nk,km->nm; n={size} k=16 m=16", "problem").model_copy(update={"name": name})
+        for name, size in sizes.items()
+    }
+    work = Workload(name="three", layers=tuple(Layer(problem=each) for each in problems.values()))
+    alone, together = (
+        tw.front(work, "eyeriss", points=3, cache=False, jobs=jobs, folder=tmp_path / str(jobs)) for jobs in (1, 2)
+    )
+    assert [front.distinct.problem.name for front in together.fronts] == list(sizes)
+    assert together.rows() == alone.rows() and together.complete
+    assert (tmp_path / "1" / "front.csv").read_text() == (tmp_path / "2" / "front.csv").read_text()
+
+
 def test_a_front_that_is_told_in_part_says_so() -> None:
     report = tw.front(GEMM, "eyeriss", points=2, cache=False)
     assert not report["einsum"].whole and "there may be more points between these: einsum" in str(report)
@@ -118,7 +134,6 @@ def test_where_nothing_can_be_proved_another_mapper_searches_and_is_told() -> No
     ("words", "said"),
     [
         (["--objective", "energy"], "a front has energy and cycles"),
-        (["--jobs", 2], "one after another"),
         (["--graph"], "--pareto goes without"),
         (["--algorithms", "native"], "--pareto goes without"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Unpack
 
@@ -11,13 +12,15 @@ from tilewright.api.front.report import FrontReport, save_points
 from tilewright.api.progress import mapping_progress
 from tilewright.api.settings import Plan, Settings, Sources, folder_of
 from tilewright.api.words import at_least, checked
-from tilewright.errors import CallError
+from tilewright.errors import CallError, PluginError
 from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.mapper import Mapper
-from tilewright.run.configuration import RunConfiguration
-from tilewright.run.network import MappedLayer, Watch, map_workload
+from tilewright.plugin.result import Watcher
+from tilewright.run.cache import ResultCache
+from tilewright.run.network import LayerSearch, MappedLayer, Watch, in_workers, map_workload
+from tilewright.run.parallel import Workers
 from tilewright.schema.report import Objective
-from tilewright.schema.workload import DistinctProblem, Layer, Workload
+from tilewright.schema.workload import Layer, Workload
 
 
 @checked
@@ -36,8 +39,8 @@ def front(
 
     Args:
         points: of each layer at most so many, at least 2.
-        Everything else: as for `map`; limits count for each point. A front has no `objective`, and its points are searched one
-            after another, in this process.
+        Everything else: as for `map`; limits count for each point. A front has no `objective`; the points of a layer are searched
+            one after another, so that `jobs` are layers.
 
     Raises:
         CallError, InputError, UnknownNameError: a word is wrong; the message says what would be right.
@@ -47,43 +50,79 @@ def front(
     at_least(2, points=points)
     if settings.get("objective", "edp") != "edp":
         raise CallError("a front has energy and cycles", hint="leave objective out")
-    if settings.get("jobs", 1) != 1:
-        raise CallError("the points of a front are searched one after another", hint="leave jobs out")
     plan, configuration = Plan.of_one(workload, arch, mapper, model, settings)
     network = plan.workload
     name = f"{configuration.mapper_record.name}, {points} points"
     folder = folder_of(settings, network, [(name, configuration)])
+    searches = [_FrontSearch(each, configuration, network.name, points, plan.results) for each in network.distinct()]
     fronts: list[Front] = []
     with mapping_progress(network, configuration.budget, "energy", plan.progress) as seen:
-        for distinct in network.distinct():
-            search = _Searching(distinct, plan, configuration, seen.watch if seen else None)
-            found = front_of(distinct, search.least, points)
+        for found in _each(searches, plan.jobs, seen.watch if seen else None):
             fronts.append(found)
             if folder is not None:
                 save_points(folder, len(fronts), found, configuration)
             if seen:
-                seen.done(distinct)
-            if search.interrupted:
-                break
+                seen.done(found.distinct)
     return FrontReport(network, configuration, tuple(fronts)).summarised(folder)
 
 
-@dataclass
-class _Searching:
-    """One layer, and how it is mapped."""
+@dataclass(frozen=True)
+class _FrontSearch(LayerSearch):
+    """One layer, how it is mapped, and how many points of its front are looked for."""
 
-    distinct: DistinctProblem
-    plan: Plan
-    configuration: RunConfiguration
+    network: str
+    points: int
+    cache: ResultCache | None
+
+    def run(self, watch: Watch | None) -> tuple[Front, bool]:
+        """And whether it was interrupted."""
+        asked = _Asked(self, watch)
+        return front_of(self.distinct, asked.least, self.points), asked.interrupted
+
+
+@dataclass
+class _Asked:
+    """What is asked for one point after another."""
+
+    search: _FrontSearch
     watch: Watch | None
     interrupted: bool = False
 
     def least(self, objective: Objective, most_cycles: float) -> MappedLayer:
         """The best mapping of at most so many cycles. After an interruption nothing is searched."""
+        search = self.search
         if self.interrupted:
-            return MappedLayer(self.distinct)
-        alone = Workload(name=self.plan.workload.name, layers=(Layer(problem=self.distinct.problem),))
-        aimed = self.configuration.aimed(objective, most_cycles)
-        (layer,) = map_workload(alone, aimed, self.watch, cache=self.plan.results)
+            return MappedLayer(search.distinct)
+        alone = Workload(name=search.network, layers=(Layer(problem=search.distinct.problem),))
+        aimed = search.configuration.aimed(objective, most_cycles)
+        (layer,) = map_workload(alone, aimed, self.watch, cache=search.cache)
         self.interrupted = layer.result is not None and layer.result.stop == "cancelled"
-        return replace(layer, distinct=self.distinct)
+        return replace(layer, distinct=search.distinct)
+
+
+def _each(searches: Sequence[_FrontSearch], jobs: int, watch: Watch | None) -> Iterator[Front]:
+    """The fronts in the workload's order. After an interruption no other is begun, and what is done is yielded."""
+    if jobs == 1 or len(searches) < 2:
+        for one in searches:
+            found, interrupted = one.run(watch)
+            yield found
+            if interrupted:
+                return
+        return
+    done: dict[int, Front] = {}
+    following = 0
+    with Workers(min(jobs, len(searches))) as workers:
+        for number, answer in in_workers(searches, _run_in_process, watch, workers):
+            if isinstance(answer, PluginError):
+                distinct = searches[number].distinct
+                answer = Front(distinct, (), False, MappedLayer(distinct, error=answer))
+            done[number] = answer
+            while following in done:
+                yield done.pop(following)
+                following += 1
+    yield from (done[number] for number in sorted(done))
+
+
+def _run_in_process(one: _FrontSearch, watch: Watcher) -> Front:
+    front, _ = one.run(lambda _, progress: watch(progress))
+    return front
