@@ -282,3 +282,22 @@ def test_a_file_is_read_within_limits(monkeypatch: pytest.MonkeyPatch, reading: 
     monkeypatch.setattr(mlir, "read_file", reading)
     with pytest.raises(InputError, match=f"mlp.stablehlo.generic.mlir cannot be read: the process that did so {said}"):
         load("mlp.stablehlo.generic.mlir")
+
+
+PRETTY = """
+func.func @f(%a: tensor<4x8x16xf32>, %b: tensor<4x16x32xf32>, %c: tensor<4x8x32xf32>, %w: tensor<3x16x5xf32>, %o: tensor<4x3x5xf32>) {
+  %r = linalg.batch_matmul
+    ins(%a, %b : tensor<4x8x16xf32>, tensor<4x16x32xf32>) outs(%c : tensor<4x8x32xf32>) -> tensor<4x8x32xf32>
+  %s = linalg.conv_1d_nwc_wcf {dilations = dense<1> : tensor<1xi64>, strides = dense<2> : tensor<1xi64>}
+    ins(%a, %w : tensor<4x8x16xf32>, tensor<3x16x5xf32>) outs(%o : tensor<4x3x5xf32>) -> tensor<4x3x5xf32>
+  %t = linalg.abs ins(%r : tensor<4x8x32xf32>) outs(%c : tensor<4x8x32xf32>) -> tensor<4x8x32xf32>
+  return
+}
+"""
+
+
+def test_named_operators_of_linalg_are_read_as_they_are_written() -> None:
+    """xdsl has only some of them."""
+    found = read(PRETTY)
+    assert [layer.problem.macs for layer in found.layers] == [4 * 8 * 16 * 32, 4 * 3 * 5 * 3 * 16]
+    assert [each.operator for each in found.unmapped] == ["linalg.abs"]

@@ -58,21 +58,13 @@ class Nodes:
 
 def read_nodes(section: Cursor, sections: Sections) -> Nodes:
     """Raises InputError: with file and line, what cannot be read."""
-    walk = _Walk(_variables(sections.found.get("variables")), sections)
+    walk = _Walk(sections.variables(), sections)
     fields = section.fields("architecture")
     refuse_unknown(fields, _FIELDS["Branch"] | {"attributes", "variables"}, "an architecture of nodes")
     components = list(walk.branch(section, parallel=False))
     name = str(fields["name"].value) if "name" in fields else walk.first or "timeloop"
     levels = hierarchy_of(name, section, components)
     return Nodes(levels, walk.rules, walk.unrolled_at, walk.parallel_groups, walk.warnings)
-
-
-def _variables(section: Cursor | None) -> dict[str, object]:
-    """Names and values, in the order in which they stand: a later one may use an earlier one."""
-    values: dict[str, object] = {}
-    for name, cursor in section.fields("variables").items() if section is not None and section.value else ():
-        values[name] = resolved(cursor.value, values)
-    return values
 
 
 @dataclass

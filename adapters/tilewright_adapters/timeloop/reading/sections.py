@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from tilewright.expressions import resolved
 from tilewright.schema.document import Document, suggestion
 from tilewright_adapters.merging import merged
 from tilewright_adapters.timeloop.cursor import Cursor
@@ -73,6 +74,17 @@ class Sections:
             for key, cursor in Cursor(merged(document)).fields("the file").items():
                 result._add(key, cursor)
         return result
+
+    def variables(self) -> dict[str, object]:
+        """Names and values, in the order in which they stand: a later one may use an earlier one. Raises InputError."""
+        section = self.found.get("variables")
+        if section is None or not section.value:
+            return {}
+        parts = section.items("variables") if isinstance(section.value, list) else [section]
+        values: dict[str, object] = {}
+        for name, cursor in (each for part in parts for each in part.fields("variables").items()):
+            values[name] = resolved(cursor.value, values)
+        return values
 
     def leave_out(self, name: str, cursor: Cursor) -> None:
         """Something of SPARSE, which is listed. Raises InputError: the run shall not be taken as a dense one."""

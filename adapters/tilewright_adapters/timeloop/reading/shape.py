@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tilewright.expressions import resolved
 from tilewright.schema.document import parse_document, suggestion
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import Problem, Rank, Role, Tensor
@@ -65,7 +66,12 @@ def read_problem(section: Cursor, sections: Sections) -> Problem:
     dimensions = tuple(item.text("a dimension") for item in parts["dimensions"].items("dimensions"))
     if len(set(dimensions)) != len(dimensions):
         raise parts["dimensions"].error(f"a dimension stands twice: {', '.join(dimensions)}")
-    sizes = fields["instance"].fields("instance") if "instance" in fields else fields
+    values = sections.variables()
+    given = fields["instance"].fields("instance") if "instance" in fields else fields
+    sizes = {
+        name: each.standing_for(resolved(each.value, values)) if values and isinstance(each.value, str) else each
+        for name, each in given.items()
+    }
     coefficients = _coefficients(parts.get("coefficients"))
     _check_instance(sizes, {*dimensions, *coefficients}, sections)
     coefficients |= {name: _coefficient(name, sizes[name], sections) for name in coefficients if name in sizes}
@@ -75,9 +81,18 @@ def read_problem(section: Cursor, sections: Sections) -> Problem:
         raise where.error(f"dimension {missing[0]} has no size", hint=f"add '{missing[0]}: <size>' to the instance")
     return Problem(
         name=parts["name"].text("the shape's name") if "name" in parts and parts["name"].value != "" else "problem",
-        dimensions=FrozenDict({name: sizes[name].whole(f"dimension {name}") for name in dimensions}),
+        dimensions=FrozenDict({name: _size(name, sizes[name]) for name in dimensions}),
         tensors=_tensors(parts["data_spaces"], dimensions, coefficients),
     )
+
+
+def _size(name: str, given: Cursor) -> int:
+    """Raises InputError."""
+    word = given.value
+    if isinstance(word, str) and word.isidentifier():
+        hint = f"write a number, or give its value in a file of the set: 'variables: {{{word}: 1}}'"
+        raise given.error(f"dimension {name} is '{word}', which no variable says", hint=hint)
+    return given.whole(f"dimension {name}")
 
 
 def _coefficient(name: str, given: Cursor, sections: Sections) -> int:

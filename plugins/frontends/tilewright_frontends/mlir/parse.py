@@ -8,17 +8,17 @@ from __future__ import annotations
 import bisect
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects import builtin, get_all_dialects
 from xdsl.ir import Attribute as XdslAttribute
 from xdsl.ir import Block as XdslBlock
 from xdsl.ir import Operation as XdslOperation
-from xdsl.ir import SSAValue
+from xdsl.ir import Region, SSAValue
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
     AffineBinaryOpKind,
@@ -66,6 +66,7 @@ def parse(text: str, name: str) -> Operation:
         for dialect, factory in get_all_dialects().items():
             if dialect != "builtin":
                 context.register_dialect(dialect, factory)
+        _load_named(context, blanked)
     try:
         parser = _Parser(context, blanked, name)
         module = parser.parse_module()
@@ -179,6 +180,49 @@ class _Places:
     def of(self, place: int) -> tuple[int, int]:
         line = bisect.bisect_left(self._breaks, place)
         return line + 1, place - (self._breaks[line - 1] if line else -1)
+
+
+# -- operators of linalg that xdsl has not ---------------------------------------------------------------------------
+
+_NAMED_LINALG = re.compile(r"(?<![\w.\"!#])linalg\.([a-z]\w{0,63})\s*(?:\{|ins\s*\()")
+MOST_NAMED = 100
+"""Kinds of them that one text may have; linalg has fewer."""
+
+
+def _load_named(context: Context, text: str) -> None:
+    """All of them are written alike: attributes, `ins(...)`, `outs(...)`, results."""
+    from xdsl.dialects.linalg import Linalg
+
+    known = {each.name for each in Linalg.operations}
+    found = dict.fromkeys(f"linalg.{match[1]}" for match in _NAMED_LINALG.finditer(text))
+    missing = [name for name in found if name not in known]
+    if missing:
+        context.load_registered_dialect("linalg")
+    for name in missing[:MOST_NAMED]:
+        context.load_op(_named(name))
+
+
+def _named(name: str) -> type[XdslOperation]:
+    from xdsl.dialects.linalg.abstract_ops import NamedOperation
+    from xdsl.irdl import irdl_op_definition
+
+    class Named(NamedOperation):
+        """What is read of it: its operands, results and attributes."""
+
+        PRINT_ATTRS_IN_FRONT: ClassVar[bool] = True
+
+        @classmethod
+        def get_hidden_region(cls, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue]) -> Region:
+            return Region()
+
+        def get_default_indexing_maps(self) -> Sequence[Any]:
+            return ()
+
+        def get_iterator_types(self) -> builtin.ArrayAttr[Any]:
+            return builtin.ArrayAttr(())
+
+    Named.name = name
+    return irdl_op_definition(Named)
 
 
 # -- from xdsl -----------------------------------------------------------------------------------------------------

@@ -225,6 +225,16 @@ def test_a_coordinate_with_one_place_only_is_none(tmp_path: Path) -> None:
     assert problem is not None and problem.tensor("Z").projection == ()
 
 
+def test_sizes_may_be_variables(tmp_path: Path) -> None:
+    named = PROBLEM.replace("K: 12, P: 6", "K: 2 * HALF, P: ROWS")
+    for variables in ("{HALF: 6, ROWS: HALF}", "[{HALF: 6}, {ROWS: HALF}]"):
+        found = read(tmp_path, named, f"variables: {variables}\n")
+        assert found.problem == read(tmp_path, PROBLEM).problem
+    with pytest.raises(InputError, match="dimension P is 'ROWS', which no variable says") as caught:
+        read(tmp_path, PROBLEM.replace("P: 6", "P: ROWS"))
+    assert caught.value.hint is not None and "variables: {ROWS: 1}" in caught.value.hint
+
+
 def test_old_spellings(tmp_path: Path) -> None:
     old_energies = """
     ERT:
