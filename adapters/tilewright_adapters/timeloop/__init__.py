@@ -59,7 +59,7 @@ class TimeloopAdapter:
 
     def read(self, documents: Sequence[Document]) -> InputSet:
         """As `parse`, from documents. Raises InputError."""
-        sections = Sections.of(documents, self.options.dense)
+        sections = Sections.of(documents, self.options.dense, self.options.set)
         ours = sections.found.pop(OURS, None)
         plain = _read(sections)
         if ours is None:

@@ -65,7 +65,8 @@ def print_json(data: Any) -> None:
 
 
 def key_values(items: Iterable[str] | None, option: str) -> dict[str, Any]:
-    """`KEY=VALUE` words as a dict; values are read as YAML scalars. Raises InputError."""
+    """`KEY=VALUE` words as a dict; values are read as YAML scalars, but for numbers behind zeros, which name files
+    (`layer=007`). Raises InputError."""
     from tilewright.errors import InputError
     from tilewright.schema.document import parse_document
 
@@ -74,7 +75,8 @@ def key_values(items: Iterable[str] | None, option: str) -> dict[str, Any]:
         key, sign, value = item.partition("=")
         if not sign or not key:
             raise InputError(f"{option} takes KEY=VALUE, not '{item}'")
-        result[key] = parse_document(value, source=f"{option} {item}").data
+        is_name = len(value) > 1 and value.isdecimal() and value[0] == "0"
+        result[key] = value if is_name else parse_document(value, source=f"{option} {item}").data
     return result
 
 

@@ -72,7 +72,11 @@ Json = Annotated[bool, typer.Option("--json", help="print one JSON document")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", callback=_hush, help="nothing but the result and errors")]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="value of a variable that templates among the files name"),
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="value of a variable that templates among the files name, or Timeloop's problems",
+    ),
 ]
 Dense = Annotated[
     bool, typer.Option("--dense", help="leave out what makes files sparse, and list it: the figures are the dense ones")

@@ -8,6 +8,7 @@ import pytest
 from support import EXAMPLE_FILES
 from support.command import Command
 from tilewright.cli import app
+from tilewright.cli.common import key_values
 from tilewright.version import __version__
 
 MISUSES = [
@@ -90,3 +91,7 @@ def test_quiet_leaves_the_result(tilewright: Command, tmp_path: Path) -> None:
     loud, quiet = tilewright(*words), tilewright(*words, "-q")
     assert "written to" in loud.err and quiet.err == "" and "einsum on eyeriss" in quiet.out
     assert json.loads((tmp_path / "summary.json").read_text())["layers"][0]["best"]["valid"]
+
+
+def test_numbers_behind_zeros_are_names() -> None:
+    assert key_values(["layer=007", "n=7", "zero=0", "x=0.5"], "--set") == {"layer": "007", "n": 7, "zero": 0, "x": 0.5}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from tilewright.expressions import resolved
@@ -65,11 +65,15 @@ class Sections:
     warnings: list[str] = field(default_factory=list)
     dense: bool = False
     """What makes a run sparse is left out."""
+    given: Mapping[str, object] = field(default_factory=dict)
+    """Values of variables that count more than those in the files."""
 
     @classmethod
-    def of(cls, documents: Iterable[Document], dense: bool = False) -> Sections:
+    def of(
+        cls, documents: Iterable[Document], dense: bool = False, given: Mapping[str, object] | None = None
+    ) -> Sections:
         """Raises InputError: a section twice, or one that nobody knows or that could change the figures."""
-        result = cls(dense=dense)
+        result = cls(dense=dense, given=given or {})
         for document in documents:
             for key, cursor in Cursor(merged(document)).fields("the file").items():
                 result._add(key, cursor)
@@ -79,11 +83,12 @@ class Sections:
         """Names and values, in the order in which they stand: a later one may use an earlier one. Raises InputError."""
         section = self.found.get("variables")
         if section is None or not section.value:
-            return {}
+            return dict(self.given)
         parts = section.items("variables") if isinstance(section.value, list) else [section]
-        values: dict[str, object] = {}
+        values = dict(self.given)
         for name, cursor in (each for part in parts for each in part.fields("variables").items()):
-            values[name] = resolved(cursor.value, values)
+            if name not in self.given:
+                values[name] = resolved(cursor.value, values)
         return values
 
     def leave_out(self, name: str, cursor: Cursor) -> None:

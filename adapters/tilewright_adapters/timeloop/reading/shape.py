@@ -90,7 +90,7 @@ def _size(name: str, given: Cursor) -> int:
     """Raises InputError."""
     word = given.value
     if isinstance(word, str) and word.isidentifier():
-        hint = f"write a number, or give its value in a file of the set: 'variables: {{{word}: 1}}'"
+        hint = f"give its value (--set {word}=1), or a file of the set that does: 'variables: {{{word}: 1}}'"
         raise given.error(f"dimension {name} is '{word}', which no variable says", hint=hint)
     return given.whole(f"dimension {name}")
 

@@ -8,6 +8,8 @@ from support.recorded.timeloop import INPUTS, Case, Rejected, cases, rejected
 from tilewright.errors import InputError
 from tilewright.mapspace.legality import legality
 from tilewright.plugin.adapter import InputSet
+from tilewright.schema.frozen import FrozenDict
+from tilewright_adapters import TimeloopFiles
 from tilewright_adapters.timeloop import TimeloopAdapter
 
 ARCHITECTURE = """
@@ -230,6 +232,11 @@ def test_sizes_may_be_variables(tmp_path: Path) -> None:
     for variables in ("{HALF: 6, ROWS: HALF}", "[{HALF: 6}, {ROWS: HALF}]"):
         found = read(tmp_path, named, f"variables: {variables}\n")
         assert found.problem == read(tmp_path, PROBLEM).problem
+    for position, text in enumerate((named, "variables: {HALF: 1, ROWS: HALF}\n")):
+        (tmp_path / f"{position}.yaml").write_text(text)
+    paths = [tmp_path / "0.yaml", tmp_path / "1.yaml"]
+    adapter = TimeloopAdapter(options=TimeloopFiles(set=FrozenDict({"HALF": 6})))
+    assert adapter.parse(paths).problem == read(tmp_path, PROBLEM).problem
     with pytest.raises(InputError, match="dimension P is 'ROWS', which no variable says") as caught:
         read(tmp_path, PROBLEM.replace("P: 6", "P: ROWS"))
     assert caught.value.hint is not None and "variables: {ROWS: 1}" in caught.value.hint
