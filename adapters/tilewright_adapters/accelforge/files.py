@@ -62,6 +62,15 @@ class WorkloadData(Model):
     n_instances: int = 1
     bits_per_value: dict[str, Value] = Field(default_factory=dict)
     persistent_tensors: str | None = None
+    version: str | int | float | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _older_key(cls, value: Any) -> Any:
+        """`shape` until 2025."""
+        if isinstance(value, dict) and "shape" in value and "iteration_space_shape" not in value:
+            return {("iteration_space_shape" if key == "shape" else key): each for key, each in value.items()}
+        return value
 
     @model_validator(mode="before")
     @classmethod

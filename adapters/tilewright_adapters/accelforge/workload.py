@@ -191,7 +191,9 @@ def _bits(data: WorkloadData, used: Sequence[AccessData], scope: Scope) -> dict[
         if each.bits_per_value is not None:
             bits[each.name] = scope.whole(each.bits_per_value)
         if each.name not in bits:
-            raise ValueError(f"{each.name} has no bits_per_value")
+            raise ValueError(
+                f"{each.name} has no bits_per_value; write 'bits_per_value: {{All: 8}}' beside the einsums"
+            )
     return bits
 
 

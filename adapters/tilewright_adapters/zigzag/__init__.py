@@ -100,6 +100,7 @@ def _kind(document: Document) -> str:
         if "zigzag" in data:
             return "sidecar"
         if "memories" in data:
+            _check_core(document)
             return "architecture"
         if "cores" in data and "core_connectivity" in data:
             place = document.locate(("cores",))
@@ -116,6 +117,14 @@ def _kind(document: Document) -> str:
         location=document.locate(()),
         hint="an accelerator has memories, a workload is a list of layers with equations, a mapping one of layer mappings",
     )
+
+
+def _check_core(document: Document) -> None:
+    """Raises InputError: a core of Stream's that only holds."""
+    kind = document.data.get("type")
+    if isinstance(kind, str) and kind.removeprefix("zigzag.") != "compute":
+        hint = "give the file of a core of type compute"
+        raise InputError(f"a core of type {kind} computes nothing", location=document.locate(("type",)), hint=hint)
 
 
 def _read(found: Mapping[str, Document], named: str | None) -> InputSet:

@@ -232,6 +232,12 @@ def test_an_einsum_its_hardware_and_its_mapping_are_read(sample: Path) -> None:
     assert report.valid, report.reasons
 
 
+def test_ranges_have_an_older_name(sample: Path) -> None:
+    plain = parse(sample, "Y")
+    edit(sample / "workload.yaml", "  iteration_space_shape:", '  version: "0.5"\n  shape:')
+    assert parse(sample, "Y") == plain
+
+
 def test_a_window_is_read_with_its_roles(sample: Path) -> None:
     found = ADAPTER.parse([sample / NAMES[1] / "Window"])
     assert found.problem is not None

@@ -292,7 +292,8 @@ def test_faults_are_told_with_their_place(sample: Path, name: str, old: str, new
 
 def test_files_of_streams_cores_are_read(sample: Path) -> None:
     plain = parse(sample)
-    edit(sample / NAMES[0], "name: small-array", "name: small-array\ntype: zigzag.compute")
+    edit(sample / NAMES[0], "name: small-array", "name: small-array\ntype: zigzag.compute\noperator_types: [Conv]")
+    edit(sample / NAMES[0], "size: 2048", "size: 2_048")
     edit(sample / NAMES[1], "  loop_dims", "  constant_operands: [W]\n  loop_dims")
     assert same(parse(sample), plain)
     (sample / "chip.yaml").write_text("name: quad\ncores: {0: ./cores/a.yaml}\ncore_connectivity: []\n")
