@@ -9,6 +9,9 @@ from pathlib import Path
 from tilewright.errors import InputError, Location
 from tilewright.schema.document import suggestion
 
+SHOWN = 20
+"""Folders that a hint looks into."""
+
 
 def chosen(names: Sequence[str], named: str | None, place: Location, kind: str) -> int:
     """Which of the names in a file is meant; the only one need not be named. `kind`: what they are, in messages.
@@ -42,6 +45,15 @@ def files_of(paths: Sequence[Path], suffixes: tuple[str, ...], tool: str) -> lis
             continue
         inside = sorted(each for each in path.iterdir() if each.suffix in suffixes and each.is_file())
         if not inside:
-            raise InputError(f"{path} has no files of {tool}", hint=f"their names end in {', '.join(suffixes)}")
+            raise InputError(f"{path} has no files of {tool}", hint=_elsewhere(path, suffixes))
         found += inside
     return found
+
+
+def _elsewhere(folder: Path, suffixes: tuple[str, ...]) -> str:
+    """The folders inside that have such files: people keep each kind in one of its own."""
+    inside = sorted(each for each in folder.iterdir() if each.is_dir() and os.access(each, os.R_OK | os.X_OK))[:SHOWN]
+    having = [each.name for each in inside if any(file.suffix in suffixes for file in each.iterdir())]
+    if having:
+        return f"give those of one set that its folders have: {', '.join(having)}"
+    return f"their names end in {', '.join(suffixes)}"

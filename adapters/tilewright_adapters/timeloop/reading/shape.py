@@ -51,6 +51,11 @@ def read_problem(section: Cursor, sections: Sections) -> Problem:
 
     Raises InputError.
     """
+    if isinstance(section.value, list):
+        raise section.error(
+            f"{len(section.value)} problems in a list, as LoopTree has them: one is read",
+            hint="give one alone, as a mapping with shape and instance",
+        )
     fields, separate = section.fields("problem"), sections.found.get("shape")
     shape = fields.get("shape", separate)
     for name, cursor in fields.items() if shape is None else ():

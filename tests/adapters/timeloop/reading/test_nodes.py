@@ -343,6 +343,11 @@ def test_a_folder_stands_for_its_files(tmp_path: Path) -> None:
     (tmp_path / "none").mkdir()
     with pytest.raises(InputError, match="has no files of Timeloop"):
         TimeloopAdapter().parse([tmp_path / "none"])
+    (tmp_path / "none" / "arch").mkdir()
+    (tmp_path / "none" / "arch" / "a.yaml").write_text(ARCHITECTURE)
+    with pytest.raises(InputError) as caught:
+        TimeloopAdapter().parse([tmp_path / "none"])
+    assert caught.value.hint == "give those of one set that its folders have: arch"
 
 
 SPARSE = (

@@ -227,6 +227,10 @@ def test_a_coordinate_with_one_place_only_is_none(tmp_path: Path) -> None:
     assert problem is not None and problem.tensor("Z").projection == ()
 
 
+def test_problems_in_a_list_are_told(tmp_path: Path) -> None:
+    assert "0.yaml:1:10: 2 problems in a list" in complaint(tmp_path, "problem: [{instance: a}, {instance: b}]\n")
+
+
 def test_sizes_may_be_variables(tmp_path: Path) -> None:
     named = PROBLEM.replace("K: 12, P: 6", "K: 2 * HALF, P: ROWS")
     for variables in ("{HALF: 6, ROWS: HALF}", "[{HALF: 6}, {ROWS: HALF}]"):
