@@ -52,7 +52,8 @@ def compiled(function: Function) -> Function:
             cache._impl.locator._cache_path = cache._cache_path = folder
             cache._cache_file = type(cache._cache_file)(folder, cache._impl.filename_base, stamp)
         cache.save_overload = _kept_if_there_is_room(cache.save_overload)
-    kernel.compile = _interruptible(kernel.compile)
+    if hasattr(kernel, "compile"):  # with NUMBA_DISABLE_JIT it is the function itself
+        kernel.compile = _interruptible(kernel.compile)
     return cast(Function, kernel)
 
 
@@ -96,7 +97,9 @@ def _heard_outside_of_callbacks() -> Iterator[None]:
         if outer is None:
             former(number, frame)
         else:
-            threading.Timer(0.01, signal.raise_signal, [number]).start()
+            again = threading.Timer(0.01, signal.raise_signal, [number])
+            again.daemon = True
+            again.start()
 
     signal.signal(signal.SIGINT, hear)
     try:

@@ -60,11 +60,14 @@ from llvmlite.binding import ExecutionEngine
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 set_callbacks = ExecutionEngine.set_object_cache
+pressed = []
 
 
 def set_interrupting(engine, notify, get):
     def interrupted(*arguments):
-        signal.raise_signal(signal.SIGINT)
+        if not pressed:
+            pressed.append(True)
+            signal.raise_signal(signal.SIGINT)
         notify(*arguments)
 
     set_callbacks(engine, interrupted, get)
