@@ -67,6 +67,29 @@ def test_batch_equals_scalar(case: Case, links: bool) -> None:
     assert (costs.cycles == report.cycles).all()
 
 
+def test_half_a_word_is_rounded_alike_in_cycles_and_limits() -> None:
+    """Of three values two go to one unit and one to another, in two passes, with their sums: 6.5 words on average."""
+    problem = tw.Problem.from_yaml(
+        "{name: halves, dimensions: {B: 3, G: 2}, tensors: [{name: T0, role: input, projection: [B]}, "
+        "{name: T1, role: weight, projection: []}, {name: T2, role: output, projection: []}]}"
+    )
+    architecture = tw.Architecture.from_yaml(
+        "{name: halves, clusters: [{name: C0, memories: [{name: M0, read_energy_pj: 1, write_energy_pj: 1}], "
+        "fanout: {size: 2, multicast: false, reduction: false}}, {name: C1, memories: [{name: M1, read_energy_pj: 1, "
+        "write_energy_pj: 1, read_bandwidth_words_per_cycle: 0.5}], fanout: {size: 2, multicast: false, reduction: false}}], "
+        "compute: {energy_per_operation_pj: 1}}"
+    )
+    apart, outer = "unicast: [T0, T1, T2]", "temporal_order: [G, B], temporal_tile_sizes: {B: 2, G: 1}"
+    mapping = tw.Mapping.from_yaml(
+        f"{{entries: [{{target: C0, keep: [T0, T1, T2], temporal_tile_sizes: {{B: 3, G: 2}}, {apart}}}, "
+        f"{{target: C0, {outer}, spatial_tile_sizes: {{B: 2, G: 1}}, {apart}}}, "
+        f"{{target: C1, keep: [T0, T2], {outer}, {apart}}}, "
+        f"{{target: C1, {outer}, spatial_tile_sizes: {{B: 1, G: 1}}, {apart}}}]}}"
+    )
+    report = TimeloopModel(TimeloopOptions()).bind(problem, architecture).explain(mapping)
+    assert (report.cycles, report.contradiction()) == (14, None)
+
+
 @pytest.mark.parametrize("seed", [811, 893, 913, 1263, 1327])
 def test_no_bound_trusts_in_averages(seed: int) -> None:
     """Where neighbours pass words on, words of tiles that differ may seem to come less than once."""

@@ -74,7 +74,7 @@ def _limits(architecture: Architecture, counts: Counts, ragged: bool) -> Iterato
         ]
         for action, rate, bandwidth in ports:
             if bandwidth is not None and rate > 0:
-                slices, at_once = round(rate * computing), bandwidth * memory.slices_per_word
+                slices, at_once = math.floor(rate * computing + 0.5), bandwidth * memory.slices_per_word
                 yield Limit(
                     name=memory.name,
                     action=action,
