@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tilewright.errors import InputError, TilewrightError, shortened
+from tilewright.errors import InputError, OptionError, TilewrightError, shortened
 from tilewright.files import file_and_member, is_file
 from tilewright.plugin.adapter import Adapter, InputSet
-from tilewright.plugin.registry import Registration, Registry
+from tilewright.plugin.registry import Registration, Registry, check_options
 from tilewright.plugin.specs import AdapterSpec, FrontendSpec
 
 if TYPE_CHECKING:
@@ -70,9 +70,9 @@ def told_apart(
     complaints: dict[str, list[str]] = {}
     hints: dict[str, set[str | None]] = {}
     reached: dict[str, tuple[int, int]] = {}
-    for registration, adapter in _made(registry, options or {}):
+    for registration in _taking(options or {}, registry):
         try:
-            fits.append((registration, read(adapter)))
+            fits.append((registration, read(registry.make(AdapterSpec, registration.long_name, options or {}))))
         except TilewrightError as error:
             said = str(error).partition("\n")[0]
             complaints.setdefault(said, []).append(registration.spec.name)
@@ -92,18 +92,22 @@ def told_apart(
     return others[0] if others else fits[0]
 
 
-def _made(registry: Registry, options: Mapping[str, Any]) -> list[tuple[Registration, Adapter]]:
-    """All adapters that take these options. Raises InputError: none does."""
-    made: list[tuple[Registration, Adapter]] = []
+def _taking(options: Mapping[str, Any], registry: Registry) -> list[Registration]:
+    """All adapters but those that refuse these options. Raises InputError: all do."""
+    taking: list[Registration] = []
     refusals: list[str] = []
     for registration in registry.of_kind(AdapterSpec):
         try:
-            made.append((registration, registry.make(AdapterSpec, registration.long_name, options)))
-        except TilewrightError as error:
-            refusals.append(str(error).partition("\n")[0])
-    if not made:
+            check_options(registration, options)
+        except OptionError as error:
+            refusals.append(error.message)
+            continue
+        except TilewrightError:
+            pass  # told where it is made
+        taking.append(registration)
+    if not taking:
         raise InputError("no notation takes these options" + "".join(f"\n  {each}" for each in refusals))
-    return made
+    return taking
 
 
 def _refuse_others(files: Sequence[Path], registry: Registry) -> None:

@@ -3,12 +3,14 @@
 import logging
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import tilewright as tw
 from tilewright.api.settings import Plan, Settings
 from tilewright.errors import InputError
+from tilewright.plugin import AdapterSpec, installed
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints, Variant
 from tilewright.schema.problem import Problem
@@ -120,6 +122,19 @@ def test_options_leave_the_notations_that_take_them(folder: Path) -> None:
     assert "timeloop" in str(raised.value) and "loopnest" not in str(raised.value)
     with pytest.raises(InputError, match="no notation takes these options\n(.*\n)*.*'loopnest': sett: unknown option"):
         given([folder / "odd.yaml"], "eyeriss", reading={"sett": 1})
+
+
+def never(options: object) -> Any:
+    raise AssertionError("what it needs is not there")
+
+
+def test_an_adapter_that_cannot_be_made_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = installed()
+    monkeypatch.setattr(registry, "registrations", list(registry.registrations))
+    registry.add(AdapterSpec(name="absent", summary="", factory=never, needs=("no_such_module",)), "third-party")
+    (folder / "odd.yaml").write_text("odd: 1")
+    with pytest.raises(InputError, match="absent: .*no_such_module"):
+        given([folder / "odd.yaml"], "eyeriss")
 
 
 def test_files_of_ours_may_be_several(tmp_path: Path) -> None:
