@@ -19,7 +19,7 @@ from pathlib import Path
 from random import Random
 
 from support.ragged import Case, drawn
-from support.traits import used
+from support.traits import Walk, used
 from tilewright.run.differences import Difference, differences
 from tilewright.schema.report import Report
 from tilewright_costmodels import OracleOptions, TimeloopOptions
@@ -76,7 +76,8 @@ class Compared:
 def compared(case: Case, links: bool) -> Compared:
     """Of any tensors: what no listed trait explains is wrong, and so is what is more than its bound."""
     executed, found = both(case, links)
-    all_of_them = tuple((each, *used(case, found, each)) for each in differences(*case, executed, found, OF_TIMELOOP))
+    walk = Walk(case)
+    all_of_them = tuple((each, *used(walk, found, each)) for each in differences(*case, executed, found, OF_TIMELOOP))
     faults = [f"{each}: {share:.3g} of the bounds" for each, _, share in all_of_them if share > 1.0]
     computing = [report.limits[0].cycles for report in (executed, found)]
     if computing[0] != computing[1]:

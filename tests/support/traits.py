@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise, product
 from operator import itemgetter
 
+import numpy as np
+
 from support.ragged import Case
 from tilewright.plugin.route import Route
 from tilewright.run.differences import Difference
-from tilewright.schema.mapping import Mapping
+from tilewright.schema.mapping import Loop
 from tilewright.schema.report import Report
 from tilewright_costmodels.oracle.trace import Trace, trace
 
@@ -30,51 +32,89 @@ Event = tuple[int, int, "Tile"]
 @dataclass(frozen=True)
 class Tile:
     """What an instance needs in one step: the words it touches, and those of the box around them; the same of what it had before;
-    and whether a loop outside of the innermost one that moves the tile has moved on since then."""
+    whether a loop outside of the innermost one that moves the tile has moved on since then; and when it came."""
 
     touched: Words
     box: Words
     had: Words
     had_box: Words
     turned: bool
+    came: int
+
+    @property
+    def new(self) -> Words:
+        return self.touched - self.had
+
+
+@dataclass(frozen=True)
+class Step:
+    """What moves at one time below one instance: different tiles, and those `alike`, which are the same as one of them."""
+
+    tiles: list[Tile]
+    alike: list[Tile]
+
+
+Steps = dict[int, list[Step]]
+"""By instance."""
 
 
 @dataclass(frozen=True)
 class Way:
     """The tiles of one tensor on the way between two entries that keep it, per step in time.
 
-    `served`: by instance of the outer memory, what those inside need, a tile that may be shared once; `alone`: by instance of
-    the inner one.
+    `came`: by instance of the outer memory, what those inside need. `moved`: the same, but partial sums when they leave.
+    `alone`: by instance of the inner one.
     """
 
-    served: dict[int, list[list[Tile]]]
-    alone: dict[int, list[list[Tile]]]
+    came: Steps
+    moved: Steps
+    alone: Steps
 
 
-def way_of(case: Case, route: Route) -> Way:
-    """Walk a mapping as it is executed."""
-    problem, _, mapping = case
-    ran = trace(problem, mapping, 10**6)
-    entry = route.inner  # None: compute, which has no register
-    places, unit = (ran.places, 1) if entry is None else (ran.instances(entry), ran.places_per_instance[entry])
-    moments = ran.moments if entry is None else ran.steps(entry)
-    apart = list(_apart(case, route, unit, ran))
-    served: defaultdict[int, list[list[Tile]]] = defaultdict(list)
-    alone: defaultdict[int, list[list[Tile]]] = defaultdict(list)
-    entered = list(_tiles(case, route, ran, moments.tolist(), places.tolist()))
-    for _, place, tile in entered:
-        alone[place].append([tile])
-    moved = _leaving(route, ran, entered) if route.tensor.is_output and entry is not None else entered
-    for _, events in groupby(sorted(moved, key=itemgetter(0)), itemgetter(0)):
-        step: defaultdict[int, dict[object, Tile]] = defaultdict(dict)
-        for _, place, tile in events:
-            here = step[place * unit // ran.places_per_instance[route.outer]]
-            key = tuple(place // weight % trips for weight, trips in apart), tile.touched
-            if key not in here or len(here[key].had & tile.touched) > len(tile.had & tile.touched):
-                here[key] = tile  # the one that has least of it stands for all
-        for parent, tiles in step.items():
-            served[parent].append(list(tiles.values()))
-    return Way(served, alone)
+class Walk:
+    """A mapping as it is executed; each way is walked once."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.ran = trace(case[0], case[2], 10**6)
+        self.nest = tuple(case[2].loops())
+        self._ways: dict[tuple[str, int, int | None], Way] = {}
+
+    def way(self, route: Route) -> Way:
+        key = route.tensor.name, route.outer, route.inner
+        if key not in self._ways:
+            self._ways[key] = self._walked(route)
+        return self._ways[key]
+
+    def _walked(self, route: Route) -> Way:
+        ran, entry = self.ran, route.inner  # None: compute, which has no register
+        places, unit = (ran.places, 1) if entry is None else (ran.instances(entry), ran.places_per_instance[entry])
+        moments = ran.moments if entry is None else ran.steps(entry)
+        came = list(_tiles(self, route, moments.tolist(), places.tolist()))
+        apart = list(_apart(self, route, unit))
+        children = ran.places_per_instance[route.outer] // unit
+        alone: defaultdict[int, list[Step]] = defaultdict(list)
+        for _, place, tile in came:
+            alone[place].append(Step([tile], []))
+        steps = _steps(came, apart, children)
+        leaves = route.tensor.is_output and entry is not None
+        return Way(steps, _steps(_leaving(route, ran, came), apart, children) if leaves else steps, alone)
+
+
+def _steps(events: Iterable[Event], apart: list[tuple[int, int]], children: int) -> Steps:
+    """Tiles that come and move at one time are shared where they are the same; the one that has least of it stands for all."""
+    found: defaultdict[int, list[Step]] = defaultdict(list)
+    for _, together in groupby(sorted(events, key=itemgetter(0)), itemgetter(0)):
+        step: defaultdict[int, defaultdict[object, list[Tile]]] = defaultdict(lambda: defaultdict(list))
+        for _, place, tile in together:
+            separate = tuple(place // weight % trips for weight, trips in apart)
+            step[place // children][separate, tile.touched, tile.came].append(tile)
+        for parent, groups in step.items():
+            ordered = [sorted(tiles, key=lambda tile: len(tile.had & tile.touched)) for tiles in groups.values()]
+            found[parent].append(
+                Step([tiles[0] for tiles in ordered], [tile for tiles in ordered for tile in tiles[1:]])
+            )
+    return found
 
 
 def _leaving(route: Route, ran: Trace, entered: list[Event]) -> Iterator[Event]:
@@ -92,7 +132,7 @@ def _leaving(route: Route, ran: Trace, entered: list[Event]) -> Iterator[Event]:
         of_place[place].append((moment, tile))
     end = entered[-1][0] + 1
     none: Words = frozenset()
-    nothing = Tile(none, none, none, none, turned=False)
+    nothing = Tile(none, none, none, none, False, end)
     for place, tiles in of_place.items():
         for (moment, tile), (until, after) in pairwise([*tiles, (end, nothing)]):
             touched, box = tile.touched, tile.box
@@ -100,15 +140,15 @@ def _leaving(route: Route, ran: Trace, entered: list[Event]) -> Iterator[Event]:
                 if moment < first < until:
                     stays = touched & outer.get((step, place // children), touched)
                     if stays != touched:
-                        yield first, place, Tile(touched, box, stays, stays, turned=True)
-                    touched = box = stays
-            yield until, place, Tile(touched, box, after.touched, after.box, after.turned)
+                        yield first, place, Tile(touched, box, stays, stays, True, moment)
+                        touched = box = stays
+            yield until, place, Tile(touched, box, after.touched, after.box, after.turned, moment)
 
 
-def _apart(case: Case, route: Route, unit: int, ran: Trace) -> Iterator[tuple[int, int]]:
+def _apart(walk: Walk, route: Route, unit: int) -> Iterator[tuple[int, int]]:
     """Loops in space on the way whose sub-clusters share nothing: the distance of neighbours, and the trips."""
-    _, architecture, mapping = case
-    for loop in ran.spatial:
+    _, architecture, mapping = walk.case
+    for loop in walk.ran.spatial:
         entry = mapping.entries[loop.entry]
         fanout = architecture.cluster(entry.target).fanout
         shared = fanout.reduction if route.tensor.is_output else fanout.multicast
@@ -117,63 +157,69 @@ def _apart(case: Case, route: Route, unit: int, ran: Trace) -> Iterator[tuple[in
             yield loop.weight // unit, loop.trips
 
 
-def _tiles(case: Case, route: Route, ran: Trace, moments: list[int], places: list[int]) -> Iterator[Event]:
+def _tiles(walk: Walk, route: Route, moments: list[int], places: list[int]) -> Iterator[Event]:
     """(Moment, instance, tile), in order of time."""
-    problem, _, mapping = case
+    (problem, _, mapping), nest = walk.case, walk.nest
     last = len(mapping.entries) if route.inner is None else route.inner
-    loops = [loop for loop in mapping.loops() if not loop.spatial and loop.entry <= last]
+    loops = [loop for loop in nest if not loop.spatial and loop.entry <= last]
     moving = [number for number, loop in enumerate(loops) if loop.dimension in route.tensor.dimensions]
     innermost = moving[-1] if moving else -1
-    needed: defaultdict[tuple[int, int], list[tuple[int, ...]]] = defaultdict(list)
-    for moment, place, point in zip(moments, places, ran.points.tolist(), strict=True):
-        needed[moment, place].append(tuple(point))
     names = problem.dimension_names
+    ranks = [[rank.terms.get(name, 0) for name in names] for rank in route.tensor.projection]
+    words = (walk.ran.points @ np.array(ranks, dtype=np.int64).reshape(-1, len(names)).T).tolist()
+    needed: defaultdict[tuple[int, int], list[tuple[list[int], tuple[int, ...]]]] = defaultdict(list)
+    for moment, place, point, word in zip(moments, places, walk.ran.points.tolist(), words, strict=True):
+        needed[moment, place].append((point, tuple(word)))
     before: dict[int, tuple[Words, Words, tuple[int, ...]]] = {}
-    for (moment, place), points in sorted(needed.items()):
-        first = dict(zip(names, (min(each) for each in zip(*points, strict=True)), strict=True))
-        digits = _digits(mapping, last, first)
-        at = [dict(zip(names, point, strict=True)) for point in points]
-        touched = frozenset(
-            tuple(sum(c * each[name] for name, c in rank.terms.items()) for rank in route.tensor.projection)
-            for each in at
-        )
+    for (moment, place), found in sorted(needed.items(), key=itemgetter(0)):
+        points, at = zip(*found, strict=True)
+        first = dict(zip(names, map(min, zip(*points, strict=True)), strict=True))
+        digits = _digits(nest, last, first)
+        touched = frozenset(at)
         box = frozenset(product(*(range(min(each), max(each) + 1) for each in zip(*touched, strict=True))))
         had, had_box, then = before.get(place, (frozenset(), frozenset(), digits))
         turned = next((number for number, pair in enumerate(zip(digits, then, strict=True)) if pair[0] != pair[1]), -1)
         before[place] = touched, box, digits
         if route.inner is None:
-            had = had_box = frozenset()
-        yield moment, place, Tile(touched, box, had, had_box, 0 <= turned < innermost)
+            had, had_box, turned = frozenset(), frozenset(), -1
+        yield moment, place, Tile(touched, box, had, had_box, 0 <= turned < innermost, moment)
 
 
-def _digits(mapping: Mapping, last: int, first: dict[str, int]) -> tuple[int, ...]:
+def _digits(nest: Sequence[Loop], last: int, first: dict[str, int]) -> tuple[int, ...]:
     """The trips at hand of the loops in time down to an entry, of the tile that begins at an iteration."""
     rest, found = dict(first), []
-    for loop in mapping.loops():
+    for loop in nest:
         digit, rest[loop.dimension] = divmod(rest[loop.dimension], loop.tile)
         if not loop.spatial and loop.entry <= last:
             found.append(digit)
     return tuple(found)
 
 
-def bounds(case: Case, found: Report, difference: Difference) -> dict[str, tuple[float, float]]:
+def bounds(walk: Walk, found: Report, difference: Difference) -> dict[str, tuple[float, float]]:
     """By trait: how many words less, and how many more, an instance may be said to move."""
     level, name, fills = difference.level, difference.tensor, difference.action == "fills"
-    route = Route.of(*case, found, name, level, difference.action)
-    way = way_of(case, route)
-    parties = list((way.alone if fills else way.served).values())
-    tiles = [tile for steps in parties for step in steps for tile in step]
+    route = Route.of(*walk.case, found, name, level, difference.action)
+    way = walk.way(route)
+    came, moved = (way.alone, way.alone) if fills else (way.came, way.moved)
+    steps = [step for steps in moved.values() for step in steps]
+    tiles = [tile for step in steps for tile in step.tiles]
+    coming = [step for steps in came.values() for step in steps]
 
     def average(words: float) -> float:
-        return words / len(parties)
+        return words / len(came)
 
     stays = average(sum(len(tile.touched & tile.had) for tile in tiles))
-    turned = [tile for tile in tiles if tile.turned]
-    doubted = average(sum(len(tile.touched & tile.had) for tile in turned))
-    halo = average(sum(_shared(step) for steps in parties for step in steps))
+    doubted = average(sum(len(tile.touched & tile.had) for tile in tiles if tile.turned))
+    jumps = average(sum(len(tile.new) for step in coming for tile in step.tiles if tile.turned))
+    halo = average(sum(map(_shared, steps)))
+    alike = average(sum(len(tile.new) for step in steps for tile in step.alike))
     partition = next(row.tensors[name].partition_words for row in found.levels if row.name == level) or 0
-    own = average(sum(len(frozenset().union(*(tile.touched for step in steps for tile in step))) for steps in parties))
-    below, above = (average(words) for words in _passed_on(case, found, route))
+    whole = [
+        frozenset[tuple[int, ...]]().union(*(tile.touched for step in each for tile in step.tiles))
+        for each in came.values()
+    ]
+    own = average(sum(map(len, whole)))
+    below, above = (average(words) for words in _passed_on(walk, found, route))
     return {
         "holes": (
             average(sum(len(tile.box & tile.had_box) - len(tile.touched & tile.had) for tile in tiles)),
@@ -181,30 +227,30 @@ def bounds(case: Case, found: Report, difference: Difference) -> dict[str, tuple
         ),
         "halo": (0.0, halo),
         "sliding": (0.0, doubted),
-        "two_iterations": (average(sum(len(tile.touched - tile.had) for tile in turned)), doubted),
-        "bypass": (0.0, stays + halo),
+        "two_iterations": (jumps, doubted),
+        "bypass": (0.0, stays + halo + alike),
+        "sharing": (average(sum(len(tile.touched) for step in coming for tile in step.alike)), alike),
         "first_reads": (max(0.0, partition - own), max(0.0, own - partition)),
         "link_transfers": (0.0 if fills else below, 0.0 if fills else above),
     }
 
 
-def _shared(step: list[Tile]) -> int:
-    """Words that several sub-clusters fetch in one step, but for the first of them."""
-    new = [tile.touched - tile.had for tile in step]
+def _shared(step: Step) -> int:
+    """New words of different tiles that move at one time, but for the first of each."""
+    new = [tile.new for tile in step.tiles]
     return sum(map(len, new)) - len(frozenset().union(*new))
 
 
-def _passed_on(case: Case, found: Report, route: Route) -> tuple[float, float]:
+def _passed_on(walk: Walk, found: Report, route: Route) -> tuple[float, float]:
     """Words of all instances that neighbours pass on, on the way and on that which ends where it begins."""
-    _, architecture, mapping = case
+    _, architecture, mapping = walk.case
     name, holds = route.tensor.name, [at for at, entry in enumerate(mapping.entries) if entry.keep is not None]
     keepers = [at for at in holds if name in (mapping.entries[at].keep or ())]
     before = max((at for at in keepers if at < route.outer), default=route.outer)
     below = above = 0.0
     rows = [row for row in found.networks if row.tensor == name]
-    ran = trace(case[0], mapping, 10**6)
     for at, row in zip(holds, rows, strict=True):
-        words = (row.link_transfers + 0.5 * (row.link_transfers > 0)) * len(set(ran.instances(at).tolist()))
+        words = (row.link_transfers + 0.5 * (row.link_transfers > 0)) * len(np.unique(walk.ran.instances(at)))
         if route.outer <= at and (route.inner is None or at < route.inner):
             below += words
         elif before <= at < route.outer:
@@ -212,9 +258,9 @@ def _passed_on(case: Case, found: Report, route: Route) -> tuple[float, float]:
     return below, above
 
 
-def used(case: Case, found: Report, difference: Difference) -> tuple[list[str], float]:
+def used(walk: Walk, found: Report, difference: Difference) -> tuple[list[str], float]:
     """The traits that are causes of a difference, and the part of their bounds, together, that it takes; more than one is wrong."""
-    allowed = bounds(case, found, difference)
+    allowed = bounds(walk, found, difference)
     codes = [cause.code for cause in difference.causes if cause.code in allowed]
     words = difference.counted - difference.executed
     most = sum(allowed[code][words > 0] for code in codes)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
+from itertools import pairwise, product
+from operator import attrgetter
 from typing import Literal
 
 from tilewright.schema.architecture import Architecture
-from tilewright.schema.mapping import Mapping
+from tilewright.schema.mapping import Loop, Mapping
 from tilewright.schema.problem import Problem, Tensor
 from tilewright.schema.report import Report
 
@@ -59,14 +60,10 @@ class Route:
         sizes = None if self.inner is None else self.mapping.entries[self.inner].temporal_tile_sizes
         return {name: 1 if sizes is None else sizes[name] for name in sorted(self.tensor.dimensions)}
 
-    def words(
-        self, shift: MappingOf[str, int] | None = None, sizes: MappingOf[str, int] | None = None
-    ) -> set[tuple[int, ...]]:
-        """What the tile, or one of other sizes, touches, after its dimensions are shifted."""
-        start = shift or {}
+    def words(self, sizes: MappingOf[str, int] | None = None) -> set[tuple[int, ...]]:
+        """What the tile, or one of other sizes, touches where it begins."""
         tile = sizes or self.tile
-        ranges = [range(start.get(name, 0), start.get(name, 0) + size) for name, size in tile.items()]
-        points = (dict(zip(tile, at, strict=True)) for at in product(*ranges))
+        points = (dict(zip(tile, at, strict=True)) for at in product(*map(range, tile.values())))
         return {
             tuple(sum(c * at[name] for name, c in rank.terms.items()) for rank in self.tensor.projection)
             for at in points
@@ -99,7 +96,7 @@ class Route:
         ones = dict.fromkeys(self.problem.dimensions, 1)
         for sizes in product(*self.pieces.values()):
             tile = dict(zip(self.pieces, sizes, strict=True))
-            box, touched = self.problem.tile_words(self.tensor, {**ones, **tile}), len(self.words(sizes=tile))
+            box, touched = self.problem.tile_words(self.tensor, {**ones, **tile}), len(self.words(tile))
             if box != touched:
                 return box, touched
         return None
@@ -111,13 +108,27 @@ class Route:
 
     @cached_property
     def neighbour_overlaps(self) -> tuple[str, ...]:
-        """Dimensions unrolled in space on the way whose tiles overlap their neighbours'."""
-        return tuple(self._overlaps(spatial=True))
+        """Dimensions along which the tiles of some sub-clusters on the way overlap; they need not lie side by side."""
+        loops = list(self._unrolled)
+        if self.inner is not None and self.tensor.is_output and not self.mapping.is_perfect:
+            # an idle sub-cluster still has the partial sums of an earlier step
+            dimensions = {loop.dimension for loop in loops}
+            loops += [loop for loop in self._moving if not loop.spatial and loop.dimension in dimensions]
+        return self._overlaps(loops)
 
     @cached_property
     def time_overlaps(self) -> tuple[str, ...]:
-        """Dimensions of loops in time whose tiles overlap the one before."""
-        return tuple(dict.fromkeys(self._overlaps(spatial=False)))
+        """Dimensions of loops in time whose tiles overlap, one step or several apart."""
+        stepping = [loop for loop in self._moving if not loop.spatial]
+        return tuple(dict.fromkeys(name for loop in stepping for name in self._overlaps([loop])))
+
+    @cached_property
+    def uneven_sharing(self) -> tuple[str, ...]:
+        """Dimensions unrolled on the way that bring the tile to one place together, if tiles of one of them do not divide."""
+        if self.inner is None or self.is_plain:
+            return ()
+        alike = {name for shift, names in self._shifts(self._unrolled) if not any(shift) for name in names}
+        return tuple(name for name in self.tile if name in alike) if alike & self._short else ()
 
     @cached_property
     def shared_coordinates(self) -> tuple[str, ...]:
@@ -127,24 +138,69 @@ class Route:
     @property
     def bypassed(self) -> list[str]:
         """Clusters on the way whose storage levels do not keep the tensor."""
-        last = len(self.mapping.entries) if self.inner is None else self.inner
-        between = self.mapping.entries[self.outer + 1 : last]
+        between = self.mapping.entries[self.outer + 1 : self._last]
         return [entry.target for entry in between if entry.keep is not None]
 
-    def _overlaps(self, spatial: bool) -> Iterator[str]:
-        """Dimensions whose loops, on the way (in space) or outside (in time), shift the tile onto part of itself."""
-        last = len(self.mapping.entries) if self.inner is None else self.inner
-        here = self.words()
-        for loop in self.mapping.loops():
-            on_the_way = self.outer <= loop.entry < last if spatial else loop.entry <= last
-            if loop.spatial == spatial and on_the_way and loop.dimension in self.tile:
-                there = self.words({loop.dimension: loop.tile})
-                if here != there and here & there:
-                    yield loop.dimension
+    @cached_property
+    def _short(self) -> set[str]:
+        """Dimensions of which some tile does not divide the one it is cut from."""
+        tiles = [
+            sizes for entry in self.mapping.entries for sizes in (entry.temporal_tile_sizes, entry.spatial_tile_sizes)
+        ]
+        return {name for name in self.tile for outer, inner in pairwise(tiles) if outer[name] % inner[name]}
+
+    @property
+    def _last(self) -> int:
+        """The entry that the tile is moved to; beyond all: compute."""
+        return len(self.mapping.entries) if self.inner is None else self.inner
+
+    @cached_property
+    def _moving(self) -> list[Loop]:
+        """Loops that move the tile: in time down to `inner`, in space outside of it."""
+        loops = self.mapping.loops()
+        return [loop for loop in loops if loop.dimension in self.tile and loop.entry + loop.spatial <= self._last]
+
+    @property
+    def _unrolled(self) -> list[Loop]:
+        """Loops in space on the way that move the tile."""
+        return [loop for loop in self._moving if loop.spatial and loop.entry >= self.outer]
+
+    def _overlaps(self, loops: Sequence[Loop]) -> tuple[str, ...]:
+        """Dimensions of loops that, some trips on, shift the tile onto part of itself."""
+        if self.is_plain or not loops:
+            return ()
+        here, found = self.words(), set[str]()
+        for shift, names in self._shifts(loops):
+            if any(shift):
+                overlap = any(tuple(map(sum, zip(word, shift, strict=True))) in here for word in here)
+            else:  # the same place; but short tiles are not the same
+                overlap = any(len(self.pieces[name]) > 1 for name in names)
+            if overlap:
+                found.update(names)
+        return tuple(name for name in self.tile if name in found)
+
+    def _shifts(self, loops: Sequence[Loop]) -> set[tuple[tuple[int, ...], frozenset[str]]]:
+        """How far trips of the loops move the tile, with the dimensions of those that do, where its box overlaps itself."""
+        ranks, longest_first = self.tensor.projection, sorted(loops, key=attrgetter("tile"), reverse=True)
+        steps = [[rank.terms.get(loop.dimension, 0) * loop.tile for rank in ranks] for loop in longest_first]
+        room = [sum(c * (self.tile[name] - 1) for name, c in rank.terms.items()) for rank in ranks]
+        for loop, step in zip(longest_first, steps, strict=True):
+            room = [most + (loop.trips - 1) * by for most, by in zip(room, step, strict=True)]
+        found = {((0,) * len(ranks), frozenset[str]())}
+        for loop, step in zip(longest_first, steps, strict=True):
+            # what the loops that are left can still undo
+            room = [most - (loop.trips - 1) * by for most, by in zip(room, step, strict=True)]
+            found = {
+                (moved, names | {loop.dimension} if number else names)
+                for shift, names in found
+                for number in range(1 - loop.trips, loop.trips)
+                for moved in [tuple(by + number * one for by, one in zip(shift, step, strict=True))]
+                if all(abs(by) <= most for by, most in zip(moved, room, strict=True))
+            }
+        return found
 
     def _shared(self) -> Iterator[str]:
-        last = len(self.mapping.entries) if self.inner is None else self.inner
-        stepping = [loop.dimension for loop in self.mapping.loops() if not loop.spatial and loop.entry <= last]
+        stepping = [loop.dimension for loop in self.mapping.loops() if not loop.spatial and loop.entry <= self._last]
         for rank in self.tensor.projection:
             loops = [name for name in stepping if name in rank.terms]
             if len(loops) > 1 and len(rank.terms) > 1:

@@ -48,6 +48,12 @@ def _bypass(route: Route) -> str | None:
     return f"stationarity and sharing are lost through {', '.join(route.bypassed)}, which bypasses {route.tensor.name}"
 
 
+def _sharing(route: Route) -> str | None:
+    along = ", ".join(route.uneven_sharing)
+    text = f"equal tiles along {along} are shared as on average; executed, short ones move at other times"
+    return text if along else None
+
+
 def _first_reads(route: Route) -> str | None:
     if not route.tensor.is_output or route.is_plain or route.action == "updates":
         return None
@@ -63,8 +69,9 @@ TWO_ITERATIONS = Approximation(
     "two_iterations", "coordinates moved by several loops, of which two iterations are looked at", _two_iterations
 )
 BYPASS = Approximation("bypass", "levels that a tensor with overlapping tiles bypasses", _bypass)
+SHARING = Approximation("sharing", "equal tiles of sub-clusters, of which some are short", _sharing)
 FIRST_READS = Approximation("first_reads", "outputs that are not read back the first time", _first_reads)
 
-OF_TIMELOOP = (LINK_TRANSFERS, HOLES, HALO, SLIDING, TWO_ITERATIONS, BYPASS, FIRST_READS)
+OF_TIMELOOP = (LINK_TRANSFERS, HOLES, HALO, SLIDING, TWO_ITERATIONS, BYPASS, SHARING, FIRST_READS)
 OF_MAESTRO = (REMAINDER, HALO, SLIDING, FIRST_READS)
 OF_ZIGZAG = (HOLES, HALO, SLIDING, FIRST_READS)

@@ -82,6 +82,23 @@ def test_a_detector_that_finds_nothing_or_breaks_hides_no_difference() -> None:
     assert said == [("D", "reads", ["odd tiles? approximation 'broken' failed: detect raised ZeroDivisionError: oh"])]
 
 
+def test_neighbours_overlap_that_do_not_lie_side_by_side() -> None:
+    """Words 0, 2 and 4 of one unit, 1, 3 and 5 of the next, 2, 4 and 6 of the next but one."""
+    tensors = [{"name": "I", "role": "input", "projection": ["P + 2*R"]}, *PROBLEM.model_dump()["tensors"][1:]]
+    problem = Problem.model_validate({"name": "line", "dimensions": {"P": 3, "R": 3}, "tensors": tensors})
+
+    def overlaps(units: int) -> tuple[str, ...]:
+        sizes = f"{{P: {units}, R: 3}}"
+        mapping = Mapping.from_yaml(
+            f"{{entries: [{{target: D, keep: [I, O], temporal_tile_sizes: {sizes}, spatial_tile_sizes: {{P: 1, R: 3}}}}, "
+            "{target: B, keep: [I, O], temporal_order: [P, R], temporal_tile_sizes: {P: 1, R: 3}, "
+            "spatial_tile_sizes: {P: 1, R: 1}}]}"
+        )
+        return Route.of(problem, ARCHITECTURE, mapping, report(6, 4), "I", "D", "reads").neighbour_overlaps
+
+    assert (overlaps(2), overlaps(3)) == ((), ("P",))
+
+
 def test_holes_of_short_last_tiles_are_seen() -> None:
     """Tiles of P are 2, 2 and 1: with 2 R, whole tiles touch all from 0 to 5, the last one only 0, 2 and 4."""
     tensors = [{"name": "I", "role": "input", "projection": ["P + 2*R"]}, *PROBLEM.model_dump()["tensors"][1:]]

@@ -15,7 +15,7 @@ import tilewright as tw
 from support.executed import both, compared, unequal
 from support.profiles import scaled
 from support.ragged import Case, drawn, ragged
-from support.traits import bounds, used
+from support.traits import Walk, bounds, used
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.schema.architecture import Architecture, Compute, Memory
 from tilewright_costmodels import TimeloopOptions
@@ -37,23 +37,40 @@ def test_more_than_the_bounds_is_seen(seed: int) -> None:
     case = drawn(Random(f"{seed} False"), plain=False)
     assert case is not None
     _, found = both(case, links=seed % 2 > 0)
+    walk = Walk(case)
     for difference, _, share in compared(case, seed % 2 > 0).differences:
         assert share <= 1.0
-        allowed = bounds(case, found, difference)
+        allowed = bounds(walk, found, difference)
         for sign, side in ((-1, 0), (1, 1)):
             words = (
                 math.ceil(sum(allowed[cause.code][side] for cause in difference.causes if cause.code in allowed)) + 2
             )
             beyond = difference.model_copy(update={"counted": difference.executed + sign * words})
-            assert used(case, found, beyond)[1] > 1.0
+            assert used(walk, found, beyond)[1] > 1.0
 
 
-@pytest.mark.parametrize("seed", [778, 1002291, 53593, 215, 194, 488])
+ONCE_FOUND = {
+    778: "two loops over a dimension that is alone in its coordinate",
+    1002291: "two loops over a dimension that is alone in its coordinate",
+    53593: "less than half a word passed on by the average neighbour",
+    215: "short last tiles that have holes where whole ones have none",
+    194: "partial sums of an idle sub-cluster",
+    488: "partial sums of an idle sub-cluster",
+    7007621: "boxes with holes of an idle sub-cluster, of which nothing leaves",
+    7000788: "an idle sub-cluster and its neighbour, a step further, have partial sums of the same words",
+    20003403: "an idle sub-cluster and its neighbour, a step further, have equal tiles",
+    7009923: "tiles with holes, disjoint from the neighbours' and not from those of the next but one",
+    7003973: "words passed on to a level that bypasses the tensor and then asks for fewer",
+    7002891: "the same of an operand",
+    7013987: "equal tiles, of which some are short and so move seldom",
+    7018954: "a tile that seems to stay, and is larger than the short one before",
+}
+
+
+@pytest.mark.parametrize("seed", ONCE_FOUND)
 def test_what_random_mappings_once_found(seed: int) -> None:
-    """Two loops over a dimension that is alone in its coordinate; less than half a word passed on by the average neighbour;
-    short last tiles that have holes where whole ones have none; partial sums of an idle sub-cluster."""
     case = drawn(Random(f"{seed} False"), plain=False)
-    assert case is not None and compared(case, seed % 2 > 0).faults == ()
+    assert case is not None and compared(case, seed % 2 > 0).faults == (), ONCE_FOUND[seed]
 
 
 @given(ragged(), st.booleans())

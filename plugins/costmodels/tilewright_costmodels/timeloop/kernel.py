@@ -120,6 +120,8 @@ def _count(job: Job, pieces: Pieces | None, ragged: bool, n: int, row: int, tens
         if pieces is not None and ragged:
             # the true words, of which neighbours pass on the part that they do where all tiles are full
             left, passed = content / even * (1.0 if inner or inner_keeps else left), linked / (served + linked)
+            if not (inner or inner_keeps):
+                left /= 1.0 - passed  # what neighbours pass on, the level inside asks nobody for, either
             full = content
             content = pieces.words[tensor, level].left / job.counts.instances[row, level] * left
             scale = content / full
