@@ -3,8 +3,9 @@
     PYTHONPATH=tests python -m support.executed COUNT [-s SEED] [-o FILE]
 
 tries so many of tensors whose tiles are equal or disjoint, where nothing may differ, and so many of any tensors, every other one with
-link transfers, where nothing may differ by more than the bounds of the listed traits (docs/ragged.md). Writes how many there were, how
-many had a difference, and of every trait in how many mappings it was a cause, and how much of its bound was used where it was alone.
+link transfers, where nothing may differ by more than the bounds of the listed traits (docs/ragged.md). Writes how many there were, of how
+many that held, of every trait in how many mappings it was a cause, how much of its bound was used where it was alone, and every fault.
+Ends with 1 if there was one.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import math
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
@@ -26,6 +27,8 @@ from tilewright_costmodels import OracleOptions, TimeloopOptions
 from tilewright_costmodels.approximations import OF_TIMELOOP
 from tilewright_costmodels.oracle.model import OracleModel
 from tilewright_costmodels.timeloop.model import TimeloopModel
+
+EQUAL, ANY = "equal or disjoint tiles", "any tensors"
 
 
 def both(case: Case, links: bool = False) -> tuple[Report, Report]:
@@ -85,6 +88,55 @@ def compared(case: Case, links: bool) -> Compared:
     return Compared(all_of_them, tuple(faults))
 
 
+@dataclass
+class Tally:
+    """What was tried, and what came of it."""
+
+    first: int
+    seed: int
+    number: Counter[str] = field(default_factory=Counter)
+    ragged: Counter[str] = field(default_factory=Counter)
+    faulty: Counter[str] = field(default_factory=Counter)
+    not_legal: int = 0
+    as_executed: int = 0
+    causes: Counter[str] = field(default_factory=Counter)
+    alone: Counter[str] = field(default_factory=Counter)
+    most: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    faults: list[str] = field(default_factory=list)
+
+    def next(self) -> None:
+        """Try the two mappings of a seed."""
+        for plain, kind in ((True, EQUAL), (False, ANY)):
+            case = drawn(Random(f"{self.seed} {plain}"), plain)
+            if case is None:
+                self.not_legal += 1
+                continue
+            faults = [*unequal(case)] if plain else self._any(compared(case, self.seed % 2 > 0))
+            self.number[kind] += 1
+            self.ragged[kind] += not case[2].is_perfect
+            self.faulty[kind] += bool(faults)
+            self.faults += [f"seed {self.seed}, {kind}: {each}" for each in faults]
+        self.seed += 1
+
+    def _any(self, found: Compared) -> tuple[str, ...]:
+        self.as_executed += not found.differences
+        self.causes.update({code for _, codes, _ in found.differences for code in codes})
+        for code, share in ((codes[0], share) for _, codes, share in found.differences if len(codes) == 1):
+            self.alone[code], self.most[code] = self.alone[code] + 1, max(self.most[code], share)
+        return found.faults
+
+    def lines(self) -> Iterator[str]:
+        yield f"seeds {self.first} to {self.seed - 1}, {time.process_time():.0f} s of CPU time; not legal: {self.not_legal}"
+        for kind, held in ((EQUAL, "equal to what is executed"), (ANY, "equal or within the bounds of their traits")):
+            total, faulty = self.number[kind], self.faulty[kind]
+            yield f"{kind}: {total} mappings, {self.ragged[kind]} ragged; {total - faulty} {held}, {faulty} not"
+        yield f"{ANY}, every count as executed: {self.as_executed}"
+        for code in sorted(self.causes):
+            used = f"{self.most[code]:.3g} of the bound at most" if self.alone[code] else "never alone"
+            yield f"  {code}: cause in {self.causes[code]} mappings; alone of {self.alone[code]} counts, {used}"
+        yield from self.faults[:100]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("count", type=int, help="mappings of either kind")
@@ -93,40 +145,15 @@ def main() -> None:
         "-o", "--output", type=Path, default=Path("executed.txt"), help="what was found, written anew at times"
     )
     given = parser.parse_args()
-    tried, faults = Counter[str](), list[str]()
-    causes, alone, most = Counter[str](), Counter[str](), defaultdict[str, float](float)
-    seed, noted = given.seed, time.monotonic()
-    while tried["any tensors"] < given.count:
-        for plain in (True, False):
-            case = drawn(Random(f"{seed} {plain}"), plain)
-            if case is None:
-                tried["not legal"] += 1
-                continue
-            tried["equal or disjoint tiles" if plain else "any tensors"] += 1
-            tried["of both, ragged"] += not case[2].is_perfect
-            if plain:
-                faults += [f"seed {seed}, plain: {each}" for each in unequal(case)]
-                continue
-            found = compared(case, seed % 2 > 0)
-            faults += [f"seed {seed}: {each}" for each in found.faults]
-            tried["of any tensors, all counts as executed"] += not found.differences
-            causes.update({code for _, codes, _ in found.differences for code in codes})
-            for code, share in ((codes[0], share) for _, codes, share in found.differences if len(codes) == 1):
-                alone[code], most[code] = alone[code] + 1, max(most[code], share)
-        seed += 1
-        done = tried["any tensors"] >= given.count
-        if done or time.monotonic() > noted + 30:
-            noted = time.monotonic()
-            rows = [f"{name}: {number}" for name, number in tried.items()]
-            rows += [
-                f"{name}: {causes[name]} mappings; alone {alone[name]} counts, {most[name]:.3g} of the bound at most"
-                for name in sorted(causes)
-            ]
-            given.output.write_text(
-                "\n".join([f"seeds {given.seed} to {seed - 1}", *rows, f"faults: {len(faults)}", *faults[:100], ""])
-            )
+    tally, written, done = Tally(given.seed, given.seed), time.monotonic(), False
+    while not done:
+        tally.next()
+        done = min(tally.number[EQUAL], tally.number[ANY]) >= given.count
+        if done or time.monotonic() > written + 30:
+            written = time.monotonic()
+            given.output.write_text("\n".join([*tally.lines(), "done" if done else "not done yet", ""]))
     print(given.output.read_text())
-    raise SystemExit(bool(faults))
+    raise SystemExit(bool(tally.faults))
 
 
 if __name__ == "__main__":
