@@ -173,15 +173,16 @@ def _tiles(walk: Walk, route: Route, moments: list[int], places: list[int]) -> I
     before: dict[int, tuple[Words, Words, tuple[int, ...]]] = {}
     for (moment, place), found in sorted(needed.items(), key=itemgetter(0)):
         points, at = zip(*found, strict=True)
-        first = dict(zip(names, map(min, zip(*points, strict=True)), strict=True))
-        digits = _digits(nest, last, first)
-        touched = frozenset(at)
-        box = frozenset(product(*(range(min(each), max(each) + 1) for each in zip(*touched, strict=True))))
+        box = touched = frozenset(at)
+        if len(touched) > 1:
+            box = frozenset(product(*(range(min(each), max(each) + 1) for each in zip(*touched, strict=True))))
+        if route.inner is None:
+            yield moment, place, Tile(touched, box, frozenset(), frozenset(), False, moment)
+            continue
+        digits = _digits(nest, last, dict(zip(names, map(min, zip(*points, strict=True)), strict=True)))
         had, had_box, then = before.get(place, (frozenset(), frozenset(), digits))
         turned = next((number for number, pair in enumerate(zip(digits, then, strict=True)) if pair[0] != pair[1]), -1)
         before[place] = touched, box, digits
-        if route.inner is None:
-            had, had_box, turned = frozenset(), frozenset(), -1
         yield moment, place, Tile(touched, box, had, had_box, 0 <= turned < innermost, moment)
 
 
