@@ -17,7 +17,17 @@ from tilewright.mapspace.limits import Limits
 from tilewright.plugin import Objective, Relaxation
 from tilewright.schema.problem import Problem
 from tilewright_mappers.optimal.kernel.state import EACH, FIRST, USED
-from tilewright_mappers.optimal.kernel.tables import Ahead, Costing, Keeping, Layout, Level, Shape
+from tilewright_mappers.optimal.kernel.tables import (
+    ALWAYS,
+    MAYBE,
+    NEVER,
+    Ahead,
+    Costing,
+    Keeping,
+    Layout,
+    Level,
+    Shape,
+)
 
 
 def shape_of(problem: Problem) -> Shape:
@@ -245,13 +255,28 @@ class Setup:
         ]
         vertical = [cluster.fanout.axis == "Y" for cluster in clusters]
         pad = self.most_slots - len(spatial)
+        kept, fill_pj = self._inside(number)
         across = [cluster.fanout.size for cluster, down in zip(clusters, vertical, strict=True) if not down]
         return Level(
             slot=_ints(spatial + [-1] * pad),
             vertical=for_kernel(np.array(vertical + [False] * pad, np.bool_)),
             least=_ints([self.space.slots[s].least for s in spatial] + [1] * pad),
             width=math.prod(across),
+            kept=_ints(kept),
+            fill_pj=for_kernel(fill_pj),
+            alone=not any(self.able[s].any() for s in self.space.spatial_slots if s < min(spatial, default=0)),
         )
+
+    def _inside(self, number: int) -> tuple[Ints, Floats]:
+        """Whether the entry directly inside of a level keeps tensors, and what a value costs that enters it. Units keep nothing, but
+        may have words from one another."""
+        entries = [self.space.slots[s].entry for s in self.levels[number][1]]
+        holds = [e for e, entry in enumerate(self.space.skeleton.entries) if entry.holds and e > min(entries, default=e)]
+        if not holds:
+            return np.full(self.tensors, MAYBE), np.zeros(self.tensors)
+        always, free, memory = self.always[holds[0]], self.free[holds[0]], self.relaxation.memory[holds[0]]
+        cost = self.relaxation.fill_pj[memory] * self.words[memory, range(self.tensors)]
+        return np.where(always, ALWAYS, np.where(free, MAYBE, NEVER)), np.where(always | free, cost, 0.0)
 
     def shared(self, number: int) -> Bools:
         rows = np.ones((self.most_slots, self.tensors), np.bool_)
@@ -306,7 +331,11 @@ class Setup:
         slots[[s for s in space.spatial_slots if s < slot]] = -1
         if level is not None:
             slots[self.levels[level][1]] = range(len(self.levels[level][1]))
-        near = np.zeros((self.tensors, len(slots)), np.bool_)
+        near = np.zeros((self.tensors, len(slots), self.dims), np.bool_)
+        apart = np.zeros((self.tensors, len(slots)), np.bool_)
+        for number, (_, spatial) in enumerate(self.levels):
+            if spatial and slots[spatial[0]] == -1:
+                apart[:, spatial[0]] = (self._inside(number)[0] == NEVER) if self.costing.links else True
         read, update, rest = np.zeros((3, self.tensors))
         usable = np.full(self.tensors, np.inf)
         last = np.zeros(self.tensors, np.bool_)
@@ -324,7 +353,9 @@ class Setup:
             usable[t] = np.floor(nearest.usable_slices / nearest.slices_of(space.problem.tensors[t]))
             for s in space.spatial_slots:
                 if slots[s] > -2 and space.slots[s].entry >= sure:
-                    near[t, s] = relaxation.shared[space.slots[s].entry, t] or self._passes_windows(t, s)
+                    window = shape.rank[t] >= 0
+                    near[t, s] = (~shape.moves[t] | window) & relaxation.shared[space.slots[s].entry, t]
+                    near[t, s] |= window & self.costing.links
             if shape.odd[t]:
                 continue
             inside = min((e for e in range(entry, len(self.always)) if self.always[e, t]), default=len(self.always))
@@ -339,6 +370,7 @@ class Setup:
             most=self.most,
             able=self.able,
             near=for_kernel(near),
+            apart=for_kernel(apart),
             read_pj=for_kernel(read),
             update_pj=for_kernel(update),
             rest_pj=for_kernel(rest),

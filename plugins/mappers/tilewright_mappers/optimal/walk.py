@@ -19,10 +19,14 @@ from tilewright_mappers.optimal.kernel.state import (
     CYCLES,
     EACH,
     FIRST,
+    FRESH,
     INEXACT,
     LEAST_OWED,
+    LEAST_PENDING,
+    LINKED,
     MASK,
     OWED,
+    PENDING,
     ROUNDED,
     STATUS,
     USED,
@@ -109,7 +113,10 @@ class Walk:
             ports=np.zeros(len(setup.ports)),
             rest=np.zeros(setup.dims),
             place=np.zeros(SUB_CLUSTERS, np.int64),
-            other=np.zeros(SUB_CLUSTERS, np.int64),
+            group=np.zeros(SUB_CLUSTERS, np.int64),
+            size=np.zeros(SUB_CLUSTERS, np.int64),
+            table=np.zeros(4 * SUB_CLUSTERS, np.int64),
+            weight=np.zeros(setup.dims, np.int64),
         )
 
     def run(self) -> Finals:
@@ -121,12 +128,12 @@ class Walk:
         for entry in range(len(space.skeleton) - 1, -1, -1):
             spatial = self.setup.levels[number][1]
             if spatial and place.get((entry, True)) == spatial[0]:
+                level = self.setup.level(number)
                 states = self._unroll(states, number, level)
                 outside = spatial[0]
             if space.skeleton.entries[entry].holds:
                 states = self._hold(states, entry, level, outside)
                 number -= 1
-                level = self.setup.level(max(0, number))
             if (entry, False) in place:
                 outside = place[entry, False]
                 states = self._steps(states, entry, outside, level)
@@ -153,17 +160,37 @@ class Walk:
         spatial, entry = setup.levels[number][1], setup.space.slots[setup.levels[number][1][-1]].entry
         ahead, links = setup.ahead(entry + 1, spatial[0], number), setup.costing.links
         units = links and number == len(setup.levels) - 1
+        states = self._forget_neighbours(states)
         windowed = np.asarray((setup.shape.rank >= 0).any(axis=0) & links)
+        able = setup.able.copy()
         self.shared = setup.shared(number)
         for windows in (True, False):
             for k in range(len(spatial) - 1, -1, -1):
                 for d in range(setup.dims):
                     if windowed[d] == windows and (setup.able[spatial[k], d] or not setup.trips[spatial[k], d, 0]):
                         keys = layout.keys if windows or units else layout.conf
+                        able[spatial[k], d] = False  # from here on
+                        ahead = ahead._replace(able=for_kernel(able.copy()))
                         states = self._stage(stages.UNROLL, states, level, ahead, spatial[k], d, k, keys=keys)
             if windows and windowed.any() and not units:
                 states = self._stage(stages.LINKS, states, level, ahead)
         return self._stage(stages.LEAVE, states, level, setup.ahead(entry + 1, spatial[0]), position=int(units))
+
+    def _forget_neighbours(self, states: States) -> States:
+        """Another fanout begins, and no loop in time has been since the last one: neighbours in that may have passed on words."""
+        layout, integers, numbers = self.setup.layout, states.integers, states.numbers
+        ports = layout.pending - layout.port
+        for t in range(self.setup.tensors):
+            some = np.flatnonzero(integers[:, layout.flag] >> (LINKED + t) & 1)
+            at = FIRST + EACH * t
+            numbers[some, at + PENDING] = numbers[some, at + LEAST_PENDING]
+            numbers[some, at + OWED] = numbers[some, at + LEAST_OWED]
+            numbers[some, layout.pending + t * ports : layout.pending + (t + 1) * ports] = 0.0
+            integers[some, layout.flag] |= INEXACT
+        integers[:, layout.flag] &= (1 << LINKED) - 1
+        integers[:, STATUS] &= ~FRESH
+        integers[:, layout.conf : layout.keys] = 1
+        return states
 
     def _steps(self, states: States, entry: int, slot: int, level: Level) -> States:
         """A block of loops in time: those whose place matters one after another, in every order; then the others."""

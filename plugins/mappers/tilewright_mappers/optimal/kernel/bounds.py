@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tilewright.compiled import kernel_call, kernel_part
-from tilewright.mapspace.batch import Floats, Ints
+from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright_mappers.optimal.kernel.state import (
     CREDIT,
     CYCLES,
@@ -41,7 +41,7 @@ def bound(
         left *= work.rest[d]
     for s in range(len(ahead.slots)):
         if ahead.slots[s] > -2:
-            outside *= _room(layout, ahead, integers, i, s, dims, work)
+            outside *= _room(layout, ahead, ahead.able[s], integers, i, s, work)
     outside = min(outside, left)
     cycles = numbers[i, CYCLES] * left / outside
     for port in range(ports):
@@ -72,8 +72,8 @@ def bound(
         whole_tiles = windows / _slides(shape, layout, integers, i, t, status, dims, work) if windows > 1.0 else 1.0
         spare = 1.0
         for s in range(len(ahead.slots)):  # where sub-clusters share
-            if ahead.slots[s] > -2 and ahead.near[t, s]:
-                spare *= _room(layout, ahead, integers, i, s, dims, work)
+            if ahead.slots[s] > -2:
+                spare *= _spare(shape, layout, ahead, integers, i, t, s, work)
         again = max(1.0, whole_tiles * (1.0 if status == STILL else other) / spare)
         owed = max(numbers[i, at + LEAST_OWED] * moving * again, ahead.distinct[t])
         if shape.output[t]:
@@ -124,15 +124,33 @@ def _slides(shape: Shape, layout: Layout, integers: Ints, i: int, t: int, status
 
 
 @kernel_part
-def _room(layout: Layout, ahead: Ahead, integers: Ints, i: int, s: int, dims: int, work: Work) -> float:
-    """Sub-clusters that a slot in space can still use."""
+def _room(layout: Layout, ahead: Ahead, among: Bools, integers: Ints, i: int, s: int, work: Work) -> float:
+    """Sub-clusters that a slot in space can still use with unrollings of such dimensions."""
     most, able = ahead.most[s], 1.0
     if ahead.slots[s] >= 0:
         most //= integers[i, USED + ahead.slots[s]]
-    for d in range(dims):
-        if ahead.able[s, d]:
+    for d in range(len(among)):
+        if among[d] and ahead.able[s, d]:
             able *= work.rest[d]
     return min(float(most), able)
+
+
+@kernel_part
+def _spare(shape: Shape, layout: Layout, ahead: Ahead, integers: Ints, i: int, t: int, s: int, work: Work) -> float:
+    """Sub-clusters of a slot in space that one delivery may serve, at most."""
+    most = float(ahead.most[s] // integers[i, USED + ahead.slots[s]] if ahead.slots[s] >= 0 else ahead.most[s])
+    result = 1.0
+    for d in range(len(shape.sizes)):
+        if ahead.near[t, s, d] and ahead.able[s, d]:
+            longest = 1.0
+            if shape.rank[t, d] >= 0 and ahead.apart[t, s]:  # tiles differ along the dimension of most
+                for e in range(len(shape.sizes)):
+                    if shape.rank[t, e] == shape.rank[t, d] and ahead.able[s, e]:
+                        if work.rest[e] > work.rest[d] or (work.rest[e] == work.rest[d] and e > d):
+                            longest = 0.0
+                longest = work.rest[d] if longest > 0.0 else 1.0
+            result *= work.rest[d] / longest
+    return min(most, result)
 
 
 @kernel_call

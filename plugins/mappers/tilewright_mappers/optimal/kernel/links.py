@@ -14,7 +14,7 @@ from tilewright_mappers.optimal.kernel.state import (
     PENDING,
     extent,
 )
-from tilewright_mappers.optimal.kernel.tables import Layout, Level, Shape, Work
+from tilewright_mappers.optimal.kernel.tables import MAYBE, NEVER, Layout, Level, Shape, Work
 
 
 @kernel_call
@@ -45,53 +45,171 @@ def distinct(
 
 
 @kernel_call
-def passes(
-    shape: Shape, layout: Layout, level: Level, integers: Ints, i: int, t: int, d: int, overlaps: bool, work: Work
+def pass_on(
+    shape: Shape,
+    layout: Layout,
+    level: Level,
+    shared: Bools,
+    numbers: Floats,
+    integers: Ints,
+    i: int,
+    t: int,
+    d: int,
+    n: int,
+    work: Work,
 ) -> bool:
-    """Whether neighbours may pass on words where a loop over d, which slides a window, is the first in time.
+    """Count what neighbours pass on where a loop over d of n trips, which slides a window, is the first in time; whether
+    the state then counts less than what it costs.
 
-    At a step of d they can if two of them lie one step apart; at steps further out, which bring whole tiles where nothing
-    overlaps, perhaps: those undo the steps of d, so that sub-clusters have to lie so far apart along its window.
+    Per tile: at all steps but the first of a sweep the parent serves those that no neighbour does, unless tiles overlap: a
+    neighbour's last step then brought less than a tile. The first of a sweep may be passed on, too, where loops further out
+    undo the sweep.
     """
-    dims, r = len(shape.sizes), shape.rank[t, d]
-    shift, reach = extent(shape, layout, integers, i, d) * shape.coefficient[t, d], 0
-    for e in range(dims):
-        move = extent(shape, layout, integers, i, e) * shape.coefficient[t, e]
-        for k in range(len(level.slot)):
-            n = integers[i, layout.conf + k * dims + e]
-            move //= n
-            if shape.rank[t, e] == r:
-                reach += (n - 1) * move
-    if not overlaps:
-        for e in range(dims):
-            if e != d and shape.rank[t, e] >= 0 and extent(shape, layout, integers, i, e) < shape.sizes[e]:
-                same = shape.rank[t, e] == r
-                if (same or shift <= reach) and _is_unrolled(shape, layout, level, integers, i, t, shape.rank[t, e]):
-                    return True
-        if 2 * shift <= reach:
-            return True
-    return bool(shift <= reach and _neighbours(shape, layout, level, integers, i, t, r, shift, work))
+    at, r, kept = FIRST + EACH * t, shape.rank[t, d], level.kept[t]
+    shift = extent(shape, layout, integers, i, d) * shape.coefficient[t, d]
+    overlaps = _side(shape, layout, level, integers, i, t, r) > shift
+    later = _passes_later(shape, layout, level, integers, i, t, d, n, overlaps)
+    usual = not overlaps and shift <= _reach(shape, layout, level, integers, i, t, r)
+    if not usual and not later:
+        return False
+    count, width = (0, 0) if kept == MAYBE else lay_out(shape, layout, level, shared, integers, i, t, work)
+    if count == 0:
+        take_least(shape, layout, numbers, integers, i, t)
+        return True
+    tiles, _, largest = count_deliveries(count, width, 0, work)
+    left, linked = tiles, 0
+    if usual:
+        left, linked, _ = count_deliveries(count, width, shift * work.weight[d], work)
+        if left >= tiles:  # it would save nothing
+            left, linked, usual = tiles, 0, False
+    if not usual and not later:
+        return False
+    if kept == NEVER:  # what enters is known, and leaves by the same deliveries
+        part = count / (tiles * largest)
+        if not later:
+            part = (tiles + (n - 1.0) * left) / (count * n - (n - 1.0) * linked) * count / tiles
+            if abs(part - 1.0) < 1e-12:
+                return False
+        numbers[i, at + OWED] = max(0.0, numbers[i, at + OWED] * part - 0.5 / n)  # words are rounded in the end
+        return True
+    first = numbers[i, at + LEAST_OWED] / numbers[i, at + OWED] if later and numbers[i, at + OWED] > 0.0 else 1.0
+    numbers[i, at + OWED] *= first if overlaps else (first + (n - 1.0) * left / tiles) / n
+    # of several parents' sub-clusters all have from neighbours what those of one have; words are rounded in the end
+    spared = 0.0 if level.alone else (count if later else 0.0) + (n - 1.0) * (count if overlaps else linked)
+    tile = _inner_words(shape, layout, level, integers, i, t)
+    spared = min(1.0, (spared / count + 1.0 / tile) / n)
+    numbers[i, at + PENDING] -= min(numbers[i, at + PENDING], spared * level.fill_pj[t] * tile * count)
+    ports = layout.pending - layout.port
+    for j in range(ports):
+        numbers[i, layout.pending + t * ports + j] *= 1.0 - spared
+    return True
 
 
 @kernel_part
-def _is_unrolled(shape: Shape, layout: Layout, level: Level, integers: Ints, i: int, t: int, r: int) -> bool:
-    """Whether window r is."""
-    for e in range(len(shape.sizes)):
-        if shape.rank[t, e] == r:
-            for k in range(len(level.slot)):
-                if integers[i, layout.conf + k * len(shape.sizes) + e] > 1:
-                    return True
-    return False
+def take_least(shape: Shape, layout: Layout, numbers: Floats, integers: Ints, i: int, t: int) -> None:
+    """Neighbours may have passed on what there is to pass on."""
+    at = FIRST + EACH * t
+    numbers[i, at + PENDING], numbers[i, at + OWED] = numbers[i, at + LEAST_PENDING], numbers[i, at + LEAST_OWED]
+    ports = layout.pending - layout.port
+    for j in range(ports):
+        numbers[i, layout.pending + t * ports + j] = 0.0
 
 
 @kernel_call
-def _neighbours(
-    shape: Shape, layout: Layout, level: Level, integers: Ints, i: int, t: int, r: int, shift: int, work: Work
+def _passes_later(
+    shape: Shape, layout: Layout, level: Level, integers: Ints, i: int, t: int, d: int, n: int, overlaps: bool
 ) -> bool:
-    """Whether two sub-clusters side by side have tiles that lie so far apart, along window r alone; as laid out row by row,
-    columns first, rows as wide as the fanout."""
-    dims, count, across, radix = len(shape.sizes), 1, 1, 1
-    work.place[0] = work.other[0] = 0
+    """Whether neighbours may pass on words at a step of a loop further out, after the first one over d, of n trips.
+
+    Such a step moves tiles by its own shift less one step of every loop inside. A loop that moves no window takes them out of
+    the neighbours' reach, and one over another window, unless two dimensions of that are unrolled or left.
+    """
+    r, e = shape.rank[t, d], extent(shape, layout, integers, i, d)
+    shift, reach = e * shape.coefficient[t, d], _reach(shape, layout, level, integers, i, t, r)
+    again, others, across = e * n < shape.sizes[d], False, False
+    for o in range(len(shape.sizes)):
+        side = extent(shape, layout, integers, i, o)
+        if o == d or shape.rank[t, o] < 0 or side == shape.sizes[o]:
+            continue
+        if shape.rank[t, o] == r:
+            others = True
+            continue
+        far = _reach(shape, layout, level, integers, i, t, shape.rank[t, o])
+        across |= side * shape.coefficient[t, o] <= far
+        for other in range(o):
+            same = shape.rank[t, other] == shape.rank[t, o]
+            across |= same and far > 0 and extent(shape, layout, integers, i, other) < shape.sizes[other]
+    if overlaps:  # by the same as the first
+        return bool(others or (again and n == 2))
+    if (others and reach > 0) or (again and shift * (n - 1) <= reach):
+        return True
+    return bool(across and (others or shift <= reach))
+
+
+@kernel_part
+def _inner(shape: Shape, layout: Layout, level: Level, integers: Ints, i: int, e: int) -> int:
+    """Extent of a sub-cluster's tile."""
+    result = extent(shape, layout, integers, i, e)
+    for k in range(len(level.slot)):
+        result //= integers[i, layout.conf + k * len(shape.sizes) + e]
+    return int(result)
+
+
+@kernel_call
+def _side(shape: Shape, layout: Layout, level: Level, integers: Ints, i: int, t: int, r: int) -> int:
+    """Of a sub-cluster's tile along window r."""
+    side = 1
+    for e in range(len(shape.sizes)):
+        if shape.rank[t, e] == r:
+            side += shape.coefficient[t, e] * (_inner(shape, layout, level, integers, i, e) - 1)
+    return int(side)
+
+
+@kernel_call
+def _reach(shape: Shape, layout: Layout, level: Level, integers: Ints, i: int, t: int, r: int) -> int:
+    """The farthest that two sub-clusters' tiles lie apart along window r."""
+    reach = 0
+    for e in range(len(shape.sizes)):
+        if shape.rank[t, e] == r:
+            apart = extent(shape, layout, integers, i, e) - _inner(shape, layout, level, integers, i, e)
+            reach += shape.coefficient[t, e] * apart
+    return int(reach)
+
+
+@kernel_call
+def _inner_words(shape: Shape, layout: Layout, level: Level, integers: Ints, i: int, t: int) -> float:
+    """Of a sub-cluster's tile."""
+    volume = side = 1.0
+    for p in range(shape.start[t], shape.start[t + 1]):
+        side += shape.factor[p] * (_inner(shape, layout, level, integers, i, shape.dimension[p]) - 1.0)
+        if shape.last[p]:
+            volume *= side
+            side = 1.0
+    return volume
+
+
+@kernel_call
+def lay_out(
+    shape: Shape, layout: Layout, level: Level, shared: Bools, integers: Ints, i: int, t: int, work: Work
+) -> tuple[int, int]:
+    """Write where the sub-clusters' tiles lie, row by row, columns first; how many there are, 0 if more than there is room for;
+    how many a row has.
+
+    A place is one number, in which the coordinates' weights are such that no two of them add up to a third.
+    """
+    dims, weight, count, across = len(shape.sizes), 1, 1, 1
+    for e in range(dims):
+        work.weight[e] = 0
+        for o in range(e):
+            if shape.moves[t, e] and shape.rank[t, e] >= 0 and shape.rank[t, o] == shape.rank[t, e]:
+                work.weight[e] = work.weight[o]
+        if shape.moves[t, e] and work.weight[e] == 0:
+            work.weight[e] = weight
+            far = extent(shape, layout, integers, i, e)
+            if shape.rank[t, e] >= 0:
+                far = _reach(shape, layout, level, integers, i, t, shape.rank[t, e])
+            weight *= 4 * far + 1
+    work.place[0] = work.group[0] = 0
     for vertical in range(2):
         for k in range(len(level.slot) - 1, -1, -1):
             for e in range(dims - 1, -1, -1):
@@ -99,28 +217,53 @@ def _neighbours(
                 if level.slot[k] < 0 or level.vertical[k] != vertical or n == 1:
                     continue
                 if count * n > len(work.place):
-                    return True
-                move = extent(shape, layout, integers, i, e) * shape.coefficient[t, e]
+                    return 0, 0
+                move = extent(shape, layout, integers, i, e) * max(1, shape.coefficient[t, e])
                 for outer in range(k + 1):
                     move //= integers[i, layout.conf + outer * dims + e]
-                along = shape.rank[t, e] == r
-                apart = shape.moves[t, e] and not along
                 for number in range(count, n * count):
                     like, index = number % count, number // count
-                    work.place[number] = work.place[like] + (index * move if along else 0)
-                    work.other[number] = work.other[like] + (index * radix if apart else 0)
-                radix *= n
+                    work.place[number] = work.place[like] + index * move * work.weight[e]
+                    work.group[number] = work.group[like] + (0 if shared[k, t] else index * count)
                 count *= n
         if vertical == 0:
             across = count
-    width = max(level.width, across)
+    return int(count), int(max(level.width, across))
+
+
+@kernel_call
+def count_deliveries(count: int, width: int, shift: int, work: Work) -> tuple[int, int, int]:
+    """Of the sub-clusters that are laid out: deliveries of the parent, one for all tiles that are equal; sub-clusters that have
+    theirs from a neighbour, whose tile lies one shift ahead (0: none has); most that one delivery serves."""
+    deliveries = linked = largest = 0
+    mask = 1
+    while mask < 2 * count:
+        mask *= 2
+    mask -= 1
+    for at in range(mask + 1):
+        work.table[at] = -1
     for number in range(count):
-        for step in range(2):
-            other = number + 1 if step == 0 else number + width
-            if other < count and (step == 1 or other % width > 0) and work.other[number] == work.other[other]:
-                if abs(work.place[number] - work.place[other]) == shift:
-                    return True
-    return False
+        wanted, x = work.place[number] + shift, number % width
+        if shift != 0 and (
+            (x > 0 and work.place[number - 1] == wanted)
+            or (x < width - 1 and number + 1 < count and work.place[number + 1] == wanted)
+            or (number >= width and work.place[number - width] == wanted)
+            or (number + width < count and work.place[number + width] == wanted)
+        ):
+            linked += 1
+            continue
+        at = (work.place[number] * 0x9E3779B1 + work.group[number] * 0x85EBCA6B) & mask
+        like = work.table[at]
+        while like >= 0 and (work.place[like] != work.place[number] or work.group[like] != work.group[number]):
+            at = (at + 1) & mask
+            like = work.table[at]
+        if like < 0:
+            work.table[at] = like = number
+            work.size[like] = 0
+            deliveries += 1
+        work.size[like] += 1
+        largest = max(largest, work.size[like])
+    return deliveries, linked, largest
 
 
 @kernel_call
@@ -147,11 +290,21 @@ def may_pass(shape: Shape, layout: Layout, level: Level, integers: Ints, i: int,
 
 
 @kernel_call
-def find_links(shape: Shape, layout: Layout, level: Level, numbers: Floats, integers: Ints, i: int) -> None:
+def find_links(
+    shape: Shape, layout: Layout, level: Level, shared: Bools, numbers: Floats, integers: Ints, i: int, work: Work
+) -> None:
     """Windows are unrolled: what neighbours may pass on is known."""
     for t in range(len(shape.output)):
-        if integers[i, layout.flag] >> (LINKED + t) & 1 and not may_pass(shape, layout, level, integers, i, t):
-            at = FIRST + EACH * t
+        if not integers[i, layout.flag] >> (LINKED + t) & 1:
+            continue
+        at, passes = FIRST + EACH * t, may_pass(shape, layout, level, integers, i, t)
+        if passes and level.kept[t] == NEVER:  # what enters is known, and leaves by deliveries of whatever size
+            count, width = lay_out(shape, layout, level, shared, integers, i, t, work)
+            if count > 0:
+                tiles, _, largest = count_deliveries(count, width, 0, work)
+                passes = tiles * largest > count
+                numbers[i, at + LEAST_OWED] = max(0.0, numbers[i, at + OWED] * count / (tiles * largest) - 0.5)
+        if not passes:
             integers[i, layout.flag] &= ~(1 << (LINKED + t))
             numbers[i, at + LEAST_PENDING], numbers[i, at + LEAST_OWED] = (
                 numbers[i, at + PENDING],

@@ -116,7 +116,7 @@ def walk(
                         work,
                     )
                 elif (kind == BRANCH or kind == REST) and j > 0:
-                    step(shape, layout, level, bag.numbers, bag.integers, n, what, j, work)
+                    step(shape, layout, level, shared, bag.numbers, bag.integers, n, what, j, work)
                 elif kind == CLOSE:
                     good = _close(shape, layout, trips, tiles, named, bag.integers, n)
                 elif kind == HOLD:
@@ -124,7 +124,7 @@ def walk(
                     good = _fits(shape, layout, keeping, choices[what], bag.integers, n, work)
                     hold(shape, layout, keeping, choices[what], bag.numbers, bag.integers, n)
                 elif kind == LINKS:
-                    find_links(shape, layout, level, bag.numbers, bag.integers, n)
+                    find_links(shape, layout, level, shared, bag.numbers, bag.integers, n, work)
                 elif kind == LEAVE:
                     for k in range(len(level.slot)):
                         good &= bag.integers[n, USED + k] >= level.least[k]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilewright.compiled import kernel_call, kernel_part
 from tilewright.mapspace.batch import Bools, Floats, Ints
-from tilewright_mappers.optimal.kernel.links import distinct, passes
+from tilewright_mappers.optimal.kernel.links import distinct, pass_on, take_least
 from tilewright_mappers.optimal.kernel.state import (
     CODE,
     CREDIT,
@@ -29,7 +29,7 @@ from tilewright_mappers.optimal.kernel.state import (
     status_of,
     words,
 )
-from tilewright_mappers.optimal.kernel.tables import DEAD, SLIDING, STILL, Keeping, Layout, Level, Shape, Work
+from tilewright_mappers.optimal.kernel.tables import ALWAYS, DEAD, NEVER, SLIDING, STILL, Keeping, Layout, Level, Shape, Work
 
 
 @kernel_call
@@ -42,17 +42,6 @@ def forget_unrolling(shape: Shape, layout: Layout, numbers: Floats, integers: In
     for t in range(len(shape.output)):
         at = FIRST + EACH * t
         numbers[i, at + LEAST_PENDING], numbers[i, at + LEAST_OWED] = numbers[i, at + PENDING], numbers[i, at + OWED]
-
-
-@kernel_part
-def take_least(shape: Shape, layout: Layout, numbers: Floats, integers: Ints, i: int, t: int) -> None:
-    """Neighbours may have passed on what there is to pass on."""
-    at = FIRST + EACH * t
-    numbers[i, at + PENDING], numbers[i, at + OWED] = numbers[i, at + LEAST_PENDING], numbers[i, at + LEAST_OWED]
-    ports = layout.pending - layout.port
-    for j in range(ports):
-        numbers[i, layout.pending + t * ports + j] = 0.0
-    integers[i, layout.flag] |= INEXACT
 
 
 @kernel_part
@@ -69,6 +58,7 @@ def step(
     shape: Shape,
     layout: Layout,
     level: Level,
+    shared: Bools,
     numbers: Floats,
     integers: Ints,
     i: int,
@@ -89,9 +79,8 @@ def step(
             continue
         at, status, moved, rank = FIRST + EACH * t, status_of(integers, i, t), shape.moves[t, d], shape.rank[t, d]
         if fresh and rank >= 0 and integers[i, layout.flag] >> (LINKED + t) & 1:
-            overlaps = status == STILL and numbers[i, layout.side + rank] > e * shape.coefficient[t, d]
-            if passes(shape, layout, level, integers, i, t, d, overlaps, work):
-                take_least(shape, layout, numbers, integers, i, t)
+            if pass_on(shape, layout, level, shared, numbers, integers, i, t, d, shape.divisor[d, j], work):
+                integers[i, layout.flag] |= INEXACT
         if shape.output[t] and moved and not shape.vague[t]:
             numbers[i, at + CREDIT] *= n
             for port in range(ports):
@@ -221,9 +210,18 @@ def unroll(
                 numbers[i, at + PENDING],
                 numbers[i, at + OWED],
             )
-        elif shape.moves[t, d] and shape.rank[t, d] < 0:
-            numbers[i, at + LEAST_PENDING] *= n
-            numbers[i, at + LEAST_OWED] *= n
+            continue
+        moved = shape.moves[t, d] and shape.rank[t, d] < 0
+        numbers[i, at + LEAST_OWED] *= n if moved else 1.0
+        numbers[i, at + LEAST_PENDING] *= n if moved else 1.0
+        if level.kept[t] == NEVER:
+            numbers[i, at + LEAST_PENDING] = numbers[i, at + PENDING]
+        elif level.kept[t] == ALWAYS and level.alone:  # all tiles arrive, one word less where that is rounded, of two at least
+            count = 1.0
+            for o in range(layout.conf, layout.keys):
+                count *= integers[i, o]
+            least = numbers[i, at + PENDING] - 0.5 * count * level.fill_pj[t]
+            numbers[i, at + LEAST_PENDING] = max(numbers[i, at + LEAST_PENDING], least)
 
 
 @kernel_call
@@ -262,9 +260,11 @@ def hold(
 ) -> None:
     """An entry that keeps the tensors in the bits of `kept`."""
     ports = layout.pending - layout.port
+    linked = integers[i, layout.flag] >> LINKED
     for t in range(len(shape.output)):
-        if integers[i, layout.flag] >> (LINKED + t) & 1:
+        if (linked & kept) >> t & 1:
             take_least(shape, layout, numbers, integers, i, t)
+            integers[i, layout.flag] = integers[i, layout.flag] & ~(1 << (LINKED + t)) | INEXACT
     for m in range(len(keeping.leakage)):
         if keeping.leakage[m] > 0.0:
             used = 0
@@ -309,7 +309,12 @@ def hold(
                 numbers[i, layout.credit + t * ports + writes] += first * width
         numbers[i, at + OWED] = tile
         _note_sides(shape, layout, numbers, integers, i, t)
-    forget_unrolling(shape, layout, numbers, integers, i)
+    for t in range(len(shape.output)):
+        at = FIRST + EACH * t
+        if not (linked & ~kept) >> t & 1:
+            numbers[i, at + LEAST_PENDING], numbers[i, at + LEAST_OWED] = numbers[i, at + PENDING], numbers[i, at + OWED]
+    if not linked & ~kept:
+        forget_unrolling(shape, layout, numbers, integers, i)
 
 
 @kernel_part

@@ -11,6 +11,7 @@ from tilewright.mapspace.batch import Bools, Floats, Ints
 
 DEAD, STILL, SLIDING = 0, 1, 2
 """How a tensor's tile fares in the loops since it was kept: every step brings another; none has moved it; a window moves on."""
+NEVER, ALWAYS, MAYBE = 0, 1, 2
 
 
 class Shape(NamedTuple):
@@ -83,6 +84,12 @@ class Level(NamedTuple):
     """[K]: sub-clusters that have to be used."""
     width: int
     """Sub-clusters along X."""
+    kept: Ints
+    """[T]: whether the entry directly inside keeps the tensor: `NEVER`, `ALWAYS`, `MAYBE`."""
+    fill_pj: Floats
+    """[T]: of a value there."""
+    alone: bool
+    """There is no fanout further out."""
 
 
 class Keeping(NamedTuple):
@@ -116,9 +123,11 @@ class Ahead(NamedTuple):
     most: Ints
     """[S]."""
     able: Bools
-    """[S, D]: more than one trip is allowed."""
+    """[S, D]: more than one trip is allowed, and not chosen yet."""
     near: Bools
-    """[T, S]: a slot in space inside of the next entry that surely keeps the tensor, whose sub-clusters may share its words."""
+    """[T, S, D]: an unrolling there, inside of the next entry that surely keeps the tensor, may have sub-clusters share its words."""
+    apart: Bools
+    """[T, S]: the first slot in space of a level further out, in which neighbours pass on nothing that a parent would deliver."""
     read_pj: Floats
     """[T]: least energy of a value that leaves the next memory."""
     update_pj: Floats
@@ -184,4 +193,7 @@ class Work(NamedTuple):
     ports: Floats
     rest: Floats
     place: Ints
-    other: Ints
+    group: Ints
+    size: Ints
+    table: Ints
+    weight: Ints
