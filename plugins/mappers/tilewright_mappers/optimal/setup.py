@@ -332,10 +332,15 @@ class Setup:
         if level is not None:
             slots[self.levels[level][1]] = range(len(self.levels[level][1]))
         near = np.zeros((self.tensors, len(slots), self.dims), np.bool_)
+        passes = np.zeros(self.tensors, np.bool_)
         apart = np.zeros((self.tensors, len(slots)), np.bool_)
         for number, (_, spatial) in enumerate(self.levels):
-            if spatial and slots[spatial[0]] == -1:
-                apart[:, spatial[0]] = (self._inside(number)[0] == NEVER) if self.costing.links else True
+            if spatial and slots[spatial[0]] > -2:
+                never = self._inside(number)[0] == NEVER
+                if slots[spatial[0]] == -1:
+                    apart[:, spatial[0]] = never | (not self.costing.links)
+                for t in range(self.tensors):
+                    passes[t] |= not never[t] and any(self._passes_windows(t, s) for s in spatial)
         read, update, rest = np.zeros((3, self.tensors))
         usable = np.full(self.tensors, np.inf)
         last = np.zeros(self.tensors, np.bool_)
@@ -370,6 +375,7 @@ class Setup:
             most=self.most,
             able=self.able,
             near=for_kernel(near),
+            passes=for_kernel(passes),
             apart=for_kernel(apart),
             read_pj=for_kernel(read),
             update_pj=for_kernel(update),

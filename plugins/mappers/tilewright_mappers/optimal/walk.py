@@ -117,6 +117,15 @@ class Walk:
             size=np.zeros(SUB_CLUSTERS, np.int64),
             table=np.zeros(4 * SUB_CLUSTERS, np.int64),
             weight=np.zeros(setup.dims, np.int64),
+            once=np.zeros(setup.tensors),
+            again=np.zeros(setup.tensors),
+            spare=np.zeros(setup.tensors),
+            copies=np.zeros(setup.tensors),
+            most=np.zeros(setup.tensors),
+            weight_of=np.zeros(setup.tensors),
+            slope=np.zeros(setup.tensors),
+            log=np.zeros(setup.dims),
+            gain=np.zeros(setup.dims),
         )
 
     def run(self) -> Finals:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tilewright.compiled import kernel_call, kernel_part
-from tilewright.mapspace.batch import Bools, Floats, Ints
+from tilewright.mapspace.batch import Floats, Ints
 from tilewright_mappers.optimal.kernel.state import (
     CREDIT,
     CYCLES,
@@ -19,10 +19,10 @@ from tilewright_mappers.optimal.kernel.state import (
     PENDING,
     SETTLED,
     TILES,
-    USED,
     extent,
     status_of,
 )
+from tilewright_mappers.optimal.kernel.shares import leave, room, share_fanouts, spare_of
 from tilewright_mappers.optimal.kernel.tables import SLIDING, STILL, Ahead, Bag, Costing, Layout, Shape, Work
 
 MOST = 200
@@ -31,9 +31,17 @@ MOST = 200
 
 @kernel_call
 def bound(
-    shape: Shape, layout: Layout, ahead: Ahead, costing: Costing, numbers: Floats, integers: Ints, i: int, work: Work
+    shape: Shape,
+    layout: Layout,
+    ahead: Ahead,
+    costing: Costing,
+    limit: float,
+    numbers: Floats,
+    integers: Ints,
+    i: int,
+    work: Work,
 ) -> float:
-    """In the objective; inf: it takes too many cycles."""
+    """In the objective, as far as it matters below a limit; inf: it takes too many cycles."""
     dims, tensors, ports = len(shape.sizes), len(shape.output), layout.pending - layout.port
     left, outside = 1.0, 1.0
     for d in range(dims):
@@ -41,7 +49,7 @@ def bound(
         left *= work.rest[d]
     for s in range(len(ahead.slots)):
         if ahead.slots[s] > -2:
-            outside *= _room(layout, ahead, ahead.able[s], integers, i, s, work)
+            outside *= room(layout, ahead, ahead.able[s], integers, i, s, work)
     outside = min(outside, left)
     cycles = numbers[i, CYCLES] * left / outside
     for port in range(ports):
@@ -62,7 +70,7 @@ def bound(
             else:
                 windows *= work.rest[d]
         # neighbours may yet have words of windows from one another
-        settles = max(1.0, moving / outside) if windows == 1.0 or not costing.links else 0.0
+        settles = max(1.0, moving / outside) if windows == 1.0 or not ahead.passes[t] else 0.0
         for port in range(ports):
             words, credit = numbers[i, layout.pending + t * ports + port], numbers[i, layout.credit + t * ports + port]
             work.ports[port] -= credit if shape.vague[t] else 0.0
@@ -73,20 +81,17 @@ def bound(
         spare = 1.0
         for s in range(len(ahead.slots)):  # where sub-clusters share
             if ahead.slots[s] > -2:
-                spare *= _spare(shape, layout, ahead, integers, i, t, s, work)
-        again = max(1.0, whole_tiles * (1.0 if status == STILL else other) / spare)
-        owed = max(numbers[i, at + LEAST_OWED] * moving * again, ahead.distinct[t])
-        if shape.output[t]:
-            copies = min(other * windows, outside)  # of first sums, at most
-            energy -= numbers[i, at + CREDIT] * copies * (1.0 if shape.vague[t] else moving)
-            if not shape.vague[t]:
-                copies = min(again, outside)
-            again_read = max(0.0, owed - shape.whole[t] * (1.0 if ahead.last[t] else copies))
+                spare *= spare_of(shape, layout, ahead, integers, i, t, s, work)
+        work.once[t], work.again[t] = numbers[i, at + LEAST_OWED] * moving, whole_tiles * (1.0 if status == STILL else other)
+        work.spare[t], work.copies[t] = spare, min(other * windows, outside)
+        owed, again_read, _ = leave(shape, ahead, t, outside, spare, work)
+        if shape.output[t]:  # of first sums, at most so many copies
+            energy -= numbers[i, at + CREDIT] * work.copies[t] * (1.0 if shape.vague[t] else moving)
             work.words[ahead.memory[t]] += again_read * ahead.words[t] if ahead.last[t] else 0.0
             energy += again_read * ahead.read_pj[t] + owed * ahead.update_pj[t]
         else:
             energy += owed * ahead.read_pj[t]
-        settled = max(1.0, whole_tiles / (outside if costing.links else 1.0))
+        settled = max(1.0, whole_tiles / (outside if ahead.passes[t] else 1.0))
         energy += numbers[i, at + LEAST_PENDING] * moving * settled + ahead.rest_pj[t]
         words = max(owed, shape.least[t]) if ahead.last[t] else shape.least[t]
         if shape.output[t]:
@@ -104,9 +109,10 @@ def bound(
     if cycles * (1.0 - 1e-9) > costing.most_cycles:
         return np.inf
     energy += cycles * numbers[i, LEAK]
-    if costing.product:
-        return float(energy * cycles)
-    return float(energy if costing.energy else cycles)
+    factor = cycles if costing.product else 1.0
+    if costing.energy and energy * factor <= limit:
+        energy += share_fanouts(shape, layout, ahead, integers, i, outside, work)
+    return float(energy * factor if costing.energy else cycles)
 
 
 @kernel_part
@@ -121,36 +127,6 @@ def _slides(shape: Shape, layout: Layout, integers: Ints, i: int, t: int, status
                 loops *= work.rest[e] if shape.rank[t, e] == r else 1.0
             most = max(most, loops)
     return most
-
-
-@kernel_part
-def _room(layout: Layout, ahead: Ahead, among: Bools, integers: Ints, i: int, s: int, work: Work) -> float:
-    """Sub-clusters that a slot in space can still use with unrollings of such dimensions."""
-    most, able = ahead.most[s], 1.0
-    if ahead.slots[s] >= 0:
-        most //= integers[i, USED + ahead.slots[s]]
-    for d in range(len(among)):
-        if among[d] and ahead.able[s, d]:
-            able *= work.rest[d]
-    return min(float(most), able)
-
-
-@kernel_part
-def _spare(shape: Shape, layout: Layout, ahead: Ahead, integers: Ints, i: int, t: int, s: int, work: Work) -> float:
-    """Sub-clusters of a slot in space that one delivery may serve, at most."""
-    most = float(ahead.most[s] // integers[i, USED + ahead.slots[s]] if ahead.slots[s] >= 0 else ahead.most[s])
-    result = 1.0
-    for d in range(len(shape.sizes)):
-        if ahead.near[t, s, d] and ahead.able[s, d]:
-            longest = 1.0
-            if shape.rank[t, d] >= 0 and ahead.apart[t, s]:  # tiles differ along the dimension of most
-                for e in range(len(shape.sizes)):
-                    if shape.rank[t, e] == shape.rank[t, d] and ahead.able[s, e]:
-                        if work.rest[e] > work.rest[d] or (work.rest[e] == work.rest[d] and e > d):
-                            longest = 0.0
-                longest = work.rest[d] if longest > 0.0 else 1.0
-            result *= work.rest[d] / longest
-    return min(most, result)
 
 
 @kernel_call

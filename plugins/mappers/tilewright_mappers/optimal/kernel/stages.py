@@ -137,7 +137,8 @@ def walk(
                     bag.integers[n, MASK] &= ~(1 << what)
                 if not good or not _fits_ahead(shape, layout, ahead, bag.integers, n):
                     continue
-                value = bound(shape, layout, ahead, costing, bag.numbers, bag.integers, n, work)
+                # what was known before holds for whatever comes of it
+                value = max(numbers[i, BOUND], bound(shape, layout, ahead, costing, limit, bag.numbers, bag.integers, n, work))
                 bag.numbers[n, BOUND] = value
                 if value > limit:
                     bag.made[1] += 1

@@ -126,6 +126,8 @@ class Ahead(NamedTuple):
     """[S, D]: more than one trip is allowed, and not chosen yet."""
     near: Bools
     """[T, S, D]: an unrolling there, inside of the next entry that surely keeps the tensor, may have sub-clusters share its words."""
+    passes: Bools
+    """[T]: neighbours may pass on what enters a memory, so that less of it arrives."""
     apart: Bools
     """[T, S]: the first slot in space of a level further out, in which neighbours pass on nothing that a parent would deliver."""
     read_pj: Floats
@@ -197,3 +199,12 @@ class Work(NamedTuple):
     size: Ints
     table: Ints
     weight: Ints
+    once: Floats
+    again: Floats
+    spare: Floats
+    copies: Floats
+    most: Floats
+    weight_of: Floats
+    slope: Floats
+    log: Floats
+    gain: Floats

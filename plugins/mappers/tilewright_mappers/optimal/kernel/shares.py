@@ -1,0 +1,167 @@
+"""How unrollings that are left may share the words of tensors: of each tensor alone, and of all together."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilewright.compiled import kernel_call, kernel_part
+from tilewright.mapspace.batch import Bools, Ints
+from tilewright_mappers.optimal.kernel.state import USED
+from tilewright_mappers.optimal.kernel.tables import Ahead, Layout, Shape, Work
+
+HALVINGS = 12
+"""Steps in search of how tensors share the fanouts best: any guess gives a bound, the best one a close one."""
+
+
+@kernel_part
+def room(layout: Layout, ahead: Ahead, among: Bools, integers: Ints, i: int, s: int, work: Work) -> float:
+    """Sub-clusters that a slot in space can still use with unrollings of such dimensions."""
+    able = 1.0
+    for d in range(len(among)):
+        if among[d] and ahead.able[s, d]:
+            able *= work.rest[d]
+    return min(_most(layout, ahead, integers, i, s), able)
+
+
+@kernel_part
+def spare_of(shape: Shape, layout: Layout, ahead: Ahead, integers: Ints, i: int, t: int, s: int, work: Work) -> float:
+    """Sub-clusters of a slot in space that one delivery may serve, at most."""
+    result = 1.0
+    for d in range(len(shape.sizes)):
+        if ahead.near[t, s, d] and ahead.able[s, d]:
+            longest = 1.0
+            if shape.rank[t, d] >= 0 and ahead.apart[t, s]:  # tiles differ along the dimension of most
+                for e in range(len(shape.sizes)):
+                    if shape.rank[t, e] == shape.rank[t, d] and ahead.able[s, e]:
+                        if work.rest[e] > work.rest[d] or (work.rest[e] == work.rest[d] and e > d):
+                            longest = 0.0
+                longest = work.rest[d] if longest > 0.0 else 1.0
+            result *= work.rest[d] / longest
+    return min(_most(layout, ahead, integers, i, s), result)
+
+
+@kernel_part
+def leave(shape: Shape, ahead: Ahead, t: int, outside: float, spare: float, work: Work) -> tuple[float, float, float]:
+    """Words that leave the next memory to keep a tensor, where one delivery serves `spare` sub-clusters; of them, sums that are read
+    again; how fast their energy falls with the logarithm of `spare`: it is a convex function of that."""
+    again = work.again[t] / spare
+    owed = work.once[t] * max(1.0, again)
+    falls = again > 1.0 and owed > ahead.distinct[t]
+    owed, read = max(owed, ahead.distinct[t]), 0.0
+    slope = owed * (ahead.update_pj[t] if shape.output[t] else ahead.read_pj[t])
+    if shape.output[t]:
+        copies = work.copies[t]
+        if not shape.vague[t]:
+            copies = min(max(1.0, again), outside)
+        first = shape.whole[t] * (1.0 if ahead.last[t] else copies)
+        read = max(0.0, owed - first)
+        if read > 0.0:
+            follows = not (ahead.last[t] or shape.vague[t]) and again <= outside
+            slope += (read if follows else owed) * ahead.read_pj[t]
+    return owed, read, slope if falls else 0.0
+
+
+@kernel_call
+def share_fanouts(
+    shape: Shape, layout: Layout, ahead: Ahead, integers: Ints, i: int, outside: float, work: Work
+) -> float:
+    """Energy at least beyond what all tensors cost if each had the fanouts that are left to itself.
+
+    What a tensor costs is a convex function of the logarithm of its sharing, and that a sum over unrollings, whose logarithms have
+    the fanouts' as their limits. So at any guess the tangents give a bound, where they are least: in a slot the
+    unrollings that bring most. The guess is the best one where every unrolling serves one tensor.
+    """
+    tensors, dims = len(shape.output), len(shape.sizes)
+    budget = total = 0.0
+    for d in range(dims):
+        work.log[d] = np.log(work.rest[d])
+    for s in range(len(ahead.slots)):
+        if ahead.slots[s] > -2:
+            able = 0.0
+            for d in range(dims):
+                serves = False
+                for t in range(tensors):
+                    serves |= ahead.near[t, s, d]
+                able += work.log[d] if serves and ahead.able[s, d] else 0.0
+            budget += min(np.log(_most(layout, ahead, integers, i, s)), able)
+    low, high = np.inf, -np.inf
+    for t in range(tensors):
+        work.most[t] = work.weight_of[t] = 0.0
+        if not shape.odd[t] and work.again[t] > 1.0 and work.spare[t] > 1.0:
+            work.most[t] = np.log(min(work.spare[t], work.again[t]))
+            steep = leave(shape, ahead, t, outside, np.exp(0.999 * work.most[t]), work)[2]
+            if steep <= 0.0:
+                work.most[t] = 0.0
+                continue
+            work.weight_of[t] = np.log(steep) + 0.999 * work.most[t]
+            total += work.most[t]
+            low, high = min(low, work.weight_of[t] - work.most[t]), max(high, work.weight_of[t])
+    if total <= budget * (1.0 + 1e-9) + 1e-12:
+        return 0.0
+    for _ in range(HALVINGS):
+        level, taken = (low + high) / 2.0, 0.0
+        for t in range(tensors):
+            taken += min(work.most[t], max(0.0, work.weight_of[t] - level))
+        if taken > budget:
+            low = level
+        else:
+            high = level
+    result = 0.0
+    for t in range(tensors):
+        work.slope[t] = 0.0
+        if work.most[t] > 0.0:
+            guess = min(work.most[t], max(0.0, work.weight_of[t] - high))
+            result -= _energy(shape, ahead, t, outside, work.spare[t], work)
+            result += _energy(shape, ahead, t, outside, np.exp(guess), work)
+            work.slope[t] = leave(shape, ahead, t, outside, np.exp(guess), work)[2]
+            result += work.slope[t] * guess
+    for s in range(len(ahead.slots)):
+        if ahead.slots[s] > -2:
+            result -= _gain(shape, layout, ahead, integers, i, s, work)
+    return max(0.0, result)
+
+
+@kernel_part
+def _energy(shape: Shape, ahead: Ahead, t: int, outside: float, spare: float, work: Work) -> float:
+    owed, read, _ = leave(shape, ahead, t, outside, spare, work)
+    if shape.output[t]:
+        return float(owed * ahead.update_pj[t] + read * ahead.read_pj[t])
+    return float(owed * ahead.read_pj[t])
+
+
+@kernel_part
+def _gain(shape: Shape, layout: Layout, ahead: Ahead, integers: Ints, i: int, s: int, work: Work) -> float:
+    """The most that unrollings in a slot gain, by the slopes."""
+    dims = len(shape.sizes)
+    for d in range(dims):
+        work.gain[d] = 0.0
+        for t in range(len(shape.output)):
+            if ahead.near[t, s, d] and work.slope[t] > 0.0:
+                part = 1.0
+                if shape.rank[t, d] >= 0 and ahead.apart[t, s]:  # of two alike in length, one brings as many different tiles
+                    some = 0.0
+                    for e in range(dims):
+                        some += 1.0 if shape.rank[t, e] == shape.rank[t, d] and ahead.able[s, e] else 0.0
+                    part = (some - 1.0) / some if some > 0.0 else 0.0
+                work.gain[d] += work.slope[t] * part
+    left, result = np.log(_most(layout, ahead, integers, i, s)), 0.0
+    for _ in range(dims):
+        best = -1
+        for d in range(dims):
+            if ahead.able[s, d] and work.gain[d] > 0.0 and (best < 0 or work.gain[d] > work.gain[best]):
+                best = d
+        if best < 0 or left <= 0.0:
+            break
+        taken = min(left, work.log[best])
+        result += taken * work.gain[best]
+        left -= taken
+        work.gain[best] = 0.0
+    return float(result)
+
+
+@kernel_part
+def _most(layout: Layout, ahead: Ahead, integers: Ints, i: int, s: int) -> float:
+    """Sub-clusters that a slot in space has left."""
+    if ahead.slots[s] >= 0:
+        return float(ahead.most[s] // integers[i, USED + ahead.slots[s]])
+    return float(ahead.most[s])
