@@ -343,7 +343,8 @@ class Setup:
                     passes[t] |= not never[t] and any(self._passes_windows(t, s) for s in spatial)
         read, update, rest = np.zeros((3, self.tensors))
         usable = np.full(self.tensors, np.inf)
-        last = np.zeros(self.tensors, np.bool_)
+        last, cycles = np.zeros(self.tensors, np.bool_), np.zeros(self.tensors)
+        beyond = np.zeros((self.tensors, len(slots)), np.bool_)
         distinct = np.zeros(self.tensors)
         read_pj, fill_pj, update_pj = (
             each[:, None] * self.words for each in (relaxation.read_pj, relaxation.fill_pj, relaxation.update_pj)
@@ -354,6 +355,11 @@ class Setup:
             read[t] = min(read_pj[relaxation.memory[e, t], t] for e in maybe)
             update[t] = min(update_pj[relaxation.memory[e, t], t] for e in maybe)
             last[t] = maybe == [0]
+            if maybe == [sure]:
+                m = relaxation.memory[sure, t]
+                limits = relaxation.write_bandwidth if shape.output[t] else relaxation.read_bandwidth
+                cycles[t] = self.words[m, t] / limits[m] if self.costing.cycles else 0.0
+            beyond[t] = [slots[s] > -2 and space.slots[s].entry < sure for s in range(len(slots))]
             nearest = space.architecture.memories[relaxation.memory[sure, t]]
             usable[t] = np.floor(nearest.usable_slices / nearest.slices_of(space.problem.tensors[t]))
             for s in space.spatial_slots:
@@ -382,6 +388,8 @@ class Setup:
             rest_pj=for_kernel(rest),
             distinct=for_kernel(distinct),
             last=for_kernel(last),
+            cycles=for_kernel(cycles),
+            beyond=for_kernel(beyond),
             memory=_ints(relaxation.memory[0]),
             words=for_kernel(self.words[relaxation.memory[0], range(self.tensors)]),
             read_bandwidth=for_kernel(relaxation.read_bandwidth),

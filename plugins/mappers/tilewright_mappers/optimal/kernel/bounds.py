@@ -85,6 +85,12 @@ def bound(
         work.once[t], work.again[t] = numbers[i, at + LEAST_OWED] * moving, whole_tiles * (1.0 if status == STILL else other)
         work.spare[t], work.copies[t] = spare, min(other * windows, outside)
         owed, again_read, _ = leave(shape, ahead, t, outside, spare, work)
+        instances = 1.0
+        for s in range(len(ahead.slots)):
+            if ahead.beyond[t, s]:
+                instances *= room(layout, ahead, ahead.able[s], integers, i, s, work)
+        work.cycles[t], work.beside[t] = ahead.cycles[t] / instances, 0.0
+        cycles = max(cycles, owed * work.cycles[t])
         if shape.output[t]:  # of first sums, at most so many copies
             energy -= numbers[i, at + CREDIT] * work.copies[t] * (1.0 if shape.vague[t] else moving)
             work.words[ahead.memory[t]] += again_read * ahead.words[t] if ahead.last[t] else 0.0
@@ -100,6 +106,14 @@ def bound(
             work.words[ahead.memory[t]] += words * ahead.words[t]
     for port in range(ports):
         cycles = max(cycles, work.ports[port] / costing.bandwidth[port])
+    for t in range(tensors):
+        if ahead.last[t] and not shape.odd[t]:  # the outermost memory delivers other tensors, too
+            memory, words = ahead.memory[t], max(leave(shape, ahead, t, outside, work.spare[t], work)[0], shape.least[t])
+            if shape.output[t]:
+                rest = work.written[memory] - words * ahead.words[t]
+                work.beside[t] = max(0.0, rest / ahead.write_bandwidth[memory])
+            else:
+                work.beside[t] = max(0.0, (work.words[memory] - words * ahead.words[t]) / ahead.read_bandwidth[memory])
     for memory in range(len(work.words)):
         cycles = max(cycles, work.words[memory] / ahead.read_bandwidth[memory])
         cycles = max(cycles, work.written[memory] / ahead.write_bandwidth[memory])
@@ -109,10 +123,13 @@ def bound(
     if cycles * (1.0 - 1e-9) > costing.most_cycles:
         return np.inf
     energy += cycles * numbers[i, LEAK]
-    factor = cycles if costing.product else 1.0
-    if costing.energy and energy * factor <= limit:
-        energy += share_fanouts(shape, layout, ahead, integers, i, outside, work)
-    return float(energy * factor if costing.energy else cycles)
+    result = (energy if costing.energy else 1.0) * (cycles if costing.product or not costing.energy else 1.0)
+    if result <= limit:
+        worth = cycles if costing.product else (1.0 if costing.energy else 0.0)  # of energy, and of cycles
+        time = energy if costing.product else (0.0 if costing.energy else 1.0)
+        time += worth * numbers[i, LEAK]
+        result += share_fanouts(shape, layout, ahead, integers, i, outside, cycles, worth, time, work)
+    return float(result)
 
 
 @kernel_part

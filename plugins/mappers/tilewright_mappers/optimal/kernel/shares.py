@@ -63,16 +63,29 @@ def leave(shape: Shape, ahead: Ahead, t: int, outside: float, spare: float, work
 
 @kernel_call
 def share_fanouts(
-    shape: Shape, layout: Layout, ahead: Ahead, integers: Ints, i: int, outside: float, work: Work
+    shape: Shape,
+    layout: Layout,
+    ahead: Ahead,
+    integers: Ints,
+    i: int,
+    outside: float,
+    cycles: float,
+    worth: float,
+    time: float,
+    work: Work,
 ) -> float:
-    """Energy at least beyond what all tensors cost if each had the fanouts that are left to itself.
+    """How much mappings cost at least beyond what they would if each tensor had the fanouts that are left to itself.
 
-    What a tensor costs is a convex function of the logarithm of its sharing, and that a sum over unrollings, whose logarithms have
-    the fanouts' as their limits. So at any guess the tangents give a bound, where they are least: in a slot the
-    unrollings that bring most. The guess is the best one where every unrolling serves one tensor.
+    What a tensor costs is a convex function of the logarithm of its sharing, and so are the cycles in which it leaves the next
+    memory. That logarithm is a sum over unrollings, which have the fanouts' as their limits. So tangents at any guess
+    give a bound, where they are least: in a slot the unrollings that bring most. The guess is the best one where every
+    unrolling serves one tensor, and no memory takes longer than the cycles given, if that can be.
+
+    Args:
+        worth, time: of energy and of cycles. A product is at least what it is where both are least, and what either adds there.
     """
     tensors, dims = len(shape.output), len(shape.sizes)
-    budget = total = 0.0
+    budget = total = needed = 0.0
     for d in range(dims):
         work.log[d] = np.log(work.rest[d])
     for s in range(len(ahead.slots)):
@@ -84,36 +97,47 @@ def share_fanouts(
                     serves |= ahead.near[t, s, d]
                 able += work.log[d] if serves and ahead.able[s, d] else 0.0
             budget += min(np.log(_most(layout, ahead, integers, i, s)), able)
-    low, high = np.inf, -np.inf
+    low, high, slow = np.inf, -np.inf, 0
     for t in range(tensors):
-        work.most[t] = work.weight_of[t] = 0.0
+        work.most[t] = work.need[t] = 0.0
         if not shape.odd[t] and work.again[t] > 1.0 and work.spare[t] > 1.0:
             work.most[t] = np.log(min(work.spare[t], work.again[t]))
             steep = leave(shape, ahead, t, outside, np.exp(0.999 * work.most[t]), work)[2]
-            if steep <= 0.0:
-                work.most[t] = 0.0
-                continue
-            work.weight_of[t] = np.log(steep) + 0.999 * work.most[t]
-            total += work.most[t]
-            low, high = min(low, work.weight_of[t] - work.most[t]), max(high, work.weight_of[t])
+            work.steep[t] = (np.log(worth * steep) if worth * steep > 0.0 else -700.0) + 0.999 * work.most[t]
+            if time > 0.0 and work.cycles[t] > 0.0:
+                longest = work.once[t] * work.again[t] * work.cycles[t]
+                work.need[t] = min(work.most[t], max(0.0, np.log(longest / max(cycles - work.beside[t], 1e-9 * cycles))))
+            total, needed, slow = total + work.most[t], needed + work.need[t], slow + (work.need[t] > 0.0)
+            low, high = min(low, work.steep[t] - work.most[t]), max(high, work.steep[t])
     if total <= budget * (1.0 + 1e-9) + 1e-12:
         return 0.0
+    if needed > budget:  # the slowest memory takes longer, anyhow
+        less = (needed - budget) / slow
+        for t in range(tensors):
+            work.need[t] = max(0.0, work.need[t] - less)
     for _ in range(HALVINGS):
         level, taken = (low + high) / 2.0, 0.0
         for t in range(tensors):
-            taken += min(work.most[t], max(0.0, work.weight_of[t] - level))
+            taken += min(work.most[t], max(work.need[t], work.steep[t] - level)) if work.most[t] > 0.0 else 0.0
         if taken > budget:
             low = level
         else:
             high = level
-    result = 0.0
+    result, left = 0.0, 1.0  # of the cycles' worth
     for t in range(tensors):
         work.slope[t] = 0.0
         if work.most[t] > 0.0:
-            guess = min(work.most[t], max(0.0, work.weight_of[t] - high))
-            result -= _energy(shape, ahead, t, outside, work.spare[t], work)
-            result += _energy(shape, ahead, t, outside, np.exp(guess), work)
-            work.slope[t] = leave(shape, ahead, t, outside, np.exp(guess), work)[2]
+            guess = min(work.most[t], max(work.need[t], work.steep[t] - high))
+            spare = np.exp(guess)
+            result -= worth * _energy(shape, ahead, t, outside, work.spare[t], work)
+            result += worth * _energy(shape, ahead, t, outside, spare, work)
+            work.slope[t] = worth * leave(shape, ahead, t, outside, spare, work)[2]
+            if work.need[t] > 0.0 and guess < work.need[t] + 1e-9 and left > 0.0:
+                takes = work.once[t] * work.again[t] / spare * work.cycles[t]
+                part = left if needed > budget else min(left, max(0.0, np.exp(high) - work.slope[t]) / (time * takes))
+                result += part * time * (takes + work.beside[t] - cycles)
+                work.slope[t] += part * time * takes
+                left -= part
             result += work.slope[t] * guess
     for s in range(len(ahead.slots)):
         if ahead.slots[s] > -2:

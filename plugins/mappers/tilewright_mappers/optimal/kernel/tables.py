@@ -139,6 +139,10 @@ class Ahead(NamedTuple):
     """[T]: words that the next memory to keep the tensor delivers at least, whatever happens."""
     last: Bools
     """[T]: the next entry to keep it is the outermost."""
+    cycles: Floats
+    """[T]: per value that leaves an instance of the next memory, or enters it from inside; 0: not known, or no limit."""
+    beyond: Bools
+    """[T, S]: a slot in space outside of the next entry that surely keeps the tensor."""
     memory: Ints
     """[T]: number of the outermost memory."""
     words: Floats
@@ -204,7 +208,10 @@ class Work(NamedTuple):
     spare: Floats
     copies: Floats
     most: Floats
-    weight_of: Floats
+    need: Floats
+    steep: Floats
     slope: Floats
+    cycles: Floats
+    beside: Floats
     log: Floats
     gain: Floats
