@@ -61,7 +61,7 @@ def _search(setup: Setup, task: Task, run: Run, options: OptimalOptions) -> Prop
             best = min(best, (yield from started(task, run)))
         walk = Walk(setup, best * SURE if math.isfinite(best) else MOST, width, lambda: run.exhausted)
         finals = walk.run()
-        best, left = yield from _evaluate(finals, best, task, run, options)
+        best, left = yield from _evaluate(finals, walk.lost, best, task, run, options)
         if width < options.width:
             best = yield from _descend(finals.candidates.take(slice(0, FOLLOWED)), best, task, run)
         bound = min(best, left, walk.lost)
@@ -117,9 +117,10 @@ def _reordered(rows: Candidates, orders: Positions) -> Iterator[Candidates]:
 
 
 def _evaluate(
-    finals: Finals, best: float, task: Task, run: Run, options: OptimalOptions
+    finals: Finals, lost: float, best: float, task: Task, run: Run, options: OptimalOptions
 ) -> Generator[Candidates, Costs, tuple[float, float]]:
-    """(the best, the least bound of what could not be settled), evaluating in the order of bounds until one passes the best."""
+    """(the best, the least bound of what could not be settled), evaluating in the order of bounds until one passes the best, or
+    what the walk has lost."""
     left = math.inf
     seen: set[bytes] = set()
     for start in range(0, len(finals.bounds), FINALS):
@@ -140,7 +141,7 @@ def _evaluate(
         ways = math.prod(
             int(count_orders(one.trips[:, s] > 1, task.space.slots[s].order)[0]) for s in task.space.temporal_slots
         )
-        if ways > options.orders or run.exhausted:
+        if ways > options.orders or run.exhausted or finals.bounds[i] >= lost:
             left = min(left, float(finals.bounds[i]))
             continue
         values = yield from objectives(task.space.reordered(one, ways), task, run)

@@ -271,7 +271,9 @@ class Setup:
         """Whether the entry directly inside of a level keeps tensors, and what a value costs that enters it. Units keep nothing, but
         may have words from one another."""
         entries = [self.space.slots[s].entry for s in self.levels[number][1]]
-        holds = [e for e, entry in enumerate(self.space.skeleton.entries) if entry.holds and e > min(entries, default=e)]
+        holds = [
+            e for e, entry in enumerate(self.space.skeleton.entries) if entry.holds and e > min(entries, default=e)
+        ]
         if not holds:
             return np.full(self.tensors, MAYBE), np.zeros(self.tensors)
         always, free, memory = self.always[holds[0]], self.free[holds[0]], self.relaxation.memory[holds[0]]

@@ -6,6 +6,7 @@ import numpy as np
 
 from tilewright.compiled import kernel_call, kernel_part
 from tilewright.mapspace.batch import Floats, Ints
+from tilewright_mappers.optimal.kernel.shares import leave, room, share_fanouts, spare_of
 from tilewright_mappers.optimal.kernel.state import (
     CREDIT,
     CYCLES,
@@ -22,7 +23,6 @@ from tilewright_mappers.optimal.kernel.state import (
     extent,
     status_of,
 )
-from tilewright_mappers.optimal.kernel.shares import leave, room, share_fanouts, spare_of
 from tilewright_mappers.optimal.kernel.tables import SLIDING, STILL, Ahead, Bag, Costing, Layout, Shape, Work
 
 MOST = 200
@@ -82,7 +82,10 @@ def bound(
         for s in range(len(ahead.slots)):  # where sub-clusters share
             if ahead.slots[s] > -2:
                 spare *= spare_of(shape, layout, ahead, integers, i, t, s, work)
-        work.once[t], work.again[t] = numbers[i, at + LEAST_OWED] * moving, whole_tiles * (1.0 if status == STILL else other)
+        work.once[t], work.again[t] = (
+            numbers[i, at + LEAST_OWED] * moving,
+            whole_tiles * (1.0 if status == STILL else other),
+        )
         work.spare[t], work.copies[t] = spare, min(other * windows, outside)
         owed, again_read, _ = leave(shape, ahead, t, outside, spare, work)
         instances = 1.0
@@ -108,7 +111,10 @@ def bound(
         cycles = max(cycles, work.ports[port] / costing.bandwidth[port])
     for t in range(tensors):
         if ahead.last[t] and not shape.odd[t]:  # the outermost memory delivers other tensors, too
-            memory, words = ahead.memory[t], max(leave(shape, ahead, t, outside, work.spare[t], work)[0], shape.least[t])
+            memory, words = (
+                ahead.memory[t],
+                max(leave(shape, ahead, t, outside, work.spare[t], work)[0], shape.least[t]),
+            )
             if shape.output[t]:
                 rest = work.written[memory] - words * ahead.words[t]
                 work.beside[t] = max(0.0, rest / ahead.write_bandwidth[memory])

@@ -106,7 +106,9 @@ def share_fanouts(
             work.steep[t] = (np.log(worth * steep) if worth * steep > 0.0 else -700.0) + 0.999 * work.most[t]
             if time > 0.0 and work.cycles[t] > 0.0:
                 longest = work.once[t] * work.again[t] * work.cycles[t]
-                work.need[t] = min(work.most[t], max(0.0, np.log(longest / max(cycles - work.beside[t], 1e-9 * cycles))))
+                work.need[t] = min(
+                    work.most[t], max(0.0, np.log(longest / max(cycles - work.beside[t], 1e-9 * cycles)))
+                )
             total, needed, slow = total + work.most[t], needed + work.need[t], slow + (work.need[t] > 0.0)
             low, high = min(low, work.steep[t] - work.most[t]), max(high, work.steep[t])
     if total <= budget * (1.0 + 1e-9) + 1e-12:
@@ -162,7 +164,9 @@ def _gain(shape: Shape, layout: Layout, ahead: Ahead, integers: Ints, i: int, s:
         for t in range(len(shape.output)):
             if ahead.near[t, s, d] and work.slope[t] > 0.0:
                 part = 1.0
-                if shape.rank[t, d] >= 0 and ahead.apart[t, s]:  # of two alike in length, one brings as many different tiles
+                if (
+                    shape.rank[t, d] >= 0 and ahead.apart[t, s]
+                ):  # of two alike in length, one brings as many different tiles
                     some = 0.0
                     for e in range(dims):
                         some += 1.0 if shape.rank[t, e] == shape.rank[t, d] and ahead.able[s, e] else 0.0

@@ -138,7 +138,9 @@ def walk(
                 if not good or not _fits_ahead(shape, layout, ahead, bag.integers, n):
                     continue
                 # what was known before holds for whatever comes of it
-                value = max(numbers[i, BOUND], bound(shape, layout, ahead, costing, limit, bag.numbers, bag.integers, n, work))
+                value = max(
+                    numbers[i, BOUND], bound(shape, layout, ahead, costing, limit, bag.numbers, bag.integers, n, work)
+                )
                 bag.numbers[n, BOUND] = value
                 if value > limit:
                     bag.made[1] += 1

@@ -29,7 +29,18 @@ from tilewright_mappers.optimal.kernel.state import (
     status_of,
     words,
 )
-from tilewright_mappers.optimal.kernel.tables import ALWAYS, DEAD, NEVER, SLIDING, STILL, Keeping, Layout, Level, Shape, Work
+from tilewright_mappers.optimal.kernel.tables import (
+    ALWAYS,
+    DEAD,
+    NEVER,
+    SLIDING,
+    STILL,
+    Keeping,
+    Layout,
+    Level,
+    Shape,
+    Work,
+)
 
 
 @kernel_call
@@ -216,7 +227,9 @@ def unroll(
         numbers[i, at + LEAST_PENDING] *= n if moved else 1.0
         if level.kept[t] == NEVER:
             numbers[i, at + LEAST_PENDING] = numbers[i, at + PENDING]
-        elif level.kept[t] == ALWAYS and level.alone:  # all tiles arrive, one word less where that is rounded, of two at least
+        elif (
+            level.kept[t] == ALWAYS and level.alone
+        ):  # all tiles arrive, one word less where that is rounded, of two at least
             count = 1.0
             for o in range(layout.conf, layout.keys):
                 count *= integers[i, o]
@@ -312,7 +325,10 @@ def hold(
     for t in range(len(shape.output)):
         at = FIRST + EACH * t
         if not (linked & ~kept) >> t & 1:
-            numbers[i, at + LEAST_PENDING], numbers[i, at + LEAST_OWED] = numbers[i, at + PENDING], numbers[i, at + OWED]
+            numbers[i, at + LEAST_PENDING], numbers[i, at + LEAST_OWED] = (
+                numbers[i, at + PENDING],
+                numbers[i, at + OWED],
+            )
     if not linked & ~kept:
         forget_unrolling(shape, layout, numbers, integers, i)
 
