@@ -13,7 +13,7 @@ from tilewright.mapspace.rules import LEGAL, NONE, judge, tile_words
 from tilewright_costmodels.timeloop import flow, sharing
 from tilewright_costmodels.timeloop.costs import cost
 from tilewright_costmodels.timeloop.nest import Job, unfold
-from tilewright_costmodels.timeloop.ragged.pieces import Pieces
+from tilewright_costmodels.timeloop.ragged.cuts import Pieces
 from tilewright_costmodels.timeloop.ragged.words import measure
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tilewright.compiled import Index, Records, for_kernel, table
 from tilewright.mapspace.batch import Bools, Floats, Ints
@@ -28,10 +29,13 @@ class Tensors(NamedTuple):
     """[T, D]: what one iteration shifts a tile by, as one number (all shifts that can be compared have different ones); as
     bits, the coordinates that the dimension moves together with others (bit 0: it moves several). The number of its group, of
     dimensions that share coordinates (0: it does not move the tensor; 1: it has one for itself, with this coefficient); whether
-    the group has one coordinate only (`single`)."""
+    the group has one coordinate only (`single`); whether it is the last one of its group in `dims`."""
+    dims: NDArray[np.uint32]
+    """[T, D]: the dimensions that move the tensor, group by group, and then those that do not and have several iterations."""
     whole: Records
     """[T]: words; the dimensions that move the tensor, as bits; whether tiles may overlap, or children receive
-    overlapping ones; the number after that of the last group of dimensions."""
+    overlapping ones; whether all coordinates are single dimensions (`plain`); the number after that of the last group of
+    dimensions; how many of `dims` move it, and how many there are."""
     dense: bool
     """No tile has holes."""
 
@@ -54,7 +58,7 @@ class Hardware(NamedTuple):
     """[L, T]: slices (see `Memory.slices_per_word`) of one value, in its home."""
     memory: Records
     """[M]: macros that exist; pJ per access; slices per access, per cycle, and of the widest value; pJ per cycle that leak for
-    each instance in use of the memory of number `gate`, which switches this one."""
+    each instance in use of the memory of number `gate`, which switches this one; tensors that it may hold."""
     compute_energy_pj: float
     """Of all operations."""
     cycles_per_operation: float
@@ -109,7 +113,7 @@ def _spans(problem: Problem, tensor: int) -> list[int]:
 
 def tensors_of(problem: Problem) -> Tensors:
     """The problem's table."""
-    moves, whole, dense = [], [], True
+    moves, dims, whole, dense = [], [], [], True
     for number, tensor in enumerate(problem.tensors):
         matrix = problem.projection_matrix(tensor)
         displacement, together = np.zeros((2, len(problem.sizes)), np.int64)
@@ -122,15 +126,31 @@ def tensors_of(problem: Problem) -> Tensors:
         groups = _groups(matrix, together)
         dense &= bool((matrix <= 1).all() and ((matrix > 0).sum(axis=0) <= 1).all())
         ranks = [matrix[:, [of == group for of in groups]].any(axis=1).sum() for group in groups]
-        single = [group > 0 and count == 1 for group, count in zip(groups, ranks, strict=True)]
-        moves.append(list(zip(displacement, together, groups, matrix.sum(axis=0), single, strict=True)))
-        moving = sum(1 << int(dim) for dim in np.flatnonzero(matrix.any(axis=0)))
-        whole.append(
-            (problem.tensor_words(tensor), moving, together.any(), max(groups, default=0) + 1, tensor.is_output)
-        )
+        single = [group == 1 or (group > 1 and count == 1) for group, count in zip(groups, ranks, strict=True)]
+        movers = sorted(np.flatnonzero(groups).tolist(), key=lambda dim: groups[dim])
+        others = [dim for dim, size in enumerate(problem.sizes) if not groups[dim] and size > 1]
+        ends = {groups[dim]: dim for dim in movers}
+        last = [group == 1 or (group > 1 and ends[group] == dim) for dim, group in enumerate(groups)]
+        moves.append(list(zip(displacement, together, groups, matrix.sum(axis=0), single, last, strict=True)))
+        dims.append([*movers, *others] + [0] * (len(groups) - len(movers) - len(others)))
+        moving = sum(1 << dim for dim in movers)
+        numbers = max(groups, default=0) + 1, tensor.is_output, len(movers), len(movers) + len(others)
+        plain = bool((matrix <= 1).all() and not together.any())
+        whole.append((problem.tensor_words(tensor), moving, together.any(), plain, *numbers))
     return Tensors(
-        moves=table(moves, displacement=int, together=int, group=int, coefficient=float, single=bool),
-        whole=table(whole, words=float, moving=int, slides=bool, groups=int, is_output=bool),
+        moves=table(moves, displacement=int, together=int, group=int, coefficient=float, single=bool, last=bool),
+        dims=for_kernel(np.array(dims, Index).reshape(len(moves), len(problem.sizes))),
+        whole=table(
+            whole,
+            words=float,
+            moving=int,
+            slides=bool,
+            plain=bool,
+            groups=int,
+            is_output=bool,
+            movers=int,
+            counted=int,
+        ),
         dense=dense,
     )
 
@@ -247,9 +267,10 @@ def _memories(problem: Problem, architecture: Architecture, visited: set[str]) -
             leakage = memory.leakage_pj_per_cycle * leaking if cluster.name in visited else 0.0
             built = instances // memory.instances_per_macro
             block = memory.block_words * slices
-            rows.append((built, *energies, block, *limits, widest, leakage, names.index(gate)))
+            tensors = sum(memory.may_hold(tensor) for tensor in problem.tensors)
+            rows.append((built, *energies, block, *limits, widest, leakage, names.index(gate), tensors))
     fields = "built read_energy write_energy update_energy block read_bandwidth write_bandwidth widest leakage"
-    return table(rows, **dict.fromkeys(fields.split(), float), gate=int)
+    return table(rows, **dict.fromkeys(fields.split(), float), gate=int, tensors=float)
 
 
 def _across(mesh: dict[str, int]) -> int:

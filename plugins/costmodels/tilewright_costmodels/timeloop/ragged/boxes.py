@@ -4,27 +4,12 @@ from __future__ import annotations
 
 from tilewright.compiled import Records, compiled, integer, kernel_part
 from tilewright.mapspace.rules import Terms
-from tilewright_costmodels.timeloop.ragged.pieces import LIST, PLAIN, Pieces, walk
+from tilewright_costmodels.timeloop.ragged.cuts import PLAIN, Pieces
+from tilewright_costmodels.timeloop.ragged.pieces import walk
 from tilewright_costmodels.timeloop.sharing import mix
 
 ZERO = integer(0)
-
-
-@kernel_part
-def words_of_boxes(
-    pieces: Pieces, moves: Records, terms: Terms, tensor: int, group: int, overlapping: int, dimension: int, step: float
-) -> float:
-    """Words of the boxes of a group of dimensions: along one coordinate, their side is a sum, and so sums are enough."""
-    single, count, more = True, 1.0, 0.0
-    for d in range(len(moves)):
-        if moves[d].group == group:
-            found = pieces.shares[d]
-            single = moves[d].single
-            more = more * found.count + moves[d].coefficient * (found.iterations - found.count) * count
-            count *= found.count
-    if single and group != overlapping:
-        return count + more
-    return _all_boxes(pieces, moves, terms, tensor, group, dimension, step)
+NONE = integer(-1)
 
 
 @compiled
@@ -44,20 +29,101 @@ def shared(
 
     Boxes are equal whose first and last words are. Only where several dimensions of a group are unrolled can that be.
     """
-    unrolled = 0
+    unrolled, one, other, plain = 0, NONE, NONE, True
     for d in range(len(moves)):
         if moves[d].group == group:
-            spread = 0
-            for k in range(pieces.cuts[d, start], pieces.cuts[d, stop]):
-                spread |= not pieces.cut[d, k].steps
-                pieces.cut[d, k].trip = 0
-            unrolled += spread
+            number = 0
+            for k in range(pieces.cuts[start, d], pieces.cuts[stop, d]):
+                plain &= not (number > 0 and pieces.cut[d, k].steps)  # no steps inside of sub-clusters
+                if not pieces.cut[d, k].steps:
+                    number += 1
+                    plain &= number == 1 and not pieces.apart[pieces.cut[d, k].slot]
+            if number > 0:
+                unrolled, one, other = unrolled + 1, other, d
+            plain &= moves[d].single
     if unrolled < 2:
         return 1.0
+    if unrolled == 2 and plain:
+        return _of_two_loops(pieces, moves, loops, group, one, other, start, stop, every)
+    return _of_any_loops(pieces, moves, terms, loops, tensor, group, start, stop, every)
+
+
+@kernel_part
+def _of_two_loops(
+    pieces: Pieces,
+    moves: Records,
+    loops: int,
+    group: int,
+    one: int,
+    other: int,
+    start: int,
+    stop: int,
+    every: bool,
+) -> float:
+    """The same of two dimensions, each unrolled once, with no steps inside, that move one coordinate."""
+    among, more = 1.0, 0.0  # pieces of the dimensions that are not unrolled, and what these add to the sides of boxes
+    for d in range(len(moves)):
+        if moves[d].group == group:
+            unrolled = d == one or d == other
+            last = pieces.cuts[stop, d]
+            count, iterations = walk(pieces, d, last - unrolled, loops, PLAIN, True, every, start, 0, unrolled)
+            if not unrolled:
+                more = more * count + moves[d].coefficient * (iterations - count) * among
+                among *= count
+    tile, second = pieces.cut[one, pieces.cuts[stop, one]].full, pieces.cut[other, pieces.cuts[stop, other]].full
+    widens, lengthens = moves[one].coefficient, moves[other].coefficient
+    step, over = int(widens * tile), int(lengthens * second)
+    divisor, rest = step, over
+    while rest > 0:
+        divisor, rest = rest, divisor % rest
+    again, period = step // divisor, over // divisor  # so many trips of the second are as far as these of the first
+    sent = needed = 0.0
+    for x in range(pieces.shares[one].number):
+        outer = pieces.share[one, x]
+        rows = int(outer.iterations / tile)
+        short = outer.iterations - rows * tile
+        for y in range(pieces.shares[other].number):
+            inner = pieces.share[other, y]
+            columns = int(inner.iterations / second)
+            small = inner.iterations - columns * second
+            side = 1.0 + widens * (tile - 1.0) + lengthens * (second - 1.0)
+            lower, narrower = widens * (tile - short), lengthens * (second - small)
+            full, below, beside = among * side + more, among * (side - lower) + more, among * (side - narrower) + more
+            words = rows * columns * full
+            twice = max(0, rows - period) * max(0, columns - again) * full
+            if short > 0.0:
+                words += columns * below
+            if small > 0.0:
+                words += rows * beside
+            if short > 0.0 and small > 0.0:
+                words += among * (side - lower - narrower) + more
+                if lower == narrower:
+                    twice += min(rows // period, columns // again) * below
+            needed += outer.count * inner.count * words
+            sent += outer.count * inner.count * (words - twice)
+    return sent / needed
+
+
+@kernel_part
+def _of_any_loops(
+    pieces: Pieces,
+    moves: Records,
+    terms: Terms,
+    loops: int,
+    tensor: int,
+    group: int,
+    start: int,
+    stop: int,
+    every: bool,
+) -> float:
+    """The same, box by box."""
+    for d in range(len(moves)):
+        for k in range(pieces.cuts[start, d], pieces.cuts[stop, d]):
+            pieces.cut[d, k].trip = 0
     for d in range(len(moves)):
         pieces.shares[d].at = 0
         if moves[d].group == group:
-            walk(pieces, d, start, loops, PLAIN, True, every, start, 0, LIST)
+            walk(pieces, d, pieces.cuts[start, d], loops, PLAIN, True, every, start, 0, True)
     sent = needed = 0.0
     pieces.stamp[0] += 1
     more = True
@@ -70,13 +136,13 @@ def shared(
                 low, size = 0.0, each.iterations
                 many *= each.count
                 alike = _divides(pieces, d, start, stop)
-                for k in range(pieces.cuts[d, start], pieces.cuts[d, stop]):
-                    tile, trip = pieces.size[d, k + 1, 0].iterations, pieces.cut[d, k].trip
+                for k in range(pieces.cuts[start, d], pieces.cuts[stop, d]):
+                    tile, trip = pieces.cut[d, k + 1].full, pieces.cut[d, k].trip
                     low += trip * tile
                     size = min(tile, size - trip * tile)
                     exists &= size > 0.0
                     if alike and pieces.cut[d, k].steps:
-                        many *= pieces.size[d, k, 0].full
+                        many *= pieces.cut[d, k].trips
                     if not pieces.cut[d, k].steps and pieces.apart[pieces.cut[d, k].slot]:
                         separate = separate * len(pieces.seen) + trip
                 pieces.shares[d].iterations = size
@@ -101,10 +167,11 @@ def shared(
 
 
 @compiled
-def _all_boxes(
+def words_of_boxes(
     pieces: Pieces, moves: Records, terms: Terms, tensor: int, group: int, dimension: int, step: float
 ) -> float:
-    """The words of a tensor's boxes along the coordinates of one group of dimensions, in all pairs of their pieces."""
+    """The words of a tensor's boxes along the coordinates of one group of dimensions, in all pairs of their pieces; what each
+    shares with itself so many steps of `dimension` further."""
     total, more = 0.0, True
     for d in range(len(moves)):
         pieces.shares[d].at = 0
@@ -154,11 +221,11 @@ def _next_trip(pieces: Pieces, moves: Records, group: int, start: int, stop: int
     there is another one, and whether it is of another step in time. Of a size that divides one step stands for all."""
     for steps in range(2):
         for d in range(len(moves)):
-            for k in range(pieces.cuts[d, start], pieces.cuts[d, stop] if moves[d].group == group else 0):
-                cut, full = pieces.cut[d, k], pieces.size[d, k, 0]
+            for k in range(pieces.cuts[start, d], pieces.cuts[stop, d] if moves[d].group == group else 0):
+                cut = pieces.cut[d, k]
                 if cut.steps == steps and not (steps > 0 and _divides(pieces, d, start, stop)):
                     cut.trip += 1
-                    if cut.trip < full.full + (full.rest >= 0):
+                    if cut.trip < cut.trips:
                         return True, steps > 0
                     cut.trip = 0
     for d in range(len(moves)):
@@ -173,8 +240,8 @@ def _next_trip(pieces: Pieces, moves: Records, group: int, start: int, stop: int
 @kernel_part
 def _divides(pieces: Pieces, d: int, start: int, stop: int) -> bool:
     """Whether all cuts of the size at hand between two slots leave full pieces only."""
-    first = pieces.cuts[d, start]
-    exact = pieces.share[d, pieces.shares[d].at].iterations == pieces.size[d, first, 0].iterations
-    for k in range(first, pieces.cuts[d, stop]):
-        exact &= pieces.size[d, k, 0].rest < 0
+    first = pieces.cuts[start, d]
+    exact = pieces.share[d, pieces.shares[d].at].iterations == pieces.cut[d, first].full
+    for k in range(first, pieces.cuts[stop, d]):
+        exact &= pieces.cut[d, k].exact
     return bool(exact)

@@ -22,26 +22,13 @@ from tilewright.compiled import Records, compiled, integer, kernel_part
 from tilewright.mapspace.batch import Floats
 from tilewright.mapspace.rules import Terms
 from tilewright_costmodels.timeloop.ragged.boxes import shared, words_of_boxes
-from tilewright_costmodels.timeloop.ragged.pieces import (
-    ADVANCE,
-    ALL,
-    BEFORE,
-    COUNT,
-    LIST,
-    PLAIN,
-    QUIET,
-    SPACE,
-    SUM,
-    TIME,
-    Pieces,
-    cut_all,
-    recall,
-    walk,
-)
+from tilewright_costmodels.timeloop.ragged.cuts import ADVANCE, BEFORE, PLAIN, QUIET, Pieces
+from tilewright_costmodels.timeloop.ragged.pieces import cut_all, walk
 from tilewright_costmodels.timeloop.tables import Hardware, Mappings, Tensors
 
 LONE = integer(1)
 """`Tensors.moves.group` of a dimension whose coordinate it has for itself."""
+NONE = integer(-1)
 
 
 @compiled
@@ -69,16 +56,24 @@ def measure(
         Steps in time.
     """
     levels, slots, dims = len(hardware.level), len(hardware.slot), len(pieces.shares)
-    cut_all(pieces, hardware, inside, loops, ends[levels - 1].end)
-    for level in range(levels):
-        instances[level] = 1.0 if level == 0 else instances[level - 1]
-        if level > 0 and ends[level - 1].children > 1.0:
-            instances[level] = 1.0
-            for d in range(dims):
-                instances[level] *= pieces.total[SPACE, d, pieces.cuts[d, hardware.level[level].start]].count
+    cut_all(pieces, hardware, inside[0], loops, ends[levels - 1].end, ends[levels - 1].unrolled_end)
     steps = 1.0
-    for d in range(dims):
-        steps *= pieces.total[TIME, d, pieces.cuts[d, slots]].count
+    for number in range(
+        levels + 1
+    ):  # pieces of all dimensions, those that are unrolled outside of a level, or all in time
+        every = number < levels
+        if every:
+            instances[number] = 1.0 if number == 0 else instances[number - 1]
+        if not every or (number > 0 and ends[number - 1].children > 1.0):
+            product, stop = 1.0, hardware.level[number].start if every else slots
+            for d in range(dims):
+                limit = 0 if every else len(loops)
+                count, _ = walk(pieces, d, pieces.cuts[stop, d], limit, PLAIN, False, every, slots, 0, False)
+                product *= count
+            if every:
+                instances[number] = product
+            else:
+                steps = product
     for tensor in range(len(tensors.whole)):
         for s in range(slots):
             separate = len(mappings.unicast) > 0 and mappings.unicast[n, hardware.slot[s].entry, tensor]
@@ -93,20 +88,7 @@ def measure(
                 while not mappings.keep[n if len(mappings.keep) > 1 else 0, hardware.level[outer].holds, tensor]:
                     outer -= 1
                 _between(
-                    pieces,
-                    hardware,
-                    tensors,
-                    terms,
-                    loops,
-                    ends,
-                    mappings,
-                    n,
-                    instances,
-                    detailed,
-                    tensor,
-                    level,
-                    inner,
-                    outer,
+                    pieces, hardware, tensors, terms, loops, ends, instances, detailed, tensor, level, inner, outer
                 )
             if keeps:
                 inner = level
@@ -121,8 +103,6 @@ def _between(
     terms: Terms,
     loops: Records,
     ends: Records,
-    mappings: Mappings,
-    n: int,
     instances: Floats,
     detailed: bool,
     tensor: int,
@@ -134,35 +114,40 @@ def _between(
     it, from the level outwards."""
     levels, slots = len(hardware.level), len(hardware.slot)
     start, stop = hardware.level[level].start, slots
-    end, whole = ends[levels - 1].end, tensors.whole[tensor]
+    end, whole, moves = ends[levels - 1].end, tensors.whole[tensor], tensors.moves[tensor]
     if inner < levels:
         stop, end = hardware.level[inner].start, ends[inner - 1].end
-    c = int(end) - 1
+    c = int(end) - 1  # the innermost loop that moves the tile
     while inner < levels and c >= 0 and not whole.moving >> loops[c].dimension & 1:
         c -= 1
+    stays = inner < levels and c >= 0  # some tile may stay where it is, or overlap with the one before
+    if stays:
+        d = loops[c].dimension
+        stays = moves[d].together != 0 or pieces.cut[d, pieces.cuts[loops[c].slot, d]].calm
+    windows = 0
+    for u in range(ends[level].unrolled, ends[inner - 1].unrolled_end):
+        windows += moves[loops[u].dimension].group > LONE
+    tangled = windows > 1  # sub-clusters may have equal boxes though they differ in loops that move them
     words, children, lanes = pieces.words[tensor, level], 1.0, 1.0
     for each in range(level, levels):
         children *= ends[each].children if each < inner else 1.0
         lanes *= ends[each].children
-    for view in range(6):
-        # what leaves the level; what enters the inner one; what the level answers for: of all instances, and of the first
-        leaves, enters, owns, first = view < 2, view // 2 == 1, view >= 4, view % 2 == 1
-        if level != outer and view > 0:
-            break
+    for view in range(6 if level == outer else 1):
+        # what leaves the level; what enters the inner one; what the level answers for: of all instances, and then of the first
+        leaves, enters, owns, every = view % 3 == 0, view % 3 == 1, view % 3 == 2, view < 3
+        at = inner if enters else level
         if (enters and inner == levels) or (owns and not (whole.is_output or detailed)):
             continue
-        if view == 2 and children == 1.0:
+        if enters and every and children == 1.0:
             found = words.left
-        elif first and (
-            instances[inner if enters else level] == 1.0
-            or _is_roomy(
-                hardware, tensors, tensor, inner if enters else level, lanes / children if enters else lanes, detailed
-            )
+        elif not every and (
+            instances[at] == 1.0
+            or _is_roomy(hardware, tensors, tensor, at, lanes / children if enters else lanes, detailed)
         ):
             found = pieces.words[tensor, inner].entered if enters else words.left if leaves else words.own
-            found /= instances[inner if enters else level]
+            found /= instances[at]
         else:
-            within = start if leaves else slots
+            keeps_from = hardware.level[outer].start if whole.is_output else stop
             found = _moved(
                 pieces,
                 tensors,
@@ -170,34 +155,35 @@ def _between(
                 loops,
                 tensor,
                 start if owns else stop,
-                -1 if owns else c,
-                owns or inner == levels,
-                hardware.level[outer].start if whole.is_output else stop,
-                not first,
-                within,
+                NONE if owns else c,
+                stays and not owns,
+                keeps_from,
+                every,
+                start if leaves else slots,
             )
-            for group in range(2, whole.groups if leaves else 0):
-                found *= shared(pieces, tensors.moves[tensor], terms, len(loops), tensor, group, start, stop, not first)
-        if leaves and first:
-            words.first_left = found
-        elif leaves:
+            if leaves and tangled:
+                for group in range(2, whole.groups):
+                    found *= shared(pieces, moves, terms, len(loops), tensor, group, start, stop, every)
+        if leaves and every:
             words.left = found
-        elif enters and first:
-            pieces.words[tensor, inner].first_entered = found
-        elif enters:
+        elif leaves:
+            words.first_left = found
+        elif enters and every:
             pieces.words[tensor, inner].entered = found
-        elif first:
-            words.first_own = found
-        else:
+        elif enters:
+            pieces.words[tensor, inner].first_entered = found
+        elif every:
             words.own = found
+        else:
+            words.first_own = found
 
 
 @kernel_part
 def _is_roomy(hardware: Hardware, tensors: Tensors, tensor: int, level: int, lanes: float, detailed: bool) -> bool:
     """Whether no bandwidth of a memory can bind: no lane reads or writes more than two words of a tensor in a step. The average
     instance then does for the first one, where only costs are asked for."""
-    least = 2.0 * lanes * len(tensors.whole)
     memory = hardware.memory[max(0, hardware.home[level, tensor])]
+    least = 2.0 * lanes * memory.tensors
     return bool(tensors.dense and not detailed and min(memory.read_bandwidth, memory.write_bandwidth) >= least)
 
 
@@ -210,7 +196,7 @@ def _moved(
     tensor: int,
     stop: int,
     c: int,
-    anew: bool,
+    stays: bool,
     keeps_from: int,
     every: bool,
     within: int,
@@ -219,7 +205,7 @@ def _moved(
 
     Args:
         c: the innermost loop that moves the tile.
-        anew: nothing stays: every step moves a whole tile.
+        stays: some may be such.
         keeps_from: the first slot inside the memory outside.
         every: of all instances.
         within: the first slot of those in which sub-clusters may share what they are sent.
@@ -227,71 +213,70 @@ def _moved(
     whole, moves = tensors.whole[tensor], tensors.moves[tensor]
     total, passed, quiet, overlaps = 0.0, 0, True, False
     inner = usual = 0  # the steps of all loops inside p, undone when p advances; that of c
-    for number in range(1 if anew else c + 2):
+    for number in range(c + 2 if stays else 1):
         p = c + 1 - number
-        mode, hush, dimension, step, sign = PLAIN, False, -1, 0.0, 1.0
+        mode, hush, advancing, dimension, step, skip = PLAIN, False, NONE, NONE, 0.0, False
         if number > 0:
-            loop, sign, skip = loops[p], -1.0, True
-            d = loop.dimension
+            loop = loops[p]
+            d = int(loop.dimension)
+            mode, advancing, skip = ADVANCE, d, True
             shift = int(moves[d].displacement * loop.step) - inner
             inner += int(moves[d].displacement * loop.step)
             slides, moving = moves[d].together != 0, whole.moving >> d & 1
             if p == c:
                 usual, overlaps = shift, slides
                 if slides:
-                    mode, dimension, step, skip = BEFORE, d, loop.step, False
+                    mode, dimension, step, skip = BEFORE, d, float(loop.step), False
             elif overlaps and shift == 0:
-                mode, skip = ADVANCE, False
+                skip = False
             elif overlaps and shift == usual:
-                mode, dimension, step, skip = ADVANCE, loops[c].dimension, loops[c].step, False
+                dimension, step, skip = int(loops[c].dimension), float(loops[c].step), False
             elif quiet and not moving:
-                mode, hush, skip = ADVANCE, True, False
+                hush, skip = True, False
             elif quiet and slides and not passed >> d & 1:
-                mode, hush, dimension, step, skip = BEFORE, True, d, loop.step, False
+                mode, hush, dimension, step, skip = BEFORE, True, d, float(loop.step), False
             if moving:
                 passed |= 1 << d
-                quiet &= pieces.cut[d, pieces.cuts[d, loop.slot]].calm
-            if skip:
-                if not (quiet or overlaps):
-                    break
-                continue
-        found = _tiles(
-            pieces,
-            moves,
-            terms,
-            loops,
-            tensor,
-            whole.groups,
-            stop,
-            p,
-            mode,
-            hush,
-            keeps_from,
-            every,
-            within,
-            dimension,
-            step,
-        )
-        if found < 0.0:  # some loop inside always turns, and so it does inside of all loops that are left
-            quiet = False
-            if not overlaps:
-                break
-        else:
-            total += sign * found
+                quiet &= pieces.cut[d, pieces.cuts[loop.slot, d]].calm
+        if not skip:
+            found = _different(
+                pieces,
+                tensors,
+                terms,
+                loops,
+                tensor,
+                stop,
+                p,
+                mode,
+                advancing,
+                hush,
+                keeps_from,
+                every,
+                within,
+                dimension,
+                step,
+            )
+            if found < 0.0:  # some loop inside always turns, and so it does inside of all loops that are left
+                quiet = False
+            elif found > 0.0:
+                found *= _times(pieces, tensors, tensor, stop, p, advancing, every, within)
+                total += found if number == 0 else -found
+        if not (quiet or overlaps):
+            break
     return total
 
 
 @kernel_part
-def _tiles(
+def _different(
     pieces: Pieces,
-    moves: Records,
+    tensors: Tensors,
     terms: Terms,
     loops: Records,
     tensor: int,
-    groups: int,
     stop: int,
     p: int,
     mode: int,
+    advancing: int,
     hush: bool,
     keeps_from: int,
     every: bool,
@@ -299,48 +284,67 @@ def _tiles(
     dimension: int,
     step: float,
 ) -> float:
-    """Words of all tiles before the slot `stop`, the loops outside of `p` free; -1: some dimension is never quiet.
+    """Words of all different tiles before the slot `stop`; -1: some dimension is never quiet.
 
     Args:
-        mode: PLAIN: all loops that move the tensor are free. ADVANCE: when p advances. BEFORE: the tiles before that.
+        mode: PLAIN: all loops that move the tensor are free. ADVANCE: those outside of `p`, when that advances. BEFORE: the tiles
+            before that.
+        advancing: the dimension of p.
         every, within: as in `_moved`.
         hush: only those when no loop inside of p that moves the tensor turns.
         dimension, step: count what tiles share with themselves so many iterations further.
     """
-    product, advancing, overlapping = 1.0, -1, -1
-    if mode != PLAIN:
-        advancing = loops[p].dimension
+    whole, moves = tensors.whole[tensor], tensors.moves[tensor]
+    product, count_of_group, rest_of_group, sound = 1.0, 1.0, 0.0, True
+    if mode == PLAIN and every and whole.plain:
+        return float(whole.words)
+    overlapping = NONE
     if dimension >= 0:
-        overlapping = moves[dimension].group
-    for d in range(len(moves)):
-        group = moves[d].group
-        which, limit, what, last = PLAIN, p, SUM, pieces.cuts[d, stop]
-        if group == 0:
-            if last == 0:
-                continue
-            what = COUNT
-        elif group != LONE and (group == overlapping or not moves[d].single):
-            what = LIST
-        if mode == PLAIN and group > 0:
-            limit = len(loops)
-        elif d == advancing:
-            which = mode if group > 0 else ADVANCE
-        elif hush and group > 0:
-            which = QUIET
-        found = pieces.shares[d]
-        if last == 0 or (every and mode == PLAIN and group > 0):
-            recall(pieces, d, ALL, last, what == LIST)
+        overlapping = int(moves[dimension].group)
+    for number in range(whole.movers):
+        d = tensors.dims[tensor, number]
+        move, last = moves[d], pieces.cuts[stop, d]
+        listed = move.group == overlapping or not move.single
+        if (
+            every and not listed and (mode == PLAIN or pieces.cut[d, last].latest < p)
+        ):  # together they are the dimension
+            count, iterations = pieces.cut[d, last].many, pieces.cut[d, 0].full
         else:
-            walk(pieces, d, stop, limit, which, group > 0, every, within, keeps_from, what)
-        if found.count == 0.0:
-            if which == QUIET:
-                return -1.0
-            product = 0.0
-        if group == 0:
-            product *= found.count
-        elif group == LONE:
-            product *= found.count + moves[d].coefficient * (found.iterations - found.count)
-    for group in range(2, groups):
-        if product > 0.0:
-            product *= words_of_boxes(pieces, moves, terms, tensor, group, overlapping, dimension, step)
+            which, limit = PLAIN, len(loops)
+            if mode != PLAIN:
+                limit = p
+                if d == advancing:
+                    which = mode
+                elif hush:
+                    which = QUIET
+            count, iterations = walk(
+                pieces, d, last, limit, which, True, every, within, pieces.cuts[keeps_from, d], listed
+            )
+            sound &= which != QUIET or count > 0.0
+            if count == 0.0:
+                product = 0.0
+        if listed:
+            if move.last and product > 0.0:
+                product *= words_of_boxes(pieces, moves, terms, tensor, move.group, dimension, step)
+        else:  # along one coordinate, the side of a box is a sum, and so sums are enough
+            rest_of_group = rest_of_group * count + move.coefficient * (iterations - count) * count_of_group
+            count_of_group *= count
+            if move.last:
+                product *= count_of_group + rest_of_group
+                count_of_group, rest_of_group = 1.0, 0.0
+    return product if sound else -1.0
+
+
+@kernel_part
+def _times(
+    pieces: Pieces, tensors: Tensors, tensor: int, stop: int, limit: int, advancing: int, every: bool, within: int
+) -> float:
+    """How often each of the different tiles before the slot `stop` is there, the loops in time outside of place `limit` free, that
+    of dimension `advancing` there when it advances."""
+    product = 1.0
+    for number in range(tensors.whole[tensor].movers, tensors.whole[tensor].counted):
+        d = tensors.dims[tensor, number]
+        mode = ADVANCE if d == advancing else PLAIN
+        count, _ = walk(pieces, d, pieces.cuts[stop, d], limit, mode, False, every, within, 0, False)
+        product *= count
     return product

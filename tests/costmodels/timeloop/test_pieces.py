@@ -1,0 +1,56 @@
+"""Pieces of dimensions whose tiles divide one another are counted as those of any others are."""
+
+from random import Random
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tilewright as tw
+from tilewright.compiled import interpreted
+from tilewright_costmodels import TimeloopOptions
+from tilewright_costmodels.timeloop.model import TimeloopModel
+from tilewright_costmodels.timeloop.ragged import pieces as parts
+from tilewright_costmodels.timeloop.ragged.cuts import ADVANCE, BEFORE, PLAIN, QUIET, Pieces
+from tilewright_costmodels.timeloop.ragged.remainders import cut_any
+
+SPACE = tw.space("nk,km->nm; n=197 k=67 m=100", "eyeriss", factors="ragged")
+EVALUATOR = TimeloopModel(TimeloopOptions()).bind(SPACE.problem, SPACE.architecture)
+DRAWN = SPACE.sample(np.random.default_rng(1), 300)
+RAGGED = (DRAWN.trips.prod(axis=1) != SPACE.problem.sizes).any(axis=1)
+FOUND = np.flatnonzero(RAGGED & EVALUATOR.evaluate_candidates(DRAWN).valid)
+
+
+def cut(index: int) -> Pieces:
+    """The pieces of a mapping, as the kernel left them."""
+    EVALUATOR.evaluate_candidates(DRAWN.take(FOUND[[index % len(FOUND)]]))
+    room = EVALUATOR.room(SPACE.skeleton, SPACE.slots)
+    assert room is not None
+    return room.pieces
+
+
+@given(st.integers(0, 10**6), st.randoms(use_true_random=False))
+def test_a_chain_is_counted_as_any_other_dimension(index: int, random: Random) -> None:
+    pieces, walk = cut(index), interpreted(parts.walk)
+    slots = len(SPACE.slots)
+    for d in range(len(SPACE.problem.sizes)):
+        last = int(pieces.cuts[random.randint(0, slots), d])
+        steps = [int(pieces.cut[d, k].place) for k in range(last) if pieces.cut[d, k].steps]
+        mode = random.choice((PLAIN, QUIET, ADVANCE, BEFORE) if steps else (PLAIN, QUIET))
+        limit = random.choice(steps) if mode in (ADVANCE, BEFORE) else random.randint(0, 3 * slots)
+        every, moves = random.random() < 0.5, random.random() < 0.5
+        given = limit, mode, moves, every, random.randint(0, slots), random.randint(0, last)
+
+        def found(d: int = d, last: int = last, given: tuple[object, ...] = given) -> object:
+            count, iterations = walk(pieces, d, last, *given, True)
+            return count, iterations, pieces.share[d, : pieces.shares[d].number].tolist()
+
+        assert pieces.chain[d]
+        chain = found()
+        pieces.chain[d] = False
+        many, calm = pieces.cut[d]["many"].copy(), pieces.cut[d]["calm"].copy()
+        interpreted(cut_any)(pieces, d)
+        number = int(pieces.cuts[-1, d])
+        assert (many[: number + 1] == pieces.cut[d]["many"][: number + 1]).all()
+        assert (calm[:number] == pieces.cut[d]["calm"][:number]).all()
+        assert chain == found()
