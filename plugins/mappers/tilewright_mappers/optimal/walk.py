@@ -369,7 +369,7 @@ class Walk:
             Candidates(space, trips, orders, keep),
             states.numbers[:, BOUND],
             states.integers[:, setup.layout.flag] & ~ROUNDED > 0,
-            (states.integers[:, setup.layout.flag] == 0) & setup.costing.dominate,
+            (states.integers[:, setup.layout.flag] & ~ROUNDED == 0) & setup.costing.dominate,
         )
 
 

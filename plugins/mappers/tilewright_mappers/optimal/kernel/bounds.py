@@ -18,6 +18,7 @@ from tilewright_mappers.optimal.kernel.state import (
     OVERLAP,
     OWED,
     PENDING,
+    ROUNDED,
     SETTLED,
     TILES,
     extent,
@@ -193,7 +194,7 @@ def _above(a: float, b: float) -> bool:
 def _as_good(bag: Bag, layout: Layout, shape: Shape, costing: Costing, a: int, b: int) -> bool:
     """Whether whatever becomes of state b, a would cost no more."""
     numbers, integers, ports = bag.numbers, bag.integers, layout.pending - layout.port
-    if integers[a, layout.flag]:
+    if integers[a, layout.flag] & ~ROUNDED:
         return False
     if costing.energy:
         if _above(numbers[a, SETTLED], numbers[b, SETTLED]) or _above(numbers[a, LEAK], numbers[b, LEAK]):
