@@ -334,8 +334,7 @@ class Setup:
         if level is not None:
             slots[self.levels[level][1]] = range(len(self.levels[level][1]))
         near = np.zeros((self.tensors, len(slots), self.dims), np.bool_)
-        passes = np.zeros(self.tensors, np.bool_)
-        apart = np.zeros((self.tensors, len(slots)), np.bool_)
+        passes, apart = np.zeros(self.tensors, np.bool_), np.zeros((self.tensors, len(slots)), np.bool_)
         for number, (_, spatial) in enumerate(self.levels):
             if spatial and slots[spatial[0]] > -2:
                 never = self._inside(number)[0] == NEVER
@@ -397,4 +396,5 @@ class Setup:
             read_bandwidth=for_kernel(relaxation.read_bandwidth),
             write_bandwidth=for_kernel(relaxation.write_bandwidth),
             usable=for_kernel(usable),
+            divide=space.factors == "perfect",
         )

@@ -9,6 +9,7 @@ from tilewright.mapspace.batch import Bools, Ints
 from tilewright_mappers.optimal.kernel.state import USED
 from tilewright_mappers.optimal.kernel.tables import Ahead, Layout, Shape, Work
 
+MOST_EXACT = 2.0**53
 HALVINGS = 12
 """Steps in search of how tensors share the fanouts best: any guess gives a bound, the best one a close one."""
 
@@ -20,15 +21,27 @@ def room(layout: Layout, ahead: Ahead, among: Bools, integers: Ints, i: int, s: 
     for d in range(len(among)):
         if among[d] and ahead.able[s, d]:
             able *= work.rest[d]
-    return min(_most(layout, ahead, integers, i, s), able)
+    return fitting(ahead, _most(layout, ahead, integers, i, s), able)
+
+
+@kernel_part
+def fitting(ahead: Ahead, most: float, able: float) -> float:
+    """The most sub-clusters that unrollings can use whose trips divide `able`, among so many: all at once divide it, too."""
+    if not ahead.divide or able > MOST_EXACT:
+        return min(most, able)
+    number, whole = int(min(most, able)), int(able)
+    while whole % number:
+        number -= 1
+    return float(number)
 
 
 @kernel_part
 def spare_of(shape: Shape, layout: Layout, ahead: Ahead, integers: Ints, i: int, t: int, s: int, work: Work) -> float:
     """Sub-clusters of a slot in space that one delivery may serve, at most."""
-    result = 1.0
+    result = able = 1.0
     for d in range(len(shape.sizes)):
         if ahead.near[t, s, d] and ahead.able[s, d]:
+            able *= work.rest[d]
             longest = 1.0
             if shape.rank[t, d] >= 0 and ahead.apart[t, s]:  # tiles differ along the dimension of most
                 for e in range(len(shape.sizes)):
@@ -37,7 +50,7 @@ def spare_of(shape: Shape, layout: Layout, ahead: Ahead, integers: Ints, i: int,
                             longest = 0.0
                 longest = work.rest[d] if longest > 0.0 else 1.0
             result *= work.rest[d] / longest
-    return min(_most(layout, ahead, integers, i, s), result)
+    return min(fitting(ahead, _most(layout, ahead, integers, i, s), able), result)
 
 
 @kernel_part
@@ -96,7 +109,7 @@ def share_fanouts(
                 for t in range(tensors):
                     serves |= ahead.near[t, s, d]
                 able += work.log[d] if serves and ahead.able[s, d] else 0.0
-            budget += min(np.log(_most(layout, ahead, integers, i, s)), able)
+            budget += min(np.log(room(layout, ahead, ahead.able[s], integers, i, s, work)), able)
     low, high, slow = np.inf, -np.inf, 0
     for t in range(tensors):
         work.most[t] = work.need[t] = 0.0
@@ -172,7 +185,7 @@ def _gain(shape: Shape, layout: Layout, ahead: Ahead, integers: Ints, i: int, s:
                         some += 1.0 if shape.rank[t, e] == shape.rank[t, d] and ahead.able[s, e] else 0.0
                     part = (some - 1.0) / some if some > 0.0 else 0.0
                 work.gain[d] += work.slope[t] * part
-    left, result = np.log(_most(layout, ahead, integers, i, s)), 0.0
+    left, result = np.log(room(layout, ahead, ahead.able[s], integers, i, s, work)), 0.0
     for _ in range(dims):
         best = -1
         for d in range(dims):
