@@ -75,7 +75,9 @@ def _search(setup: Setup, task: Task, run: Run, options: OptimalOptions) -> Prop
         )
         if bound >= best * SURE or run.exhausted:
             break
-        if walk.lost >= best * SURE and finals.displaces.any():
+        if walk.lost >= best * SURE:  # a wider walk would end with the same
+            if not (finals.displaces & (finals.bounds < best * SURE)).any():
+                break
             # one that was left out may have its cycles rounded otherwise
             setup = setup.without_dominance()
 
