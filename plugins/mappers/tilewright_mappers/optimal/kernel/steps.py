@@ -321,7 +321,8 @@ def hold(
             if writes >= 0:
                 numbers[i, layout.credit + t * ports + writes] += first * width
         numbers[i, at + OWED] = tile
-        _note_sides(shape, layout, numbers, integers, i, t)
+        if _note_sides(shape, layout, numbers, integers, i, t) and status == STILL:
+            integers[i, layout.flag] |= INEXACT  # smaller tiles inside, still as well, overlap by less of themselves
     for t in range(len(shape.output)):
         at = FIRST + EACH * t
         if not (linked & ~kept) >> t & 1:
@@ -334,7 +335,16 @@ def hold(
 
 
 @kernel_part
-def _note_sides(shape: Shape, layout: Layout, numbers: Floats, integers: Ints, i: int, t: int) -> None:
+def _note_sides(shape: Shape, layout: Layout, numbers: Floats, integers: Ints, i: int, t: int) -> bool:
+    """Whether a window that has loops left is longer than it was."""
+    changed = False
+    for d in range(len(shape.sizes)):
+        if shape.rank[t, d] >= 0 and extent(shape, layout, integers, i, d) < shape.sizes[d]:
+            side = 1.0
+            for e in range(len(shape.sizes)):
+                if shape.rank[t, e] == shape.rank[t, d]:
+                    side += shape.coefficient[t, e] * (extent(shape, layout, integers, i, e) - 1.0)
+            changed |= side != numbers[i, layout.side + shape.rank[t, d]]
     for d in range(len(shape.sizes)):
         if shape.rank[t, d] >= 0:
             numbers[i, layout.side + shape.rank[t, d]] = 1.0
@@ -342,3 +352,4 @@ def _note_sides(shape: Shape, layout: Layout, numbers: Floats, integers: Ints, i
         if shape.rank[t, d] >= 0:
             grown = shape.coefficient[t, d] * (extent(shape, layout, integers, i, d) - 1.0)
             numbers[i, layout.side + shape.rank[t, d]] += grown
+    return changed
