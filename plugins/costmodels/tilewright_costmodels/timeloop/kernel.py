@@ -78,9 +78,13 @@ def _count(job: Job, pieces: Pieces | None, ragged: bool, n: int, row: int, tens
         level, inside, inner_keeps, inner = Index(levels - 1 - number), content, keeps, number == 0
         children, end = nest.level[level].children, nest.level[level].end
         keeps = job.mappings.keep[kept, hardware.level[level].holds, tensor]
+        while not inner and c >= 0 and (c >= end or not whole.moving >> nest.loop[c].dimension & 1):
+            c -= 1
+        passing = job.link_transfers and children > 1.0 and (inner or (whole.slides and c == end - 1))
+        needed = (
+            job.detailed or not ragged or passing
+        )  # of true pieces, only what neighbours pass on is to be learnt here
         deliveries, tangled, account = 1.0, False, 0
-        # of true pieces, only what neighbours pass on is to be learnt here
-        needed = job.detailed or not ragged or (job.link_transfers and (inner or whole.slides))
         if children > 1.0 and needed:
             deliveries, tangled = flow.different_tiles(job, n, tensor, level)
             if tangled or job.detailed:
@@ -90,10 +94,8 @@ def _count(job: Job, pieces: Pieces | None, ragged: bool, n: int, row: int, tens
         # compute has no register: every operation fetches its words
         words, tile, slides, overlap = nest.loop[end].outside, 1.0, False, 0.0
         if not inner:  # every step of loop c, and every restart of it, moves a whole tile
-            while c >= 0 and (c >= end or not whole.moving >> nest.loop[c].dimension & 1):
-                c -= 1
             words = nest.loop[c + 1].outside
-            if inner_keeps or children > 1.0 or job.detailed:  # else only the ratio of counts matters
+            if needed and (inner_keeps or children > 1.0 or job.detailed):  # else only the ratio of counts matters
                 if inner_keeps:
                     tile = job.scratch.words[hardware.level[level + 1].holds, tensor]
                 else:
@@ -112,20 +114,24 @@ def _count(job: Job, pieces: Pieces | None, ragged: bool, n: int, row: int, tens
         even = content
         if job.detailed:
             job.deliveries.sizes[tensor, level] = 0
-        if job.link_transfers and children > 1.0 and (inner or (slides and c == end - 1)):
+        if passing and (inner or slides):
             passed, saved, linked = flow.pass_on(job, n, tensor, level, c, tile, overlap, deliveries)
             words, content, served = words - passed, content - saved, served - linked
         if job.detailed:
             flow.deliver(job, tensor, level, words, account)
         if pieces is not None and ragged:
             # the true words, of which neighbours pass on the part that they do where all tiles are full
-            left, passed = content / even * (1.0 if inner or inner_keeps else left), linked / (served + linked)
-            if not (inner or inner_keeps):
-                left /= 1.0 - passed  # what neighbours pass on, the level inside asks nobody for, either
-            full = content
+            passed, full = 0.0, content
+            left = 1.0 if inner or inner_keeps else left
+            if passing:
+                left, passed = content / even * left, linked / (served + linked)
+                if not (inner or inner_keeps):
+                    left /= 1.0 - passed  # what neighbours pass on, the level inside asks nobody for, either
             content = pieces.words[tensor, level].left / job.counts.instances[row, level] * left
-            scale = content / full
-            linked *= scale
+            scale = 1.0
+            if job.detailed:
+                scale = content / full
+                linked *= scale
             if inner_keeps:
                 _access_pieces(job, pieces, row, level + 1, tensor, inside, passed)
             elif not inner:

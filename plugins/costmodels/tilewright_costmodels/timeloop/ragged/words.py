@@ -124,26 +124,24 @@ def _between(
     if stays:
         d = loops[c].dimension
         stays = moves[d].together != 0 or pieces.cut[d, pieces.cuts[loops[c].slot, d]].calm
-    windows = 0
-    for u in range(ends[level].unrolled, ends[inner - 1].unrolled_end):
+    words, unrolled, unrolled_end, windows = (
+        pieces.words[tensor, level],
+        ends[level].unrolled,
+        ends[inner - 1].unrolled_end,
+        0,
+    )
+    for u in range(unrolled, unrolled_end if whole.groups > 2 else unrolled):
         windows += moves[loops[u].dimension].group > LONE
     tangled = windows > 1  # sub-clusters may have equal boxes though they differ in loops that move them
-    words, children, lanes = pieces.words[tensor, level], 1.0, 1.0
-    for each in range(level, levels):
-        children *= ends[each].children if each < inner else 1.0
-        lanes *= ends[each].children
     for view in range(6 if level == outer else 1):
         # what leaves the level; what enters the inner one; what the level answers for: of all instances, and then of the first
         leaves, enters, owns, every = view % 3 == 0, view % 3 == 1, view % 3 == 2, view < 3
         at = inner if enters else level
         if (enters and inner == levels) or (owns and not (whole.is_output or detailed)):
             continue
-        if enters and every and children == 1.0:
+        if enters and every and unrolled == unrolled_end:
             found = words.left
-        elif not every and (
-            instances[at] == 1.0
-            or _is_roomy(hardware, tensors, tensor, at, lanes / children if enters else lanes, detailed)
-        ):
+        elif not every and (instances[at] == 1.0 or _is_roomy(hardware, tensors, ends, tensor, at, detailed)):
             found = pieces.words[tensor, inner].entered if enters else words.left if leaves else words.own
             found /= instances[at]
         else:
@@ -179,11 +177,13 @@ def _between(
 
 
 @kernel_part
-def _is_roomy(hardware: Hardware, tensors: Tensors, tensor: int, level: int, lanes: float, detailed: bool) -> bool:
+def _is_roomy(hardware: Hardware, tensors: Tensors, ends: Records, tensor: int, level: int, detailed: bool) -> bool:
     """Whether no bandwidth of a memory can bind: no lane reads or writes more than two words of a tensor in a step. The average
     instance then does for the first one, where only costs are asked for."""
     memory = hardware.memory[max(0, hardware.home[level, tensor])]
-    least = 2.0 * lanes * memory.tensors
+    least = 2.0 * memory.tensors
+    for each in range(level, len(hardware.level)):
+        least *= ends[each].children
     return bool(tensors.dense and not detailed and min(memory.read_bandwidth, memory.write_bandwidth) >= least)
 
 
