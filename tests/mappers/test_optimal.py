@@ -19,7 +19,7 @@ from tilewright.plugin.result import Result
 from tilewright.plugin.specs import CostModelSpec, MapperSpec
 from tilewright.run.search import search
 from tilewright.schema.architecture import Architecture
-from tilewright.schema.constraints import KeepRule, SpatialRule, TemporalRule, Variant
+from tilewright.schema.constraints import Cutting, KeepRule, SpatialRule, TemporalRule, Variant
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Objective
 from tilewright.testing.corpus import SAMPLES
@@ -76,8 +76,11 @@ def test_what_is_proved_is_what_enumeration_finds(
     check(space, timeloop(space, links), objective)
 
 
+FACTORS: tuple[Cutting, ...] = ("perfect", "ragged")
+
+
 @st.composite
-def ruled(draw: st.DrawFn) -> MapSpace:
+def ruled(draw: st.DrawFn, factors: Cutting = "perfect") -> MapSpace:
     """A space under rules for its loops in time and its unrollings."""
     problem, architecture = draw(pairs[0]), draw(pairs[1])
     names = problem.dimension_names
@@ -92,18 +95,22 @@ def ruled(draw: st.DrawFn) -> MapSpace:
         SpatialRule(cluster=name, only=draw(st.none() | some), min_utilization=draw(st.sampled_from([0.0, 0.5, 1.0])))
         for name in draw(st.lists(st.sampled_from(fanouts), unique=True, max_size=2))
     ) if fanouts else ()  # fmt: skip
-    return MapSpace.of(problem, architecture, Variant(temporal=temporal, spatial=spatial))
+    return MapSpace.of(problem, architecture, Variant(temporal=temporal, spatial=spatial), factors=factors)
 
 
+@pytest.mark.parametrize("factors", FACTORS)
 @scaled(0.3)
-@given(ruled(), st.booleans(), st.sampled_from(OBJECTIVES))
-def test_rules_are_kept_and_nothing_they_allow_is_missed(space: MapSpace, links: bool, objective: Objective) -> None:
+@given(st.data(), st.booleans(), st.sampled_from(OBJECTIVES))
+def test_rules_are_kept_and_nothing_they_allow_is_missed(
+    factors: Cutting, data: st.DataObject, links: bool, objective: Objective
+) -> None:
+    space = data.draw(ruled(factors))
     assume(0 < space.factorizations <= MOST and space.size <= MOST)
     check(space, timeloop(space, links), objective)
 
 
 @st.composite
-def bypassing(draw: st.DrawFn) -> MapSpace:
+def bypassing(draw: st.DrawFn, factors: Cutting = "perfect") -> MapSpace:
     """A space in which memories do without some tensors, or may."""
     problem, architecture = draw(pairs[0]), draw(pairs[1])
     names = st.lists(st.sampled_from([tensor.name for tensor in problem.tensors]), unique=True, min_size=1).map(tuple)
@@ -113,23 +120,27 @@ def bypassing(draw: st.DrawFn) -> MapSpace:
         KeepRule(memory=name, free=draw(names)) if draw(st.booleans()) else KeepRule(memory=name, bypass=draw(names))
         for name in chosen
     ]
-    return MapSpace.of(problem, architecture, Variant(keep=tuple(rules)))
+    return MapSpace.of(problem, architecture, Variant(keep=tuple(rules)), factors=factors)
 
 
+@pytest.mark.parametrize("factors", FACTORS)
 @scaled(0.5)
-@given(bypassing(), st.booleans(), st.sampled_from(OBJECTIVES))
+@given(st.data(), st.booleans(), st.sampled_from(OBJECTIVES))
 def test_what_is_proved_where_memories_may_bypass_tensors_is_what_enumeration_finds(
-    space: MapSpace, links: bool, objective: Objective
+    factors: Cutting, data: st.DataObject, links: bool, objective: Objective
 ) -> None:
+    space = data.draw(bypassing(factors))
     assume(0 < space.factorizations <= MOST and space.size <= MOST)
     check(space, timeloop(space, links), objective)
 
 
+@pytest.mark.parametrize("factors", FACTORS)
 @scaled(0.3)
-@given(bypassing() | ruled(), st.booleans(), st.data())
+@given(st.booleans(), st.data())
 def test_what_is_proved_of_mappings_that_take_so_many_cycles_is_what_enumeration_finds(
-    space: MapSpace, links: bool, data: st.DataObject
+    factors: Cutting, links: bool, data: st.DataObject
 ) -> None:
+    space = data.draw(bypassing(factors) | ruled(factors))
     assume(0 < space.factorizations <= MOST and space.size <= MOST)
     evaluator = timeloop(space, links)
     costs = evaluator.evaluate_batch(Candidates.join(list(space.enumerate())).batch())
@@ -141,11 +152,15 @@ def test_what_is_proved_of_mappings_that_take_so_many_cycles_is_what_enumeration
     assert check(space, evaluator, "energy", cap=0.0).best is None
 
 
+@pytest.mark.parametrize("factors", FACTORS)
 @scaled(2)
-@given(bypassing() | ruled(), st.booleans(), st.sampled_from(OBJECTIVES))
-def test_the_walk_alone_proves_what_enumeration_finds(space: MapSpace, links: bool, objective: Objective) -> None:
+@given(st.data(), st.booleans(), st.sampled_from(OBJECTIVES))
+def test_the_walk_alone_proves_what_enumeration_finds(
+    factors: Cutting, data: st.DataObject, links: bool, objective: Objective
+) -> None:
     """Without mappings to begin with, of which small spaces may well have the best: no bound is above its mapping's cost, and
     what the walk leaves has the least cost, however little more than that it may look for."""
+    space = data.draw(bypassing(factors) | ruled(factors))
     assume(0 < space.factorizations <= MOST and space.size <= MOST)
     evaluator = timeloop(space, links)
     truth = run("exhaustive", space, evaluator, objective)

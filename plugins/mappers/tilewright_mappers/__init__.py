@@ -191,7 +191,6 @@ def tilewright_plugins() -> list[MapperSpec]:
             factory=lazy("tilewright_mappers.optimal.mapper", "Optimal"),
             starts_with=("quickflow", "sunstone"),
             options=OptimalOptions,
-            capabilities=DIVIDING,
             ends=True,
         ),
         MapperSpec(

@@ -11,11 +11,8 @@ import numpy as np
 from tilewright.compiled import for_kernel
 from tilewright.errors import NotConformableError, Reason
 from tilewright.mapspace.batch import Bools, Floats, Ints
-from tilewright.mapspace.counting import distinct_values
-from tilewright.mapspace.factoring.cuts import divisors
 from tilewright.mapspace.limits import Limits
 from tilewright.plugin import Objective, Relaxation
-from tilewright.schema.problem import Problem
 from tilewright_mappers.optimal.kernel.state import EACH, FIRST, USED
 from tilewright_mappers.optimal.kernel.tables import (
     ALWAYS,
@@ -26,83 +23,8 @@ from tilewright_mappers.optimal.kernel.tables import (
     Keeping,
     Layout,
     Level,
-    Shape,
 )
-
-
-def shape_of(problem: Problem) -> Shape:
-    """The problem as arrays."""
-    sizes = problem.sizes
-    tensors, dims = problem.tensors, len(sizes)
-    lists = [divisors(size) for size in sizes]
-    most = max(map(len, lists))
-    divisor = np.zeros((dims, most), np.int64)
-    after = np.full((dims, most, most), -1, np.int64)
-    for d, row in enumerate(lists):
-        divisor[d, : len(row)] = row
-        for a, first in enumerate(row):
-            for b, second in enumerate(row):
-                if sizes[d] % (first * second) == 0:
-                    after[d, a, b] = row.index(first * second)
-    moves = np.zeros((len(tensors), dims), np.bool_)
-    rank = np.full((len(tensors), dims), -1, np.int64)
-    coefficient = np.zeros((len(tensors), dims), np.int64)
-    start, dimension, factor, last, odd, vague = [0], [], [], [], [], []
-    windows = 0
-    for t, tensor in enumerate(tensors):
-        strange = unclear = False
-        for place in tensor.projection:
-            terms = [(problem.dimension_names.index(name), c) for name, c in place.terms.items()]
-            dimension += [d for d, _ in terms]
-            factor += [c for _, c in terms]
-            last += [False] * (len(terms) - 1) + [True]
-            real = [(d, c) for d, c in terms if sizes[d] > 1]
-            strange |= any(rank[t, d] >= 0 for d, _ in real)
-            strange |= tensor.is_output and any(moves[t, d] for d, _ in real)
-            unclear |= tensor.is_output and (len(real) > 1 or any(c > 1 for _, c in real))
-            if len(real) > 1:
-                strange |= any(moves[t, d] for d, _ in real)
-                for d, c in real:
-                    rank[t, d], coefficient[t, d] = windows, c
-                windows += 1
-            for d, _ in terms:
-                moves[t, d] = True
-        start.append(len(dimension))
-        odd.append(strange)
-        vague.append(unclear and not strange)
-    return Shape(
-        sizes=_ints(sizes),
-        divisor=for_kernel(divisor),
-        after=for_kernel(after),
-        stride=_ints([math.prod(len(row) for row in lists[:d]) for d in range(dims)]),
-        moves=for_kernel(moves),
-        rank=for_kernel(rank),
-        coefficient=for_kernel(coefficient),
-        start=_ints(start),
-        dimension=_ints(dimension),
-        factor=_ints(factor),
-        last=for_kernel(np.array(last, np.bool_)),
-        output=for_kernel(np.array([tensor.is_output for tensor in tensors])),
-        odd=for_kernel(np.array(odd)),
-        vague=for_kernel(np.array(vague)),
-        whole=for_kernel(np.array([problem.tensor_words(tensor) for tensor in tensors], np.float64)),
-        least=for_kernel(np.array([_least_words(problem, t) for t in range(len(tensors))])),
-    )
-
-
-def _least_words(problem: Problem, t: int) -> float:
-    """Words without holes; of coordinates that share a dimension, the one of most words."""
-    tensor = problem.tensors[t]
-    counts = []
-    for place in tensor.projection:
-        terms = [(c, problem.dimensions[name]) for name, c in place.terms.items()]
-        counts.append(distinct_values(terms) if len(terms) <= 2 else max(n for _, n in terms))
-    names = [name for place in tensor.projection for name in place.terms]
-    return float(math.prod(counts) if len(set(names)) == len(names) else max(counts))
-
-
-def _ints(values: object) -> Ints:
-    return for_kernel(np.array(values, dtype=np.int64))
+from tilewright_mappers.optimal.shape import ints, shape_of
 
 
 class Setup:
@@ -112,7 +34,7 @@ class Setup:
         self, space: Limits, relaxation: Relaxation, objective: Objective, most_cycles: float = math.inf
     ) -> None:
         self.space, self.relaxation = space, relaxation
-        self.shape = shape_of(space.problem)
+        self.shape = shape_of(space.problem, space.factors == "ragged", relaxation.neighbours)
         self.tensors, self.dims = len(self.shape.output), len(self.shape.sizes)
         self.levels = self._levels()
         self.most_slots = max(1, *(len(spatial) for _, spatial in self.levels))
@@ -143,13 +65,13 @@ class Setup:
         )
         self.layout = self._layout()
         slots = space.slots
-        self.most = _ints([slot.most or 1 if slot.spatial else 1 for slot in slots])
+        self.most = ints([slot.most or 1 if slot.spatial else 1 for slot in slots])
         self.trips = for_kernel(
             np.array(
                 [
                     [
-                        [slot.lowest[d] <= n <= slot.highest[d] and n > 0 for n in self.shape.divisor[d]]
-                        for d in range(self.dims)
+                        (slot.lowest[d] <= row) & (row <= slot.highest[d]) & (row > 0)
+                        for d, row in enumerate(self.shape.trip)
                     ]
                     for slot in slots
                 ],
@@ -220,28 +142,32 @@ class Setup:
         usual = USED + self.most_slots
         conf = usual + 3 * tensors
         keys = conf + self.most_slots * dims
+        unrolled = keys + 2
+        left = unrolled + (tensors + 1 if self.shape.ragged else 0)
         side = FIRST + EACH * tensors
-        port = side + ranks
+        last = side + ranks
+        port = last + (dims + 1 if self.shape.ragged else 0)
         return Layout(
             used=USED, usual=usual, inner=usual + tensors, window=usual + 2 * tensors, conf=conf, keys=keys,
-            trace=keys, flag=keys + 1, tile=keys + 2, integers=keys + 2 + dims, tensors=FIRST, side=side, port=port,
-            pending=port + ports, credit=port + ports * (1 + tensors), numbers=port + ports * (1 + 2 * tensors),
+            trace=keys, flag=keys + 1, unrolled=unrolled, left=left, tile=left + dims, integers=left + 2 * dims,
+            tensors=FIRST, side=side, last=last, port=port, pending=port + ports, credit=port + ports * (1 + tensors), numbers=port + ports * (1 + 2 * tensors),
         )  # fmt: skip
 
     def _tiles(self) -> Bools:
-        """[S, D, K]: whether the slots outside of slot S can take what a tile of so many iterations leaves."""
+        """[S, D, K]: whether the slots outside of slot S can take so many tiles."""
         shape, slots = self.shape, len(self.space.slots)
-        most = shape.divisor.shape[1]
-        result = np.zeros((slots, self.dims, most), np.bool_)
+        result = np.zeros((slots, self.dims, shape.left.shape[1]), np.bool_)
         for d in range(self.dims):
-            able = shape.divisor[d] == shape.sizes[d]
+            lefts, trips = shape.left[d][shape.left[d] > 0], shape.trip[d][shape.trip[d] > 0]
+            able = lefts == 1
             for s in range(slots):
-                result[s, d] = able
+                result[s, d, : len(able)] = able
                 before = np.zeros_like(able)
-                for a in range(most):
-                    for b in range(most):
-                        if shape.after[d, a, b] >= 0 and self.trips[s, d, b] and able[shape.after[d, a, b]]:
-                            before[a] = True
+                for k, left in enumerate(lefts):
+                    taken = trips[self.trips[s, d, : len(trips)] & (trips <= left)]
+                    if not shape.ragged:
+                        taken = taken[left % taken == 0]
+                    before[k] = able[np.searchsorted(-lefts, left // -taken)].any()
                 able = before
         return for_kernel(result)
 
@@ -258,11 +184,11 @@ class Setup:
         kept, fill_pj = self._inside(number)
         across = [cluster.fanout.size for cluster, down in zip(clusters, vertical, strict=True) if not down]
         return Level(
-            slot=_ints(spatial + [-1] * pad),
+            slot=ints(spatial + [-1] * pad),
             vertical=for_kernel(np.array(vertical + [False] * pad, np.bool_)),
-            least=_ints([self.space.slots[s].least for s in spatial] + [1] * pad),
+            least=ints([self.space.slots[s].least for s in spatial] + [1] * pad),
             width=math.prod(across),
-            kept=_ints(kept),
+            kept=ints(kept),
             fill_pj=for_kernel(fill_pj),
             alone=not any(self.able[s].any() for s in self.space.spatial_slots if s < min(spatial, default=0)),
         )
@@ -298,10 +224,10 @@ class Setup:
             read_pj=for_kernel(relaxation.read_pj[here] * words),
             fill_pj=for_kernel(relaxation.fill_pj[here] * words),
             update_pj=for_kernel(np.where(shape.output, relaxation.update_pj[here] * words, 0.0)),
-            read_port=_ints([port.get((int(m), 0), -1) for m in memory]),
-            write_port=_ints([port.get((int(m), 1), -1) for m in memory]),
+            read_port=ints([port.get((int(m), 0), -1) for m in memory]),
+            write_port=ints([port.get((int(m), 1), -1) for m in memory]),
             leakage=for_kernel(self.leakage[entry]),
-            memory=_ints(memory),
+            memory=ints(memory),
             words=for_kernel(words),
             slices=for_kernel(slices),
             usable=for_kernel(np.array(usable, np.float64)),
@@ -318,6 +244,8 @@ class Setup:
     def _delivered(self, t: int, outer: int, inner: int) -> float:
         """Words that one entry delivers to another at least, both of which keep the tensor: each once, unless sub-clusters between
         them may have words of a window from one another."""
+        if self.shape.ragged and self.costing.links and inner == len(self.always):
+            return 0.0
         between = [s for s in self.space.spatial_slots if outer <= self.space.slots[s].entry < inner]
         return 0.0 if any(self._passes_windows(t, s) for s in between) else float(self.shape.least[t])
 
@@ -391,7 +319,7 @@ class Setup:
             last=for_kernel(last),
             cycles=for_kernel(cycles),
             beyond=for_kernel(beyond),
-            memory=_ints(relaxation.memory[0]),
+            memory=ints(relaxation.memory[0]),
             words=for_kernel(self.words[relaxation.memory[0], range(self.tensors)]),
             read_bandwidth=for_kernel(relaxation.read_bandwidth),
             write_bandwidth=for_kernel(relaxation.write_bandwidth),

@@ -40,8 +40,8 @@ SUB_CLUSTERS = 1024
 """Those of one fanout that are laid out, to see what neighbours may pass on; of more it is taken that they do."""
 CROWD = 1 << 17
 """States that there may be room for before some are left out."""
-PIECE = 4096
-"""States that are worked on between two looks at the clock."""
+PIECE = 1 << 18
+"""States that are worked on between two looks at the clock, times the trips that a loop may take."""
 
 
 @dataclass
@@ -107,7 +107,7 @@ class Walk:
         )  # fmt: skip
         memories = len(setup.space.architecture.memories)
         self.work = Work(
-            reached=np.zeros(side + 2, np.bool_),
+            reached=np.zeros(2 * side + 2, np.bool_),
             words=np.zeros(memories),
             written=np.zeros(memories),
             ports=np.zeros(len(setup.ports)),
@@ -155,13 +155,20 @@ class Walk:
         setup, layout = self.setup, self.setup.layout
         numbers, integers = np.zeros((1, layout.numbers)), np.zeros((1, layout.integers), np.int64)
         numbers[0, CYCLES] = setup.relaxation.cycles_per_operation
+        linked = 0
         for t in range(setup.tensors):
-            numbers[0, FIRST + EACH * t + OWED] = numbers[0, FIRST + EACH * t + LEAST_OWED] = not setup.shape.odd[t]
+            at, owed = FIRST + EACH * t, math.prod(setup.space.problem.sizes)
+            numbers[0, at + OWED] = numbers[0, at + LEAST_OWED] = 0.0 if setup.shape.odd[t] else owed
             if setup.costing.links and setup.levels[-1][1]:  # until it is known what units share
                 integers[0, STATUS] |= STILL << 2 * t
+                if setup.shape.ragged:
+                    numbers[0, at + LEAST_OWED] = 0.0
+                    linked |= 1 << LINKED + t
         integers[0, USED : USED + setup.most_slots] = 1
         integers[0, layout.conf : layout.keys] = 1
-        integers[0, layout.flag] = INEXACT * bool(setup.shape.odd.any()) | ROUNDED * setup.rounded
+        integers[0, layout.tile : layout.tile + setup.dims] = 1
+        numbers[0, layout.last : layout.port] = 1.0
+        integers[0, layout.flag] = linked | INEXACT * bool(setup.shape.odd.any()) | ROUNDED * setup.rounded
         return States(numbers, integers)
 
     # -- stages ----------------------------------------------------------------------------------------------
@@ -172,7 +179,8 @@ class Walk:
         spatial, entry = setup.levels[number][1], setup.space.slots[setup.levels[number][1][-1]].entry
         ahead, links = setup.ahead(entry + 1, spatial[0], number), setup.costing.links
         units = links and number == len(setup.levels) - 1
-        states = self._forget_neighbours(states)
+        if number < len(setup.levels) - 1:
+            states = self._forget_neighbours(states)
         windowed = np.asarray((setup.shape.rank >= 0).any(axis=0) & links)
         able = setup.able.copy()
         self.shared = setup.shared(number)
@@ -262,7 +270,7 @@ class Walk:
             if self.over():
                 self.lost = min(self.lost, states.numbers[start:, BOUND].min())
                 break
-            stop = min(len(states), start + PIECE)
+            stop = min(len(states), start + max(1, PIECE // setup.shape.trip.shape[1]))
             reached = stages.walk(
                 kind,
                 setup.shape,
@@ -297,7 +305,7 @@ class Walk:
         numbers, integers, what = self._best(aside, bag)
         self.widest = max(self.widest, len(what))
         if kind in (stages.UNROLL, stages.BRANCH, stages.REST, stages.HOLD):
-            new = np.arange(len(what)) if kind == stages.HOLD else what % setup.shape.divisor.shape[1] > 0
+            new = np.arange(len(what)) if kind == stages.HOLD else what % setup.shape.trip.shape[1] > 0
             if kind != stages.HOLD:
                 new = np.flatnonzero(new)
             integers[new, layout.trace] = self.trace.add(integers[new, layout.trace], slot, what[new])
@@ -341,7 +349,7 @@ class Walk:
         """Whole mappings, as the traces tell them."""
         setup, space = self.setup, self.setup.space
         before, slots, whats = (np.concatenate(part) for part in (self.trace.before, self.trace.slot, self.trace.what))
-        n, most = len(states), setup.shape.divisor.shape[1]
+        n, most = len(states), setup.shape.trip.shape[1]
         order = np.argsort(states.numbers[:, BOUND], kind="stable")
         states = States(states.numbers[order], states.integers[order])
         trips = np.ones((n, len(space.slots), setup.dims), np.int64)
@@ -356,7 +364,7 @@ class Walk:
                     keep[i, -1 - slot] = [what >> t & 1 for t in range(setup.tensors)]
                 else:
                     d, j = divmod(what, most)
-                    trips[i, slot, d] = setup.shape.divisor[d, j]
+                    trips[i, slot, d] = setup.shape.trip[d, j]
                     if slot in blocks:
                         loops[i][blocks[slot]].append(d)  # the outermost comes first
                 row = int(before[row])

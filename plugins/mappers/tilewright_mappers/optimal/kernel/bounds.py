@@ -21,7 +21,7 @@ from tilewright_mappers.optimal.kernel.state import (
     ROUNDED,
     SETTLED,
     TILES,
-    extent,
+    left_of,
     status_of,
 )
 from tilewright_mappers.optimal.kernel.tables import SLIDING, STILL, Ahead, Bag, Costing, Layout, Shape, Work
@@ -45,17 +45,19 @@ def bound(
     """In the objective, as far as it matters below a limit; inf: it takes too many cycles."""
     dims, tensors, ports = len(shape.sizes), len(shape.output), layout.pending - layout.port
     left, outside = 1.0, 1.0
+    cycles = numbers[i, CYCLES]
     for d in range(dims):
-        work.rest[d] = shape.sizes[d] // extent(shape, layout, integers, i, d)
+        work.rest[d] = left_of(shape, layout, integers, i, d)
         left *= work.rest[d]
+        cycles *= work.rest[d] - 1.0 + numbers[i, layout.last + d] if shape.ragged else work.rest[d]
     for s in range(len(ahead.slots)):
         if ahead.slots[s] > -2:
             outside *= room(layout, ahead, ahead.able[s], integers, i, s, work)
     outside = min(outside, left)
-    cycles = numbers[i, CYCLES] * left / outside
+    cycles /= outside
     for port in range(ports):
-        work.ports[port] = numbers[i, layout.port + port] * left / outside
-    energy = costing.compute_pj + numbers[i, SETTLED] * left
+        work.ports[port] = numbers[i, layout.port + port] / outside
+    energy = costing.compute_pj + numbers[i, SETTLED]
     for memory in range(len(work.words)):
         work.words[memory] = work.written[memory] = 0.0
     for t in range(tensors):
@@ -74,21 +76,22 @@ def bound(
         settles = max(1.0, moving / outside) if windows == 1.0 or not ahead.passes[t] else 0.0
         for port in range(ports):
             words, credit = numbers[i, layout.pending + t * ports + port], numbers[i, layout.credit + t * ports + port]
+            words, credit = words / left, credit if shape.vague[t] else credit / moving
             work.ports[port] -= credit if shape.vague[t] else 0.0
             words -= 0.0 if shape.vague[t] else credit
             work.ports[port] += words * (settles if words > 0.0 else left / outside)
         # along one window at most it slides; loops over others bring whole tiles, and, once it is not still, all do
         whole_tiles = windows / _slides(shape, layout, integers, i, t, status, dims, work) if windows > 1.0 else 1.0
-        spare = 1.0
+        sharing = 1.0
         for s in range(len(ahead.slots)):  # where sub-clusters share
             if ahead.slots[s] > -2:
-                spare *= spare_of(shape, layout, ahead, integers, i, t, s, work)
+                sharing *= spare_of(shape, layout, ahead, integers, i, t, s, work)
         work.once[t], work.again[t] = (
-            numbers[i, at + LEAST_OWED] * moving,
+            numbers[i, at + LEAST_OWED] / (other * windows),
             whole_tiles * (1.0 if status == STILL else other),
         )
-        work.spare[t], work.copies[t] = spare, min(other * windows, outside)
-        owed, again_read, _ = leave(shape, ahead, t, outside, spare, work)
+        work.spare[t], work.copies[t] = sharing, min(other * windows, outside)
+        owed, again_read, _ = leave(shape, ahead, t, outside, sharing, work)
         instances = 1.0
         for s in range(len(ahead.slots)):
             if ahead.beyond[t, s]:
@@ -96,13 +99,13 @@ def bound(
         work.cycles[t], work.beside[t] = ahead.cycles[t] / instances, 0.0
         cycles = max(cycles, owed * work.cycles[t])
         if shape.output[t]:  # of first sums, at most so many copies
-            energy -= numbers[i, at + CREDIT] * work.copies[t] * (1.0 if shape.vague[t] else moving)
+            energy -= numbers[i, at + CREDIT] * work.copies[t]
             work.words[ahead.memory[t]] += again_read * ahead.words[t] if ahead.last[t] else 0.0
             energy += again_read * ahead.read_pj[t] + owed * ahead.update_pj[t]
         else:
             energy += owed * ahead.read_pj[t]
         settled = max(1.0, whole_tiles / (outside if ahead.passes[t] else 1.0))
-        energy += numbers[i, at + LEAST_PENDING] * moving * settled + ahead.rest_pj[t]
+        energy += numbers[i, at + LEAST_PENDING] / (other * windows) * settled + ahead.rest_pj[t]
         words = max(owed, shape.least[t]) if ahead.last[t] else shape.least[t]
         if shape.output[t]:
             work.written[ahead.memory[t]] += words * ahead.words[t]
@@ -201,6 +204,8 @@ def _as_good(bag: Bag, layout: Layout, shape: Shape, costing: Costing, a: int, b
             return False
     if costing.cycles and _above(numbers[a, CYCLES], numbers[b, CYCLES]):
         return False
+    if shape.ragged and not _as_far(layout, shape, costing, bag, a, b):
+        return False
     for t in range(len(shape.output)):
         at, status = FIRST + EACH * t, status_of(integers, a, t)
         if _above(numbers[a, at + OWED], numbers[b, at + LEAST_OWED]):
@@ -211,7 +216,9 @@ def _as_good(bag: Bag, layout: Layout, shape: Shape, costing: Costing, a: int, b
             if shape.output[t] and _above(numbers[b, at + CREDIT], numbers[a, at + CREDIT]):
                 if costing.outputs > 1:
                     return False
-                if _above(numbers[a, SETTLED] - numbers[a, at + CREDIT], numbers[b, SETTLED] - numbers[b, at + CREDIT]):
+                # repeated by no loop in time that does not move the output, as all that is settled is
+                more = (numbers[b, at + CREDIT] - numbers[a, at + CREDIT]) * _repeats(layout, shape, integers, a, t)
+                if _above(numbers[a, SETTLED] + more, numbers[b, SETTLED]):
                     return False
         if status == SLIDING:
             if numbers[a, at + OVERLAP] < numbers[b, at + OVERLAP]:
@@ -223,14 +230,37 @@ def _as_good(bag: Bag, layout: Layout, shape: Shape, costing: Costing, a: int, b
                 return False
             if ports and _above(share, other):
                 return False
-    for r in range(layout.side, layout.port):
+    for r in range(layout.side, layout.last):
         if numbers[a, r] < numbers[b, r]:
             return False
     if costing.cycles:
+        more = numbers[a, layout.port - 1] if shape.ragged else 1.0
         for p in range(layout.port, layout.credit):
-            if _above(numbers[a, p], numbers[b, p]):
+            if _above(numbers[a, p] * more, numbers[b, p]):
                 return False
         for p in range(layout.credit, layout.numbers):
             if _above(numbers[b, p], numbers[a, p]):
                 return False
+    return True
+
+
+@kernel_part
+def _repeats(layout: Layout, shape: Shape, integers: Ints, i: int, t: int) -> float:
+    """Loops outside that do not move the tensor; all, of one whose first sums are those of the whole."""
+    result = 1.0
+    for d in range(len(shape.sizes)):
+        if shape.vague[t] or not shape.moves[t, d]:
+            result *= left_of(shape, layout, integers, i, d)
+    return result
+
+
+@kernel_part
+def _as_far(layout: Layout, shape: Shape, costing: Costing, bag: Bag, a: int, b: int) -> bool:
+    """Whether the ragged tiles of state a are no larger than those of b, and their last ones take no more steps of the others'."""
+    for d in range(len(shape.sizes)):
+        mine, other = bag.integers[a, layout.tile + d], bag.integers[b, layout.tile + d]
+        if mine > other or mine != other and layout.pending > layout.port:
+            return False
+        if costing.cycles and _above(bag.numbers[a, layout.last + d], bag.numbers[b, layout.last + d]):
+            return False
     return True

@@ -13,6 +13,7 @@ from tilewright_mappers.optimal.kernel.state import (
     OWED,
     PENDING,
     extent,
+    tiles_left,
 )
 from tilewright_mappers.optimal.kernel.tables import MAYBE, NEVER, Layout, Level, Shape, Work
 
@@ -26,7 +27,7 @@ def distinct(
     work.reached[0] = True
     for e in range(len(shape.sizes)):
         if shape.rank[t, e] == r:
-            step = extent(shape, layout, integers, i, e) * shape.coefficient[t, e]
+            step = integers[i, layout.tile + e] * shape.coefficient[t, e]
             for k in range(len(level.slot)):
                 n = integers[i, layout.conf + k * len(shape.sizes) + e]
                 step //= n
@@ -90,7 +91,8 @@ def pass_on(
             part = (tiles + (n - 1.0) * left) / (count * n - (n - 1.0) * linked) * count / tiles
             if abs(part - 1.0) < 1e-12:
                 return False
-        numbers[i, at + OWED] = max(0.0, numbers[i, at + OWED] * part - 0.5 / n)  # words are rounded in the end
+        rounded = 0.5 / n * tiles_left(shape, layout, integers, i)  # in the end
+        numbers[i, at + OWED] = max(0.0, numbers[i, at + OWED] * part - rounded)
         return True
     first = numbers[i, at + LEAST_OWED] / numbers[i, at + OWED] if later and numbers[i, at + OWED] > 0.0 else 1.0
     numbers[i, at + OWED] *= first if overlaps else (first + (n - 1.0) * left / tiles) / n
@@ -98,7 +100,8 @@ def pass_on(
     spared = 0.0 if level.alone else (count if later else 0.0) + (n - 1.0) * (count if overlaps else linked)
     tile = _inner_words(shape, layout, level, integers, i, t)
     spared = min(1.0, (spared / count + 1.0 / tile) / n)
-    numbers[i, at + PENDING] -= min(numbers[i, at + PENDING], spared * level.fill_pj[t] * tile * count)
+    spared_pj = spared * level.fill_pj[t] * tile * count * tiles_left(shape, layout, integers, i)
+    numbers[i, at + PENDING] -= min(numbers[i, at + PENDING], spared_pj)
     ports = layout.pending - layout.port
     for j in range(ports):
         numbers[i, layout.pending + t * ports + j] *= 1.0 - spared
@@ -303,7 +306,10 @@ def find_links(
             if count > 0:
                 tiles, _, largest = count_deliveries(count, width, 0, work)
                 passes = tiles * largest > count
-                numbers[i, at + LEAST_OWED] = max(0.0, numbers[i, at + OWED] * count / (tiles * largest) - 0.5)
+                numbers[i, at + LEAST_OWED] = max(
+                    0.0,
+                    numbers[i, at + OWED] * count / (tiles * largest) - 0.5 * tiles_left(shape, layout, integers, i),
+                )
         if not passes:
             integers[i, layout.flag] &= ~(1 << (LINKED + t))
             numbers[i, at + LEAST_PENDING], numbers[i, at + LEAST_OWED] = (

@@ -5,9 +5,21 @@ from __future__ import annotations
 from tilewright.compiled import compiled, integer, kernel_call, kernel_part
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright_mappers.optimal.kernel.bounds import bound, insert
+from tilewright_mappers.optimal.kernel.holds import end_units, hold
 from tilewright_mappers.optimal.kernel.links import find_links
-from tilewright_mappers.optimal.kernel.state import BOUND, FRESH, LINKED, MASK, STATUS, USED, extent, status_of, words
-from tilewright_mappers.optimal.kernel.steps import end_units, hold, step, unroll
+from tilewright_mappers.optimal.kernel.state import (
+    BOUND,
+    FRESH,
+    LINKED,
+    MASK,
+    STATUS,
+    USED,
+    left_of,
+    place_of,
+    status_of,
+    words,
+)
+from tilewright_mappers.optimal.kernel.steps import step, unroll
 from tilewright_mappers.optimal.kernel.tables import (
     SLIDING,
     STILL,
@@ -63,7 +75,7 @@ def walk(
     dims = len(shape.sizes)
     factors = kind == UNROLL or kind == BRANCH or kind == REST
     for i in range(start, stop):
-        if bag.made[0] + dims * shape.divisor.shape[1] + len(choices) > len(bag.alive):
+        if bag.made[0] + dims * shape.trip.shape[1] + len(choices) > len(bag.alive):
             return i
         first, last = 0, 1
         if kind == UNROLL or kind == REST:
@@ -81,24 +93,26 @@ def walk(
                     steps = steps and _in_order(named, integers[i, MASK], what)
                     if not steps:
                         continue
-                options = shape.divisor.shape[1] if steps else 1
+                options = shape.trip.shape[1] if steps else 1
             for j in range(options):
                 if factors and steps:
                     if kind == BRANCH and j == 0:
                         continue
-                    grown = shape.after[what, integers[i, layout.tile + what], j]
-                    if grown < 0 or not trips[what, j] or not tiles[what, grown]:
+                    n, left = shape.trip[what, j], left_of(shape, layout, integers, i, what)
+                    if n == 0 or n > left:
+                        break
+                    if not trips[what, j] or not shape.ragged and left % n:
                         continue
-                    if kind == UNROLL:
-                        used = integers[i, USED + position] * shape.divisor[what, j]
-                        if used > ahead.most[level.slot[position]]:
-                            break
+                    if not tiles[what, place_of(shape, what, (left + n - 1) // n)]:
+                        continue
+                    if kind == UNROLL and integers[i, USED + position] * n > ahead.most[level.slot[position]]:
+                        break
                 n = bag.made[0]
                 for k in range(layout.integers):
                     bag.integers[n, k] = integers[i, k]
                 for k in range(layout.numbers):
                     bag.numbers[n, k] = numbers[i, k]
-                bag.alive[n], bag.what[n] = True, what * shape.divisor.shape[1] + j
+                bag.alive[n], bag.what[n] = True, what * shape.trip.shape[1] + j
                 good = True
                 if kind == UNROLL and j > 0:
                     unroll(
@@ -135,7 +149,11 @@ def walk(
                     bag.integers[n, MASK] |= 1 << what
                 elif kind == REST:
                     bag.integers[n, MASK] &= ~(1 << what)
-                if not good or not _fits_ahead(shape, layout, ahead, bag.integers, n):
+                if not _fits_ahead(shape, layout, ahead, bag.integers, n):
+                    if factors and steps:  # nor do larger tiles
+                        break
+                    continue
+                if not good:
                     continue
                 # what was known before holds for whatever comes of it
                 value = max(
@@ -154,7 +172,7 @@ def walk(
 @kernel_call
 def _matters(shape: Shape, layout: Layout, named: Ints, integers: Ints, i: int, d: int) -> bool:
     """Whether it makes a difference where a loop over d stands: some tile would stay, or slide on, or might."""
-    if extent(shape, layout, integers, i, d) == shape.sizes[d]:
+    if left_of(shape, layout, integers, i, d) == 1:
         return False
     if named[d] >= 0 or (integers[i, STATUS] & FRESH and integers[i, layout.flag] >> LINKED):
         return True
@@ -184,7 +202,7 @@ def _close(shape: Shape, layout: Layout, trips: Bools, tiles: Bools, named: Ints
         placed = integers[i, MASK] >> d & 1
         if not placed and not _matters(shape, layout, named, integers, i, d):
             rest |= 1 << d
-        elif not tiles[d, integers[i, layout.tile + d]] or not (placed or trips[d, 0]):
+        elif not tiles[d, integers[i, layout.left + d]] or not (placed or trips[d, 0]):
             return False
     integers[i, MASK] = rest
     return True

@@ -15,7 +15,8 @@ tensor: neighbours may pass on words, depending on the next loop."""
 SETTLED, LEAK, CYCLES, BOUND, FIRST = 0, 1, 2, 3, 4
 PENDING, OWED, CREDIT, TILES, OVERLAP, LEAST_PENDING, LEAST_OWED, EACH = 0, 1, 2, 3, 4, 5, 6, 7
 """Of a tensor: energy that is not settled; words owed; energy credited; tiles' worth of words per tile; the share of a tile
-that overlaps; least energy and words if neighbours pass on."""
+that overlaps; least energy and words if neighbours pass on. Energies and words are those of the whole problem, if every loop
+outside brings them again; credits, if loops outside that do not move the tensor do not."""
 
 
 @kernel_part
@@ -30,7 +31,43 @@ def set_status(integers: Ints, i: int, t: int, status: int) -> None:
 
 @kernel_part
 def extent(shape: Shape, layout: Layout, integers: Ints, i: int, d: int) -> int:
-    return int(shape.divisor[d, integers[i, layout.tile + d]])
+    """Iterations of a tile, but of the last one."""
+    return int(min(integers[i, layout.tile + d], shape.sizes[d]))
+
+
+@kernel_part
+def left_of(shape: Shape, layout: Layout, integers: Ints, i: int, d: int) -> int:
+    """Tiles that the dimension consists of."""
+    return int(shape.left[d, integers[i, layout.left + d]])
+
+
+@kernel_part
+def tiles_left(shape: Shape, layout: Layout, integers: Ints, i: int) -> float:
+    """That the whole problem consists of."""
+    result = 1.0
+    for d in range(len(shape.sizes)):
+        result *= left_of(shape, layout, integers, i, d)
+    return result
+
+
+@kernel_part
+def place_of(shape: Shape, d: int, left: int) -> int:
+    """The place of a number of tiles in `Shape.left`."""
+    first, last = 0, shape.left.shape[1] - 1
+    while first < last:
+        middle = (first + last) // 2
+        if shape.left[d, middle] > left:
+            first = middle + 1
+        else:
+            last = middle
+    return first
+
+
+@kernel_part
+def is_partial(shape: Shape, layout: Layout, integers: Ints, i: int, d: int) -> bool:
+    """Whether the last tile is smaller than the others."""
+    left = shape.left[d, integers[i, layout.left + d]]
+    return bool(left > 1 and left * integers[i, layout.tile + d] != shape.sizes[d])
 
 
 @kernel_call
@@ -43,3 +80,36 @@ def words(shape: Shape, layout: Layout, integers: Ints, i: int, t: int) -> float
             volume *= side
             side = 1.0
     return volume
+
+
+@kernel_call
+def all_words(shape: Shape, layout: Layout, integers: Ints, i: int, t: int) -> float:
+    """Of the bounding boxes of all tiles of the tensor, short last ones as they are."""
+    result = tiles = 1.0
+    if not shape.ragged:
+        for d in range(len(shape.sizes)):
+            if shape.moves[t, d]:
+                tiles *= left_of(shape, layout, integers, i, d)
+        return tiles * words(shape, layout, integers, i, t)
+    side, first = 1.0, shape.start[t]
+    for p in range(shape.start[t], shape.start[t + 1]):
+        tiles *= left_of(shape, layout, integers, i, shape.dimension[p])
+        side -= shape.factor[p]
+        if shape.last[p]:
+            total = side * tiles
+            for q in range(first, p + 1):
+                d = shape.dimension[q]
+                total += shape.factor[q] * float(shape.sizes[d]) * (tiles / left_of(shape, layout, integers, i, d))
+            result *= total
+            tiles, side, first = 1.0, 1.0, p + 1
+    return result
+
+
+@kernel_part
+def still_left(shape: Shape, layout: Layout, integers: Ints, i: int, t: int) -> float:
+    """Tiles along the dimensions that do not move the tensor."""
+    result = 1.0
+    for d in range(len(shape.sizes)):
+        if not shape.moves[t, d]:
+            result *= left_of(shape, layout, integers, i, d)
+    return result

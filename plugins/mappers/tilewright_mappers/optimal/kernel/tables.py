@@ -15,15 +15,17 @@ NEVER, ALWAYS, MAYBE = 0, 1, 2
 
 
 class Shape(NamedTuple):
-    """The problem. Shapes: D dimensions, T tensors, P terms, R coordinates of all tensors, K divisors at most."""
+    """The problem. Shapes: D dimensions, T tensors, P terms, R coordinates of all tensors, J trips and K numbers of tiles at most."""
 
+    ragged: bool
+    """Tiles need not divide a dimension."""
     sizes: Ints
-    divisor: Ints
-    """[D, K]: ascending."""
-    after: Ints
-    """[D, K, K]: number of the divisor that is the product of two; -1: their product does not divide."""
+    trip: Ints
+    """[D, J]: what a loop may take, ascending; 0: no more."""
+    left: Ints
+    """[D, K]: how many tiles a dimension may consist of, descending; 0: no more."""
     stride: Ints
-    """[D]: of the number of a tile."""
+    """[D]: of the place in `left`."""
     moves: Bools
     """[T, D]."""
     rank: Ints
@@ -62,11 +64,19 @@ class Layout(NamedTuple):
     """Up to here, `conf` included."""
     trace: int
     flag: int
+    unrolled: int
+    """[T + 1], of ragged tiles: bits of dimensions that are unrolled inside, since a tensor was kept; at all."""
+    left: int
+    """[D]: places in `Shape.left`."""
     tile: int
+    """[D]: iterations, as if the last one were as large as the others."""
     integers: int
     tensors: int
     """What there is of every tensor, one after another."""
     side: int
+    last: int
+    """[D], of ragged tiles: steps that the last one takes, of those that the others take; then by how much more words the first
+    instance may move than the average one."""
     port: int
     pending: int
     credit: int

@@ -1,0 +1,153 @@
+"""What becomes of a state where a fanout of compute units ends, and at an entry that keeps."""
+
+from __future__ import annotations
+
+from tilewright.compiled import kernel_call, kernel_part
+from tilewright.mapspace.batch import Floats, Ints
+from tilewright_mappers.optimal.kernel.links import take_least
+from tilewright_mappers.optimal.kernel.state import (
+    CREDIT,
+    EACH,
+    FIRST,
+    INEXACT,
+    LEAK,
+    LEAST_OWED,
+    LEAST_PENDING,
+    LINKED,
+    OWED,
+    PENDING,
+    TILES,
+    all_words,
+    extent,
+    set_status,
+    status_of,
+    still_left,
+)
+from tilewright_mappers.optimal.kernel.steps import forget_unrolling, settle
+from tilewright_mappers.optimal.kernel.tables import DEAD, SLIDING, STILL, Keeping, Layout, Level, Shape
+
+
+@kernel_call
+def end_units(shape: Shape, layout: Layout, level: Level, numbers: Floats, integers: Ints, i: int) -> None:
+    """The innermost fanout is behind: compute units may have from one another what they share, as long as it stays."""
+    dims = len(shape.sizes)
+    for t in range(len(shape.output)):
+        at, same, window = FIRST + EACH * t, False, False
+        for k in range(len(level.slot)):
+            for d in range(dims):
+                if integers[i, layout.conf + k * dims + d] > 1:
+                    same |= not shape.moves[t, d]
+                    window |= shape.rank[t, d] >= 0
+        if shape.odd[t]:
+            continue
+        set_status(integers, i, t, STILL if same or window else DEAD)
+        if same or window:
+            if window:
+                numbers[i, at + OWED] = numbers[i, at + LEAST_OWED]
+            for d in range(dims):
+                if shape.rank[t, d] >= 0:
+                    numbers[i, layout.side + shape.rank[t, d]] = 1.0
+            integers[i, layout.flag] |= INEXACT
+            if shape.ragged:  # how often they have it is an average, of which nothing is known
+                numbers[i, at + OWED] = numbers[i, at + LEAST_OWED] = 0.0
+    forget_unrolling(shape, layout, numbers, integers, i)
+
+
+@kernel_call
+def hold(
+    shape: Shape,
+    layout: Layout,
+    keeping: Keeping,
+    kept: int,
+    numbers: Floats,
+    integers: Ints,
+    i: int,
+) -> None:
+    """An entry that keeps the tensors in the bits of `kept`."""
+    ports = layout.pending - layout.port
+    linked = integers[i, layout.flag] >> LINKED
+    for t in range(len(shape.output)):
+        if (linked & kept) >> t & 1:
+            take_least(shape, layout, numbers, integers, i, t)
+            integers[i, layout.flag] = integers[i, layout.flag] & ~(1 << (LINKED + t)) | INEXACT
+    for m in range(len(keeping.leakage)):
+        if keeping.leakage[m] > 0.0:
+            used = 0
+            for t in range(len(shape.output)):
+                if keeping.memory[t] == m:
+                    used |= kept >> t & 1
+            if used:
+                numbers[i, LEAK] += keeping.leakage[m]
+            else:
+                integers[i, layout.flag] |= INEXACT
+    for t in range(len(shape.output)):
+        if not kept >> t & 1 or shape.odd[t]:
+            continue
+        at, moved, owed = (
+            FIRST + EACH * t,
+            all_words(shape, layout, integers, i, t),
+            numbers[i, FIRST + EACH * t + OWED],
+        )
+        reads, writes, width = keeping.read_port[t], keeping.write_port[t], keeping.words[t]
+        first, tile = shape.whole[t] if shape.vague[t] else moved, moved * still_left(shape, layout, integers, i, t)
+        numbers[i, at + PENDING] += owed * (keeping.read_pj[t] + keeping.update_pj[t])
+        pending = layout.pending + t * ports
+        if reads >= 0:
+            numbers[i, pending + reads] += owed * width
+        if shape.output[t]:
+            numbers[i, at + CREDIT] += first * keeping.read_pj[t]
+            if reads >= 0:
+                numbers[i, layout.credit + t * ports + reads] += first * width
+            if writes >= 0:
+                numbers[i, pending + writes] += owed * width
+        status = status_of(integers, i, t)
+        if shape.ragged and status == DEAD:  # else what is kept further inside may stay, too
+            integers[i, layout.unrolled + t] = 0
+        if status == SLIDING:
+            settle(layout, numbers, integers, i, t, 1.0 / numbers[i, at + TILES])
+            integers[i, layout.flag] |= INEXACT
+        elif status == DEAD or keeping.outermost:
+            settle(layout, numbers, integers, i, t, 0.0)
+        if keeping.outermost:
+            continue
+        set_status(integers, i, t, STILL)
+        numbers[i, at + PENDING] += tile * keeping.fill_pj[t]
+        if writes >= 0:
+            numbers[i, pending + writes] += tile * width
+        if shape.output[t]:
+            numbers[i, at + CREDIT] += first * keeping.fill_pj[t]
+            if writes >= 0:
+                numbers[i, layout.credit + t * ports + writes] += first * width
+        numbers[i, at + OWED] = tile
+        if _note_sides(shape, layout, numbers, integers, i, t) and status == STILL:
+            integers[i, layout.flag] |= INEXACT  # smaller tiles inside, still as well, overlap by less of themselves
+    for t in range(len(shape.output)):
+        at = FIRST + EACH * t
+        if not (linked & ~kept) >> t & 1:
+            numbers[i, at + LEAST_PENDING], numbers[i, at + LEAST_OWED] = (
+                numbers[i, at + PENDING],
+                numbers[i, at + OWED],
+            )
+    if not linked & ~kept:
+        forget_unrolling(shape, layout, numbers, integers, i)
+
+
+@kernel_part
+def _note_sides(shape: Shape, layout: Layout, numbers: Floats, integers: Ints, i: int, t: int) -> bool:
+    """Whether a window that has loops left is longer than it was."""
+    changed = False
+    for d in range(len(shape.sizes)):
+        if shape.rank[t, d] >= 0 and extent(shape, layout, integers, i, d) < shape.sizes[d]:
+            side = 1.0
+            for e in range(len(shape.sizes)):
+                if shape.rank[t, e] == shape.rank[t, d]:
+                    side += shape.coefficient[t, e] * (extent(shape, layout, integers, i, e) - 1.0)
+            changed |= side != numbers[i, layout.side + shape.rank[t, d]]
+    for d in range(len(shape.sizes)):
+        if shape.rank[t, d] >= 0:
+            numbers[i, layout.side + shape.rank[t, d]] = 1.0
+    for d in range(len(shape.sizes)):
+        if shape.rank[t, d] >= 0:
+            grown = shape.coefficient[t, d] * (extent(shape, layout, integers, i, d) - 1.0)
+            numbers[i, layout.side + shape.rank[t, d]] += grown
+    return changed
