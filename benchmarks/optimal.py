@@ -1,7 +1,7 @@
 """`optimal` on the twenty convolutions of QuickFlow and the accelerators of its authors, with their constraints and without.
 
     python benchmarks/optimal.py                   # all 120 spaces, some minutes
-    python benchmarks/optimal.py V VII --constraints default --seconds 60
+    python benchmarks/optimal.py V VII --constraints default --seconds 60 --factors ragged
 
 One line of CSV per space: what is proved, CPU seconds from a warm start, mappings evaluated, states; then what they come to.
 """
@@ -31,6 +31,7 @@ def main() -> None:
     parser.add_argument("layers", nargs="*", help="such as VII; all without a word")
     parser.add_argument("--seconds", type=float, help="CPU time of each search; no limit without it")
     parser.add_argument("--constraints", choices=("default", "none"), help="only with these; with both without a word")
+    parser.add_argument("--factors", choices=("perfect", "ragged"), default="perfect", help="whether tiles divide")
     arguments = parser.parse_args()
     model, mapper = installed().make(CostModelSpec, "timeloop"), installed().make(MapperSpec, "optimal")
     table = csv.writer(sys.stdout)
@@ -44,7 +45,7 @@ def main() -> None:
                 if arguments.layers and name not in arguments.layers:
                     continue
                 chosen = None if constraints == "default" else constraints
-                space = tw.space(layer.problem, arch=place, constraints=chosen)
+                space = tw.space(layer.problem, arch=place, constraints=chosen, factors=arguments.factors)
                 evaluator = model.bind(space.problem, space.architecture)
                 search(mapper, Task(space), evaluator, Budget(evaluations=1))  # compiles
                 started = time.process_time()

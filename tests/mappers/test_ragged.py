@@ -19,7 +19,7 @@ from tilewright.schema.problem import Problem
 from tilewright.testing.reference import PlainEvaluator
 
 MAPPERS = {each.spec.name: each.spec for each in installed().of_kind(MapperSpec) if each.distribution == "tilewright"}
-RAGGED = ("random", "exhaustive", "sunstone", "quickflow", "gamma", "factorflow", "local")
+RAGGED = ("random", "exhaustive", "optimal", "sunstone", "quickflow", "gamma", "factorflow", "local")
 
 GEMM = Problem.from_yaml(
     """

@@ -56,13 +56,15 @@ def _search(setup: Setup, task: Task, run: Run, options: OptimalOptions) -> Prop
     drawn = task.space.sample(run.rng, DRAWN)
     best = yield from _descend(drawn.take(drawn.fits()), best, task, run)
     # the first walks are narrow, and find mappings to hold bounds against, if no proof
-    for width in sorted({min(width, options.width) for width in (*NARROW, options.width)}):
-        while width > NARROW[-1] and run.starters:  # where a gap may be left, no search that begins well ends below it
+    # of ragged windows too little is counted for a wide one to prove more
+    most = min(options.width, NARROW[-1]) if task.space.factors == "ragged" and setup.shape.odd.any() else options.width
+    for width in sorted({min(width, most) for width in (*NARROW, most)}):
+        while width == most and run.starters:  # where a gap may be left, no search that begins well ends below it
             best = min(best, (yield from started(task, run)))
         walk = Walk(setup, best * SURE if math.isfinite(best) else MOST, width, lambda: run.exhausted)
         finals = walk.run()
         best, left = yield from _evaluate(finals, walk.lost, best, task, run, options)
-        if width < options.width:
+        if width < most:
             best = yield from _descend(finals.candidates.take(slice(0, FOLLOWED)), best, task, run)
         bound = min(best, left, walk.lost)
         if math.isfinite(bound) and math.isfinite(best):

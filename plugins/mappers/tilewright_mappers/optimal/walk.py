@@ -332,7 +332,8 @@ class Walk:
 
     def _bag(self, states: int) -> Bag:
         """Room for what becomes of so many."""
-        layout, room = self.setup.layout, ROOM + 2 * states
+        # there is always room for what comes of one
+        layout, room = self.setup.layout, ROOM + 2 * states + self.setup.shape.trip.size
         return Bag(
             numbers=np.empty((room, layout.numbers)),
             integers=np.empty((room, layout.integers), np.int64),
