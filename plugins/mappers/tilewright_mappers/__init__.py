@@ -158,8 +158,11 @@ class ExhaustiveOptions(Options):
 class OptimalOptions(Options):
     """Options of `optimal`."""
 
-    width: int = Field(
-        default=250_000, ge=1, le=100_000_000, description="most states followed at once; past it a gap may be left"
+    width: int | None = Field(
+        default=None,
+        ge=1,
+        le=100_000_000,
+        description="most states followed at once; past it a gap may be left. Without a number 250,000; 16,384 where windows may be ragged",
     )
     orders: int = Field(
         default=100_000,

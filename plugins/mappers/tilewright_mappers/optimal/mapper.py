@@ -28,6 +28,8 @@ FOLLOWED = 48
 """Mappings whose neighbours are tried."""
 NARROW = 64, 2048, 16384
 """States that the first walks follow."""
+WIDE = 250_000
+"""States that the last one follows."""
 FINALS = 4096
 """Mappings evaluated at once, of those that are left."""
 
@@ -56,8 +58,9 @@ def _search(setup: Setup, task: Task, run: Run, options: OptimalOptions) -> Prop
     drawn = task.space.sample(run.rng, DRAWN)
     best = yield from _descend(drawn.take(drawn.fits()), best, task, run)
     # the first walks are narrow, and find mappings to hold bounds against, if no proof
-    # of ragged windows too little is counted for a wide one to prove more
-    most = min(options.width, NARROW[-1]) if task.space.factors == "ragged" and setup.shape.odd.any() else options.width
+    # of ragged windows little is counted, so that a wide walk takes long, for little more
+    windows = task.space.factors == "ragged" and bool((setup.shape.odd | setup.shape.blind).any())
+    most = options.width or (NARROW[-1] if windows else WIDE)
     for width in sorted({min(width, most) for width in (*NARROW, most)}):
         while width == most and run.starters:  # where a gap may be left, no search that begins well ends below it
             best = min(best, (yield from started(task, run)))

@@ -34,7 +34,7 @@ class Setup:
         self, space: Limits, relaxation: Relaxation, objective: Objective, most_cycles: float = math.inf
     ) -> None:
         self.space, self.relaxation = space, relaxation
-        self.shape = shape_of(space.problem, space.factors == "ragged", relaxation.neighbours)
+        self.shape = shape_of(space.problem, space.factors == "ragged")
         self.tensors, self.dims = len(self.shape.output), len(self.shape.sizes)
         self.levels = self._levels()
         self.most_slots = max(1, *(len(spatial) for _, spatial in self.levels))

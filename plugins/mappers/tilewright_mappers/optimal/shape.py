@@ -15,7 +15,7 @@ from tilewright.schema.problem import Problem
 from tilewright_mappers.optimal.kernel.tables import Shape
 
 
-def shape_of(problem: Problem, ragged: bool, links: bool) -> Shape:
+def shape_of(problem: Problem, ragged: bool) -> Shape:
     """The problem as arrays."""
     sizes = problem.sizes
     tensors, dims = problem.tensors, len(sizes)
@@ -24,10 +24,10 @@ def shape_of(problem: Problem, ragged: bool, links: bool) -> Shape:
     moves = np.zeros((len(tensors), dims), np.bool_)
     rank = np.full((len(tensors), dims), -1, np.int64)
     coefficient = np.zeros((len(tensors), dims), np.int64)
-    start, dimension, factor, last, odd, vague = [0], [], [], [], [], []
+    start, dimension, factor, last, odd, vague, blind = [0], [], [], [], [], [], []
     windows = 0
     for t, tensor in enumerate(tensors):
-        strange = unclear = False
+        strange = unclear = sliding = False
         for place in tensor.projection:
             terms = [(problem.dimension_names.index(name), c) for name, c in place.terms.items()]
             dimension += [d for d, _ in terms]
@@ -38,7 +38,8 @@ def shape_of(problem: Problem, ragged: bool, links: bool) -> Shape:
             strange |= tensor.is_output and any(moves[t, d] for d, _ in real)
             unclear |= tensor.is_output and (len(real) > 1 or any(c > 1 for _, c in real))
             if ragged:  # what is known of these holds where all tiles are alike
-                strange |= unclear or any(moves[t, d] for d, _ in real) or len(real) > 1
+                strange |= unclear or any(moves[t, d] for d, _ in real)
+                sliding |= len(real) > 1
             if len(real) > 1:
                 strange |= any(moves[t, d] for d, _ in real)
                 for d, c in real:
@@ -49,6 +50,7 @@ def shape_of(problem: Problem, ragged: bool, links: bool) -> Shape:
         start.append(len(dimension))
         odd.append(strange)
         vague.append(unclear and not strange)
+        blind.append(sliding and not strange)
     return Shape(
         ragged=ragged,
         sizes=ints(sizes),
@@ -65,8 +67,9 @@ def shape_of(problem: Problem, ragged: bool, links: bool) -> Shape:
         output=for_kernel(np.array([tensor.is_output for tensor in tensors])),
         odd=for_kernel(np.array(odd)),
         vague=for_kernel(np.array(vague)),
+        blind=for_kernel(np.array(blind)),
         whole=for_kernel(np.array([problem.tensor_words(tensor) for tensor in tensors], np.float64)),
-        least=for_kernel(np.array([_least_words(problem, t) for t in range(len(tensors))])),
+        least=for_kernel(np.array([0.0 if blind[t] else _least_words(problem, t) for t in range(len(tensors))])),
     )
 
 

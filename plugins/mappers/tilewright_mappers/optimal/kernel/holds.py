@@ -40,7 +40,7 @@ def end_units(shape: Shape, layout: Layout, level: Level, numbers: Floats, integ
                     window |= shape.rank[t, d] >= 0
         if shape.odd[t]:
             continue
-        set_status(integers, i, t, STILL if same or window else DEAD)
+        set_status(integers, i, t, STILL if (same or window) and not shape.blind[t] else DEAD)
         if same or window:
             if window:
                 numbers[i, at + OWED] = numbers[i, at + LEAST_OWED]
@@ -110,7 +110,7 @@ def hold(
             settle(layout, numbers, integers, i, t, 0.0)
         if keeping.outermost:
             continue
-        set_status(integers, i, t, STILL)
+        set_status(integers, i, t, DEAD if shape.blind[t] else STILL)
         numbers[i, at + PENDING] += tile * keeping.fill_pj[t]
         if writes >= 0:
             numbers[i, pending + writes] += tile * width

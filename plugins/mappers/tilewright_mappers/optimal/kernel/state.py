@@ -84,8 +84,10 @@ def words(shape: Shape, layout: Layout, integers: Ints, i: int, t: int) -> float
 
 @kernel_call
 def all_words(shape: Shape, layout: Layout, integers: Ints, i: int, t: int) -> float:
-    """Of the bounding boxes of all tiles of the tensor, short last ones as they are."""
+    """Of the bounding boxes of all tiles of the tensor, short last ones as they are; as far as they are known."""
     result = tiles = 1.0
+    if shape.blind[t]:
+        return 0.0
     if not shape.ragged:
         for d in range(len(shape.sizes)):
             if shape.moves[t, d]:

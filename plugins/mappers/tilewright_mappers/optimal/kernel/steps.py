@@ -233,7 +233,7 @@ def unroll(
             integers[i, place] |= 1 << d
         numbers[i, layout.port - 1] *= n * after / left
     for t in range(len(shape.output)):
-        if not shape.odd[t] and shape.rank[t, d] >= 0 and shared[k, t]:
+        if not (shape.odd[t] or shape.blind[t]) and shape.rank[t, d] >= 0 and shared[k, t]:
             numbers[i, FIRST + EACH * t + OWED] /= distinct(shape, layout, level, shared, integers, i, t, d, work)
     integers[i, USED + k] *= shape.trip[d, j]
     integers[i, layout.conf + k * dims + d] = shape.trip[d, j]
@@ -265,12 +265,14 @@ def unroll(
             if shape.moves[t, d] and not shape.vague[t]:
                 numbers[i, layout.credit + t * ports + port] /= n
         if shape.rank[t, d] >= 0 and shared[k, t]:
-            numbers[i, at + OWED] *= distinct(shape, layout, level, shared, integers, i, t, d, work) / n
+            numbers[i, at + OWED] /= n
+            if not shape.blind[t]:
+                numbers[i, at + OWED] *= distinct(shape, layout, level, shared, integers, i, t, d, work)
         elif not shape.moves[t, d] and shared[k, t]:
             numbers[i, at + OWED] *= groups
             if short:
                 integers[i, layout.flag] |= INEXACT
-        if links and shape.rank[t, d] >= 0:
+        if links and shape.rank[t, d] >= 0 and not shape.blind[t]:
             integers[i, layout.flag] |= 1 << (LINKED + t)
         if not integers[i, layout.flag] >> (LINKED + t) & 1:
             numbers[i, at + LEAST_PENDING], numbers[i, at + LEAST_OWED] = (

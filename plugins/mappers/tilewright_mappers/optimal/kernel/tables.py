@@ -46,10 +46,12 @@ class Shape(NamedTuple):
     """[T]: nothing is said of how its words move."""
     vague: Bools
     """[T]: an output with windows or holes, whose first sums are those of the whole tensor, divided among sub-clusters."""
+    blind: Bools
+    """[T]: an operand with ragged windows, of which nothing is said but what units read."""
     whole: Floats
     """[T]: words."""
     least: Floats
-    """[T]: words without holes."""
+    """[T]: words without holes; of those that are blind, 0."""
 
 
 class Layout(NamedTuple):
