@@ -1,5 +1,6 @@
 """What only a process of its own shows."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -66,15 +67,17 @@ def test_a_mapper_that_runs_on_is_told_of_and_ended_in_its_process(process: Sick
     assert all("was ended after" in layer["error"] for layer in ran.data["layers"])
 
 
-def test_ctrl_c_stays_ctrl_c() -> None:
-    words = ("map", *WHERE, "--mapper", "sick")
+def test_ctrl_c_stays_ctrl_c(tmp_path: Path) -> None:
+    words, asleep = ("map", *WHERE, "--mapper", "sick"), tmp_path / "asleep"
     run = subprocess.Popen(
         [sys.executable, "-c", "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
          "from tilewright.cli import main; main()", *map(str, words)],
-        env={**__import__("os").environ, "TILEWRIGHT_SICK": "mapper.step sleep"},
+        env={**os.environ, "TILEWRIGHT_SICK": "mapper.step sleep", "TILEWRIGHT_SICK_ASLEEP": str(asleep)},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    time.sleep(6)
+    until = time.monotonic() + 120
+    while not asleep.exists() and time.monotonic() < until:
+        time.sleep(0.1)
     run.send_signal(signal.SIGINT)
     out, err = run.communicate(timeout=30)
     assert run.returncode == 1 and "Traceback" not in err and "cancelled" in out

@@ -76,6 +76,8 @@ def _losing(value: Any = None, *_: Any) -> Any:
 
 
 def _sleeping(value: Any = None, *_: Any) -> Any:
+    if "TILEWRIGHT_SICK_ASLEEP" in os.environ:  # a file that says so
+        Path(os.environ["TILEWRIGHT_SICK_ASLEEP"]).touch()
     time.sleep(600)
     return value
 
