@@ -42,7 +42,7 @@ def told() -> Iterator[None]:
     timer = threading.Timer(
         SECONDS,
         logging.getLogger("tilewright").warning,
-        ["compiling: usually half a minute, once after installing or updating; it is kept for the next time"],
+        ["compiling: up to a minute, once after installing or updating; it is kept for the next time"],
     )
     timer.daemon = True
     timer.start()
