@@ -263,7 +263,8 @@ class Walk:
         if not len(states) or self.over():
             self.lost = min(self.lost, states.numbers[:, BOUND].min(initial=math.inf))
             return States(states.numbers[:0], states.integers[:0])
-        bag, start = self._bag(len(states)), 0
+        unrollable = for_kernel(np.asarray(ahead.able[ahead.slots > -2].any(axis=0)))
+        bag, start = self._bag(len(states), unrollable), 0
         aside = np.zeros((0, layout.numbers)), np.zeros((0, layout.integers), np.int64), np.zeros(0, np.int64)
         plain = for_kernel(np.full(setup.dims, -1, np.int64) if named is None else named)
         kept = for_kernel(np.array(choices or [0], np.int64))
@@ -300,7 +301,7 @@ class Walk:
             if reached < stop:
                 if len(bag.alive) > max(CROWD, 4 * self.width):
                     aside = self._best(aside, bag)
-                    bag = self._bag(self.width)
+                    bag = self._bag(self.width, unrollable)
                 else:
                     bag = _larger(bag)
             start = reached
@@ -332,11 +333,12 @@ class Walk:
             numbers, integers, what = (each[order[: self.width]] for each in (numbers, integers, what))
         return numbers, integers, what
 
-    def _bag(self, states: int) -> Bag:
+    def _bag(self, states: int, unrollable: Bools) -> Bag:
         """Room for what becomes of so many."""
         # there is always room for what comes of one
         layout, room = self.setup.layout, ROOM + 2 * states + self.setup.shape.trip.size
         return Bag(
+            open=unrollable,
             numbers=np.empty((room, layout.numbers)),
             integers=np.empty((room, layout.integers), np.int64),
             following=np.empty(room, np.int64),
@@ -390,9 +392,8 @@ def _larger(bag: Bag) -> Bag:
     def twice(array: Any) -> Any:
         return np.concatenate([array, np.empty_like(array)])
 
-    numbers, integers = twice(bag.numbers), twice(bag.integers)
-    following, alive, what = twice(bag.following), twice(bag.alive), twice(bag.what)
-    return Bag(numbers, integers, following, bag.heads, alive, bag.made, what)
+    rows = "numbers", "integers", "following", "alive", "what"
+    return bag._replace(**{name: twice(getattr(bag, name)) for name in rows})
 
 
 def _joined(parts: list[States]) -> States:

@@ -21,6 +21,7 @@ from tilewright_mappers.optimal.kernel.state import (
     ROUNDED,
     SETTLED,
     TILES,
+    is_partial,
     left_of,
     status_of,
 )
@@ -256,8 +257,19 @@ def _repeats(layout: Layout, shape: Shape, integers: Ints, i: int, t: int) -> fl
 
 @kernel_part
 def _as_far(layout: Layout, shape: Shape, costing: Costing, bag: Bag, a: int, b: int) -> bool:
-    """Whether the ragged tiles of state a are no larger than those of b, and their last ones take no more steps of the others'."""
+    """Whether the ragged tiles of state a are no larger than those of b, and their last ones take no more steps of the others'.
+
+    Where the last one is short, more of what all tiles take may be left later on than of others': of words that stay in unrolled
+    sub-clusters, and of those that further unrollings share.
+    """
     for d in range(len(shape.sizes)):
+        if is_partial(shape, layout, bag.integers, a, d):
+            if bag.open[d] and bag.numbers[a, layout.last + d] < 1.0:
+                return False
+            for t in range(len(shape.output)):
+                if bag.integers[a, layout.unrolled + t] >> d & 1 and not shape.moves[t, d]:
+                    if status_of(bag.integers, a, t) == STILL:
+                        return False
         mine, other = bag.integers[a, layout.tile + d], bag.integers[b, layout.tile + d]
         if mine > other or mine != other and layout.pending > layout.port:
             return False

@@ -192,6 +192,8 @@ class Costing(NamedTuple):
 class Bag(NamedTuple):
     """States, and a hash table of them."""
 
+    open: Bools
+    """[D]: dimensions that may yet be unrolled."""
     numbers: Floats
     integers: Ints
     following: Ints
