@@ -131,6 +131,12 @@ def test_no_count_that_bounds_take_for_sure_is_above_that_of_the_mapping(case: C
             no_bound_is_above_the_cost((problem, costing(architecture, memory.name, action), mapping), links)
 
 
+def test_half_a_word_is_told_as_executed() -> None:
+    """An average of 12.5 words, which floating point has a little less of."""
+    case = drawn(Random("8026659 True"), plain=True)
+    assert case is not None and list(unequal(case)) == []
+
+
 @pytest.mark.parametrize("seed", [54, 98])
 def test_average_instances_move_parts_of_words(seed: int) -> None:
     """Where an instance of outputs adds up 6.5 words, a bound once took 7."""

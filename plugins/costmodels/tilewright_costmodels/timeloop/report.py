@@ -114,7 +114,7 @@ def _kept(
 
 
 def _rounded(average: float) -> int:
-    return math.floor(average + 0.5)
+    return math.floor(average * (1 + 1e-12) + 0.5)  # a half that floating point has a little less of is one
 
 
 def _network(
