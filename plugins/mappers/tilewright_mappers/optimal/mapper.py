@@ -57,10 +57,9 @@ def _search(setup: Setup, task: Task, run: Run, options: OptimalOptions) -> Prop
         best = yield from started(task, run)
     drawn = task.space.sample(run.rng, DRAWN)
     best = yield from _descend(drawn.take(drawn.fits()), best, task, run)
-    # the first walks are narrow, and find mappings to hold bounds against, if no proof
     # of ragged windows little is counted, so that a wide walk takes long, for little more
-    windows = task.space.factors == "ragged" and bool((setup.shape.odd | setup.shape.blind).any())
-    most = options.width or (NARROW[-1] if windows else WIDE)
+    most = options.width or (NARROW[-1] if setup.shape.ragged and setup.counts_in_part else WIDE)
+    # the first walks are narrow, and find mappings to hold bounds against, if no proof
     for width in sorted({min(width, most) for width in (*NARROW, most)}):
         while width == most and run.starters:  # where a gap may be left, no search that begins well ends below it
             best = min(best, (yield from started(task, run)))

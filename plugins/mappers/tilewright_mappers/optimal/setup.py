@@ -87,6 +87,11 @@ class Setup:
         self.leakage = self._leakage()
         """[E, M]: what a memory adds to each cycle, where an entry is the last that may keep in it."""
 
+    @property
+    def counts_in_part(self) -> bool:
+        """Of some tensor, whatever its tiles, less is counted than moves."""
+        return bool((self.shape.odd | self.shape.blind).any())
+
     def without_dominance(self) -> Setup:
         """No state stands for another."""
         result = copy.copy(self)
@@ -324,5 +329,4 @@ class Setup:
             read_bandwidth=for_kernel(relaxation.read_bandwidth),
             write_bandwidth=for_kernel(relaxation.write_bandwidth),
             usable=for_kernel(usable),
-            divide=space.factors == "perfect",
         )

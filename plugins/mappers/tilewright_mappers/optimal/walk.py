@@ -168,9 +168,7 @@ class Walk:
         integers[0, layout.conf : layout.keys] = 1
         integers[0, layout.tile : layout.tile + setup.dims] = 1
         numbers[0, layout.last : layout.port] = 1.0
-        integers[0, layout.flag] = (
-            linked | INEXACT * bool((setup.shape.odd | setup.shape.blind).any()) | ROUNDED * setup.rounded
-        )
+        integers[0, layout.flag] = linked | INEXACT * setup.counts_in_part | ROUNDED * setup.rounded
         return States(numbers, integers)
 
     # -- stages ----------------------------------------------------------------------------------------------

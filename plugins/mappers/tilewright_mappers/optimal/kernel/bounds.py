@@ -24,6 +24,8 @@ from tilewright_mappers.optimal.kernel.state import (
     is_partial,
     left_of,
     status_of,
+    still_left,
+    tiles_left,
 )
 from tilewright_mappers.optimal.kernel.tables import SLIDING, STILL, Ahead, Bag, Costing, Layout, Shape, Work
 
@@ -45,15 +47,14 @@ def bound(
 ) -> float:
     """In the objective, as far as it matters below a limit; inf: it takes too many cycles."""
     dims, tensors, ports = len(shape.sizes), len(shape.output), layout.pending - layout.port
-    left, outside = 1.0, 1.0
+    left, outside = tiles_left(shape, layout, integers, i), 1.0
     cycles = numbers[i, CYCLES]
     for d in range(dims):
         work.rest[d] = left_of(shape, layout, integers, i, d)
-        left *= work.rest[d]
         cycles *= work.rest[d] - 1.0 + numbers[i, layout.last + d] if shape.ragged else work.rest[d]
     for s in range(len(ahead.slots)):
         if ahead.slots[s] > -2:
-            outside *= room(layout, ahead, ahead.able[s], integers, i, s, work)
+            outside *= room(shape, layout, ahead, integers, i, s, work)
     outside = min(outside, left)
     cycles /= outside
     for port in range(ports):
@@ -96,8 +97,8 @@ def bound(
         instances = 1.0
         for s in range(len(ahead.slots)):
             if ahead.beyond[t, s]:
-                instances *= room(layout, ahead, ahead.able[s], integers, i, s, work)
-        work.cycles[t], work.beside[t] = ahead.cycles[t] / instances, 0.0
+                instances *= room(shape, layout, ahead, integers, i, s, work)
+        work.cycles[t] = ahead.cycles[t] / instances
         cycles = max(cycles, owed * work.cycles[t])
         if shape.output[t]:  # of first sums, at most so many copies
             energy -= numbers[i, at + CREDIT] * work.copies[t]
@@ -107,24 +108,21 @@ def bound(
             energy += owed * ahead.read_pj[t]
         settled = max(1.0, whole_tiles / (outside if ahead.passes[t] else 1.0))
         energy += numbers[i, at + LEAST_PENDING] / (other * windows) * settled + ahead.rest_pj[t]
-        words = max(owed, shape.least[t]) if ahead.last[t] else shape.least[t]
+        words = (max(owed, shape.least[t]) if ahead.last[t] else shape.least[t]) * ahead.words[t]
         if shape.output[t]:
-            work.written[ahead.memory[t]] += words * ahead.words[t]
+            work.written[ahead.memory[t]] += words
         else:
-            work.words[ahead.memory[t]] += words * ahead.words[t]
+            work.words[ahead.memory[t]] += words
+        work.beside[t] = words if ahead.last[t] else 0.0
     for port in range(ports):
         cycles = max(cycles, work.ports[port] / costing.bandwidth[port])
     for t in range(tensors):
         if ahead.last[t] and not shape.odd[t]:  # the outermost memory delivers other tensors, too
-            memory, words = (
-                ahead.memory[t],
-                max(leave(shape, ahead, t, outside, work.spare[t], work)[0], shape.least[t]),
-            )
+            memory = ahead.memory[t]
             if shape.output[t]:
-                rest = work.written[memory] - words * ahead.words[t]
-                work.beside[t] = max(0.0, rest / ahead.write_bandwidth[memory])
+                work.beside[t] = max(0.0, (work.written[memory] - work.beside[t]) / ahead.write_bandwidth[memory])
             else:
-                work.beside[t] = max(0.0, (work.words[memory] - words * ahead.words[t]) / ahead.read_bandwidth[memory])
+                work.beside[t] = max(0.0, (work.words[memory] - work.beside[t]) / ahead.read_bandwidth[memory])
     for memory in range(len(work.words)):
         cycles = max(cycles, work.words[memory] / ahead.read_bandwidth[memory])
         cycles = max(cycles, work.written[memory] / ahead.write_bandwidth[memory])
@@ -218,7 +216,11 @@ def _as_good(bag: Bag, layout: Layout, shape: Shape, costing: Costing, a: int, b
                 if costing.outputs > 1:
                     return False
                 # repeated by no loop in time that does not move the output, as all that is settled is
-                more = (numbers[b, at + CREDIT] - numbers[a, at + CREDIT]) * _repeats(layout, shape, integers, a, t)
+                more = numbers[b, at + CREDIT] - numbers[a, at + CREDIT]
+                if shape.vague[t]:
+                    more *= tiles_left(shape, layout, integers, a)
+                else:
+                    more *= still_left(shape, layout, integers, a, t)
                 if _above(numbers[a, SETTLED] + more, numbers[b, SETTLED]):
                     return False
         if status == SLIDING:
@@ -243,16 +245,6 @@ def _as_good(bag: Bag, layout: Layout, shape: Shape, costing: Costing, a: int, b
             if _above(numbers[b, p], numbers[a, p]):
                 return False
     return True
-
-
-@kernel_part
-def _repeats(layout: Layout, shape: Shape, integers: Ints, i: int, t: int) -> float:
-    """Loops outside that do not move the tensor; all, of one whose first sums are those of the whole."""
-    result = 1.0
-    for d in range(len(shape.sizes)):
-        if shape.vague[t] or not shape.moves[t, d]:
-            result *= left_of(shape, layout, integers, i, d)
-    return result
 
 
 @kernel_part

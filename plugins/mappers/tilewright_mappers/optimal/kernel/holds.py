@@ -12,13 +12,13 @@ from tilewright_mappers.optimal.kernel.state import (
     INEXACT,
     LEAK,
     LEAST_OWED,
-    LEAST_PENDING,
     LINKED,
     OWED,
     PENDING,
     TILES,
     all_words,
     extent,
+    least_is_all,
     set_status,
     status_of,
     still_left,
@@ -83,11 +83,8 @@ def hold(
     for t in range(len(shape.output)):
         if not kept >> t & 1 or shape.odd[t]:
             continue
-        at, moved, owed = (
-            FIRST + EACH * t,
-            all_words(shape, layout, integers, i, t),
-            numbers[i, FIRST + EACH * t + OWED],
-        )
+        at, moved = FIRST + EACH * t, all_words(shape, layout, integers, i, t)
+        owed = numbers[i, at + OWED]
         reads, writes, width = keeping.read_port[t], keeping.write_port[t], keeping.words[t]
         first, tile = shape.whole[t] if shape.vague[t] else moved, moved * still_left(shape, layout, integers, i, t)
         numbers[i, at + PENDING] += owed * (keeping.read_pj[t] + keeping.update_pj[t])
@@ -122,12 +119,8 @@ def hold(
         if _note_sides(shape, layout, numbers, integers, i, t) and status == STILL:
             integers[i, layout.flag] |= INEXACT  # smaller tiles inside, still as well, overlap by less of themselves
     for t in range(len(shape.output)):
-        at = FIRST + EACH * t
         if not (linked & ~kept) >> t & 1:
-            numbers[i, at + LEAST_PENDING], numbers[i, at + LEAST_OWED] = (
-                numbers[i, at + PENDING],
-                numbers[i, at + OWED],
-            )
+            least_is_all(numbers, i, t)
     if not linked & ~kept:
         forget_unrolling(shape, layout, numbers, integers, i)
 
@@ -137,17 +130,13 @@ def _note_sides(shape: Shape, layout: Layout, numbers: Floats, integers: Ints, i
     """Whether a window that has loops left is longer than it was."""
     changed = False
     for d in range(len(shape.sizes)):
-        if shape.rank[t, d] >= 0 and extent(shape, layout, integers, i, d) < shape.sizes[d]:
-            side = 1.0
-            for e in range(len(shape.sizes)):
-                if shape.rank[t, e] == shape.rank[t, d]:
-                    side += shape.coefficient[t, e] * (extent(shape, layout, integers, i, e) - 1.0)
-            changed |= side != numbers[i, layout.side + shape.rank[t, d]]
-    for d in range(len(shape.sizes)):
-        if shape.rank[t, d] >= 0:
-            numbers[i, layout.side + shape.rank[t, d]] = 1.0
-    for d in range(len(shape.sizes)):
-        if shape.rank[t, d] >= 0:
-            grown = shape.coefficient[t, d] * (extent(shape, layout, integers, i, d) - 1.0)
-            numbers[i, layout.side + shape.rank[t, d]] += grown
+        r, side, loops, first = shape.rank[t, d], 1.0, False, True
+        for e in range(len(shape.sizes)):
+            if r >= 0 and shape.rank[t, e] == r:
+                side += shape.coefficient[t, e] * (extent(shape, layout, integers, i, e) - 1.0)
+                loops |= extent(shape, layout, integers, i, e) < shape.sizes[e]
+                first &= e >= d
+        if r >= 0 and first:
+            changed |= loops and side != numbers[i, layout.side + r]
+            numbers[i, layout.side + r] = side
     return changed

@@ -13,6 +13,7 @@ from tilewright_mappers.optimal.kernel.state import (
     OWED,
     PENDING,
     extent,
+    least_is_all,
     tiles_left,
 )
 from tilewright_mappers.optimal.kernel.tables import MAYBE, NEVER, Layout, Level, Shape, Work
@@ -276,18 +277,12 @@ def may_pass(shape: Shape, layout: Layout, level: Level, integers: Ints, i: int,
     for d in range(dims):
         e = extent(shape, layout, integers, i, d)
         if shape.rank[t, d] >= 0 and e < shape.sizes[d]:
-            reach, others = 0, False
+            reach, others = _reach(shape, layout, level, integers, i, t, shape.rank[t, d]), False
             for o in range(dims):
                 if shape.rank[t, o] == shape.rank[t, d]:
                     others |= o != d and extent(shape, layout, integers, i, o) < shape.sizes[o]
-                    move = extent(shape, layout, integers, i, o) * shape.coefficient[t, o]
-                    for k in range(len(level.slot)):
-                        n = integers[i, layout.conf + k * dims + o]
-                        move //= n
-                        reach += (n - 1) * move
-            if e * shape.coefficient[t, d] <= reach or (
-                others and reach > 0
-            ):  # steps of two loops may almost undo each other
+            # steps of two loops may almost undo each other
+            if e * shape.coefficient[t, d] <= reach or (others and reach > 0):
                 return True
     return False
 
@@ -312,7 +307,4 @@ def find_links(
                 )
         if not passes:
             integers[i, layout.flag] &= ~(1 << (LINKED + t))
-            numbers[i, at + LEAST_PENDING], numbers[i, at + LEAST_OWED] = (
-                numbers[i, at + PENDING],
-                numbers[i, at + OWED],
-            )
+            least_is_all(numbers, i, t)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tilewright.compiled import kernel_call, kernel_part
-from tilewright.mapspace.batch import Bools, Ints
+from tilewright.mapspace.batch import Ints
 from tilewright_mappers.optimal.kernel.state import USED
 from tilewright_mappers.optimal.kernel.tables import Ahead, Layout, Shape, Work
 
@@ -15,19 +15,19 @@ HALVINGS = 12
 
 
 @kernel_part
-def room(layout: Layout, ahead: Ahead, among: Bools, integers: Ints, i: int, s: int, work: Work) -> float:
-    """Sub-clusters that a slot in space can still use with unrollings of such dimensions."""
+def room(shape: Shape, layout: Layout, ahead: Ahead, integers: Ints, i: int, s: int, work: Work) -> float:
+    """Sub-clusters that a slot in space can still use."""
     able = 1.0
-    for d in range(len(among)):
-        if among[d] and ahead.able[s, d]:
+    for d in range(len(shape.sizes)):
+        if ahead.able[s, d]:
             able *= work.rest[d]
-    return fitting(ahead, _most(layout, ahead, integers, i, s), able)
+    return _fitting(shape, _most(layout, ahead, integers, i, s), able)
 
 
 @kernel_part
-def fitting(ahead: Ahead, most: float, able: float) -> float:
+def _fitting(shape: Shape, most: float, able: float) -> float:
     """The most sub-clusters that unrollings can use whose trips divide `able`, among so many: all at once divide it, too."""
-    if not ahead.divide or able > MOST_EXACT:
+    if shape.ragged or able > MOST_EXACT:
         return min(most, able)
     number, whole = int(min(most, able)), int(able)
     while whole % number:
@@ -50,7 +50,7 @@ def spare_of(shape: Shape, layout: Layout, ahead: Ahead, integers: Ints, i: int,
                             longest = 0.0
                 longest = work.rest[d] if longest > 0.0 else 1.0
             result *= work.rest[d] / longest
-    return min(fitting(ahead, _most(layout, ahead, integers, i, s), able), result)
+    return min(_fitting(shape, _most(layout, ahead, integers, i, s), able), result)
 
 
 @kernel_part
@@ -109,7 +109,7 @@ def share_fanouts(
                 for t in range(tensors):
                     serves |= ahead.near[t, s, d]
                 able += work.log[d] if serves and ahead.able[s, d] else 0.0
-            budget += min(np.log(room(layout, ahead, ahead.able[s], integers, i, s, work)), able)
+            budget += min(np.log(room(shape, layout, ahead, integers, i, s, work)), able)
     low, high, slow = np.inf, -np.inf, 0
     for t in range(tensors):
         work.most[t] = work.need[t] = 0.0
@@ -119,9 +119,8 @@ def share_fanouts(
             work.steep[t] = (np.log(worth * steep) if worth * steep > 0.0 else -700.0) + 0.999 * work.most[t]
             if time > 0.0 and work.cycles[t] > 0.0:
                 longest = work.once[t] * work.again[t] * work.cycles[t]
-                work.need[t] = min(
-                    work.most[t], max(0.0, np.log(longest / max(cycles - work.beside[t], 1e-9 * cycles)))
-                )
+                least = max(0.0, np.log(longest / max(cycles - work.beside[t], 1e-9 * cycles)))
+                work.need[t] = min(work.most[t], least)
             total, needed, slow = total + work.most[t], needed + work.need[t], slow + (work.need[t] > 0.0)
             low, high = min(low, work.steep[t] - work.most[t]), max(high, work.steep[t])
     if total <= budget * (1.0 + 1e-9) + 1e-12:
@@ -177,15 +176,14 @@ def _gain(shape: Shape, layout: Layout, ahead: Ahead, integers: Ints, i: int, s:
         for t in range(len(shape.output)):
             if ahead.near[t, s, d] and work.slope[t] > 0.0:
                 part = 1.0
-                if (
-                    shape.rank[t, d] >= 0 and ahead.apart[t, s]
-                ):  # of two alike in length, one brings as many different tiles
+                if shape.rank[t, d] >= 0 and ahead.apart[t, s]:
+                    # of two alike in length, one brings as many different tiles
                     some = 0.0
                     for e in range(dims):
                         some += 1.0 if shape.rank[t, e] == shape.rank[t, d] and ahead.able[s, e] else 0.0
                     part = (some - 1.0) / some if some > 0.0 else 0.0
                 work.gain[d] += work.slope[t] * part
-    left, result = np.log(room(layout, ahead, ahead.able[s], integers, i, s, work)), 0.0
+    left, result = np.log(room(shape, layout, ahead, integers, i, s, work)), 0.0
     for _ in range(dims):
         best = -1
         for d in range(dims):

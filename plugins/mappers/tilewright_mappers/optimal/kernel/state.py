@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewright.compiled import kernel_call, kernel_part
-from tilewright.mapspace.batch import Ints
+from tilewright.mapspace.batch import Floats, Ints
 from tilewright_mappers.optimal.kernel.tables import Layout, Shape
 
 CODE, MASK, STATUS, USED = 0, 1, 2, 3
@@ -30,6 +30,13 @@ def set_status(integers: Ints, i: int, t: int, status: int) -> None:
 
 
 @kernel_part
+def least_is_all(numbers: Floats, i: int, t: int) -> None:
+    """Neighbours pass on no words of the tensor."""
+    at = FIRST + EACH * t
+    numbers[i, at + LEAST_PENDING], numbers[i, at + LEAST_OWED] = numbers[i, at + PENDING], numbers[i, at + OWED]
+
+
+@kernel_part
 def extent(shape: Shape, layout: Layout, integers: Ints, i: int, d: int) -> int:
     """Iterations of a tile, but of the last one."""
     return int(min(integers[i, layout.tile + d], shape.sizes[d]))
@@ -43,7 +50,7 @@ def left_of(shape: Shape, layout: Layout, integers: Ints, i: int, d: int) -> int
 
 @kernel_part
 def tiles_left(shape: Shape, layout: Layout, integers: Ints, i: int) -> float:
-    """That the whole problem consists of."""
+    """Tiles that the whole problem consists of."""
     result = 1.0
     for d in range(len(shape.sizes)):
         result *= left_of(shape, layout, integers, i, d)

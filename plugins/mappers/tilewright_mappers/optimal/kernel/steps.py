@@ -28,6 +28,7 @@ from tilewright_mappers.optimal.kernel.state import (
     USED,
     extent,
     is_partial,
+    least_is_all,
     left_of,
     place_of,
     set_status,
@@ -47,8 +48,7 @@ def forget_unrolling(shape: Shape, layout: Layout, numbers: Floats, integers: In
         integers[i, k] = 1
     integers[i, layout.flag] &= (1 << LINKED) - 1
     for t in range(len(shape.output)):
-        at = FIRST + EACH * t
-        numbers[i, at + LEAST_PENDING], numbers[i, at + LEAST_OWED] = numbers[i, at + PENDING], numbers[i, at + OWED]
+        least_is_all(numbers, i, t)
 
 
 @kernel_part
@@ -275,19 +275,15 @@ def unroll(
         if links and shape.rank[t, d] >= 0 and not shape.blind[t]:
             integers[i, layout.flag] |= 1 << (LINKED + t)
         if not integers[i, layout.flag] >> (LINKED + t) & 1:
-            numbers[i, at + LEAST_PENDING], numbers[i, at + LEAST_OWED] = (
-                numbers[i, at + PENDING],
-                numbers[i, at + OWED],
-            )
+            least_is_all(numbers, i, t)
             continue
         part = 1.0 if shape.moves[t, d] and shape.rank[t, d] < 0 else 1.0 / n
         numbers[i, at + LEAST_OWED] *= part
         numbers[i, at + LEAST_PENDING] *= part
         if level.kept[t] == NEVER:
             numbers[i, at + LEAST_PENDING] = numbers[i, at + PENDING]
-        elif (
-            level.kept[t] == ALWAYS and level.alone
-        ):  # all tiles arrive, one word less where that is rounded, of two at least
+        elif level.kept[t] == ALWAYS and level.alone:
+            # all tiles arrive, one word less where that is rounded, of two at least
             count = tiles_left(shape, layout, integers, i)
             for o in range(layout.conf, layout.keys):
                 count *= integers[i, o]

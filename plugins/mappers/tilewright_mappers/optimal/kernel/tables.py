@@ -164,8 +164,6 @@ class Ahead(NamedTuple):
     write_bandwidth: Floats
     usable: Floats
     """[T]: values that the next memory has room for."""
-    divide: bool
-    """Trips divide what is left of a dimension."""
 
 
 class Costing(NamedTuple):
