@@ -143,8 +143,8 @@ class Bounder(Protocol):
 @dataclass(frozen=True, eq=False)
 class Relaxation:
     """What a bound cost model says of itself, for mappings over one skeleton, to mappers that prove: how words that move become
-    energy and cycles. How many move at least follows from tiles and loops, by one rule for all models (docs/optimal.md). Shapes: E entries, T tensors,
-    M memories, all in their own order.
+    energy and cycles. How many move at least follows from tiles and loops, by one rule for all models (docs/optimal.md), of ragged tiles too unless
+    the model declares `imperfect_factors=False`. Shapes: E entries, T tensors, M memories, all in their own order.
 
     Attributes:
         memory: [E, T] number of the memory that keeps the tensor there; -1: none may.
