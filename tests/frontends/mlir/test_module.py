@@ -264,6 +264,16 @@ def test_an_open_string_or_location_is_refused_at_once(text: str, column: int) -
         read(text.replace("OPEN", '"' + "a" * 100))
 
 
+@pytest.mark.parametrize(
+    ("operation", "program"), [("stablehlo.custom_call @f(%x)", "stablehlo-opt"), ("tosa.unheard %x", "mlir-opt")]
+)
+def test_an_operation_whose_pretty_form_is_not_read_is_named(operation: str, program: str) -> None:
+    text = f"func.func @main(%x: tensor<4x8xf32>) {{\n  %0 = {operation} : tensor<4x8xf32>\n}}"
+    with pytest.raises(InputError, match=f"net.mlir:2:8: the pretty form of {operation.split()[0]} is not") as caught:
+        parse(text, "net.mlir")
+    assert f"{program} net.mlir --mlir-print-op-generic" in (caught.value.hint or "")
+
+
 def endless(*_: object) -> None:
     while True:
         pass

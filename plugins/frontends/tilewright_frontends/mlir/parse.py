@@ -43,6 +43,10 @@ MOST_NUMBERS = 64
 GENERIC = "mlir-opt {} --mlir-print-op-generic --mlir-elide-elementsattrs-if-larger=16"
 """What prints a file in generic form; other tools that end in -opt take the same options."""
 
+_PROGRAMS = {"stablehlo": "stablehlo-opt", "chlo": "stablehlo-opt", "vhlo": "stablehlo-opt"}
+"""What prints operations that mlir-opt does not know."""
+_OPERATION = re.compile(r"(?P<dialect>\w+)\.[\w.$]+\s*\Z")
+
 
 def read(path: Path) -> Operation:
     """The module in a file. Raises InputError: unreadable files, bytecode, text that xdsl cannot read."""
@@ -73,11 +77,14 @@ def parse(text: str, name: str) -> Operation:
     except RecursionError:
         raise InputError(f"{name}: regions or types are nested too deeply") from None
     except ParseError as error:
-        at = _Places(blanked).of(error.span.start)
+        start, program = error.span.start, "mlir-opt"
         message = error.msg.strip().partition("\n")[0] or "unexpected text"
-        if "custom format" in message:  # xdsl's word for an operation whose pretty form it does not know
-            message = "the pretty form of this operation is not read"
-        hint = None if generic else f"print generic form: {GENERIC.format(name)}"
+        named = _OPERATION.search(blanked, max(0, start - 200), start)
+        if "custom format" in message and named:  # xdsl's word for an operation whose pretty form it does not know
+            start, program = named.start(), _PROGRAMS.get(named["dialect"], program)
+            message = f"the pretty form of {named[0].strip()} is not read"
+        at = _Places(blanked).of(start)
+        hint = None if generic else f"print generic form: {GENERIC.format(name).replace('mlir-opt', program, 1)}"
         raise InputError(f"{name}:{at[0]}:{at[1]}: {message}", hint=hint) from None
     except MemoryError:
         raise  # told by what limits this process
