@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.compiled import Index, Records, compiled, for_kernel, inlined, integer, kernel_part, table
+from tilewright.compiled import Index, Records, compiled, for_kernel, inlined, integer, kernel_call, kernel_part, table
 from tilewright.mapspace.batch import Bools, Floats, Ints, Positions
 from tilewright.mapspace.skeleton import Skeleton, Slot
 from tilewright.schema.architecture import Architecture, Cluster
@@ -250,7 +250,7 @@ def judge(
     return LEGAL if len(order) == 0 or _are_orders(order, n) else ORDER
 
 
-@compiled
+@kernel_call
 def _note(faults: Floats, found: int, code: int, where: int, which: int, value: float, limit: float) -> int:
     if found < len(faults):
         faults[found, 0], faults[found, 1], faults[found, 2] = code, where, which
@@ -268,7 +268,7 @@ def _unrolled(rules: Rules, lax_fanout: bool, e: int, used: float, faults: Float
     return found
 
 
-@compiled
+@kernel_call
 def _kept(rules: Rules, keep: Bools, n: int, faults: Floats, found: int) -> int:
     """A tensor is kept where one memory may hold it, once in a cluster, and by the outermost entry."""
     for t in range(keep.shape[2]):

@@ -15,6 +15,7 @@ from tilewright.mapspace.legality import legality
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import Evaluator, Relaxable
 from tilewright.plugin.guard.calls import BUILTIN
+from tilewright.plugin.guard.mappers import guarded_mapper
 from tilewright.plugin.guard.patience import ENDED, limit
 from tilewright.plugin.mapper import Task
 from tilewright.plugin.registry import installed
@@ -201,7 +202,8 @@ def in_workers(
     configuration = searches[0].configuration
     with suppress(TilewrightError):  # told by the layer that it is about
         space, _, evaluator = bound(searches[0].distinct, configuration)
-        warm_up(evaluator, Task(space, configuration.objective))  # once, and not in every process
+        task = Task(space, configuration.objective, configuration.most_cycles)
+        warm_up(evaluator, task, guarded_mapper(configuration.mapper))  # once, and not in every process
     told = None if watch is None else lambda one, progress: watch(one.distinct, progress)
     for index, found in in_processes(searches, work, told, workers, _silence(configuration)):
         yield index, _named(found, configuration) if isinstance(found, PluginError) else found

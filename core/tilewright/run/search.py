@@ -12,7 +12,7 @@ from tilewright.errors import TilewrightError
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.legality import legality
-from tilewright.plugin.costmodel import Bounder, CandidateEvaluator, Costs, Evaluator, Relaxable
+from tilewright.plugin.costmodel import CandidateEvaluator, Costs, Evaluator
 from tilewright.plugin.guard.calls import BUILTIN, Owner, calling, fault, listening
 from tilewright.plugin.guard.mappers import GuardedMapper, GuardedProposals, guarded_mapper
 from tilewright.plugin.guard.marker import unfinished
@@ -20,7 +20,7 @@ from tilewright.plugin.guard.models import GuardedEvaluator, guarded_evaluator
 from tilewright.plugin.guard.patience import ENDED, TOLD, patient
 from tilewright.plugin.mapper import Budget, Mapper, Run, Task
 from tilewright.plugin.result import Progress, Result, Stop, Watcher
-from tilewright.run.firstuse import warm_up
+from tilewright.run.firstuse import begun, warm_up
 from tilewright.run.rejections import RejectionSample
 from tilewright.schema.mapping import Mapping
 
@@ -91,9 +91,7 @@ class _Loop:
     ) -> None:
         self.mapper, self.task, self.evaluator, self.watch = mapper, task, evaluator, watch
         self.takes_candidates = evaluator if isinstance(evaluator, CandidateEvaluator) else None
-        bounder = evaluator if isinstance(evaluator, Bounder) else None
-        relaxable = evaluator if isinstance(evaluator, Relaxable) else None
-        self.own, self.run = (Run(np.random.default_rng(seed), budget, clock, bounder, relaxable) for _ in range(2))
+        self.own, self.run = (begun(evaluator, budget, seed, clock) for _ in range(2))
         self.run.starters = mapper.starters
         self.lower_bound: float | None = None
         self.figures: dict[str, float] = {}
@@ -106,7 +104,7 @@ class _Loop:
 
     def run_through(self, ended_after: float) -> tuple[Stop, TilewrightError | None]:
         try:
-            warm_up(self.evaluator, self.task)
+            warm_up(self.evaluator, self.task, self.mapper)
             proposals = self.mapper.search(self.task, self.run)
         except KeyboardInterrupt:
             return "cancelled", None

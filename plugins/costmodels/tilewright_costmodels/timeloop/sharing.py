@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilewright.compiled import Records, compiled, integer, kernel_part, records
+from tilewright.compiled import Records, compiled, integer, kernel_call, kernel_part, records
 from tilewright.errors import NotConformableError, Reason
 from tilewright.mapspace.batch import Floats, Ints
 from tilewright_costmodels.timeloop.tables import Hardware, Tables
@@ -186,7 +186,7 @@ def mix(number: int) -> int:
     return low ^ (low >> 15)
 
 
-@compiled
+@kernel_call
 def _count(hardware: Hardware, length: int, accounts: Accounts) -> None:
     """Write the unrolling in `key`, and its account, at the end of the pool."""
     key, pool, children, deliveries = accounts.key, accounts.pool, accounts.child, accounts.group

@@ -22,6 +22,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from tilewright.compiled.quickly import KernelCompiler, PartCompiler
 from tilewright.digests import of_code
 
 Function = TypeVar("Function", bound=Callable[..., object])
@@ -32,6 +33,8 @@ Index: Any = np.uint32
 
 
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
+_OF_KERNELS: dict[str, Any] = {"nogil": True, "pipeline_class": KernelCompiler} | _OPTIONS
+_OF_PARTS: dict[str, Any] = {"no_cpython_wrapper": True, "pipeline_class": PartCompiler} | _OPTIONS
 
 
 def compiled(function: Function) -> Function:
@@ -40,10 +43,10 @@ def compiled(function: Function) -> Function:
     They make no arrays: what is quick to compile and to run works in those that it is given.
     """
     try:
-        kernel = njit(cache=True, nogil=True, **_OPTIONS)(function)
+        kernel = njit(cache=True, **_OF_KERNELS)(function)
     except RuntimeError:  # it may write neither beside the code nor in a home
         _tell_nothing_is_kept()
-        kernel = njit(nogil=True, **_OPTIONS)(function)
+        kernel = njit(**_OF_KERNELS)(function)
     cache: Any = getattr(kernel, "_cache", None)
     if getattr(cache, "_cache_file", None) is not None:  # numba looks at the function's own file only
         stamp = cache._cache_file._source_stamp = _stamp(function)
@@ -108,6 +111,11 @@ def _heard_outside_of_callbacks() -> Iterator[None]:
         signal.signal(signal.SIGINT, former)
 
 
+def kept() -> bool:
+    """Whether what is compiled is there for other processes, as far as it is known."""
+    return not _tell_nothing_is_kept.cache_info().currsize
+
+
 @lru_cache
 def _tell_nothing_is_kept() -> None:
     message = "warning: compiled code cannot be kept, so that it is compiled each time; set NUMBA_CACHE_DIR to a folder"
@@ -132,15 +140,13 @@ def _stamp(function: Callable[..., object]) -> str:
 def kernel_part(function: Function) -> Function:
     """The same for a function that only compiled ones call. The machine code becomes part of theirs, since calls that hand on
     many arrays take long; unlike with `inlined`, every function is compiled on its own, so large ones are quick to compile."""
-    options = {"no_cpython_wrapper": True, "forceinline": True} | _OPTIONS
-    return cast(Function, njit(**options)(function))
+    return cast(Function, njit(forceinline=True, **_OF_PARTS)(function))
 
 
 def kernel_call(function: Function) -> Function:
     """The same for a function that only compiled ones call, and that stays a function of its own: large ones called from several
     places are compiled once, and without the conversions that calls from Python take."""
-    options = {"no_cpython_wrapper": True} | _OPTIONS
-    return cast(Function, njit(**options)(function))
+    return cast(Function, njit(**_OF_PARTS)(function))
 
 
 def inlined(function: Function) -> Function:
