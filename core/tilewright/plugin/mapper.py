@@ -114,6 +114,7 @@ class Mapper(Protocol):
         """Propose mappings until done, or until the generator is closed.
 
         The search's time begins when the generator has been returned: what is compiled at first use may be compiled before.
+        It may be so in another process, too, where the generator is closed before it begins.
         """
         ...
 
