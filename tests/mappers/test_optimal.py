@@ -1,6 +1,8 @@
 """`optimal` finds what `exhaustive` finds, and its bounds are never above that."""
 
+import copy
 import math
+from random import Random
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 import tilewright
 from support.profiles import scaled
+from tilewright.compiled import for_kernel
 from tilewright.errors import NotConformableError
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.space import MapSpace
@@ -232,6 +235,50 @@ def test_convolutions_of_the_library_are_proved(layer: str, architecture: str) -
     space = tilewright.space(f"quickflow_convs/{layer}", arch=architecture)
     found = run("optimal", space, timeloop(space), "edp")
     assert found.gap is not None and found.gap < CLOSE
+
+
+LAYERS = (
+    "O[n,k,p,q] += I[n,c,p+r,q+s] * W[k,c,r,s]; n=2 k=16 c=8 p=14 q=7 r=3 s=2",
+    "O[k,p,q] += I[c,3*p+2*r,2*q+3*s] * W[k,c,r,s]; k=32 c=12 p=14 q=14 r=3 s=3",
+    "O[k,p+r,q+s] += I[c,p,q] * W[k,c,r,s]; k=16 c=32 p=7 q=14 r=4 s=3",
+    "O[m,n] += I[m,k] * W[k,n]; m=64 n=48 k=96",
+)
+SHRUNK = {"eyeriss": "GlobalBuffer", "simba": "GlobalBuffer", "tpu_v1": "UnifiedBuffer"}
+
+
+@scaled(0.03)
+@given(st.sampled_from(LAYERS), st.sampled_from(list(SHRUNK.items())), st.integers(3, 14), st.booleans(), st.randoms())
+def test_no_bound_is_above_the_cost_of_a_mapping_of_a_large_space(
+    layer: str, machine: tuple[str, str], room: int, links: bool, random: Random
+) -> None:
+    """What memories deliver at least is known of the whole space; the walk takes the trips of one mapping. A memory that has
+    little room makes it worth something."""
+    name, memory = machine
+    arch = tilewright.load(name, "architecture").replace({f"{memory}.capacity_words": 1 << room})
+    space = tilewright.space(layer, arch=arch, constraints="none")
+    evaluator = timeloop(space, links)
+    assert isinstance(evaluator, Relaxable) and isinstance(evaluator, CandidateEvaluator)
+    relaxation = evaluator.relaxation(space.skeleton)
+    assert relaxation is not None
+    setup = Setup(space, relaxation, "energy").without_dominance()
+    drawn = space.sample(np.random.default_rng(random.randrange(1 << 32)), 100)
+    mappings = Candidates.join([drawn.take(drawn.fits()).take(slice(0, 2)), _good(setup, random)])
+    assert setup.outer.tables and len(mappings)
+    for trips in mappings.trips:
+        setup.trips = for_kernel(setup.shape.trip == trips[:, :, None])
+        setup.tiles = setup._tiles()
+        finals = Walk(setup, math.inf, 200, lambda: False).run()
+        costs = evaluator.evaluate_candidates(finals.candidates).of("energy")
+        assert len(costs) and (finals.bounds <= costs * (1 + CLOSE)).all()
+
+
+def _good(setup: Setup, random: Random) -> Candidates:
+    """Some of what a narrow walk finds without the tables."""
+    plain = copy.copy(setup)
+    plain.outer = copy.copy(setup.outer)
+    plain.outer.tables = {}
+    found = Walk(plain, 1e300, 40, lambda: False).run().candidates
+    return found.take(np.array(random.sample(range(len(found)), min(4, len(found))), np.int64))
 
 
 def test_a_model_without_a_relaxation_is_refused_in_one_sentence() -> None:

@@ -24,6 +24,7 @@ from tilewright_mappers.optimal.kernel.tables import (
     Layout,
     Level,
 )
+from tilewright_mappers.optimal.outer import KEPT, LOOPS, UNROLLED, Outer
 from tilewright_mappers.optimal.shape import ints, shape_of
 
 
@@ -84,6 +85,7 @@ class Setup:
         self.tiles = self._tiles()
         always, free = space.keeps
         self.always, self.free = always, free
+        self.outer = Outer(self)
         self.leakage = self._leakage()
         """[E, M]: what a memory adds to each cycle, where an entry is the last that may keep in it."""
 
@@ -258,9 +260,15 @@ class Setup:
         """Whether a window may be unrolled there, so that neighbours may have words of it from one another."""
         return self.costing.links and bool((self.able[slot] & (self.shape.rank[t] >= 0)).any())
 
-    def ahead(self, entry: int, slot: int, level: int | None = None) -> Ahead:
+    def ahead_of_fanout(self, number: int) -> Ahead:
+        """What lies outside of a level's slots in space."""
+        first, last = (self.space.slots[self.levels[number][1][k]].entry for k in (0, -1))
+        return self.ahead(last + 1, self.levels[number][1][0], place=(first, KEPT))
+
+    def ahead(self, entry: int, slot: int, level: int | None = None, place: tuple[int, int] | None = None) -> Ahead:
         """What lies outside of a place: the entries before `entry`, and the slots before `slot`; those in space of a level are
         open, if its number is given. Nothing is ahead of entry 0."""
+        place = place or ((entry, LOOPS) if level is None else (entry - 1, UNROLLED))
         relaxation, space, shape = self.relaxation, self.space, self.shape
         slots = np.full(len(space.slots), -2, np.int64)
         slots[[s for s in space.spatial_slots if s < slot]] = -1
@@ -310,6 +318,13 @@ class Setup:
                 given, taken = relaxation.memory[[outer, inner], t]
                 each = read_pj[given, t] + fill_pj[taken, t]
                 rest[t] += self._delivered(t, outer, inner) * (update_pj[given, t] if shape.output[t] else each)
+        table = self.outer.tables.get(place)
+        counted, enters = 0.0, np.zeros(self.tensors)
+        for t, link in self.outer.each() if table else ():
+            if link[1] < entry:
+                counted += self.outer.once(t, link)
+            elif link[0] < entry:
+                enters[t] = self.outer.enters_pj(t, link)
         return Ahead(
             slots=for_kernel(slots),
             most=self.most,
@@ -329,4 +344,8 @@ class Setup:
             read_bandwidth=for_kernel(relaxation.read_bandwidth),
             write_bandwidth=for_kernel(relaxation.write_bandwidth),
             usable=for_kernel(usable),
+            outer=for_kernel(table.energy if table else np.zeros((0, 0))),
+            row=ints(table.row if table else np.zeros(self.tensors)),
+            counted=counted,
+            enters_pj=for_kernel(enters),
         )

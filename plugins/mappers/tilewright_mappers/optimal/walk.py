@@ -194,7 +194,7 @@ class Walk:
                         states = self._stage(stages.UNROLL, states, level, ahead, spatial[k], d, k, keys=keys)
             if windows and windowed.any() and not units:
                 states = self._stage(stages.LINKS, states, level, ahead)
-        return self._stage(stages.LEAVE, states, level, setup.ahead(entry + 1, spatial[0]), position=int(units))
+        return self._stage(stages.LEAVE, states, level, setup.ahead_of_fanout(number), position=int(units))
 
     def _forget_neighbours(self, states: States) -> States:
         """Another fanout begins, and no loop in time has been since the last one: neighbours in that may have passed on words."""

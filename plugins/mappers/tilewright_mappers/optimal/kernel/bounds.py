@@ -8,6 +8,7 @@ from tilewright.compiled import kernel_call, kernel_part
 from tilewright.mapspace.batch import Floats, Ints
 from tilewright_mappers.optimal.kernel.shares import leave, room, share_fanouts, spare_of
 from tilewright_mappers.optimal.kernel.state import (
+    CODE,
     CREDIT,
     CYCLES,
     EACH,
@@ -45,7 +46,7 @@ def bound(
     i: int,
     work: Work,
 ) -> float:
-    """In the objective, as far as it matters below a limit; inf: it takes too many cycles."""
+    """In the objective, as far as it matters below a limit; inf: it takes too many cycles, or has no room."""
     dims, tensors, ports = len(shape.sizes), len(shape.output), layout.pending - layout.port
     left, outside = tiles_left(shape, layout, integers, i), 1.0
     cycles = numbers[i, CYCLES]
@@ -60,6 +61,7 @@ def bound(
     for port in range(ports):
         work.ports[port] = numbers[i, layout.port + port] / outside
     energy = costing.compute_pj + numbers[i, SETTLED]
+    row, counted = 0, ahead.counted
     for memory in range(len(work.words)):
         work.words[memory] = work.written[memory] = 0.0
     for t in range(tensors):
@@ -100,6 +102,10 @@ def bound(
                 instances *= room(shape, layout, ahead, integers, i, s, work)
         work.cycles[t] = ahead.cycles[t] / instances
         cycles = max(cycles, owed * work.cycles[t])
+        if ahead.row[t] and status == STILL:
+            row += ahead.row[t]
+            counted += (again_read if shape.output[t] else owed) * (ahead.read_pj[t] + ahead.enters_pj[t])
+            counted += owed * ahead.update_pj[t] if shape.output[t] else 0.0
         if shape.output[t]:  # of first sums, at most so many copies
             energy -= numbers[i, at + CREDIT] * work.copies[t]
             work.words[ahead.memory[t]] += again_read * ahead.words[t] if ahead.last[t] else 0.0
@@ -127,6 +133,11 @@ def bound(
         cycles = max(cycles, work.words[memory] / ahead.read_bandwidth[memory])
         cycles = max(cycles, work.written[memory] / ahead.write_bandwidth[memory])
         work.words[memory] = 0.0
+    if len(ahead.outer):
+        outer = ahead.outer[row, integers[i, CODE]]
+        if outer == np.inf:  # nothing larger has room
+            return np.inf
+        energy += max(0.0, outer - counted)
     if costing.whole:
         cycles = np.ceil(cycles * (1.0 - 1e-9))
     if cycles * (1.0 - 1e-9) > costing.most_cycles:
@@ -134,6 +145,9 @@ def bound(
     energy += cycles * numbers[i, LEAK]
     result = (energy if costing.energy else 1.0) * (cycles if costing.product or not costing.energy else 1.0)
     if result <= limit:
+        for t in range(tensors):
+            if ahead.row[t] and status_of(integers, i, t) == STILL:  # the table has how fanouts are shared
+                work.spare[t] = 1.0
         worth = cycles if costing.product else (1.0 if costing.energy else 0.0)  # of energy, and of cycles
         time = energy if costing.product else (0.0 if costing.energy else 1.0)
         time += worth * numbers[i, LEAK]

@@ -164,6 +164,15 @@ class Ahead(NamedTuple):
     write_bandwidth: Floats
     usable: Floats
     """[T]: values that the next memory has room for."""
+    outer: Floats
+    """[R, C]: energy at least of what memories outside deliver, by which tensors' tiles stay, and by the shape's number (see
+    `outer.py`); no row: not known."""
+    row: Ints
+    """[T]: what a tensor that stays adds to the row; 0: what is delivered of it is not in `outer`."""
+    counted: float
+    """Of `rest_pj`, what is in `outer`."""
+    enters_pj: Floats
+    """[T]: of a value that enters the memory where it stays."""
 
 
 class Costing(NamedTuple):

@@ -1,0 +1,250 @@
+"""What memories deliver at least to one another, by the tile that all loops outside go on from."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from tilewright.mapspace.batch import Bools, Floats, Ints
+from tilewright.mapspace.counting import distinct_values, prime_powers
+from tilewright.mapspace.limits import Limits
+from tilewright.plugin import Relaxation
+from tilewright_mappers.optimal.kernel.tables import Shape
+
+MOST = 1 << 18
+"""Shapes of tiles, of more of which there is no table."""
+LOOPS, KEPT, UNROLLED = range(3)
+"""Places at an entry, outermost first: inside of its loops in time; of what it keeps; of its fanout."""
+Link = tuple[int, int]
+"""Entries, one after another to keep a tensor."""
+Layers = dict[int, Floats]
+"""By the set of tensors whose tiles stay: energy by shape, as an array with an axis for every dimension."""
+
+
+class Setup(Protocol):
+    """What is read of a task; shapes and units as `optimal.setup` has them."""
+
+    space: Limits
+    relaxation: Relaxation
+    shape: Shape
+    tensors: int
+    dims: int
+    levels: list[tuple[list[int], list[int]]]
+    words: Floats
+    slices: Floats
+    most: Ints
+    able: Bools
+    always: Bools
+    free: Bools
+
+
+class Table(NamedTuple):
+    """Of one place."""
+
+    energy: Floats
+    """[R, C], by row and number of the shape."""
+    row: Ints
+    """[T]: what a tensor that stays adds to the row; 0: nothing is known of where it comes from, or it has not been kept yet."""
+
+
+class Outer:
+    """Least energy of words that memories deliver, from the outermost place inwards.
+
+    A tensor stays in a memory until a loop moves it. From then on every loop further out that does not move it brings it again, as
+    far as unrollings in between do not share it. So a shortest path over shapes, prime by prime, tells what all tensors take
+    together: which of them stay for how long, and what has room where. Of links where windows are unrolled, or something may be
+    kept in between, nothing is said.
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup, self.dims = setup, setup.dims
+        lefts = [row[row > 0] for row in setup.shape.left]
+        self.count = [len(row) for row in lefts]
+        self.links = {t: self._links(t) for t in range(setup.tensors)}
+        self.tables: dict[tuple[int, int], Table] = {}
+        if setup.shape.ragged or math.prod(self.count) > MOST or not any(self.links.values()):
+            self.links = {}
+            return
+        self.one = np.ones([1] * self.dims)
+        self.left = [row.reshape([-1 if e == d else 1 for e in range(self.dims)]) * 1.0 for d, row in enumerate(lefts)]
+        self.after = [
+            [[int(np.searchsorted(-row, -(n // p))) for p, _ in prime_powers(int(n))] for n in row] for row in lefts
+        ]
+        """By dimension and place in `Shape.left`: the places after loops of prime trips."""
+        self._measure()
+        for place, layers in self._places():
+            some = sorted({t for mask in layers for t in range(setup.tensors) if mask >> t & 1})
+            rows = [layers[sum(1 << t for k, t in enumerate(some) if r >> k & 1)] for r in range(1 << len(some))]
+            row = np.zeros(setup.tensors, np.int64)
+            row[some] = [1 << k for k in range(len(some))]
+            self.tables[place] = Table(np.stack([each.ravel(order="F") for each in rows]), row)
+
+    def each(self) -> Iterator[tuple[int, Link]]:
+        """All links of which something is said, by tensor."""
+        return ((t, link) for t, links in self.links.items() for link in links)
+
+    def once(self, t: int, link: Link) -> float:
+        """Energy of every word over a link once; of outputs the first ones are not read."""
+        read, update, fill = self._prices(t, link)
+        return float(self.setup.shape.least[t]) * (update if self.setup.shape.output[t] else read + fill)
+
+    def enters_pj(self, t: int, link: Link) -> float:
+        """Of one value, in the inner memory."""
+        return self._prices(t, link)[2]
+
+    def _links(self, t: int) -> list[Link]:
+        """Those over which go the words of tiles, side by side."""
+        setup, shape = self.setup, self.setup.shape
+        places = range(shape.start[t], shape.start[t + 1])
+        often = [int(shape.dimension[p]) for p in places]
+        wide = [d for d in often if shape.rank[t, d] >= 0 or often.count(d) > 1]
+        wide += [int(shape.dimension[p]) for p in places if shape.factor[p] > 1]
+        kept = [e for e in range(len(setup.always)) if setup.always[e, t] or setup.free[e, t]]
+        result = []
+        for link in itertools.pairwise(kept):
+            slots = [s for s in setup.space.spatial_slots if link[0] <= setup.space.slots[s].entry < link[1]]
+            if setup.always[list(link), t].all() and not (shape.odd[t] or setup.able[slots][:, wide].any()):
+                result.append(link)
+        return result
+
+    def _measure(self) -> None:
+        """By tensor and shape: words of a tile, of all tiles, tiles along dimensions that do not move it; the share of the words where
+        one window slides."""
+        shape, sizes = self.setup.shape, self.setup.shape.sizes
+        self.words, self.brought, self.again = ([self.one] * self.setup.tensors for _ in range(3))
+        self.slid: dict[tuple[int, int], Floats] = {}
+        for t in range(self.setup.tensors):
+            side, loops, terms = self.one, self.one, []
+            for p in range(shape.start[t], shape.start[t + 1]):
+                d, c = int(shape.dimension[p]), int(shape.factor[p])
+                side, loops = side + c * (sizes[d] / self.left[d] - 1.0), loops * self.left[d]
+                terms.append((c, int(sizes[d])))
+                if shape.last[p]:
+                    self.words[t] = self.words[t] * side
+                    least = distinct_values(terms) if len(terms) <= 2 else max(n for _, n in terms)
+                    for e in range(self.dims):
+                        if shape.rank[t, e] >= 0 and shape.rank[t, e] == shape.rank[t, d]:
+                            self.slid[t, e] = np.minimum(1.0, least / (side * loops))
+                    side, loops, terms = self.one, self.one, []
+            self.brought[t] = self.words[t]
+            for d in range(self.dims):
+                if shape.moves[t, d]:
+                    self.brought[t] = self.brought[t] * self.left[d]
+                else:
+                    self.again[t] = self.again[t] * self.left[d]
+
+    def _places(self) -> Iterator[tuple[tuple[int, int], Layers]]:
+        """Every place, from the outermost inwards, and what is outside of it."""
+        setup, space = self.setup, self.setup.space
+        slot = {(each.entry, each.spatial): number for number, each in enumerate(space.slots)}
+        fanouts = {spatial[0]: spatial for _, spatial in setup.levels if spatial}
+        live = {t: links[0] for t, links in self.links.items() if links and links[0][0] == 0}
+        layers: Layers = {}
+        for mask in _sets(live):
+            layers[mask] = np.full(self.count, np.inf)
+            layers[mask][(-1,) * self.dims] = sum(self.once(t, live[t]) for t in live if mask >> t & 1)
+        for e in range(1, len(space.skeleton.entries)):
+            if (e, False) in slot:
+                layers = self._loops(layers, live, e, slot[e, False])
+            yield (e, LOOPS), layers
+            if space.skeleton.entries[e].holds:
+                layers, live = self._keep(layers, live, e)
+            yield (e, KEPT), layers
+            spatial = fanouts.get(slot.get((e, True), -1), [])
+            if spatial:  # all of a level at once
+                layers = {mask: self._unroll(row, mask, live, e, spatial) for mask, row in layers.items()}
+            yield (e, UNROLLED), layers
+
+    def _loops(self, layers: Layers, live: dict[int, Link], e: int, slot: int) -> Layers:
+        able = [d for d in range(self.dims) if self.setup.able[slot, d]]
+        moves = self.setup.shape.moves
+        cost = {(t, d): self._cost(t, live[t], e, d) for t in live for d in able if moves[t, d]}
+        result: Layers = {}
+        for mask in _sets(live):  # smaller ones first
+            result[mask] = row = layers[mask].copy()
+            for d in able:
+                moved = [t for t in live if mask >> t & 1 and moves[t, d]]
+                if moved:
+                    best = np.full(self.count, np.inf)
+                    self._take(best, result[mask & ~sum(1 << t for t in moved)], d)
+                    best += sum(cost[t, d] for t in moved)
+                    np.minimum(row, best, out=row)
+            for d in able:
+                if not any(mask >> t & 1 and moves[t, d] for t in live):
+                    self._take(row, row, d)
+        return result
+
+    def _keep(self, layers: Layers, live: dict[int, Link], e: int) -> tuple[Layers, dict[int, Link]]:
+        """What is kept has room, and stays outside of here; what stays inside as well has come once, at least."""
+        setup, fits = self.setup, np.ones([1] * self.dims, np.bool_)
+        kept = [t for t in range(setup.tensors) if setup.always[e, t]]
+        for m, memory in enumerate(setup.space.architecture.memories):
+            used = [self.words[t] * setup.slices[m, t] for t in kept if setup.relaxation.memory[e, t] == m]
+            fits = fits & np.asarray(sum(used, 0.0 * self.one) <= memory.usable_slices)
+        inside = {t: link for t, link in live.items() if t not in kept}
+        inside |= {t: link for t in kept for link in self.links[t] if link[0] == e}
+        both = sum(1 << t for t in kept)
+        outside = sum(1 << t for t in kept if t in live)
+        result = {}
+        for mask in _sets(inside):
+            more = sum(self.once(t, inside[t]) for t in kept if mask >> t & 1)
+            result[mask] = np.where(fits, layers[mask & ~both | outside] + more, np.inf)
+        return result, inside
+
+    def _unroll(self, row: Floats, mask: int, live: dict[int, Link], e: int, spatial: list[int]) -> Floats:
+        """What stays has room in all sub-clusters together."""
+        setup, fits = self.setup, np.ones([1] * self.dims, np.bool_)
+        for t, (_, inner) in live.items():
+            if mask >> t & 1:
+                m = setup.relaxation.memory[inner, t]
+                usable = setup.space.architecture.memories[m].usable_slices * self._instances(e, inner)
+                fits = fits & np.asarray(self.words[t] * setup.slices[m, t] <= usable)
+        result = np.where(fits, row, np.inf)
+        for d in np.flatnonzero(setup.able[spatial].any(axis=0)):
+            self._take(result, result, int(d))
+        return result
+
+    def _take(self, row: Floats, after: Floats, d: int) -> None:
+        """Lower what there is for each shape to the least of those that prime trips over d make of it."""
+        row, after = np.moveaxis(row, d, 0), np.moveaxis(after, d, 0)
+        for i in range(len(row) - 1, -1, -1):
+            for j in self.after[d][i]:
+                np.minimum(row[i : i + 1], after[j : j + 1], out=row[i : i + 1])
+
+    def _cost(self, t: int, link: Link, e: int, d: int) -> Floats:
+        """Of a tensor over a link, by the shape of its tile, where a loop over d at entry e is the first to move it."""
+        read, update, fill = self._prices(t, link)
+        brought = self.brought[t] * self.slid.get((t, d), self.one)
+        words = brought * np.maximum(1.0, self.again[t] / self._instances(link[0], e))
+        filled = brought * self.again[t]
+        if not self.setup.shape.output[t]:
+            return np.asarray(words * read + filled * fill)
+        # first sums are not read, one for every copy of the output there may be
+        first, entered = (self.setup.shape.whole[t] * self._instances(0, inner) for inner in (link[0], e))
+        again = np.maximum(0.0, words - first) * read + np.maximum(0.0, filled - entered) * fill
+        return np.asarray(words * update + again)
+
+    def _prices(self, t: int, link: Link) -> tuple[float, float, float]:
+        """pJ of a value that the outer memory reads; updates; that enters the inner one."""
+        relaxation, words = self.setup.relaxation, self.setup.words[:, t]
+        outer, inner = relaxation.memory[list(link), t]
+        read, update = relaxation.read_pj[outer] * words[outer], relaxation.update_pj[outer] * words[outer]
+        return float(read), float(update), float(relaxation.fill_pj[inner] * words[inner])
+
+    def _instances(self, first: int, last: int) -> float:
+        """Sub-clusters of the fanouts of entries from the first to before the last."""
+        setup = self.setup
+        slots = [s for s in setup.space.spatial_slots if first <= setup.space.slots[s].entry < last]
+        return float(math.prod(int(setup.most[s]) for s in slots))
+
+
+def _sets(tensors: Iterable[int]) -> Iterator[int]:
+    """All sets of tensors, as bits, smaller ones first."""
+    some = sorted(tensors)
+    for count in range(len(some) + 1):
+        for chosen in itertools.combinations(some, count):
+            yield sum(1 << t for t in chosen)
