@@ -4,6 +4,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tilewright.compiled import for_kernel, structure
 
 PART = """
 from tilewright.compiled import kernel_part
@@ -86,3 +94,49 @@ def test_ctrl_c_while_llvm_calls_back_is_not_lost(tmp_path: Path) -> None:
     (tmp_path / "part.py").write_text(PART.format(step=1))
     found = ran(tmp_path, INTERRUPTED)
     assert (found.stdout, found.stderr) == ("interrupted\n", "")
+
+
+@structure
+class Inner(NamedTuple):
+    most: float
+    open: bool
+
+
+@structure
+class Outer(NamedTuple):
+    number: int
+    sizes: NDArray[np.int64]
+    rows: NDArray[np.float64]
+    flags: NDArray[np.bool_]
+    inner: Inner
+    narrow: np.int8
+
+
+def total(outer: Outer, step: int) -> float:
+    found = 0.0
+    for i in range(len(outer.sizes)):
+        for j in range(outer.rows.shape[1]):
+            outer.rows[i, j] += step * outer.sizes[i]
+            found += outer.rows[i, j] if outer.flags[j] else -outer.inner.most
+    row = outer.rows[1]
+    return float(found + outer.number * row[2] + (outer.narrow if outer.inner.open else 0) + outer.rows.strides[0])
+
+
+TOTAL: Any = numba.njit(total)
+
+
+def outer_of(rows: NDArray[np.float64]) -> Outer:
+    flags = for_kernel(np.array([True, False, True]))
+    return Outer(-7, np.array([3, 1 << 40]), rows, flags, Inner(0.5, True), np.int8(-3))
+
+
+def test_structures_read_as_the_named_tuples_that_they_are() -> None:
+    plain, kernel = (outer_of(np.arange(6.0).reshape(2, 3)) for _ in range(2))
+    assert [TOTAL(kernel, step) for step in (1, 2)] == [total(plain, step) for step in (1, 2)]
+    assert (kernel.rows == plain.rows).all()
+    assert len(TOTAL.signatures) == 1
+
+
+def test_structures_have_arrays_without_gaps_alone() -> None:
+    with pytest.raises(TypeError, match="Outer.rows is array.*an array without gaps"):
+        TOTAL(outer_of(np.arange(12.0).reshape(2, 6)[:, ::2]), 1)

@@ -23,6 +23,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from tilewright.compiled.quickly import KernelCompiler, PartCompiler
+from tilewright.compiled.structures import structure as structure
 from tilewright.digests import of_code
 
 Function = TypeVar("Function", bound=Callable[..., object])

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.compiled import structure
 from tilewright.mapspace.batch import Bools, Floats, Ints
 
 DEAD, STILL, SLIDING = 0, 1, 2
@@ -14,6 +15,7 @@ DEAD, STILL, SLIDING = 0, 1, 2
 NEVER, ALWAYS, MAYBE = 0, 1, 2
 
 
+@structure
 class Shape(NamedTuple):
     """The problem. Shapes: D dimensions, T tensors, P terms, R coordinates of all tensors, J trips and K numbers of tiles at most."""
 
@@ -54,6 +56,7 @@ class Shape(NamedTuple):
     """[T]: words without holes; of those that are blind, 0."""
 
 
+@structure
 class Layout(NamedTuple):
     """Where things stand in the rows of a state: integers, of which the first are what states are told apart by; numbers."""
 
@@ -85,6 +88,7 @@ class Layout(NamedTuple):
     numbers: int
 
 
+@structure
 class Level(NamedTuple):
     """The level whose loops are walked: its slots in space, outermost first, K at most in any level."""
 
@@ -104,6 +108,7 @@ class Level(NamedTuple):
     """There is no fanout further out."""
 
 
+@structure
 class Keeping(NamedTuple):
     """An entry that keeps. Shapes: T tensors."""
 
@@ -127,6 +132,7 @@ class Keeping(NamedTuple):
     """[M]: slices."""
 
 
+@structure
 class Ahead(NamedTuple):
     """What lies outside of a place in the walk. Shapes: S slots, T tensors, M memories, J ports."""
 
@@ -175,6 +181,7 @@ class Ahead(NamedTuple):
     """[T]: of a value that enters the memory where it stays."""
 
 
+@structure
 class Costing(NamedTuple):
     """What is to be made small, and how words cost."""
 
@@ -196,6 +203,7 @@ class Costing(NamedTuple):
     """[J]: of the ports."""
 
 
+@structure
 class Bag(NamedTuple):
     """States, and a hash table of them."""
 
@@ -213,6 +221,7 @@ class Bag(NamedTuple):
     """What was done."""
 
 
+@structure
 class Work(NamedTuple):
     """Room."""
 
