@@ -281,6 +281,21 @@ def _good(setup: Setup, random: Random) -> Candidates:
     return found.take(np.array(random.sample(range(len(found)), min(4, len(found))), np.int64))
 
 
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_neighbours_pass_on_words_where_a_loop_begins_a_sweep_anew(objective: Objective) -> None:
+    """A loop over c, which does not move the inputs, outside of one over q."""
+    changes = {"Accumulator.holds": ("input",), "UnifiedBuffer.holds": ("output",)}
+    arch = tilewright.load("tpu_v1", "architecture").replace(changes)
+    space = tilewright.space("O[c,q] += I[q+s] * W[c,s]; c=3 q=5 s=2", arch=arch, constraints="none")
+    evaluator = timeloop(space)
+    assert isinstance(evaluator, Relaxable) and isinstance(evaluator, CandidateEvaluator)
+    relaxation = evaluator.relaxation(space.skeleton)
+    assert relaxation is not None
+    finals = Walk(Setup(space, relaxation, objective).without_dominance(), math.inf, 10**6, lambda: False).run()
+    costs = evaluator.evaluate_candidates(finals.candidates).of(objective)
+    assert len(costs) and (finals.bounds <= costs * (1 + CLOSE)).all()
+
+
 def test_a_model_without_a_relaxation_is_refused_in_one_sentence() -> None:
     space = SMALL[0]
     model = installed().make(CostModelSpec, "oracle").bind(space.problem, space.architecture)

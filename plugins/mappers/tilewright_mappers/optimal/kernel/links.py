@@ -125,14 +125,16 @@ def _passes_later(
 ) -> bool:
     """Whether neighbours may pass on words at a step of a loop further out, after the first one over d, of n trips.
 
-    Such a step moves tiles by its own shift less one step of every loop inside. A loop that moves no window takes them out of
-    the neighbours' reach, and one over another window, unless two dimensions of that are unrolled or left.
+    Such a step moves tiles by its own shift less one step of every loop inside. So does one that does not move the tensor, by
+    nothing less that. A loop that moves it along no window takes it out of the neighbours' reach, and one over another window, unless
+    two dimensions of that are unrolled or left.
     """
     r, e = shape.rank[t, d], extent(shape, layout, integers, i, d)
     shift, reach = e * shape.coefficient[t, d], _reach(shape, layout, level, integers, i, t, r)
-    again, others, across = e * n < shape.sizes[d], False, False
+    again, others, across, stays = e * n < shape.sizes[d], False, False, False
     for o in range(len(shape.sizes)):
         side = extent(shape, layout, integers, i, o)
+        stays |= not shape.moves[t, o] and side < shape.sizes[o]
         if o == d or shape.rank[t, o] < 0 or side == shape.sizes[o]:
             continue
         if shape.rank[t, o] == r:
@@ -145,6 +147,8 @@ def _passes_later(
             across |= same and far > 0 and extent(shape, layout, integers, i, other) < shape.sizes[other]
     if overlaps:  # by the same as the first
         return bool(others or (again and n == 2))
+    if stays and shift <= reach:
+        return True
     if (others and reach > 0) or (again and shift * (n - 1) <= reach):
         return True
     return bool(across and (others or shift <= reach))
