@@ -282,11 +282,15 @@ def _good(setup: Setup, random: Random) -> Candidates:
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-def test_neighbours_pass_on_words_where_a_loop_begins_a_sweep_anew(objective: Objective) -> None:
-    """A loop over c, which does not move the inputs, outside of one over q."""
+@pytest.mark.parametrize(
+    "formula",
+    ["O[c,q] += I[q+s] * W[c,s]; c=3 q=5 s=2", "O[p,q] += I[p+r,q+s] * W[r,s]; p=2 q=3 r=2 s=2"],
+    ids=("by a loop that does not move the tensor", "by two that undo each other along another window"),
+)
+def test_neighbours_pass_on_words_where_a_sweep_begins_anew(formula: str, objective: Objective) -> None:
     changes = {"Accumulator.holds": ("input",), "UnifiedBuffer.holds": ("output",)}
     arch = tilewright.load("tpu_v1", "architecture").replace(changes)
-    space = tilewright.space("O[c,q] += I[q+s] * W[c,s]; c=3 q=5 s=2", arch=arch, constraints="none")
+    space = tilewright.space(formula, arch=arch, constraints="none")
     evaluator = timeloop(space)
     assert isinstance(evaluator, Relaxable) and isinstance(evaluator, CandidateEvaluator)
     relaxation = evaluator.relaxation(space.skeleton)

@@ -144,7 +144,7 @@ def _passes_later(
         across |= side * shape.coefficient[t, o] <= far
         for other in range(o):
             same = shape.rank[t, other] == shape.rank[t, o]
-            across |= same and far > 0 and extent(shape, layout, integers, i, other) < shape.sizes[other]
+            across |= same and extent(shape, layout, integers, i, other) < shape.sizes[other]
     if overlaps:  # by the same as the first
         return bool(others or (again and n == 2))
     if stays and shift <= reach:
