@@ -42,8 +42,8 @@ def test_a_chain_is_counted_as_any_other_dimension(index: int, random: Random) -
         given = limit, mode, moves, every, random.randint(0, slots), random.randint(0, last)
 
         def found(d: int = d, last: int = last, given: tuple[object, ...] = given) -> object:
-            count, iterations = walk(pieces, d, last, *given, True)
-            return count, iterations, pieces.share[d, : pieces.shares[d].number].tolist()
+            count, iterations, least = walk(pieces, d, last, *given, True)
+            return count, iterations, least if count else 0.0, pieces.share[d, : pieces.shares[d].number].tolist()
 
         assert pieces.chain[d]
         chain = found()

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from tilewright.compiled import Records, compiled, integer, kernel_part
 from tilewright.mapspace.rules import Terms
-from tilewright_costmodels.timeloop.ragged.cuts import PLAIN, Pieces
+from tilewright_costmodels.timeloop.ragged.cuts import NOWHERE, PLAIN, Pieces
 from tilewright_costmodels.timeloop.ragged.pieces import walk
 from tilewright_costmodels.timeloop.sharing import mix
 
 ZERO = integer(0)
-NONE = integer(-1)
 
 
 @compiled
@@ -29,7 +28,7 @@ def shared(
 
     Boxes are equal whose first and last words are. Only where several dimensions of a group are unrolled can that be.
     """
-    unrolled, one, other, plain = 0, NONE, NONE, True
+    unrolled, one, other, plain = 0, NOWHERE, NOWHERE, True
     for d in range(len(moves)):
         if moves[d].group == group:
             number = 0
@@ -66,7 +65,7 @@ def _of_two_loops(
         if moves[d].group == group:
             unrolled = d == one or d == other
             last = pieces.cuts[stop, d]
-            count, iterations = walk(pieces, d, last - unrolled, loops, PLAIN, True, every, start, 0, unrolled)
+            count, iterations, _ = walk(pieces, d, last - unrolled, loops, PLAIN, True, every, start, 0, unrolled)
             if not unrolled:
                 more = more * count + moves[d].coefficient * (iterations - count) * among
                 among *= count

@@ -15,6 +15,8 @@ from tilewright.compiled import Index, Records, integer, records
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright_costmodels.timeloop.tables import Tables
 
+NOWHERE = integer(-1)
+"""No place, no dimension."""
 PLAIN, ADVANCE, BEFORE, QUIET = map(integer, range(4))
 """Which pieces `pieces.walk` counts. ADVANCE: those to which the loop at `limit` advances; BEFORE: the sizes of those before them;
 QUIET: those for which no loop of the dimension turns at `limit` or further inside."""
@@ -28,7 +30,8 @@ class Pieces(NamedTuple):
     full piece, and whether it divides that (`exact`); pieces that it makes of the rest: full ones (`part`), and another rest (`more`,
     1 or 0); whether it makes no more than one full piece of some size (`calm`), so that its loop may not turn; the trip at hand.
     Of the pieces before it, all cuts being free: the size of full ones and of the rest (0: there is none); how many are full
-    (`whole`), and how many there are (`many`); the place of the last loop in time that made them (-1: none)."""
+    (`whole`), and how many there are (`many`); the place of the last loop in time that made them (-1: none), and the cuts up to the
+    last one in space (`spread`)."""
     cuts: Ints
     """[S + 1, D]: cuts in the slots before a slot."""
     chain: Bools
@@ -47,7 +50,7 @@ class Pieces(NamedTuple):
     share: Records
     """[D, Y]: what `walk` found: iterations, and how many pieces have so many."""
     shares: Records
-    """[D]: how many sizes; pieces in all; their iterations; the one at hand."""
+    """[D]: how many sizes; pieces in all; their iterations, and those of the least one; the one at hand."""
     words: Records
     """[T, L]: see `words.measure`."""
     seen: Records
@@ -65,7 +68,16 @@ def pieces_of(tables: Tables) -> Pieces:
     words = dict.fromkeys("left entered own first_left first_entered first_own".split(), float)
     return Pieces(
         cut=records(
-            (dims, slots + 1), slot=Index, place=int, latest=int, trip=int, steps=bool, exact=bool, calm=bool, **made
+            (dims, slots + 1),
+            slot=Index,
+            place=int,
+            latest=int,
+            spread=int,
+            trip=int,
+            steps=bool,
+            exact=bool,
+            calm=bool,
+            **made,
         ),
         cuts=np.zeros((slots + 1, dims), np.int64),
         chain=np.zeros(dims, np.bool_),
@@ -75,8 +87,8 @@ def pieces_of(tables: Tables) -> Pieces:
         pair=np.zeros((2, most, most + 1)),
         apart=np.zeros(slots, np.bool_),
         share=records((dims, most), iterations=float, count=float),
-        shares=records(dims, number=int, count=float, iterations=float, at=int),
-        words=records((tensors, levels), **words),
+        shares=records(dims, number=int, count=float, iterations=float, least=float, at=int),
+        words=records((tensors, levels), **words, even=bool),
         seen=records(1 << (2 * tables.children).bit_length(), first=int, last=int, separate=int, stamp=int),
         stamp=np.zeros(1, np.int64),
     )

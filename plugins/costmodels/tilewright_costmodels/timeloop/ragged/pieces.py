@@ -23,7 +23,7 @@ def cut_all(pieces: Pieces, hardware: Hardware, sizes: Floats, loops: Records, e
     for d in range(len(sizes)):
         first = pieces.cut[d, 0]
         first.full = first.rest = sizes[d]
-        first.whole, first.many, first.latest = 0.0, 1.0, -1
+        first.whole, first.many, first.latest, first.spread = 0.0, 1.0, -1, 0
         pieces.cuts[0, d], pieces.chain[d] = 0, True
     for s in range(len(hardware.slot)):
         for d in range(len(sizes)):
@@ -42,7 +42,7 @@ def cut_all(pieces: Pieces, hardware: Hardware, sizes: Floats, loops: Records, e
             after.rest = sizes[d] - after.whole * after.full
             cut.part, cut.more = after.whole - cut.whole * loop.trips, min(1.0, after.rest)
             after.many = after.whole + cut.more
-            after.latest = at if steps else cut.latest
+            after.latest, after.spread = (at, cut.spread) if steps else (cut.latest, k + 1)
             cut.calm = cut.rest > 0.0 and cut.part <= 1.0
             cut.exact = loop.trips * after.full == cut.full
             if k > 0 and not cut.exact:
@@ -69,8 +69,8 @@ def walk(
     within: int,
     keeps: int,
     listed: bool,
-) -> tuple[float, float]:
-    """Count the pieces of a dimension before the cut `last`; how many there are, and their iterations.
+) -> tuple[float, float, float]:
+    """Count the pieces of a dimension before the cut `last`; how many there are, their iterations, and those of the least one.
 
     Args:
         limit: loops in time before this place are free; those from there on at zero, but for the one there as `mode` says.
@@ -81,10 +81,23 @@ def walk(
     """
     if not pieces.chain[d]:
         walk_any(pieces, d, last, limit, mode, moves, every, within, keeps)
-        return pieces.shares[d].count, pieces.shares[d].iterations
+        found = pieces.shares[d]
+        return found.count, found.iterations, found.least
+    first, spread = last, pieces.cut[d, last].spread
+    while pieces.cut[d, first].latest >= limit:
+        first -= 1
+    # up to `first` all cuts are free, and from `end` on all are at zero
+    end = max(first + 1, spread) if mode != PLAIN else max(first, spread)
+    if mode == QUIET:
+        end = last
+    if not every:
+        first = first if spread == 0 else 0
+    elif not moves and spread > pieces.cuts[within, d]:
+        first = min(first, pieces.cuts[within, d])
     # full pieces; whether there is the rest; QUIET: full pieces that the rest follows in the next trip
-    whole, rest, followed = 0.0, 1.0, 0.0
-    for k in range(last):
+    whole, followed = pieces.cut[d, first].whole, 0.0
+    rest = pieces.cut[d, first].many - whole
+    for k in range(first, end):
         cut = pieces.cut[d, k]
         trips, part, more = cut.trips, cut.part, cut.more
         some = min(1.0, part)
@@ -106,8 +119,10 @@ def walk(
                 whole += followed * (trips - part - more if free else 0.0)
             rest *= more if free else 1.0 - some
             followed *= more if free else 1.0 - some
-    full, left = pieces.cut[d, last].full, pieces.cut[d, last].rest
-    if mode == BEFORE:  # before any piece there is a full one
+    full = pieces.cut[d, last].full
+    left = min(pieces.cut[d, end].rest, full)
+    # before any piece there is a full one; of the rest, too, the first piece may be one
+    if mode == BEFORE or left == full:
         whole, rest = whole + rest, 0.0
     if listed:
         found = pieces.shares[d]
@@ -119,4 +134,4 @@ def walk(
             each = pieces.share[d, found.number]
             each.iterations, each.count = left, rest
             found.number += 1
-    return whole + rest, whole * full + rest * left
+    return whole + rest, whole * full + rest * left, left if rest > 0.0 else full

@@ -95,7 +95,7 @@ def walk_any(
                 many += pair[here, y, x]
             weight[here, x] = many
     found = pieces.shares[d]
-    found.number, found.count, found.iterations = 0, 0.0, 0.0
+    found.number, found.count, found.iterations, found.least = 0, 0.0, 0.0, np.inf
     for x in range(pieces.sizes[d, last]):
         many = weight[here, x]
         if many > 0.0:
@@ -104,6 +104,7 @@ def walk_any(
             found.number += 1
             found.count += many
             found.iterations += many * each.iterations
+            found.least = min(found.least, each.iterations)
 
 
 @kernel_part

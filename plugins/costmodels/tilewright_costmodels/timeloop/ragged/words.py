@@ -22,13 +22,12 @@ from tilewright.compiled import Records, compiled, integer, kernel_part
 from tilewright.mapspace.batch import Floats
 from tilewright.mapspace.rules import Terms
 from tilewright_costmodels.timeloop.ragged.boxes import shared, words_of_boxes
-from tilewright_costmodels.timeloop.ragged.cuts import ADVANCE, BEFORE, PLAIN, QUIET, Pieces
+from tilewright_costmodels.timeloop.ragged.cuts import ADVANCE, BEFORE, NOWHERE, PLAIN, QUIET, Pieces
 from tilewright_costmodels.timeloop.ragged.pieces import cut_all, walk
 from tilewright_costmodels.timeloop.tables import Hardware, Mappings, Tensors
 
 LONE = integer(1)
 """`Tensors.moves.group` of a dimension whose coordinate it has for itself."""
-NONE = integer(-1)
 
 
 @compiled
@@ -58,9 +57,8 @@ def measure(
     levels, slots, dims = len(hardware.level), len(hardware.slot), len(pieces.shares)
     cut_all(pieces, hardware, inside[0], loops, ends[levels - 1].end, ends[levels - 1].unrolled_end)
     steps = 1.0
-    for number in range(
-        levels + 1
-    ):  # pieces of all dimensions, those that are unrolled outside of a level, or all in time
+    # pieces of all dimensions, those that are unrolled outside of a level, or all in time
+    for number in range(levels + 1):
         every = number < levels
         if every:
             instances[number] = 1.0 if number == 0 else instances[number - 1]
@@ -68,7 +66,7 @@ def measure(
             product, stop = 1.0, hardware.level[number].start if every else slots
             for d in range(dims):
                 limit = 0 if every else len(loops)
-                count, _ = walk(pieces, d, pieces.cuts[stop, d], limit, PLAIN, False, every, slots, 0, False)
+                count, _, _ = walk(pieces, d, pieces.cuts[stop, d], limit, PLAIN, False, every, slots, 0, False)
                 product *= count
             if every:
                 instances[number] = product
@@ -124,56 +122,55 @@ def _between(
     if stays:
         d = loops[c].dimension
         stays = moves[d].together != 0 or pieces.cut[d, pieces.cuts[loops[c].slot, d]].calm
-    words, unrolled, unrolled_end, windows = (
-        pieces.words[tensor, level],
-        ends[level].unrolled,
-        ends[inner - 1].unrolled_end,
-        0,
-    )
-    for u in range(unrolled, unrolled_end if whole.groups > 2 else unrolled):
+    words, entering = pieces.words[tensor, level], pieces.words[tensor, min(inner, levels - 1)]
+    words.even = instances[level] == 1.0 or _is_roomy(hardware, tensors, ends, tensor, level, detailed)
+    unrolled, windows = ends[level].unrolled, 0
+    for u in range(unrolled, ends[inner - 1].unrolled_end if whole.groups > 2 else unrolled):
         windows += moves[loops[u].dimension].group > LONE
     tangled = windows > 1  # sub-clusters may have equal boxes though they differ in loops that move them
-    for view in range(6 if level == outer else 1):
-        # what leaves the level; what enters the inner one; what the level answers for: of all instances, and then of the first
-        leaves, enters, owns, every = view % 3 == 0, view % 3 == 1, view % 3 == 2, view < 3
-        at = inner if enters else level
-        if (enters and inner == levels) or (owns and not (whole.is_output or detailed)):
+    for view in range(5 if level == outer else 1):
+        # what leaves the level and enters the inner one; what the level answers for; of the first instance: what leaves, what
+        # enters, what it answers for
+        every, leaves, enters, owns = view < 2, view == 0 or view == 2, view == 3, view == 1 or view == 4
+        if (
+            (enters and (inner == levels or entering.even))
+            or (owns and not (whole.is_output or detailed))
+            or (not every and not enters and words.even)
+        ):
             continue
-        if enters and every and unrolled == unrolled_end:
-            found = words.left
-        elif not every and (instances[at] == 1.0 or _is_roomy(hardware, tensors, ends, tensor, at, detailed)):
-            found = pieces.words[tensor, inner].entered if enters else words.left if leaves else words.own
-            found /= instances[at]
-        else:
-            keeps_from = hardware.level[outer].start if whole.is_output else stop
-            found = _moved(
-                pieces,
-                tensors,
-                terms,
-                loops,
-                tensor,
-                start if owns else stop,
-                NONE if owns else c,
-                stays and not owns,
-                keeps_from,
-                every,
-                start if leaves else slots,
-            )
-            if leaves and tangled:
-                for group in range(2, whole.groups):
-                    found *= shared(pieces, moves, terms, len(loops), tensor, group, start, stop, every)
-        if leaves and every:
-            words.left = found
-        elif leaves:
-            words.first_left = found
-        elif enters and every:
-            pieces.words[tensor, inner].entered = found
+        keeps_from = hardware.level[outer].start if whole.is_output else stop
+        left, entered = _moved(
+            pieces,
+            tensors,
+            terms,
+            loops,
+            tensor,
+            start if owns else stop,
+            NOWHERE if owns else c,
+            stays and not owns,
+            keeps_from,
+            every,
+            start if leaves else slots,
+        )
+        if leaves and tangled:
+            for group in range(2, whole.groups):
+                left *= shared(pieces, moves, terms, len(loops), tensor, group, start, stop, every)
+        if view == 0:
+            words.left = left
+            if inner < levels:
+                entering.entered = entered
+        elif view == 1:
+            words.own = left
+        elif view == 2:
+            words.first_left = left
         elif enters:
-            pieces.words[tensor, inner].first_entered = found
-        elif every:
-            words.own = found
+            entering.first_entered = entered
         else:
-            words.first_own = found
+            words.first_own = left
+    if words.even:
+        words.first_left, words.first_own = words.left / instances[level], words.own / instances[level]
+    if inner < levels and entering.even:
+        entering.first_entered = entering.entered / instances[inner]
 
 
 @kernel_part
@@ -200,22 +197,22 @@ def _moved(
     keeps_from: int,
     every: bool,
     within: int,
-) -> float:
-    """Words of all tiles before the slot `stop`, but those that need not move.
+) -> tuple[float, float]:
+    """Words of all tiles before the slot `stop`, but those that need not move: each delivery once, and each receipt.
 
     Args:
         c: the innermost loop that moves the tile.
         stays: some may be such.
         keeps_from: the first slot inside the memory outside.
         every: of all instances.
-        within: the first slot of those in which sub-clusters may share what they are sent.
+        within: the first slot of those in which sub-clusters may share what they are sent. Only of all instances both are told.
     """
     whole, moves = tensors.whole[tensor], tensors.moves[tensor]
-    total, passed, quiet, overlaps = 0.0, 0, True, False
+    left, entered, passed, quiet, overlaps = 0.0, 0.0, 0, True, False
     inner = usual = 0  # the steps of all loops inside p, undone when p advances; that of c
     for number in range(c + 2 if stays else 1):
         p = c + 1 - number
-        mode, hush, advancing, dimension, step, skip = PLAIN, False, NONE, NONE, 0.0, False
+        mode, hush, advancing, dimension, step, skip = PLAIN, False, NOWHERE, NOWHERE, 0.0, False
         if number > 0:
             loop = loops[p]
             d = int(loop.dimension)
@@ -259,11 +256,12 @@ def _moved(
             if found < 0.0:  # some loop inside always turns, and so it does inside of all loops that are left
                 quiet = False
             elif found > 0.0:
-                found *= _times(pieces, tensors, tensor, stop, p, advancing, every, within)
-                total += found if number == 0 else -found
+                found = found if number == 0 else -found
+                once, each = _times(pieces, tensors, tensor, stop, p, advancing, every, within)
+                left, entered = left + found * once, entered + found * each
         if not (quiet or overlaps):
             break
-    return total
+    return left, entered
 
 
 @kernel_part
@@ -295,56 +293,55 @@ def _different(
         dimension, step: count what tiles share with themselves so many iterations further.
     """
     whole, moves = tensors.whole[tensor], tensors.moves[tensor]
-    product, count_of_group, rest_of_group, sound = 1.0, 1.0, 0.0, True
+    product, count_of_group, rest_of_group, least = 1.0, 1.0, 0.0, 1.0
     if mode == PLAIN and every and whole.plain:
         return float(whole.words)
-    overlapping = NONE
-    if dimension >= 0:
-        overlapping = int(moves[dimension].group)
     for number in range(whole.movers):
         d = tensors.dims[tensor, number]
-        move, last = moves[d], pieces.cuts[stop, d]
-        listed = move.group == overlapping or not move.single
-        if (
-            every and not listed and (mode == PLAIN or pieces.cut[d, last].latest < p)
-        ):  # together they are the dimension
-            count, iterations = pieces.cut[d, last].many, pieces.cut[d, 0].full
-        else:
-            which, limit = PLAIN, len(loops)
-            if mode != PLAIN:
-                limit = p
-                if d == advancing:
-                    which = mode
-                elif hush:
-                    which = QUIET
-            count, iterations = walk(
-                pieces, d, last, limit, which, True, every, within, pieces.cuts[keeps_from, d], listed
-            )
-            sound &= which != QUIET or count > 0.0
-            if count == 0.0:
-                product = 0.0
-        if listed:
-            if move.last and product > 0.0:
-                product *= words_of_boxes(pieces, moves, terms, tensor, move.group, dimension, step)
-        else:  # along one coordinate, the side of a box is a sum, and so sums are enough
-            rest_of_group = rest_of_group * count + move.coefficient * (iterations - count) * count_of_group
-            count_of_group *= count
-            if move.last:
+        move, which, limit = moves[d], PLAIN, len(loops)
+        moved = step if d == dimension else 0.0
+        if mode != PLAIN:
+            limit = p
+            if d == advancing:
+                which = mode
+            elif hush:
+                which = QUIET
+        listed = move.group != LONE and (not move.single or dimension >= 0)
+        last, keeps = pieces.cuts[stop, d], pieces.cuts[keeps_from, d]
+        count, iterations, smallest = walk(pieces, d, last, limit, which, True, every, within, keeps, listed)
+        if which == QUIET and count == 0.0:
+            return -1.0
+        # along one coordinate, the side of a box is a sum, and so sums are enough where none is negative
+        rest_of_group = rest_of_group * count + move.coefficient * (iterations - count - moved * count) * count_of_group
+        count_of_group *= count
+        least += move.coefficient * (smallest - 1.0 - moved)
+        if move.last:
+            if move.single and least >= 0.0:
                 product *= count_of_group + rest_of_group
-                count_of_group, rest_of_group = 1.0, 0.0
-    return product if sound else -1.0
+            elif count_of_group > 0.0:
+                product *= words_of_boxes(pieces, moves, terms, tensor, move.group, dimension, step)
+            else:
+                product = 0.0
+            count_of_group, rest_of_group, least = 1.0, 0.0, 1.0
+    return product
 
 
 @kernel_part
 def _times(
     pieces: Pieces, tensors: Tensors, tensor: int, stop: int, limit: int, advancing: int, every: bool, within: int
-) -> float:
-    """How often each of the different tiles before the slot `stop` is there, the loops in time outside of place `limit` free, that
-    of dimension `advancing` there when it advances."""
-    product = 1.0
+) -> tuple[float, float]:
+    """How often each of the different tiles before the slot `stop` is sent and received, the loops in time outside of place `limit`
+    free, that of dimension `advancing` there when it advances. The rest as in `_moved`."""
+    sent, received = 1.0, 1.0
     for number in range(tensors.whole[tensor].movers, tensors.whole[tensor].counted):
         d = tensors.dims[tensor, number]
         mode = ADVANCE if d == advancing else PLAIN
-        count, _ = walk(pieces, d, pieces.cuts[stop, d], limit, mode, False, every, within, 0, False)
-        product *= count
-    return product
+        last, slot = pieces.cuts[stop, d], within
+        if every:
+            slot = len(pieces.apart)
+        count, _, _ = walk(pieces, d, last, limit, mode, False, every, slot, 0, False)
+        received *= count
+        if every and pieces.cut[d, last].spread > pieces.cuts[within, d]:
+            count, _, _ = walk(pieces, d, last, limit, mode, False, every, within, 0, False)
+        sent *= count
+    return sent, received
