@@ -33,7 +33,7 @@ class Tensors(NamedTuple):
     dims: NDArray[np.uint32]
     """[T, D]: the dimensions that move the tensor, group by group, and then those that do not and have several iterations."""
     whole: Records
-    """[T]: words; the dimensions that move the tensor, as bits; whether tiles may overlap, or children receive
+    """[T]: words; iterations of the dimensions that move the tensor; these dimensions, as bits; whether tiles may overlap, or children receive
     overlapping ones; whether all coordinates are single dimensions (`plain`); the number after that of the last group of
     dimensions; how many of `dims` move it, and how many there are."""
     dense: bool
@@ -136,13 +136,15 @@ def tensors_of(problem: Problem) -> Tensors:
         moving = sum(1 << dim for dim in movers)
         numbers = max(groups, default=0) + 1, tensor.is_output, len(movers), len(movers) + len(others)
         plain = bool((matrix <= 1).all() and not together.any())
-        whole.append((problem.tensor_words(tensor), moving, together.any(), plain, *numbers))
+        iterations = math.prod(problem.sizes[dim] for dim in movers)
+        whole.append((problem.tensor_words(tensor), iterations, moving, together.any(), plain, *numbers))
     return Tensors(
         moves=table(moves, displacement=int, together=int, group=int, coefficient=float, single=bool, last=bool),
         dims=for_kernel(np.array(dims, Index).reshape(len(moves), len(problem.sizes))),
         whole=table(
             whole,
             words=float,
+            iterations=float,
             moving=int,
             slides=bool,
             plain=bool,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.compiled import Records, compiled, integer, kernel_part
+from tilewright.compiled import Records, integer, kernel_call, kernel_part
 from tilewright.mapspace.rules import Terms
 from tilewright_costmodels.timeloop.ragged.cuts import NOWHERE, PLAIN, Pieces
 from tilewright_costmodels.timeloop.ragged.pieces import walk
@@ -11,7 +11,7 @@ from tilewright_costmodels.timeloop.sharing import mix
 ZERO = integer(0)
 
 
-@compiled
+@kernel_call
 def shared(
     pieces: Pieces,
     moves: Records,
@@ -165,7 +165,7 @@ def _of_any_loops(
     return sent / needed
 
 
-@compiled
+@kernel_call
 def words_of_boxes(
     pieces: Pieces, moves: Records, terms: Terms, tensor: int, group: int, dimension: int, step: float
 ) -> float:

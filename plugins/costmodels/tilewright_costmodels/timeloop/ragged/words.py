@@ -18,7 +18,7 @@ no loop outside of that memory that moves it turns, be there pieces for the sub-
 
 from __future__ import annotations
 
-from tilewright.compiled import Records, compiled, integer, kernel_part
+from tilewright.compiled import Records, integer, kernel_part
 from tilewright.mapspace.batch import Floats
 from tilewright.mapspace.rules import Terms
 from tilewright_costmodels.timeloop.ragged.boxes import shared, words_of_boxes
@@ -30,7 +30,7 @@ LONE = integer(1)
 """`Tensors.moves.group` of a dimension whose coordinate it has for itself."""
 
 
-@compiled
+@kernel_part
 def measure(
     pieces: Pieces,
     hardware: Hardware,
@@ -134,7 +134,7 @@ def _between(
         every, leaves, enters, owns = view < 2, view == 0 or view == 2, view == 3, view == 1 or view == 4
         if (
             (enters and (inner == levels or entering.even))
-            or (owns and not (whole.is_output or detailed))
+            or (owns and (whole.slides or not (whole.is_output or detailed)))
             or (not every and not enters and words.even)
         ):
             continue
@@ -294,8 +294,8 @@ def _different(
     """
     whole, moves = tensors.whole[tensor], tensors.moves[tensor]
     product, count_of_group, rest_of_group, least = 1.0, 1.0, 0.0, 1.0
-    if mode == PLAIN and every and whole.plain:
-        return float(whole.words)
+    if mode == PLAIN and every and (whole.plain or stop == len(pieces.apart)):  # boxes of which no two overlap
+        return float(whole.iterations)
     for number in range(whole.movers):
         d = tensors.dims[tensor, number]
         move, which, limit = moves[d], PLAIN, len(loops)
@@ -308,7 +308,10 @@ def _different(
                 which = QUIET
         listed = move.group != LONE and (not move.single or dimension >= 0)
         last, keeps = pieces.cuts[stop, d], pieces.cuts[keeps_from, d]
-        count, iterations, smallest = walk(pieces, d, last, limit, which, True, every, within, keeps, listed)
+        if every and not listed and pieces.cut[d, last].latest < limit:  # together they are the dimension
+            count, iterations, smallest = pieces.cut[d, last].many, pieces.cut[d, 0].full, 1.0
+        else:
+            count, iterations, smallest = walk(pieces, d, last, limit, which, True, every, within, keeps, listed)
         if which == QUIET and count == 0.0:
             return -1.0
         # along one coordinate, the side of a box is a sum, and so sums are enough where none is negative
