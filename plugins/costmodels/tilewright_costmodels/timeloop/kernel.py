@@ -65,9 +65,10 @@ def _count(job: Job, pieces: Pieces | None, ragged: bool, n: int, row: int, tens
     """Reads, fills and updates of a tensor at every level, the innermost first."""
     whole, hardware, nest, actions = job.tensors.whole[tensor], job.hardware, job.nest, job.counts.actions
     levels, kept = len(hardware.level), n if len(job.mappings.keep) > 1 else 0
-    c = int(
-        nest.level[levels - 1].end
-    )  # the innermost loop that moves the tensor, of those of the level and further out
+    # of true pieces, only what neighbours pass on is to be learnt from full ones
+    full_too = job.detailed or not ragged
+    # the innermost loop that moves the tensor, of those of the level and further out
+    c = int(nest.level[levels - 1].end)
     if whole.slides or nest.level[levels - 1].children > 1.0:
         for each in range(c):
             loop = nest.loop[each]
@@ -78,47 +79,51 @@ def _count(job: Job, pieces: Pieces | None, ragged: bool, n: int, row: int, tens
         level, inside, inner_keeps, inner = Index(levels - 1 - number), content, keeps, number == 0
         children, end = nest.level[level].children, nest.level[level].end
         keeps = job.mappings.keep[kept, hardware.level[level].holds, tensor]
-        while not inner and c >= 0 and (c >= end or not whole.moving >> nest.loop[c].dimension & 1):
+        while (
+            (full_too or whole.slides)
+            and not inner
+            and c >= 0
+            and (c >= end or not whole.moving >> nest.loop[c].dimension & 1)
+        ):
             c -= 1
         passing = job.link_transfers and children > 1.0 and (inner or (whole.slides and c == end - 1))
-        needed = (
-            job.detailed or not ragged or passing
-        )  # of true pieces, only what neighbours pass on is to be learnt here
-        deliveries, tangled, account = 1.0, False, 0
-        if children > 1.0 and needed:
-            deliveries, tangled = flow.different_tiles(job, n, tensor, level)
-            if tangled or job.detailed:
-                length = flow.describe(job, n, tensor, level, sharing.NO_SHIFT, not tangled)
-                account = sharing.sharing(hardware, length, job.accounts)
-                deliveries = float(job.accounts.pool[account])
-        # compute has no register: every operation fetches its words
-        words, tile, slides, overlap = nest.loop[end].outside, 1.0, False, 0.0
-        if not inner:  # every step of loop c, and every restart of it, moves a whole tile
-            words = nest.loop[c + 1].outside
-            if needed and (inner_keeps or children > 1.0 or job.detailed):  # else only the ratio of counts matters
-                if inner_keeps:
-                    tile = job.scratch.words[hardware.level[level + 1].holds, tensor]
-                else:
-                    tile = tile_words(job.rules.terms, tensor, job.scratch.inside, hardware.level[level].stop)
-                actions[row, level + 1, tensor].tile_words = tile
-                words *= tile
-                if whole.slides and c >= 0:
-                    slides = job.tensors.moves[tensor, nest.loop[c].dimension].together != 0
-        if slides:
-            if at != c:
-                at = c
-                still, credited = flow.revisits(job, c)
-            overlap = flow.overlap_of(job, tensor, level, c)
-            words -= tile * still + overlap * credited
-        content, served, linked = words * deliveries, words * children, 0.0
-        even = content
-        if job.detailed:
-            job.deliveries.sizes[tensor, level] = 0
-        if passing and (inner or slides):
-            passed, saved, linked = flow.pass_on(job, n, tensor, level, c, tile, overlap, deliveries)
-            words, content, served = words - passed, content - saved, served - linked
-        if job.detailed:
-            flow.deliver(job, tensor, level, words, account)
+        deliveries, even, served, linked = 1.0, 0.0, 0.0, 0.0
+        tangled, account = False, 0
+        if full_too or passing:
+            if children > 1.0:
+                deliveries, tangled = flow.different_tiles(job, n, tensor, level)
+                if tangled or job.detailed:
+                    length = flow.describe(job, n, tensor, level, sharing.NO_SHIFT, not tangled)
+                    account = sharing.sharing(hardware, length, job.accounts)
+                    deliveries = float(job.accounts.pool[account])
+            # compute has no register: every operation fetches its words
+            words, tile, slides, overlap = nest.loop[end].outside, 1.0, False, 0.0
+            if not inner:  # every step of loop c, and every restart of it, moves a whole tile
+                words = nest.loop[c + 1].outside
+                if inner_keeps or children > 1.0 or job.detailed:  # else only the ratio of counts matters
+                    if inner_keeps:
+                        tile = job.scratch.words[hardware.level[level + 1].holds, tensor]
+                    else:
+                        tile = tile_words(job.rules.terms, tensor, job.scratch.inside, hardware.level[level].stop)
+                    actions[row, level + 1, tensor].tile_words = tile
+                    words *= tile
+                    if whole.slides and c >= 0:
+                        slides = job.tensors.moves[tensor, nest.loop[c].dimension].together != 0
+            if slides:
+                if at != c:
+                    at = c
+                    still, credited = flow.revisits(job, c)
+                overlap = flow.overlap_of(job, tensor, level, c)
+                words -= tile * still + overlap * credited
+            even = content = words * deliveries
+            served = words * children
+            if job.detailed:
+                job.deliveries.sizes[tensor, level] = 0
+            if passing and (inner or slides):
+                passed, saved, linked = flow.pass_on(job, n, tensor, level, c, tile, overlap, deliveries)
+                words, content, served = words - passed, content - saved, served - linked
+            if job.detailed:
+                flow.deliver(job, tensor, level, words, account)
         if pieces is not None and ragged:
             # the true words, of which neighbours pass on the part that they do where all tiles are full
             passed, full = 0.0, content
