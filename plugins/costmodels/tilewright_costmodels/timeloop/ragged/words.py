@@ -128,13 +128,15 @@ def _between(
     for u in range(unrolled, ends[inner - 1].unrolled_end if whole.groups > 2 else unrolled):
         windows += moves[loops[u].dimension].group > LONE
     tangled = windows > 1  # sub-clusters may have equal boxes though they differ in loops that move them
+    alone = whole.plain and instances[level] == 1.0  # an only instance answers for every word
+    words.own = whole.iterations
     for view in range(5 if level == outer else 1):
         # what leaves the level and enters the inner one; what the level answers for; of the first instance: what leaves, what
         # enters, what it answers for
         every, leaves, enters, owns = view < 2, view == 0 or view == 2, view == 3, view == 1 or view == 4
         if (
             (enters and (inner == levels or entering.even))
-            or (owns and (whole.slides or not (whole.is_output or detailed)))
+            or (owns and (alone or whole.slides or not (whole.is_output or detailed)))
             or (not every and not enters and words.even)
         ):
             continue
