@@ -4,7 +4,7 @@
 
 Mappings per second of CPU time, the full check of validity included. Columns: the whole search of `random`, drawing
 included; candidates as a search has them, drawn uniformly and as neighbours of good ones; valid mappings only; the same
-as tile sizes; of the ragged space, drawn ones, and valid ones (of timeloop only); drawn and valid ones where every hop of the NoCs costs energy (of timeloop only), and the lesser of these
+as tile sizes; of the ragged space, drawn ones, valid ones, and these over valid perfect ones (of timeloop only); drawn and valid ones where every hop of the NoCs costs energy (of timeloop only), and the lesser of these
 two over the same without; one mapping at a time, with its full report.
 """
 
@@ -68,6 +68,7 @@ HEADS = (
     "as tiles",
     "ragged",
     "its valid",
+    "its share",
     "NoC drawn",
     "NoC valid",
     "NoC share",
@@ -122,6 +123,7 @@ def figures(space: MapSpace, model: str, seconds: float) -> dict[str, float]:
         whole = ragged.take(np.resize(np.flatnonzero(costs(evaluator, ragged).valid), BATCH))
         row["ragged"] = rate(partial(costs, evaluator, ragged), BATCH, seconds)
         row["its valid"] = rate(partial(costs, evaluator, whole), BATCH, seconds)
+        row["its share"] = row["its valid"] / row["valid"]
         costly = bound(with_noc_energy(space.architecture))
         row["NoC drawn"] = rate(partial(costs, costly, drawn), BATCH, seconds)
         row["NoC valid"] = rate(partial(costs, costly, good), BATCH, seconds)
@@ -133,7 +135,7 @@ def figures(space: MapSpace, model: str, seconds: float) -> dict[str, float]:
 
 def show(title: str, row: dict[str, float]) -> None:
     """A line of the table."""
-    cells = [f"{row[head]:12,.{2 if head == 'NoC share' else 0}f}" if head in row else f"{'-':>12}" for head in HEADS]
+    cells = [f"{row[head]:12,.{2 if 'share' in head else 0}f}" if head in row else f"{'-':>12}" for head in HEADS]
     print(f"{title:40}" + "".join(cells), flush=True)
 
 
