@@ -61,6 +61,41 @@ def test_environments_with_the_same_code_share_what_is_kept(tmp_path: Path) -> N
     assert not list(tmp_path.rglob("__pycache__/*.nbi"))
 
 
+UNKNOWN = """
+import numba
+
+numba.__version__ = "9.0"
+
+from typing import NamedTuple
+
+from tilewright import compiled
+
+
+@compiled.structure
+class Two(NamedTuple):
+    first: int
+    second: int
+
+
+@compiled.kernel_part
+def add(two):
+    return two.first + two.second
+
+
+@compiled.compiled
+def twice(two):
+    return 2 * add(two)
+
+
+print(twice(Two(1, 2)), hasattr(compiled, "KernelCompiler"))
+"""
+
+
+def test_of_a_numba_whose_insides_nobody_knows_nothing_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "unknown.py").write_text(UNKNOWN)
+    assert ran(tmp_path, "import unknown", tmp_path / "kept").stdout.split() == ["6", "False"]
+
+
 INTERRUPTED = """
 import signal
 

@@ -22,8 +22,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from tilewright.compiled.quickly import KernelCompiler, PartCompiler
-from tilewright.compiled.structures import structure as structure
 from tilewright.digests import of_code
 
 Function = TypeVar("Function", bound=Callable[..., object])
@@ -31,11 +29,23 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 Records = NDArray[Any]
 Index: Any = np.uint32
 """Of a field that is used as an index: where it is unsigned, nobody asks whether it counts from the end."""
-
+Tuple = TypeVar("Tuple", bound=type)
+_TRIED = (0, 61), (0, 68)
+"""Versions of numba whose insides are known; with others, kernels compile as numba does it by itself, and take twice as long."""
 
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
-_OF_KERNELS: dict[str, Any] = {"nogil": True, "pipeline_class": KernelCompiler} | _OPTIONS
-_OF_PARTS: dict[str, Any] = {"no_cpython_wrapper": True, "pipeline_class": PartCompiler} | _OPTIONS
+_OF_KERNELS: dict[str, Any] = {"nogil": True} | _OPTIONS
+_OF_PARTS: dict[str, Any] = {"no_cpython_wrapper": True} | _OPTIONS
+if _TRIED[0] <= tuple(map(int, numba.__version__.split(".")[:2])) <= _TRIED[1]:
+    from tilewright.compiled.quickly import KernelCompiler, PartCompiler
+    from tilewright.compiled.structures import structure as structure
+
+    _OF_KERNELS["pipeline_class"], _OF_PARTS["pipeline_class"] = KernelCompiler, PartCompiler
+else:
+
+    def structure(kind: Tuple) -> Tuple:
+        """A decorator for named tuples that kernels only read."""
+        return kind
 
 
 def compiled(function: Function) -> Function:
