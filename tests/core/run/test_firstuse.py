@@ -1,5 +1,6 @@
 """While the cost model compiles, another process compiles what the mapper does; where that cannot be, all is as it was."""
 
+import logging
 import os
 import time
 from collections.abc import Callable
@@ -70,7 +71,8 @@ def test_the_mapper_compiles_in_another_process_while_the_model_does(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     mapper = Compiling(tmp_path)
-    found = run(mapper, Slow(lambda: time.sleep(0.3)))
+    with caplog.at_level(logging.WARNING, "tilewright"):
+        found = run(mapper, Slow(lambda: time.sleep(0.3)))
     (other,) = mapper.others
     assert found.evaluated == 10 and found.error is None
     assert soon(lambda: not runs(other), 5)
