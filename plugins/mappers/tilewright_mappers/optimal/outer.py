@@ -10,10 +10,11 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from tilewright.mapspace.batch import Bools, Floats, Ints
-from tilewright.mapspace.counting import distinct_values, prime_powers
+from tilewright.mapspace.counting import prime_powers
 from tilewright.mapspace.limits import Limits
 from tilewright.plugin import Relaxation
 from tilewright_mappers.optimal.kernel.tables import Shape
+from tilewright_mappers.optimal.shape import least_values
 
 MOST = 1 << 18
 """Shapes of tiles, of more of which there is no table."""
@@ -125,10 +126,9 @@ class Outer:
                 terms.append((c, int(sizes[d])))
                 if shape.last[p]:
                     self.words[t] = self.words[t] * side
-                    least = distinct_values(terms) if len(terms) <= 2 else max(n for _, n in terms)
                     for e in range(self.dims):
                         if shape.rank[t, e] >= 0 and shape.rank[t, e] == shape.rank[t, d]:
-                            self.slid[t, e] = np.minimum(1.0, least / (side * loops))
+                            self.slid[t, e] = np.minimum(1.0, least_values(terms) / (side * loops))
                     side, loops, terms = self.one, self.one, []
             self.brought[t] = self.words[t]
             for d in range(self.dims):

@@ -76,12 +76,16 @@ def shape_of(problem: Problem, ragged: bool) -> Shape:
 def _least_words(problem: Problem, t: int) -> float:
     """Words without holes; of coordinates that share a dimension, the one of most words."""
     tensor = problem.tensors[t]
-    counts = []
-    for place in tensor.projection:
-        terms = [(c, problem.dimensions[name]) for name, c in place.terms.items()]
-        counts.append(distinct_values(terms) if len(terms) <= 2 else max(n for _, n in terms))
+    counts = [
+        least_values([(c, problem.dimensions[name]) for name, c in place.terms.items()]) for place in tensor.projection
+    ]
     names = [name for place in tensor.projection for name in place.terms]
     return float(math.prod(counts) if len(set(names)) == len(names) else max(counts))
+
+
+def least_values(terms: Sequence[tuple[int, int]]) -> int:
+    """Of a coordinate, given as (coefficient, size) of its dimensions: values that it takes at least."""
+    return distinct_values(terms) if len(terms) <= 2 else max(size for _, size in terms)
 
 
 def _padded(rows: Sequence[Sequence[int] | Ints]) -> Ints:
