@@ -11,6 +11,7 @@ import numpy as np
 
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.mapspace.counting import prime_powers
+from tilewright.mapspace.factoring.cuts import divisors
 from tilewright.mapspace.limits import Limits
 from tilewright.plugin import Relaxation
 from tilewright_mappers.optimal.kernel.tables import Shape
@@ -18,12 +19,16 @@ from tilewright_mappers.optimal.shape import least_values
 
 MOST = 1 << 18
 """Shapes of tiles, of more of which there is no table."""
+SHARED = 1 << 21
+"""Shapes times shares, of more of which shares are not told apart."""
+BUDGETS = 16
+"""Numbers of sub-clusters between which the rest of a fanout is told apart, about."""
 LOOPS, KEPT, UNROLLED = range(3)
 """Places at an entry, outermost first: inside of its loops in time; of what it keeps; of its fanout."""
 Link = tuple[int, int]
 """Entries, one after another to keep a tensor."""
 Layers = dict[int, Floats]
-"""By the set of tensors whose tiles stay: energy by shape, as an array with an axis for every dimension."""
+"""By the set of tensors whose tiles stay: energy by share and shape, as an array with an axis for every dimension."""
 
 
 class Setup(Protocol):
@@ -47,7 +52,11 @@ class Table(NamedTuple):
     """Of one place."""
 
     energy: Floats
-    """[R, C], by row and number of the shape."""
+    """[K, R, C], by share, row and number of the shape."""
+    share: Floats
+    """[K]: sub-clusters along dimensions that do not move a tensor which comes to units from outside of a fanout."""
+    direct: int
+    """That tensor; -1: none, and one share."""
     row: Ints
     """[T]: what a tensor that stays adds to the row; 0: nothing is known of where it comes from, or it has not been kept yet."""
 
@@ -59,10 +68,15 @@ class Outer:
     far as unrollings in between do not share it. So a shortest path over shapes, prime by prime, tells what all tensors take
     together: which of them stay for how long, and what has room where. Of links where windows are unrolled, or something may be
     kept in between, nothing is said.
+
+    A fanout that serves one tensor does not serve others. So inside of one it is told apart how many sub-clusters share the words of
+    a tensor that comes to units from outside of it: the more do, the fewer are left for others.
     """
 
     def __init__(self, setup: Setup) -> None:
         self.setup, self.dims = setup, setup.dims
+        self.split: list[int] = []
+        self.direct, self.share, self.along = -1, np.ones(1), np.zeros(self.dims, np.bool_)
         lefts = [row[row > 0] for row in setup.shape.left]
         self.count = [len(row) for row in lefts]
         self.links = {t: self._links(t) for t in range(setup.tensors)}
@@ -70,19 +84,23 @@ class Outer:
         if setup.shape.ragged or math.prod(self.count) > MOST or not any(self.links.values()):
             self.links = {}
             return
-        self.one = np.ones([1] * self.dims)
-        self.left = [row.reshape([-1 if e == d else 1 for e in range(self.dims)]) * 1.0 for d, row in enumerate(lefts)]
-        self.after = [
-            [[int(np.searchsorted(-row, -(n // p))) for p, _ in prime_powers(int(n))] for n in row] for row in lefts
+        self.one = np.ones([1] * (self.dims + 1))
+        self.left = [
+            row.reshape([1] + [-1 if e == d else 1 for e in range(self.dims)]) * 1.0 for d, row in enumerate(lefts)
         ]
-        """By dimension and place in `Shape.left`: the places after loops of prime trips."""
+        self.after = [
+            [[(p, int(np.searchsorted(-row, -(n // p)))) for p, _ in prime_powers(int(n))] for n in row]
+            for row in lefts
+        ]
+        """By dimension and place in `Shape.left`: trips of loops, which are primes, and the places after them."""
         self._measure()
         for place, layers in self._places():
             some = sorted({t for mask in layers for t in range(setup.tensors) if mask >> t & 1})
             rows = [layers[sum(1 << t for k, t in enumerate(some) if r >> k & 1)] for r in range(1 << len(some))]
             row = np.zeros(setup.tensors, np.int64)
             row[some] = [1 << k for k in range(len(some))]
-            self.tables[place] = Table(np.stack([each.ravel(order="F") for each in rows]), row)
+            energy = np.stack([[each.ravel(order="F") for each in shares] for shares in zip(*rows, strict=True)])
+            self.tables[place] = Table(energy, self.share, self.direct, row)
 
     def each(self) -> Iterator[tuple[int, Link]]:
         """All links of which something is said, by tensor."""
@@ -145,8 +163,8 @@ class Outer:
         live = {t: links[0] for t, links in self.links.items() if links and links[0][0] == 0}
         layers: Layers = {}
         for mask in _sets(live):
-            layers[mask] = np.full(self.count, np.inf)
-            layers[mask][(-1,) * self.dims] = sum(self.once(t, live[t]) for t in live if mask >> t & 1)
+            layers[mask] = np.full([1, *self.count], np.inf)
+            layers[mask][(0, *[-1] * self.dims)] = sum(self.once(t, live[t]) for t in live if mask >> t & 1)
         for e in range(1, len(space.skeleton.entries)):
             if (e, False) in slot:
                 layers = self._loops(layers, live, e, slot[e, False])
@@ -156,7 +174,7 @@ class Outer:
             yield (e, KEPT), layers
             spatial = fanouts.get(slot.get((e, True), -1), [])
             if spatial:  # all of a level at once
-                layers = {mask: self._unroll(row, mask, live, e, spatial) for mask, row in layers.items()}
+                layers = self._unroll(layers, live, e, spatial)
             yield (e, UNROLLED), layers
 
     def _loops(self, layers: Layers, live: dict[int, Link], e: int, slot: int) -> Layers:
@@ -169,7 +187,7 @@ class Outer:
             for d in able:
                 moved = [t for t in live if mask >> t & 1 and moves[t, d]]
                 if moved:
-                    best = np.full(self.count, np.inf)
+                    best = np.full_like(row, np.inf)
                     self._take(best, result[mask & ~sum(1 << t for t in moved)], d)
                     best += sum(cost[t, d] for t in moved)
                     np.minimum(row, best, out=row)
@@ -195,31 +213,109 @@ class Outer:
             result[mask] = np.where(fits, layers[mask & ~both | outside] + more, np.inf)
         return result, inside
 
-    def _unroll(self, row: Floats, mask: int, live: dict[int, Link], e: int, spatial: list[int]) -> Floats:
+    def _unroll(self, layers: Layers, live: dict[int, Link], e: int, spatial: list[int]) -> Layers:
         """What stays has room in all sub-clusters together."""
-        setup, fits = self.setup, np.ones([1] * self.dims, np.bool_)
+        able = [int(d) for d in np.flatnonzero(self.setup.able[spatial].any(axis=0))]
+        layers = {mask: np.where(self._has_room(mask, live, e), row, np.inf) for mask, row in layers.items()}
+        if self.direct >= 0:  # inside of a fanout of which it is told apart already
+            for row in layers.values():
+                for d in able:
+                    self._take(row, row, d)
+            return layers
+        size = math.prod(int(self.setup.most[s]) for s in spatial)
+        self.direct = self._direct(e, spatial, able)
+        along = [d for d in able if self.direct >= 0 and not self.setup.shape.moves[self.direct, d]]
+        ways = self.ways(along, size)
+        if math.prod(self.count) * len(ways) > SHARED:
+            self.direct, along, ways = -1, [], {1: [()]}
+        across = [d for d in able if d not in along]
+        self.split = spatial if along else []
+        self.along[along] = True
+        self.share = np.array(sorted(ways), np.float64)
+        sizes = sorted(self.ways(across, size))
+        some = _some(sizes)
+        result = {}
+        for mask, row in layers.items():
+            filled = self._fill(row, across, sizes, some)
+            shares = np.full((len(ways), *self.count), np.inf)
+            for k, share in enumerate(sorted(ways)):
+                within = filled[_place(size // share, sizes, some)]
+                for trips in ways[share]:
+                    np.minimum(shares[k], self._after(within, along, trips), out=shares[k])
+            result[mask] = shares
+        return result
+
+    def _has_room(self, mask: int, live: dict[int, Link], e: int) -> Bools:
+        setup, fits = self.setup, np.ones([1] * (self.dims + 1), np.bool_)
         for t, (_, inner) in live.items():
             if mask >> t & 1:
                 m = setup.relaxation.memory[inner, t]
                 usable = setup.space.architecture.memories[m].usable_slices * self._instances(e, inner)
                 fits = fits & np.asarray(self.words[t] * setup.slices[m, t] <= usable)
-        result = np.where(fits, row, np.inf)
-        for d in np.flatnonzero(setup.able[spatial].any(axis=0)):
-            self._take(result, result, int(d))
+        return fits
+
+    def _direct(self, e: int, spatial: list[int], able: list[int]) -> int:
+        """The tensor that comes to units from outside of a fanout and may be shared there, that of most energy; -1: none."""
+        setup, best, most = self.setup, -1, 0.0
+        entries = [setup.space.slots[s].entry for s in spatial]
+        for t in range(setup.tensors):
+            kept = setup.always[:, t] | setup.free[:, t]
+            along = [d for d in able if not setup.shape.moves[t, d]]
+            if kept[e + 1 :].any() or setup.shape.odd[t] or not along or not setup.relaxation.shared[entries, t].all():
+                continue
+            outer = int(np.flatnonzero(kept)[-1])
+            read = float(setup.relaxation.read_pj[setup.relaxation.memory[outer, t]])
+            if read > most:
+                best, most = t, read
+        return best
+
+    def ways(self, dims: list[int], size: int) -> dict[int, list[tuple[int, ...]]]:
+        """Trips of unrollings over some dimensions, by the sub-clusters that they use, of so many."""
+        result: dict[int, list[tuple[int, ...]]] = {1: [()]}
+        for d in dims:
+            more: dict[int, list[tuple[int, ...]]] = {}
+            for used, ways in result.items():
+                for n in divisors(int(self.setup.shape.sizes[d])):
+                    if used * n <= size:
+                        more.setdefault(used * n, []).extend((*way, n) for way in ways)
+            result = more
         return result
+
+    def _fill(self, row: Floats, dims: list[int], sizes: list[int], some: list[int]) -> Floats:
+        """What unrollings over some dimensions make of it, for some sizes of the fanout: [B, ...]."""
+        result = np.repeat(row, len(some), axis=0)
+        for d in dims:
+            view = np.moveaxis(result, d + 1, 0)
+            for i in range(len(view) - 1, -1, -1):
+                for p, j in self.after[d][i]:
+                    first = int(np.searchsorted(some, p))
+                    rest = [_place(size // p, sizes, some) for size in some[first:]]
+                    if rest:
+                        np.minimum(view[i, first:], view[j, rest], out=view[i, first:])
+        return result
+
+    def _after(self, row: Floats, dims: list[int], trips: tuple[int, ...]) -> Floats:
+        """For each shape what there is for that which loops make of it; inf: they do not divide it."""
+        for d, n in zip(dims, trips, strict=True):
+            left = self.left[d].ravel()
+            some = np.flatnonzero(left % n == 0)
+            after = np.full_like(row, np.inf)
+            np.moveaxis(after, d, 0)[some] = np.moveaxis(row, d, 0)[np.searchsorted(-left, -left[some] // n)]
+            row = after
+        return row
 
     def _take(self, row: Floats, after: Floats, d: int) -> None:
         """Lower what there is for each shape to the least of those that prime trips over d make of it."""
-        row, after = np.moveaxis(row, d, 0), np.moveaxis(after, d, 0)
+        row, after = np.moveaxis(row, d + 1, 0), np.moveaxis(after, d + 1, 0)
         for i in range(len(row) - 1, -1, -1):
-            for j in self.after[d][i]:
+            for _, j in self.after[d][i]:
                 np.minimum(row[i : i + 1], after[j : j + 1], out=row[i : i + 1])
 
     def _cost(self, t: int, link: Link, e: int, d: int) -> Floats:
         """Of a tensor over a link, by the shape of its tile, where a loop over d at entry e is the first to move it."""
         read, update, fill = self._prices(t, link)
         brought = self.brought[t] * self.slid.get((t, d), self.one)
-        words = brought * np.maximum(1.0, self.again[t] / self._instances(link[0], e))
+        words = brought * np.maximum(1.0, self.again[t] / self._serving(t, link[0], e))
         filled = brought * self.again[t]
         if not self.setup.shape.output[t]:
             return np.asarray(words * read + filled * fill)
@@ -235,11 +331,32 @@ class Outer:
         read, update = relaxation.read_pj[outer] * words[outer], relaxation.update_pj[outer] * words[outer]
         return float(read), float(update), float(relaxation.fill_pj[inner] * words[inner])
 
+    def _serving(self, t: int, first: int, last: int) -> Floats:
+        """Sub-clusters that one delivery of a tensor may serve, of the fanouts of entries from the first to before the last."""
+        setup, shares = self.setup, np.ones(1)
+        if (
+            any(first <= setup.space.slots[s].entry < last for s in self.split)
+            and not (self.along & ~setup.shape.moves[t]).any()
+        ):
+            shares = self.share
+        return np.asarray(self._instances(first, last) / shares).reshape([-1] + [1] * self.dims)
+
     def _instances(self, first: int, last: int) -> float:
         """Sub-clusters of the fanouts of entries from the first to before the last."""
         setup = self.setup
         slots = [s for s in setup.space.spatial_slots if first <= setup.space.slots[s].entry < last]
         return float(math.prod(int(setup.most[s]) for s in slots))
+
+
+def _some(sizes: list[int]) -> list[int]:
+    """About `BUDGETS` of them, the largest among these."""
+    aims = np.geomspace(1, sizes[-1], BUDGETS)
+    return sorted({sizes[int(np.searchsorted(sizes, aim * (1 - 1e-9)))] for aim in aims})
+
+
+def _place(size: int, sizes: list[int], some: list[int]) -> int:
+    """Among some of the sizes, that which has room for whatever fits a size."""
+    return int(np.searchsorted(some, sizes[int(np.searchsorted(sizes, size, side="right")) - 1]))
 
 
 def _sets(tensors: Iterable[int]) -> Iterator[int]:

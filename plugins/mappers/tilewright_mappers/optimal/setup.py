@@ -24,7 +24,7 @@ from tilewright_mappers.optimal.kernel.tables import (
     Layout,
     Level,
 )
-from tilewright_mappers.optimal.outer import KEPT, LOOPS, UNROLLED, Outer
+from tilewright_mappers.optimal.outer import KEPT, LOOPS, UNROLLED, Outer, Table
 from tilewright_mappers.optimal.shape import ints, shape_of
 
 
@@ -256,6 +256,25 @@ class Setup:
         between = [s for s in self.space.spatial_slots if outer <= self.space.slots[s].entry < inner]
         return 0.0 if any(self._passes_windows(t, s) for s in between) else float(self.shape.least[t])
 
+    def _across(self, table: Table | None, apart: Bools) -> Floats:
+        """[K]: sub-clusters that may share a tensor along windows, where others share it along other dimensions: tiles differ
+        along the longest unrolling of a window."""
+        if table is None or table.direct < 0:
+            return np.ones(1)
+        split, rank = self.outer.split, self.shape.rank[table.direct]
+        size = math.prod(int(self.most[s]) for s in split)
+        if not apart[table.direct, split].any():
+            return np.asarray(size / table.share)
+        windows = [int(d) for d in np.flatnonzero(rank >= 0) if self.able[split, d].any()]
+        shared = np.zeros(size + 1)
+        for used, ways in self.outer.ways(windows, size).items():
+            for trips in ways:
+                longest = {rank[d]: 1 for d in windows}
+                for d, n in zip(windows, trips, strict=True):
+                    longest[rank[d]] = max(longest[rank[d]], n)
+                shared[used] = max(shared[used], used / math.prod(longest.values()))
+        return np.asarray(np.maximum.accumulate(shared)[size // table.share.astype(np.int64)])
+
     def _passes_windows(self, t: int, slot: int) -> bool:
         """Whether a window may be unrolled there, so that neighbours may have words of it from one another."""
         return self.costing.links and bool((self.able[slot] & (self.shape.rank[t] >= 0)).any())
@@ -344,7 +363,11 @@ class Setup:
             read_bandwidth=for_kernel(relaxation.read_bandwidth),
             write_bandwidth=for_kernel(relaxation.write_bandwidth),
             usable=for_kernel(usable),
-            outer=for_kernel(table.energy if table else np.zeros((0, 0))),
+            outer=for_kernel(table.energy if table else np.zeros((0, 0, 0))),
+            share=for_kernel(table.share if table else np.ones(1)),
+            across=for_kernel(self._across(table, apart)),
+            direct=table.direct if table else -1,
+            split=for_kernel(np.array([s in self.outer.split for s in range(len(space.slots))])),
             row=ints(table.row if table else np.zeros(self.tensors)),
             counted=counted,
             enters_pj=for_kernel(enters),

@@ -6,7 +6,7 @@ import numpy as np
 
 from tilewright.compiled import kernel_call, kernel_part
 from tilewright.mapspace.batch import Floats, Ints
-from tilewright_mappers.optimal.kernel.shares import leave, room, share_fanouts, spare_of
+from tilewright_mappers.optimal.kernel.shares import leave, objective, room, share_fanouts, share_one, spare_of
 from tilewright_mappers.optimal.kernel.state import (
     CODE,
     CREDIT,
@@ -61,7 +61,7 @@ def bound(
     for port in range(ports):
         work.ports[port] = numbers[i, layout.port + port] / outside
     energy = costing.compute_pj + numbers[i, SETTLED]
-    row, counted = 0, ahead.counted
+    row, counted, across, further = 0, ahead.counted, 1.0, 1.0
     for memory in range(len(work.words)):
         work.words[memory] = work.written[memory] = 0.0
     for t in range(tensors):
@@ -89,7 +89,11 @@ def bound(
         sharing = 1.0
         for s in range(len(ahead.slots)):  # where sub-clusters share
             if ahead.slots[s] > -2:
-                sharing *= spare_of(shape, layout, ahead, integers, i, t, s, work)
+                sharing *= spare_of(shape, layout, ahead, integers, i, t, s, False, work)
+                if t == ahead.direct and ahead.split[s]:
+                    across *= spare_of(shape, layout, ahead, integers, i, t, s, True, work)
+                elif t == ahead.direct:
+                    further *= spare_of(shape, layout, ahead, integers, i, t, s, False, work)
         work.once[t], work.again[t] = (
             numbers[i, at + LEAST_OWED] / (other * windows),
             whole_tiles * (1.0 if status == STILL else other),
@@ -133,18 +137,35 @@ def bound(
         cycles = max(cycles, work.words[memory] / ahead.read_bandwidth[memory])
         cycles = max(cycles, work.written[memory] / ahead.write_bandwidth[memory])
         work.words[memory] = 0.0
+    told_apart = 0.0
     if len(ahead.outer):
-        outer = ahead.outer[row, integers[i, CODE]]
+        outer = np.inf
+        for share in range(len(ahead.outer)):
+            outer = min(outer, ahead.outer[share, row, integers[i, CODE]])
         if outer == np.inf:  # nothing larger has room
             return np.inf
+        if ahead.direct >= 0:
+            told_apart = share_one(
+                shape,
+                ahead,
+                costing,
+                row,
+                integers[i, CODE],
+                outside,
+                energy,
+                counted,
+                cycles,
+                numbers[i, LEAK],
+                across,
+                further,
+                work,
+            )
         energy += max(0.0, outer - counted)
+    result = objective(costing, energy, cycles, numbers[i, LEAK])
     if costing.whole:
         cycles = np.ceil(cycles * (1.0 - 1e-9))
-    if cycles * (1.0 - 1e-9) > costing.most_cycles:
-        return np.inf
     energy += cycles * numbers[i, LEAK]
-    result = (energy if costing.energy else 1.0) * (cycles if costing.product or not costing.energy else 1.0)
-    if result <= limit:
+    if max(result, told_apart) <= limit:
         for t in range(tensors):
             if ahead.row[t] and status_of(integers, i, t) == STILL:  # the table has how fanouts are shared
                 work.spare[t] = 1.0
@@ -152,7 +173,7 @@ def bound(
         time = energy if costing.product else (0.0 if costing.energy else 1.0)
         time += worth * numbers[i, LEAK]
         result += share_fanouts(shape, layout, ahead, integers, i, outside, cycles, worth, time, work)
-    return float(result)
+    return float(max(result, told_apart))
 
 
 @kernel_part

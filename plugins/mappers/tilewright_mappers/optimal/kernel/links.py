@@ -14,6 +14,7 @@ from tilewright_mappers.optimal.kernel.state import (
     PENDING,
     extent,
     least_is_all,
+    left_of,
     tiles_left,
 )
 from tilewright_mappers.optimal.kernel.tables import MAYBE, NEVER, Layout, Level, Shape, Work
@@ -87,11 +88,11 @@ def pass_on(
     if not usual and not later:
         return False
     if kept == NEVER:  # what enters is known, and leaves by the same deliveries
-        part = count / (tiles * largest)
-        if not later:
-            part = (tiles + (n - 1.0) * left) / (count * n - (n - 1.0) * linked) * count / tiles
-            if abs(part - 1.0) < 1e-12:
-                return False
+        # at the first step of a sweep, if others are passed on, deliveries are as large as any; at steps after it tiles may be smaller
+        first, others = (count / largest if later else tiles), (0.0 if later and overlaps else n - 1.0)
+        part = (first + others * left) / (count + others * (count - linked)) * count / tiles
+        if abs(part - 1.0) < 1e-12:
+            return False
         rounded = 0.5 / n * tiles_left(shape, layout, integers, i)  # in the end
         numbers[i, at + OWED] = max(0.0, numbers[i, at + OWED] * part - rounded)
         return True
@@ -292,6 +293,43 @@ def may_pass(shape: Shape, layout: Layout, level: Level, integers: Ints, i: int,
 
 
 @kernel_call
+def _meets(shape: Shape, layout: Layout, integers: Ints, i: int, t: int, count: int, width: int, work: Work) -> bool:
+    """Whether loops that are left may bring one of the sub-clusters that are laid out the tile of a neighbour."""
+    for number in range(count):
+        for way in range(2):
+            other = number + 1 if way == 0 else number + width
+            if other < count and (way == 1 or other % width > 0):
+                if _in_steps(shape, layout, integers, i, t, work.place[other] - work.place[number], work):
+                    return True
+    return False
+
+
+@kernel_call
+def _in_steps(shape: Shape, layout: Layout, integers: Ints, i: int, t: int, apart: int, work: Work) -> bool:
+    """Whether loops that are left may move a tensor's tile so far, a number as `lay_out` writes them: along every coordinate by whole
+    steps of theirs."""
+    if apart == 0:
+        return False
+    dims = len(shape.sizes)
+    for d in range(dims - 1, -1, -1):  # of most weight first
+        weight, step, first = work.weight[d], 0, True
+        for o in range(dims):
+            if weight > 0 and work.weight[o] == weight:
+                first &= o >= d
+                if left_of(shape, layout, integers, i, o) > 1:
+                    a, b = step, extent(shape, layout, integers, i, o) * max(1, shape.coefficient[t, o])
+                    while b > 0:
+                        a, b = b, a % b
+                    step = a
+        if weight > 0 and first:
+            here = (2 * apart + weight) // (2 * weight)
+            apart -= here * weight
+            if here != 0 and (step == 0 or here % step != 0):
+                return False
+    return True
+
+
+@kernel_call
 def find_links(
     shape: Shape, layout: Layout, level: Level, shared: Bools, numbers: Floats, integers: Ints, i: int, work: Work
 ) -> None:
@@ -300,9 +338,11 @@ def find_links(
         if not integers[i, layout.flag] >> (LINKED + t) & 1:
             continue
         at, passes = FIRST + EACH * t, may_pass(shape, layout, level, integers, i, t)
-        if passes and level.kept[t] == NEVER:  # what enters is known, and leaves by deliveries of whatever size
+        if passes and level.kept[t] != MAYBE:
             count, width = lay_out(shape, layout, level, shared, integers, i, t, work)
-            if count > 0:
+            passes = count == 0 or _meets(shape, layout, integers, i, t, count, width, work)
+            if passes and count > 0 and level.kept[t] == NEVER:
+                # what enters is known, and leaves by deliveries of whatever size
                 tiles, _, largest = count_deliveries(count, width, 0, work)
                 passes = tiles * largest > count
                 numbers[i, at + LEAST_OWED] = max(

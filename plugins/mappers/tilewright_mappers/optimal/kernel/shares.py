@@ -7,7 +7,7 @@ import numpy as np
 from tilewright.compiled import kernel_call, kernel_part
 from tilewright.mapspace.batch import Ints
 from tilewright_mappers.optimal.kernel.state import USED
-from tilewright_mappers.optimal.kernel.tables import Ahead, Layout, Shape, Work
+from tilewright_mappers.optimal.kernel.tables import Ahead, Costing, Layout, Shape, Work
 
 MOST_EXACT = 2.0**53
 HALVINGS = 12
@@ -36,11 +36,13 @@ def _fitting(shape: Shape, most: float, able: float) -> float:
 
 
 @kernel_part
-def spare_of(shape: Shape, layout: Layout, ahead: Ahead, integers: Ints, i: int, t: int, s: int, work: Work) -> float:
-    """Sub-clusters of a slot in space that one delivery may serve, at most."""
+def spare_of(
+    shape: Shape, layout: Layout, ahead: Ahead, integers: Ints, i: int, t: int, s: int, windows: bool, work: Work
+) -> float:
+    """Sub-clusters of a slot in space that one delivery may serve, at most; only along windows, if so asked."""
     result = able = 1.0
     for d in range(len(shape.sizes)):
-        if ahead.near[t, s, d] and ahead.able[s, d]:
+        if ahead.near[t, s, d] and ahead.able[s, d] and (shape.moves[t, d] or not windows):
             able *= work.rest[d]
             longest = 1.0
             if shape.rank[t, d] >= 0 and ahead.apart[t, s]:  # tiles differ along the dimension of most
@@ -72,6 +74,51 @@ def leave(shape: Shape, ahead: Ahead, t: int, outside: float, spare: float, work
             follows = not (ahead.last[t] or shape.vague[t]) and again <= outside
             slope += (read if follows else owed) * ahead.read_pj[t]
     return owed, read, slope if falls else 0.0
+
+
+@kernel_call
+def share_one(
+    shape: Shape,
+    ahead: Ahead,
+    costing: Costing,
+    row: int,
+    code: int,
+    outside: float,
+    energy: float,
+    counted: float,
+    cycles: float,
+    leak: float,
+    windows: float,
+    further: float,
+    work: Work,
+) -> float:
+    """How much mappings cost at least where a fanout is told apart by its sub-clusters that share the tensor `ahead.direct`.
+
+    Args:
+        windows: sub-clusters that may share the tensor beside these, in this fanout.
+        further: sub-clusters of others that may.
+    """
+    t, best = ahead.direct, np.inf
+    energy -= _energy(shape, ahead, t, outside, work.spare[t], work)
+    for k in range(len(ahead.share)):
+        outer = ahead.outer[k, row, code]
+        if outer < np.inf:
+            spare = min(work.spare[t], ahead.share[k] * min(windows, ahead.across[k]) * further)
+            more = _energy(shape, ahead, t, outside, spare, work) + max(0.0, outer - counted)
+            takes = work.once[t] * max(1.0, work.again[t] / spare) * work.cycles[t]
+            best = min(best, objective(costing, energy + more, max(cycles, takes), leak))
+    return float(best)
+
+
+@kernel_part
+def objective(costing: Costing, energy: float, cycles: float, leak: float) -> float:
+    """Of energy without what leaks, and of cycles as they are; inf: there are too many."""
+    if costing.whole:
+        cycles = np.ceil(cycles * (1.0 - 1e-9))
+    if cycles * (1.0 - 1e-9) > costing.most_cycles:
+        return np.inf
+    energy += cycles * leak
+    return float((energy if costing.energy else 1.0) * (cycles if costing.product or not costing.energy else 1.0))
 
 
 @kernel_call

@@ -171,8 +171,16 @@ class Ahead(NamedTuple):
     usable: Floats
     """[T]: values that the next memory has room for."""
     outer: Floats
-    """[R, C]: energy at least of what memories outside deliver, by which tensors' tiles stay, and by the shape's number (see
-    `outer.py`); no row: not known."""
+    """[K, R, C]: energy at least of what memories outside deliver, by share, by which tensors' tiles stay, and by the shape's
+    number (see `outer.py`); no share: not known."""
+    share: Floats
+    """[K]: sub-clusters of a fanout along dimensions that do not move the tensor `direct`."""
+    direct: int
+    """-1: none, and one share."""
+    split: Bools
+    """[S]: slots in space of that fanout."""
+    across: Floats
+    """[K]: sub-clusters that may share the tensor there beside these, along windows."""
     row: Ints
     """[T]: what a tensor that stays adds to the row; 0: what is delivered of it is not in `outer`."""
     counted: float
