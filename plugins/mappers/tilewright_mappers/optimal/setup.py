@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import math
+from functools import cache
 
 import numpy as np
 
@@ -88,6 +89,8 @@ class Setup:
         self.outer = Outer(self)
         self.leakage = self._leakage()
         """[E, M]: what a memory adds to each cycle, where an entry is the last that may keep in it."""
+        # all walks ask the same
+        self.level, self.keeping, self.ahead = cache(self._level), cache(self._keeping), cache(self._ahead)
 
     @property
     def counts_in_part(self) -> bool:
@@ -180,7 +183,7 @@ class Setup:
 
     # -- stages ----------------------------------------------------------------------------------------------
 
-    def level(self, number: int) -> Level:
+    def _level(self, number: int) -> Level:
         spatial = self.levels[number][1]
         clusters = [
             self.space.architecture.cluster(self.space.skeleton.entries[self.space.slots[s].entry].target)
@@ -219,7 +222,7 @@ class Setup:
             rows[k] = self.relaxation.shared[self.space.slots[s].entry]
         return for_kernel(rows)
 
-    def keeping(self, entry: int) -> Keeping:
+    def _keeping(self, entry: int) -> Keeping:
         relaxation, shape = self.relaxation, self.shape
         memory = relaxation.memory[entry]
         here = np.maximum(memory, 0)
@@ -282,9 +285,9 @@ class Setup:
     def ahead_of_fanout(self, number: int) -> Ahead:
         """What lies outside of a level's slots in space."""
         first, last = (self.space.slots[self.levels[number][1][k]].entry for k in (0, -1))
-        return self.ahead(last + 1, self.levels[number][1][0], place=(first, KEPT))
+        return self.ahead(last + 1, self.levels[number][1][0], None, (first, KEPT))
 
-    def ahead(self, entry: int, slot: int, level: int | None = None, place: tuple[int, int] | None = None) -> Ahead:
+    def _ahead(self, entry: int, slot: int, level: int | None = None, place: tuple[int, int] | None = None) -> Ahead:
         """What lies outside of a place: the entries before `entry`, and the slots before `slot`; those in space of a level are
         open, if its number is given. Nothing is ahead of entry 0."""
         place = place or ((entry, LOOPS) if level is None else (entry - 1, UNROLLED))

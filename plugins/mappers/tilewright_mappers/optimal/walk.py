@@ -43,6 +43,9 @@ CROWD = 1 << 17
 PIECE = 1 << 18
 """States that are worked on between two looks at the clock, times the trips that a loop may take."""
 
+BY_TENSOR = "once", "again", "spare", "copies", "most", "need", "steep", "cycles", "beside", "slope"
+"""Room that there is for every tensor, in `Work`."""
+
 
 @dataclass
 class States:
@@ -100,6 +103,7 @@ class Walk:
         self.trace = Trace()
         self.counts = np.zeros(3, np.int64)
         self.widest = 0
+        self.bag: Bag | None = None
         self.shared = setup.shared(0)
         side = max(
             (int((setup.shape.coefficient[t] * setup.shape.sizes)[setup.shape.rank[t] == r].sum())
@@ -117,16 +121,7 @@ class Walk:
             size=np.zeros(SUB_CLUSTERS, np.int64),
             table=np.zeros(4 * SUB_CLUSTERS, np.int64),
             weight=np.zeros(setup.dims, np.int64),
-            once=np.zeros(setup.tensors),
-            again=np.zeros(setup.tensors),
-            spare=np.zeros(setup.tensors),
-            copies=np.zeros(setup.tensors),
-            most=np.zeros(setup.tensors),
-            need=np.zeros(setup.tensors),
-            steep=np.zeros(setup.tensors),
-            cycles=np.zeros(setup.tensors),
-            beside=np.zeros(setup.tensors),
-            slope=np.zeros(setup.tensors),
+            **{name: np.zeros(setup.tensors) for name in BY_TENSOR},
             log=np.zeros(setup.dims),
             gain=np.zeros(setup.dims),
         )
@@ -301,7 +296,7 @@ class Walk:
                     aside = self._best(aside, bag)
                     bag = self._bag(self.width, unrollable)
                 else:
-                    bag = _larger(bag)
+                    bag = self.bag = _larger(bag)
             start = reached
         numbers, integers, what = self._best(aside, bag)
         self.widest = max(self.widest, len(what))
@@ -317,34 +312,39 @@ class Walk:
         count, flag = int(bag.made[0]), self.setup.layout.flag
         alive = np.flatnonzero(bag.alive[:count])
         self.counts += (count, bag.made[1], bag.made[2] + count - len(alive))
-        found = bag.numbers[alive], bag.integers[alive], bag.what[alive]
-        numbers, integers, what = (
-            (np.concatenate(each) for each in zip(aside, found, strict=True)) if len(aside[2]) else found
-        )
-        if len(what) > self.width:
+        found = bag.numbers, bag.integers, bag.what
+        if len(aside[2]):
+            numbers, integers, what = (np.concatenate([a, b[alive]]) for a, b in zip(aside, found, strict=True))
+            found = numbers, integers, what
+            alive = np.arange(len(what))
+        if len(alive) > self.width:
             # half of those of least bound, and half of those that are counted in full: other bounds promise more than they hold
-            bounds, counted = numbers[:, BOUND], integers[:, flag] & ~ROUNDED == 0
-            ahead_of_all = np.zeros(len(what), np.bool_)
-            ahead_of_all[np.argsort(bounds, kind="stable")[: self.width // 2]] = True
-            order = np.lexsort((bounds, ~counted, ~ahead_of_all))
+            bounds, counted = found[0][alive, BOUND], found[1][alive, flag] & ~ROUNDED == 0
+            order = np.argsort(bounds, kind="stable")
+            first, others = order[: self.width // 2], order[self.width // 2 :]
+            order = np.concatenate([first, others[counted[others]], others[~counted[others]]])
             self.lost = min(self.lost, float(bounds[order[self.width :]].min()))
-            numbers, integers, what = (each[order[: self.width]] for each in (numbers, integers, what))
-        return numbers, integers, what
+            alive = alive[order[: self.width]]
+        return found[0][alive], found[1][alive], found[2][alive]
 
     def _bag(self, states: int, unrollable: Bools) -> Bag:
-        """Room for what becomes of so many."""
+        """Room for what becomes of so many, which the last stage may have had."""
         # there is always room for what comes of one
         layout, room = self.setup.layout, ROOM + 2 * states + self.setup.shape.trip.size
-        return Bag(
-            open=unrollable,
-            numbers=np.empty((room, layout.numbers)),
-            integers=np.empty((room, layout.integers), np.int64),
-            following=np.empty(room, np.int64),
-            heads=np.full(1 << room.bit_length(), -1, np.int64),
-            alive=np.empty(room, np.bool_),
-            made=np.zeros(3, np.int64),
-            what=np.empty(room, np.int64),
-        )
+        if self.bag is None or len(self.bag.alive) < room:
+            self.bag = None  # is free, before there is another
+            self.bag = Bag(
+                open=unrollable,
+                numbers=np.empty((room, layout.numbers)),
+                integers=np.empty((room, layout.integers), np.int64),
+                following=np.empty(room, np.int64),
+                heads=np.empty(1 << room.bit_length(), np.int64),
+                alive=np.empty(room, np.bool_),
+                made=np.empty(3, np.int64),
+                what=np.empty(room, np.int64),
+            )
+        self.bag.heads[:], self.bag.made[:] = -1, 0
+        return self.bag._replace(open=unrollable)
 
     # -- what comes out --------------------------------------------------------------------------------------
 

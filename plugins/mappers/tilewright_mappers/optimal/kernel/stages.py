@@ -149,16 +149,19 @@ def walk(
                     bag.integers[n, MASK] |= 1 << what
                 elif kind == REST:
                     bag.integers[n, MASK] &= ~(1 << what)
-                if not _fits_ahead(shape, layout, ahead, bag.integers, n):
-                    if factors and steps:  # nor do larger tiles
-                        break
-                    continue
+                # what was known before holds for whatever comes of it; of the same tile no more is known, where nothing is decided
+                value = numbers[i, BOUND]
+                decided = kind == UNROLL and left_of(shape, layout, integers, i, what) > 1
+                if j > 0 or decided or kind == HOLD or kind == LINKS or kind == LEAVE:
+                    if not _fits_ahead(shape, layout, ahead, bag.integers, n):
+                        if factors and steps:  # nor do larger tiles
+                            break
+                        continue
+                    if good:
+                        known = bound(shape, layout, ahead, costing, limit, bag.numbers, bag.integers, n, work)
+                        value = max(value, known)
                 if not good:
                     continue
-                # what was known before holds for whatever comes of it
-                value = max(
-                    numbers[i, BOUND], bound(shape, layout, ahead, costing, limit, bag.numbers, bag.integers, n, work)
-                )
                 bag.numbers[n, BOUND] = value
                 if value > limit:
                     bag.made[1] += 1
