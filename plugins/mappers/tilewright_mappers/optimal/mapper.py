@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -22,12 +23,18 @@ SURE = 1 - 1e-9
 """Less than one by more than rounding adds up to."""
 MOST = sys.float_info.max
 """A bound where nothing is known: less than infinity, which is what mappings cost that take too many cycles."""
-DRAWN = 4096
+DRAWN = 1024
 """Mappings that are drawn to begin with."""
-FOLLOWED = 48
+FOLLOWED = 24
 """Mappings whose neighbours are tried."""
-NARROW = 64, 2048, 16384
+NARROW = 64, 512, 4096, 32768
 """States that the first walks follow."""
+IN_PART = 16384
+"""States that the last one follows of ragged windows, of which little is counted, so that a wide walk takes long, for little more."""
+SHARE = 0.5
+"""Of the time there is, what the first walks may take before searches that begin well are asked."""
+CLOSE = 0.99
+"""Of the best, what has to be proved for these searches to wait: they would find little, and take longer than most walks."""
 WIDE = 250_000
 """States that the last one follows."""
 FINALS = 4096
@@ -52,18 +59,18 @@ class Optimal:
 
 
 def _search(setup: Setup, task: Task, run: Run, options: OptimalOptions) -> Proposals:
-    best, limited = math.inf, run.budget.evaluations is not None or run.budget.seconds is not None
-    if limited:  # what a search finds that begins well
+    best, bound = math.inf, -math.inf
+    if run.budget.evaluations is not None:  # what a search finds that begins well
         best = yield from started(task, run)
     drawn = task.space.sample(run.rng, DRAWN)
     best = yield from _descend(drawn.take(drawn.fits()), best, task, run)
-    # of ragged windows little is counted, so that a wide walk takes long, for little more
-    most = options.width or (NARROW[-1] if setup.shape.ragged and setup.counts_in_part else WIDE)
+    most = options.width or (IN_PART if setup.shape.ragged and setup.counts_in_part else WIDE)
     # the first walks are narrow, and find mappings to hold bounds against, if no proof
     for width in sorted({min(width, most) for width in (*NARROW, most)}):
-        while width == most and run.starters:  # where a gap may be left, no search that begins well ends below it
+        while width == most and run.starters and bound < best * CLOSE:
             best = min(best, (yield from started(task, run)))
-        walk = Walk(setup, best * SURE if math.isfinite(best) else MOST, width, lambda: run.exhausted)
+        over = partial(_is_over, run, SHARE if width < most and run.starters else 1.0)
+        walk = Walk(setup, best * SURE if math.isfinite(best) else MOST, width, over)
         finals = walk.run()
         best, left = yield from _evaluate(finals, walk.lost, best, task, run, options)
         if width < most:
@@ -84,6 +91,15 @@ def _search(setup: Setup, task: Task, run: Run, options: OptimalOptions) -> Prop
                 break
             # one that was left out may have its cycles rounded otherwise
             setup = setup.without_dominance()
+    # where a gap is left, none of them ends below the best
+    while run.starters and bound < best * SURE and not run.exhausted:
+        best = min(best, (yield from started(task, run)))
+
+
+def _is_over(run: Run, share: float) -> bool:
+    """Whether a share of the time has passed, or nothing more may be evaluated."""
+    seconds = run.budget.seconds
+    return run.exhausted or (seconds is not None and run.elapsed_seconds >= share * seconds)
 
 
 def _descend(rows: Candidates, best: float, task: Task, run: Run) -> Generator[Candidates, Costs, float]:
