@@ -33,7 +33,7 @@ IN_PART = 16384
 """States that the last one follows of ragged windows, of which little is counted, so that a wide walk takes long, for little more."""
 SHARE = 0.5
 """Of the time there is, what the first walks may take before searches that begin well are asked."""
-CLOSE = 0.99
+CLOSE = 0.97
 """Of the best, what has to be proved for these searches to wait: they would find little, and take longer than most walks."""
 WIDE = 250_000
 """States that the last one follows."""

@@ -116,6 +116,7 @@ class Walk:
             written=np.zeros(memories),
             ports=np.zeros(len(setup.ports)),
             rest=np.zeros(setup.dims),
+            room=np.zeros(len(setup.space.slots)),
             place=np.zeros(SUB_CLUSTERS, np.int64),
             group=np.zeros(SUB_CLUSTERS, np.int64),
             size=np.zeros(SUB_CLUSTERS, np.int64),

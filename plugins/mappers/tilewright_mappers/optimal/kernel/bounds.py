@@ -55,7 +55,8 @@ def bound(
         cycles *= work.rest[d] - 1.0 + numbers[i, layout.last + d] if shape.ragged else work.rest[d]
     for s in range(len(ahead.slots)):
         if ahead.slots[s] > -2:
-            outside *= room(shape, layout, ahead, integers, i, s, work)
+            work.room[s] = room(shape, layout, ahead, integers, i, s, work)
+            outside *= work.room[s]
     outside = min(outside, left)
     cycles /= outside
     for port in range(ports):
@@ -80,6 +81,8 @@ def bound(
         settles = max(1.0, moving / outside) if windows == 1.0 or not ahead.passes[t] else 0.0
         for port in range(ports):
             words, credit = numbers[i, layout.pending + t * ports + port], numbers[i, layout.credit + t * ports + port]
+            if words == 0.0 and credit == 0.0:
+                continue
             words, credit = words / left, credit if shape.vague[t] else credit / moving
             work.ports[port] -= credit if shape.vague[t] else 0.0
             words -= 0.0 if shape.vague[t] else credit
@@ -103,7 +106,7 @@ def bound(
         instances = 1.0
         for s in range(len(ahead.slots)):
             if ahead.beyond[t, s]:
-                instances *= room(shape, layout, ahead, integers, i, s, work)
+                instances *= work.room[s]
         work.cycles[t] = ahead.cycles[t] / instances
         cycles = max(cycles, owed * work.cycles[t])
         if ahead.row[t] and status == STILL:
@@ -172,7 +175,7 @@ def bound(
         worth = cycles if costing.product else (1.0 if costing.energy else 0.0)  # of energy, and of cycles
         time = energy if costing.product else (0.0 if costing.energy else 1.0)
         time += worth * numbers[i, LEAK]
-        result += share_fanouts(shape, layout, ahead, integers, i, outside, cycles, worth, time, work)
+        result += share_fanouts(shape, ahead, outside, cycles, worth, time, work)
     return float(max(result, told_apart))
 
 

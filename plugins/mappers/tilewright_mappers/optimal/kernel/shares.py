@@ -123,16 +123,7 @@ def objective(costing: Costing, energy: float, cycles: float, leak: float) -> fl
 
 @kernel_call
 def share_fanouts(
-    shape: Shape,
-    layout: Layout,
-    ahead: Ahead,
-    integers: Ints,
-    i: int,
-    outside: float,
-    cycles: float,
-    worth: float,
-    time: float,
-    work: Work,
+    shape: Shape, ahead: Ahead, outside: float, cycles: float, worth: float, time: float, work: Work
 ) -> float:
     """How much mappings cost at least beyond what they would if each tensor had the fanouts that are left to itself.
 
@@ -156,7 +147,7 @@ def share_fanouts(
                 for t in range(tensors):
                     serves |= ahead.near[t, s, d]
                 able += work.log[d] if serves and ahead.able[s, d] else 0.0
-            budget += min(np.log(room(shape, layout, ahead, integers, i, s, work)), able)
+            budget += min(np.log(work.room[s]), able)
     low, high, slow = np.inf, -np.inf, 0
     for t in range(tensors):
         work.most[t] = work.need[t] = 0.0
@@ -202,7 +193,7 @@ def share_fanouts(
             result += work.slope[t] * guess
     for s in range(len(ahead.slots)):
         if ahead.slots[s] > -2:
-            result -= _gain(shape, layout, ahead, integers, i, s, work)
+            result -= _gain(shape, ahead, s, work)
     return max(0.0, result)
 
 
@@ -215,7 +206,7 @@ def _energy(shape: Shape, ahead: Ahead, t: int, outside: float, spare: float, wo
 
 
 @kernel_part
-def _gain(shape: Shape, layout: Layout, ahead: Ahead, integers: Ints, i: int, s: int, work: Work) -> float:
+def _gain(shape: Shape, ahead: Ahead, s: int, work: Work) -> float:
     """The most that unrollings in a slot gain, by the slopes."""
     dims = len(shape.sizes)
     for d in range(dims):
@@ -230,7 +221,7 @@ def _gain(shape: Shape, layout: Layout, ahead: Ahead, integers: Ints, i: int, s:
                         some += 1.0 if shape.rank[t, e] == shape.rank[t, d] and ahead.able[s, e] else 0.0
                     part = (some - 1.0) / some if some > 0.0 else 0.0
                 work.gain[d] += work.slope[t] * part
-    left, result = np.log(room(shape, layout, ahead, integers, i, s, work)), 0.0
+    left, result = np.log(work.room[s]), 0.0
     for _ in range(dims):
         best = -1
         for d in range(dims):

@@ -238,6 +238,7 @@ class Work(NamedTuple):
     written: Floats
     ports: Floats
     rest: Floats
+    room: Floats
     place: Ints
     group: Ints
     size: Ints
