@@ -217,7 +217,7 @@ def lay_out(
             far = extent(shape, layout, integers, i, e)
             if shape.rank[t, e] >= 0:
                 far = _reach(shape, layout, level, integers, i, t, shape.rank[t, e])
-            weight *= 4 * far + 1
+            weight *= 4 * far + 2
     work.place[0] = work.group[0] = 0
     for vertical in range(2):
         for k in range(len(level.slot) - 1, -1, -1):
