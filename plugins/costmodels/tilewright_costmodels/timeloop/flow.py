@@ -14,7 +14,7 @@ import numpy as np
 from tilewright.compiled import kernel_part
 from tilewright.mapspace.rules import NONE, tile_words
 from tilewright_costmodels.timeloop.nest import Job
-from tilewright_costmodels.timeloop.sharing import sharing
+from tilewright_costmodels.timeloop.sharing import near, sharing
 
 
 @kernel_part
@@ -156,12 +156,15 @@ def pass_on(
                 brought += times * again * fresh
                 words = times * (fresh if shift == usual else tile)
         if words > 0.0 and abs(shift) <= reach:
-            account = sharing(job.hardware, describe(job, n, tensor, level, shift, False), job.accounts)
-            left, linked = float(job.accounts.pool[account]), float(job.accounts.pool[account + 1])
-            if linked > 0.0 and left < deliveries:
-                passed, saved, received = passed + words, saved + words * (deliveries - left), received + words * linked
-                if job.detailed:
-                    deliver(job, tensor, level, words, account)
+            length = describe(job, n, tensor, level, shift, False)
+            if near(job.hardware, length, job.accounts.key):
+                account = sharing(job.hardware, length, job.accounts)
+                left, linked = float(job.accounts.pool[account]), float(job.accounts.pool[account + 1])
+                if linked > 0.0 and left < deliveries:
+                    passed, saved = passed + words, saved + words * (deliveries - left)
+                    received += words * linked
+                    if job.detailed:
+                        deliver(job, tensor, level, words, account)
     return passed, saved, received
 
 

@@ -10,6 +10,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tilewright.compiled import Records, compiled, integer, kernel_call, kernel_part, records
 from tilewright.errors import NotConformableError, Reason
@@ -45,7 +46,7 @@ class Accounts(NamedTuple):
     """
 
     key: Ints
-    table: Ints
+    table: NDArray[np.int32]
     """Hash table of the places of keys in the pool; -1: free."""
     pool: Ints
     pool_hops: Floats
@@ -89,7 +90,7 @@ def accounts_of(tables: Tables, detailed: bool) -> Accounts:
     whole = dict.fromkeys("first size column lowest highest alike".split(), int)
     return Accounts(
         key=np.zeros(3 * unrolled + 3, np.int64),
-        table=np.full(1 << (len(pool) // 4).bit_length(), -1, np.int64),
+        table=np.full(1 << (len(pool) // 8).bit_length(), -1, np.int32),
         pool=pool,
         pool_hops=np.zeros(len(pool)),
         state=state,
@@ -115,7 +116,7 @@ def make_room(accounts: Accounts) -> None:
 
 
 @kernel_part
-def _near(hardware: Hardware, length: int, key: Ints) -> bool:
+def near(hardware: Hardware, length: int, key: Ints) -> bool:
     """Whether two 4-neighbours may lie one shift of the key apart; if not, no neighbour has words to pass on.
 
     Of two children side by side, one loop counts on by one and all faster ones start over; so it is in the next row,
@@ -197,8 +198,6 @@ def _count(hardware: Hardware, length: int, accounts: Accounts) -> None:
     at += 1 + length
     pool[at] = pool[at + 1] = pool[at + 2] = 0
     accounts.state[0].used = at + 3
-    if key[2] != NO_SHIFT and not _near(hardware, length, key):
-        return
     count = across = separate = ONE
     children[0].offset = children[0].separate = 0
     for vertical in range(2):  # row-major order, from the fastest loop to the slowest; those along Y stand outside
