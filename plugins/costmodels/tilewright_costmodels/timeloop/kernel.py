@@ -79,6 +79,11 @@ def _count(job: Job, pieces: Pieces | None, ragged: bool, n: int, row: int, tens
         level, inside, inner_keeps, inner = Index(levels - 1 - number), content, keeps, number == 0
         children, end = nest.level[level].children, nest.level[level].end
         keeps = job.mappings.keep[kept, hardware.level[level].holds, tensor]
+        if not (inner or inner_keeps):
+            counted = actions[row, level + 1, tensor]
+            counted.reads = counted.fills = counted.updates = 0.0
+            if children == 1.0 and not (job.detailed or ragged):  # as often as the level inside
+                continue
         while (
             (full_too or whole.slides)
             and not inner
@@ -156,9 +161,6 @@ def _count(job: Job, pieces: Pieces | None, ragged: bool, n: int, row: int, tens
             if job.detailed:
                 for size in range(job.deliveries.sizes[tensor, level]):
                     job.deliveries.delivered[tensor, level, size].accesses *= factor
-        if not inner and not inner_keeps:
-            counted = actions[row, level + 1, tensor]
-            counted.reads = counted.fills = counted.updates = 0.0
         if job.detailed:
             actions[row, level, tensor].links = linked
             _network(job, row, level, tensor, keeps)
