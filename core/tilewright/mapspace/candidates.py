@@ -10,11 +10,22 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tilewright.compiled import for_kernel
+from tilewright.compiled import compiled, for_kernel
 from tilewright.mapspace.batch import Bools, Floats, Ints, MappingBatch, Positions
 from tilewright.mapspace.chains import reshared
 from tilewright.mapspace.limits import Limits
-from tilewright.mapspace.rules import LEGAL, count_slices_of_trips, judge_trips, scratch_of
+from tilewright.mapspace.rules import (
+    ONE,
+    SIDE_BY_SIDE,
+    Orders,
+    Rules,
+    Scratch,
+    hold_all,
+    judge,
+    lay_out,
+    scratch_of,
+    spread,
+)
 from tilewright.schema.architecture import Memory
 from tilewright.schema.mapping import Mapping
 
@@ -151,17 +162,17 @@ class Candidates:
 
     def legal(self) -> Bools:
         """Whether they break no rule of legality, in a space whose tiles divide; bool [n]."""
-        rules, codes = self.space.tile_rules, np.empty(len(self), dtype=np.int8)
-        judge_trips(
+        rules, legal = self.space.tile_rules, np.ones(len(self), dtype=np.bool_)
+        _judge_all(
             rules=rules,
             slots=self.space.slots_of_entries,
             trips=for_kernel(self.trips),
             order=for_kernel(self.orders.view(np.uint8)),
             keep=for_kernel(self.kept),
-            codes=codes,
-            scratch=scratch_of(rules, self.trips.shape[1]),
+            legal=legal,
+            scratch=scratch_of(rules, self.trips.shape[1], mappings=SIDE_BY_SIDE),
         )
-        return np.asarray(codes == LEGAL)
+        return legal
 
     def fits(self) -> Bools:
         """Whether the tiles fit the memories, bool [n]."""
@@ -176,7 +187,7 @@ class Candidates:
         rules = self.space.tile_rules
         need = np.empty((len(self), len(rules.usable)), dtype=np.float64)
         arrays = for_kernel(self.trips), for_kernel(self.kept)
-        count_slices_of_trips(rules, self.space.slots_of_entries, *arrays, need, scratch_of(rules, self.trips.shape[1]))
+        _count_slices(rules, self.space.slots_of_entries, *arrays, need, scratch_of(rules, self.trips.shape[1]))
         return need
 
     def batch(self) -> MappingBatch:
@@ -196,3 +207,23 @@ class Candidates:
         order[:] = np.arange(dims, dtype=np.int8)
         order[:, [space.slots[slot].entry for slot in space.temporal_slots]] = self.orders
         return MappingBatch(space.problem, space.skeleton, temporal, spatial, order, self.keeps)
+
+
+@compiled
+def _judge_all(
+    rules: Rules, slots: Ints, trips: Ints, order: Orders, keep: Bools, legal: Bools, scratch: Scratch
+) -> None:
+    """Those that break a rule are not `legal`; see `judge`."""
+    for first in range(0, len(trips), SIDE_BY_SIDE):
+        judge(rules, slots, trips, trips[:0], order, keep, False, first, legal, scratch)
+
+
+@compiled
+def _count_slices(rules: Rules, slots: Ints, trips: Ints, keep: Bools, need: Floats, scratch: Scratch) -> None:
+    """Write the slices that their tiles take in every memory of limited capacity, [n, M]; arguments as of `judge`."""
+    for n in range(len(trips)):
+        spread(trips, n, ONE, scratch.inside)
+        lay_out(rules.sizes, trips.shape[1], ONE, scratch)
+        hold_all(rules, slots, keep, n, ONE, scratch)
+        for memory in range(need.shape[1]):
+            need[n, memory] = scratch.need[memory, 0]

@@ -9,15 +9,17 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tilewright.compiled import for_kernel
+from tilewright.compiled import compiled, for_kernel
 from tilewright.errors import Reason, Verdict
-from tilewright.mapspace.batch import Bools, Floats, MappingBatch
+from tilewright.mapspace.batch import Bools, Floats, Ints, MappingBatch
 from tilewright.mapspace.rules import (
     BACKING,
     CAPACITY,
     FANOUT,
     HOME,
     LEGAL,
+    NONE,
+    ONE,
     REST,
     SPATIAL,
     TEMPORAL,
@@ -27,10 +29,11 @@ from tilewright.mapspace.rules import (
     Codes,
     Rules,
     Scratch,
-    count_slices,
+    hold,
     judge_tiles,
     rules_of,
     scratch_of,
+    take,
 )
 from tilewright.mapspace.skeleton import Skeleton
 from tilewright.schema.architecture import Architecture, Memory
@@ -207,5 +210,17 @@ def words_needed(architecture: Architecture, batch: MappingBatch, memory: Memory
 
 def _slices(rules: Rules, batch: MappingBatch) -> Floats:
     need = np.empty((len(batch), len(rules.usable)), dtype=np.float64)
-    count_slices(rules, for_kernel(batch.temporal), for_kernel(batch.keep), need, scratch_of(rules))
+    _count_slices(rules, for_kernel(batch.temporal), for_kernel(batch.keep), need, scratch_of(rules))
     return need
+
+
+@compiled
+def _count_slices(rules: Rules, temporal: Ints, keep: Bools, need: Floats, scratch: Scratch) -> None:
+    """Write the slices that the tiles of every mapping take in every memory of limited capacity, [n, M]."""
+    for n in range(len(temporal)):
+        scratch.need[:] = 0.0
+        for e in range(temporal.shape[1]):
+            take(temporal, n, e, scratch)
+            hold(rules, e, keep, n, ONE, NONE, scratch)
+        for memory in range(need.shape[1]):
+            need[n, memory] = scratch.need[memory, 0]

@@ -1,7 +1,8 @@
-"""The rules of legality (Union, section IV-D, generalised), stated once: for one mapping at a time, compiled.
+"""The rules of legality (Union, section IV-D, generalised), compiled: of tiles for one mapping at a time,
+of trip counts for several side by side.
 
 A rule goes over the tiles of one mapping and notes every fault in a table, as (code, where, which, value, limit). In a
-table of one row, the first rule that is broken ends the judgement.
+table of one row, the first rule that is broken ends the judgement. Of trip counts, only whether all rules hold is told.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ Orders = NDArray[np.uint8]
 LEGAL, WHOLE, REST, TEMPORAL, SPATIAL, FANOUT, UNROLL, HOME, TWICE, BACKING, CAPACITY, ORDER = map(integer, range(12))
 """Codes of faults. WHOLE, REST: coverage outside and inside; TEMPORAL, SPATIAL: nesting; HOME: a tensor kept where no
 single memory may hold it; ORDER: not every dimension once."""
-NONE = integer(0)
+NONE, ONE = integer(0), integer(1)
+SIDE_BY_SIDE = integer(16)
+"""Mappings that are judged at once."""
 
 
 class Terms(NamedTuple):
@@ -55,31 +58,35 @@ class Rules(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room for what is worked out of one mapping of S slots; what `judge` leaves there is of use to cost models."""
+    """Room for what is worked out of B mappings of S slots side by side, so that one instruction works on several; what `judge`
+    leaves there is of use to cost models."""
 
     inside: Floats
-    """[S + 2, D]: iterations inside a slot and all those further in; ones inside the last slot; a spare row."""
+    """[S + 2, D, B]: iterations inside a slot and all those further in; ones inside the last slot; a spare row."""
     used: Floats
-    """[E]: sub-clusters."""
+    """[E, B]: sub-clusters."""
     words: Floats
-    """[E, T]: of the tile of every tensor that an entry keeps, but the first."""
+    """[E, T, B]: of the tile of every tensor that an entry keeps, but the first."""
     need: Floats
-    """[M]: slices held."""
+    """[M, B]: slices held."""
+    side: Floats
+    """[B]: of the coordinate at hand."""
+    good: Bools
+    """[B]: no rule is broken."""
     faults: Floats
     """[F, 5]."""
-    unkept: Ints
-    """[1]: faults of what is kept; of all mappings, if all keep the same."""
 
 
-def scratch_of(rules: Rules, slots: int = 0, faults: int = 1) -> Scratch:
-    """Room for mappings with so many slots, and for so many faults."""
+def scratch_of(rules: Rules, slots: int = 0, faults: int = 1, mappings: int = 1) -> Scratch:
+    """Room for so many mappings with so many slots, and for so many faults."""
     return Scratch(
-        inside=np.ones((slots + 2, len(rules.sizes))),
-        used=np.ones(len(rules.memory)),
-        words=np.ones(rules.memory.shape),
-        need=np.zeros_like(rules.usable),
+        inside=np.ones((slots + 2, len(rules.sizes), mappings)),
+        used=np.ones((len(rules.memory), mappings)),
+        words=np.ones((*rules.memory.shape, mappings)),
+        need=np.zeros((len(rules.usable), mappings)),
+        side=np.ones(mappings),
+        good=np.ones(mappings, np.bool_),
         faults=np.zeros((faults, 5)),
-        unkept=np.zeros(1, np.int64),
     )
 
 
@@ -184,22 +191,16 @@ def judge_tiles(
         if found < len(faults):
             scratch.need[:] = 0.0
             for e in range(entries):
-                _take(temporal, n, e, scratch)
-                _hold(rules, e, keep, n, NONE, scratch)
-            found = _fit(rules, faults, found, scratch)
+                take(temporal, n, e, scratch)
+                hold(rules, e, keep, n, ONE, NONE, scratch)
+            for memory in range(len(rules.usable)):  # all entries of one memory share its capacity
+                need, usable = scratch.need[memory, 0], rules.usable[memory]
+                if need > usable:
+                    found = _note(faults, found, CAPACITY, NONE, memory, need, usable)
         codes[n] = faults[0, 0] if found else LEGAL
         if not found and not (_are_orders(order, n) and (len(spatial_order) == 0 or _are_orders(spatial_order, n))):
             codes[n] = ORDER
     return found
-
-
-@compiled
-def judge_trips(
-    rules: Rules, slots: Ints, trips: Ints, order: Orders, keep: Bools, codes: Codes, scratch: Scratch
-) -> None:
-    """The same for trip counts [n, slot, dimension]; see `judge`."""
-    for n in range(len(trips)):
-        codes[n] = judge(rules, slots, trips, trips[:0], order, keep, False, n, scratch)
 
 
 @kernel_part
@@ -211,43 +212,54 @@ def judge(
     order: Orders,
     keep: Bools,
     lax_fanout: bool,
-    n: int,
+    first: int,
+    legal: Bools,
     scratch: Scratch,
-) -> int:
-    """The code of the first broken rule of mapping n, given by trip counts with an order per temporal slot.
+) -> None:
+    """Whether mappings, as many from `first` on as `scratch` has room for, break no rule; those that do are not `legal`.
 
     Args:
         slots: as `slots_of_entries` gives them.
+        trips: with an order per temporal slot.
         tiles: the tile inside each slot, [n, slot, dimension]; of no mappings where it is what the trips say.
         order: of no mappings where the problem's order stands.
         keep: of one mapping where all keep the same.
         lax_fanout: let more sub-clusters be in use than there are, for models with a rule of their own.
     """
-    inside, faults, dims = scratch.inside, scratch.faults, trips.shape[2]
-    kept = n if len(keep) > 1 else 0
-    if len(keep) > 1 or n == 0:
-        scratch.unkept[0] = _kept(rules, keep, kept, faults, NONE)
-    found = scratch.unkept[0]
-    for e in range(len(slots) - 1, -1, -1):
-        used, slot = 1.0, slots[e, 1]
+    good, faults, count = scratch.good, scratch.faults, min(len(scratch.good), len(trips) - first)
+    for b in range(count):
+        good[b] = True
+        if len(keep) > 1:
+            good[b] = _kept(rules, keep, first + b, faults, NONE) == 0
+    if len(keep) == 1 and first == 0 and _kept(rules, keep, NONE, faults, NONE):
+        legal[:] = False
+    spread(trips, first, count, scratch.inside)
+    for e in range(len(slots)):
+        used, slot = scratch.used[e], slots[e, 1]
+        used[:] = 1.0
         if slot >= 0:
-            for d in range(dims):
-                used *= trips[n, slot, d]
-            found = _unrolled(rules, lax_fanout, e, used, faults, found)
-        scratch.used[e] = used
-    if found:
-        return int(faults[0, 0])
+            most = np.inf if lax_fanout else float(rules.entry[e].sub_clusters)
+            most = most if rules.entry[e].unrolls else 1.0
+            for d in range(trips.shape[2]):
+                for b in range(count):
+                    used[b] *= scratch.inside[slot, d, b]
+            for b in range(count):
+                good[b] &= used[b] <= most
     if len(tiles) > 0:
-        _copy(rules.sizes, tiles, n, inside)
+        spread(tiles, first, count, scratch.inside[1:])
+        for d in range(tiles.shape[2]):
+            for b in range(count):
+                scratch.inside[0, d, b] = rules.sizes[d]
     else:
-        _lay_out(rules.sizes, trips, n, inside)
-    for d in range(dims):
-        if inside[0, d] != rules.sizes[d]:
-            return WHOLE
-    _hold_all(rules, slots, keep, kept, scratch)
-    if _fit(rules, faults, NONE, scratch):
-        return CAPACITY
-    return LEGAL if len(order) == 0 or _are_orders(order, n) else ORDER
+        lay_out(rules.sizes, trips.shape[1], count, scratch)
+    hold_all(rules, slots, keep, first, count, scratch)
+    for memory in range(len(rules.usable)):
+        usable = rules.usable[memory]
+        for b in range(count):
+            good[b] &= scratch.need[memory, b] <= usable
+    for b in range(count):
+        n = first + b
+        legal[n] &= good[b] and (len(order) == 0 or _are_orders(order, n))
 
 
 @kernel_call
@@ -286,64 +298,73 @@ def _kept(rules: Rules, keep: Bools, n: int, faults: Floats, found: int) -> int:
 
 
 @inlined
-def _lay_out(sizes: Ints, trips: Ints, n: int, inside: Floats) -> None:
-    """Iterations inside every slot and all those further in, at most all of them; -1 in the first where a trip count is
-    below 1, or a piece of the last cut empty."""
-    for d in range(trips.shape[2]):
-        product, size, sound = 1.0, float(sizes[d]), True
-        for outside in range(trips.shape[1]):
-            s = Index(trips.shape[1] - 1 - outside)
-            sound &= trips[n, s, d] >= 1
-            sound &= (trips[n, s, d] - 1) * product < size
-            product = min(product * trips[n, s, d], size)
-            inside[s, d] = product
-        inside[0, d] = product if sound else -1.0
+def spread(numbers: Ints, first: int, count: int, inside: Floats) -> None:
+    """Numbers [n, slot, dimension] of mappings, laid side by side."""
+    for b in range(count):
+        for s in range(numbers.shape[1]):
+            for d in range(numbers.shape[2]):
+                inside[s, d, b] = numbers[first + b, s, d]
 
 
 @inlined
-def _copy(sizes: Ints, tiles: Ints, n: int, inside: Floats) -> None:
-    """The same of tiles that are given."""
-    for d in range(tiles.shape[2]):
-        inside[0, d] = sizes[d]
-        for s in range(tiles.shape[1]):
-            inside[s + 1, d] = tiles[n, s, d]
+def lay_out(sizes: Ints, slots: int, count: int, scratch: Scratch) -> None:
+    """Turn the trips in `inside` into iterations inside every slot and all those further in, at most all of them. Not good
+    is a trip count below 1, an empty piece of the last cut, and what is not the whole dimension."""
+    inside, good = scratch.inside, scratch.good
+    for d in range(len(sizes)):
+        size = float(sizes[d])
+        for outside in range(slots):
+            here, further = inside[slots - 1 - outside, d], inside[slots - outside, d]
+            for b in range(count):
+                good[b] &= (here[b] >= 1.0) & ((here[b] - 1.0) * further[b] < size)
+                here[b] = min(here[b] * further[b], size)
+        for b in range(count):
+            good[b] &= inside[0, d, b] == size
 
 
 @inlined
-def _take(temporal: Ints, n: int, e: int, scratch: Scratch) -> None:
+def take(temporal: Ints, n: int, e: int, scratch: Scratch) -> None:
     """The tile of an entry."""
     for d in range(temporal.shape[2]):
-        scratch.inside[0, d] = temporal[n, e, d]
+        scratch.inside[0, d, 0] = temporal[n, e, d]
 
 
 @inlined
-def _hold_all(rules: Rules, slots: Ints, keep: Bools, n: int, scratch: Scratch) -> None:
+def hold_all(rules: Rules, slots: Ints, keep: Bools, first: int, count: int, scratch: Scratch) -> None:
     """Add up what all entries keep of the tiles in `scratch`."""
     scratch.need[:] = 0.0
     row = len(scratch.inside) - 2
     for e in range(len(slots) - 1, -1, -1):
         row = slots[e, 1] if slots[e, 1] >= 0 else row
-        _hold(rules, e, keep, n, row, scratch)
+        hold(rules, e, keep, first, count, row, scratch)
         row = slots[e, 0] if slots[e, 0] >= 0 else row
 
 
-@inlined
-def _hold(rules: Rules, e: int, keep: Bools, n: int, row: int, scratch: Scratch) -> None:
-    """Add the slices that an entry keeps of the tile in a row to what its memories need."""
+@kernel_part
+def hold(rules: Rules, e: int, keep: Bools, first: int, count: int, row: int, scratch: Scratch) -> None:
+    """Add the slices that an entry keeps of the tiles in a row to what its memories need."""
     for t in range(keep.shape[2]):
-        memory = rules.memory[e, t]
-        if keep[n, e, t] and memory >= 0 and (e > 0 or rules.usable[memory] < np.inf):
-            scratch.words[e, t] = tile_words(rules.terms, t, scratch.inside, row)
-            scratch.need[memory] += scratch.words[e, t] * rules.slices[memory, t]
+        memory, same = rules.memory[e, t], len(keep) == 1
+        if memory >= 0 and (e > 0 or rules.usable[memory] < np.inf) and (not same or keep[0, e, t]):
+            slices, words, need = rules.slices[memory, t], scratch.words[e, t], scratch.need[memory]
+            _words_of(rules.terms, t, scratch.inside[row], count, words, scratch.side)
+            for b in range(count):
+                if same or keep[first + b, e, t]:
+                    need[b] += words[b] * slices
 
 
 @inlined
-def _fit(rules: Rules, faults: Floats, found: int, scratch: Scratch) -> int:
-    """The tiles fit the memories; all entries of one memory share its capacity."""
-    for memory in range(len(rules.usable)):
-        if scratch.need[memory] > rules.usable[memory]:
-            found = _note(faults, found, CAPACITY, NONE, memory, scratch.need[memory], rules.usable[memory])
-    return found
+def _words_of(terms: Terms, tensor: int, tiles: Floats, count: int, words: Floats, side: Floats) -> None:
+    """`tile_words` of tiles [D, B] side by side."""
+    words[:] = side[:] = 1.0
+    for p in range(terms.start[tensor], terms.start[tensor + 1]):
+        tile, coefficient = tiles[terms.term[p].dimension], float(terms.term[p].coefficient)
+        for b in range(count):
+            side[b] += coefficient * (tile[b] - 1.0)
+        if terms.term[p].last:
+            for b in range(count):
+                words[b] *= side[b]
+                side[b] = 1.0
 
 
 @inlined
@@ -373,25 +394,3 @@ def _are_orders(order: Positions | Orders, n: int) -> bool:
             named |= 1 << (order[n, row, position] & 63)  # out of range: beyond the dimensions, never all of them
         good &= named == all_named
     return good
-
-
-@compiled
-def count_slices(rules: Rules, temporal: Ints, keep: Bools, need: Floats, scratch: Scratch) -> None:
-    """Write the slices that the tiles of every mapping take in every memory of limited capacity, [n, M]."""
-    for n in range(len(temporal)):
-        scratch.need[:] = 0.0
-        for e in range(temporal.shape[1]):
-            _take(temporal, n, e, scratch)
-            _hold(rules, e, keep, n, NONE, scratch)
-        for memory in range(need.shape[1]):
-            need[n, memory] = scratch.need[memory]
-
-
-@compiled
-def count_slices_of_trips(rules: Rules, slots: Ints, trips: Ints, keep: Bools, need: Floats, scratch: Scratch) -> None:
-    """The same for trip counts [n, slot, dimension]; `slots` and `keep` as in `judge`."""
-    for n in range(len(trips)):
-        _lay_out(rules.sizes, trips, n, scratch.inside)
-        _hold_all(rules, slots, keep, n if len(keep) > 1 else 0, scratch)
-        for memory in range(need.shape[1]):
-            need[n, memory] = scratch.need[memory]

@@ -9,10 +9,10 @@ import numpy as np
 
 from tilewright.compiled import Index, compiled, inlined, kernel_part
 from tilewright.mapspace.batch import Bools, Floats
-from tilewright.mapspace.rules import LEGAL, NONE, judge, tile_words
+from tilewright.mapspace.rules import NONE, SIDE_BY_SIDE, judge, tile_words
 from tilewright_costmodels.timeloop import flow, sharing
 from tilewright_costmodels.timeloop.costs import cost
-from tilewright_costmodels.timeloop.nest import Job, unfold
+from tilewright_costmodels.timeloop.nest import Job, look_up, unfold
 from tilewright_costmodels.timeloop.ragged.cuts import Pieces
 from tilewright_costmodels.timeloop.ragged.words import measure
 
@@ -30,9 +30,10 @@ def evaluate(job: Job, pieces: Pieces | None, valid: Bools, energy_pj: Floats, c
     trips, order, keep = mappings.trips, mappings.order, mappings.keep
     for n in range(len(valid)):
         row = n if len(counts.compute_cycles) > 1 else 0
+        if n % SIDE_BY_SIDE == 0:
+            judge(rules, job.slots, trips, mappings.tiles, order, keep, job.lax_fanout, n, valid, job.judged)
         if valid[n]:
-            valid[n] = judge(rules, job.slots, trips, mappings.tiles, order, keep, job.lax_fanout, n, scratch) == LEGAL
-        if valid[n]:
+            look_up(job.judged, n % SIDE_BY_SIDE, scratch)
             valid[n] = unfold(job, n, row)
         if valid[n]:
             sharing.make_room(job.accounts)

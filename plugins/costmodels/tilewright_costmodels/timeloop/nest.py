@@ -7,27 +7,41 @@ from typing import NamedTuple
 import numpy as np
 
 from tilewright.compiled import Index, Records, compiled, kernel_part, records
-from tilewright.mapspace.batch import Bools, Ints
+from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.mapspace.rules import Rules, Scratch
 from tilewright_costmodels.timeloop.costs import Counts
 from tilewright_costmodels.timeloop.sharing import Accounts, Deliveries
 from tilewright_costmodels.timeloop.tables import Hardware, Mappings, Tables, Tensors
+
+PLACE = 16
+"""Bits of a dimension."""
 
 
 class Nest(NamedTuple):
     """The non-unit loops of one mapping, outermost first: K temporal ones at most from place 0, as many spatial ones from
     place K + 1. Shapes: L levels."""
 
-    place: Records
-    """[2 K + 2]: the dimension and the slot."""
+    place: Ints
+    """[2 K + 2]: the slot, and in the last `PLACE` bits the dimension."""
     loop: Records
-    """[2 K + 2]: the same; iterations of the dimension from one trip to the next (`step`); by how much that displaces the tile
+    """[2 K + 2]: the dimension and the slot; iterations of the dimension from one trip to the next (`step`); by how much that displaces the tile
     of the tensor at hand (`shift`); the product of the trips of all loops of its kind outside."""
     ragged: Bools
     """[1]: whether some tile does not divide the one it is cut from."""
     level: Records
     """[L]: its first temporal loop and the place after the last (`end`), and those of the spatial ones; sub-clusters in use
     below one instance."""
+
+
+class Tiles(NamedTuple):
+    """What `judge` worked out of the mapping at hand (see `Scratch`)."""
+
+    inside: Floats
+    """[S + 2, D]."""
+    used: Floats
+    """[E]."""
+    words: Floats
+    """[E, T]."""
 
 
 class Job(NamedTuple):
@@ -38,7 +52,8 @@ class Job(NamedTuple):
     tensors: Tensors
     hardware: Hardware
     mappings: Mappings
-    scratch: Scratch
+    judged: Scratch
+    scratch: Tiles
     nest: Nest
     deliveries: Deliveries
     accounts: Accounts
@@ -55,11 +70,28 @@ def nest_of(tables: Tables) -> Nest:
     loops = len(tables.hardware.slot) * dims + 1
     places = dict.fromkeys(("dimension", "slot"), Index)
     return Nest(
-        place=records(2 * loops, **places),
+        place=np.zeros(2 * loops, np.int64),
         ragged=np.zeros(1, np.bool_),
         loop=records(2 * loops, **places, step=int, shift=int, trips=float, outside=float),
         level=records(levels, first=Index, end=Index, unrolled=Index, unrolled_end=Index, children=float),
     )
+
+
+def tiles_of(judged: Scratch) -> Tiles:
+    """Room for one of those that are judged side by side."""
+    return Tiles(*(np.ones(array.shape[:-1]) for array in (judged.inside, judged.used, judged.words)))
+
+
+@kernel_part
+def look_up(judged: Scratch, b: int, tiles: Tiles) -> None:
+    """What was worked out of the mapping at place b."""
+    for s in range(len(tiles.inside)):
+        for d in range(tiles.inside.shape[1]):
+            tiles.inside[s, d] = judged.inside[s, d, b]
+    for e in range(len(tiles.used)):
+        tiles.used[e] = judged.used[e, b]
+        for t in range(tiles.words.shape[1]):
+            tiles.words[e, t] = judged.words[e, t, b]
 
 
 @compiled
@@ -101,13 +133,18 @@ def unfold(job: Job, n: int, row: int) -> bool:
         here.first, here.unrolled, here.children = end, unrolled, 1.0
         for s in range(level.start, level.stop):
             slot = hardware.slot[s]
-            at = end if slot.steps else unrolled
-            for position in range(trips.shape[2]):
-                d = position
-                if slot.ordered:
-                    d = order[n, slot.order, position]
-                place[at].dimension, place[at].slot = d, s
-                at = Index(at + (trips[n, s, d] > 1))  # a unit loop is overwritten: no branch that nobody can foresee
+            at, cell, block = end if slot.steps else unrolled, s << PLACE, slot.order
+            if slot.ordered:
+                for position in range(trips.shape[2]):
+                    d = Index(order[n, block, position])
+                    place[at] = cell | d
+                    at = Index(
+                        at + (trips[n, s, d] > 1)
+                    )  # a unit loop is overwritten: no branch that nobody can foresee
+            else:
+                for d in range(trips.shape[2]):
+                    place[at] = cell | d
+                    at = Index(at + (trips[n, s, d] > 1))
             if slot.steps:
                 end = at
             else:
@@ -132,10 +169,10 @@ def _measure(job: Job, n: int, first: int, end: int) -> bool:
     outside, ragged = 1.0, False
     for at in range(first, end):
         loop, place = job.nest.loop[at], job.nest.place[at]
-        loop.dimension, loop.slot = place.dimension, place.slot
-        loop.step = job.scratch.inside[place.slot + 1, place.dimension]
-        loop.trips, loop.outside = job.mappings.trips[n, place.slot, place.dimension], outside
-        ragged |= loop.trips * loop.step != job.scratch.inside[place.slot, place.dimension]
-        outside *= loop.trips
+        slot, d = Index(place >> PLACE), Index(place & (1 << PLACE) - 1)
+        step, trips = job.scratch.inside[slot + 1, d], float(job.mappings.trips[n, slot, d])
+        loop.dimension, loop.slot, loop.step, loop.trips, loop.outside = d, slot, step, trips, outside
+        ragged |= trips * step != job.scratch.inside[slot, d]
+        outside *= trips
     job.nest.loop[end].outside = outside
     return ragged
