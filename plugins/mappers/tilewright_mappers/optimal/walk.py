@@ -223,7 +223,8 @@ class Walk:
             states = self._stage(stages.BRANCH, states, level, ahead, slot, named=named)
         states = _joined(closed)
         for d in range(setup.dims):
-            if setup.able[slot, d] or not setup.trips[slot, d, 0]:
+            able = setup.able[slot, d] or not setup.trips[slot, d, 0]
+            if able and (states.integers[:, MASK] >> d & 1).any():
                 states = self._stage(stages.REST, states, level, ahead, slot, d, named=named)
         states.integers[:, MASK] = 0
         return states

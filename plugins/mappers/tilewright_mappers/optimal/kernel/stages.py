@@ -203,7 +203,8 @@ def _close(shape: Shape, layout: Layout, trips: Bools, tiles: Bools, named: Ints
     rest = 0
     for d in range(len(shape.sizes)):
         placed = integers[i, MASK] >> d & 1
-        if not placed and not _matters(shape, layout, named, integers, i, d):
+        left = left_of(shape, layout, integers, i, d)
+        if not placed and left > 1 and not _matters(shape, layout, named, integers, i, d):
             rest |= 1 << d
         elif not tiles[d, integers[i, layout.left + d]] or not (placed or trips[d, 0]):
             return False
