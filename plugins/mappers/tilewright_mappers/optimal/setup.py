@@ -259,14 +259,14 @@ class Setup:
         between = [s for s in self.space.spatial_slots if outer <= self.space.slots[s].entry < inner]
         return 0.0 if any(self._passes_windows(t, s) for s in between) else float(self.shape.least[t])
 
-    def _across(self, table: Table | None, apart: Bools) -> Floats:
+    def _across(self, table: Table | None, apart: Bools, slots: Ints) -> Floats:
         """[K]: sub-clusters that may share a tensor along windows, where others share it along other dimensions: tiles differ
         along the longest unrolling of a window."""
         if table is None or table.direct < 0:
             return np.ones(1)
         split, rank = self.outer.split, self.shape.rank[table.direct]
         size = math.prod(int(self.most[s]) for s in split)
-        if not apart[table.direct, split].any():
+        if slots[split[0]] >= 0 or not apart[table.direct, split].any():
             return np.asarray(size / table.share)
         windows = [int(d) for d in np.flatnonzero(rank >= 0) if self.able[split, d].any()]
         shared = np.zeros(size + 1)
@@ -301,8 +301,7 @@ class Setup:
         for number, (_, spatial) in enumerate(self.levels):
             if spatial and slots[spatial[0]] > -2:
                 never = self._inside(number)[0] == NEVER
-                if slots[spatial[0]] == -1:
-                    apart[:, spatial[0]] = never | (not self.costing.links)
+                apart[:, spatial[0]] = never if self.costing.links else slots[spatial[0]] == -1
                 for t in range(self.tensors):
                     passes[t] |= not never[t] and any(self._passes_windows(t, s) for s in spatial)
         read, update, rest = np.zeros((3, self.tensors))
@@ -368,7 +367,7 @@ class Setup:
             usable=for_kernel(usable),
             outer=for_kernel(table.energy if table else np.zeros((0, 0, 0))),
             share=for_kernel(table.share if table else np.ones(1)),
-            across=for_kernel(self._across(table, apart)),
+            across=for_kernel(self._across(table, apart, slots)),
             direct=table.direct if table else -1,
             split=for_kernel(np.array([s in self.outer.split for s in range(len(space.slots))])),
             row=ints(table.row if table else np.zeros(self.tensors)),

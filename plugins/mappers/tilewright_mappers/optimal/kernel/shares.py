@@ -6,7 +6,7 @@ import numpy as np
 
 from tilewright.compiled import kernel_call, kernel_part
 from tilewright.mapspace.batch import Ints
-from tilewright_mappers.optimal.kernel.state import USED
+from tilewright_mappers.optimal.kernel.state import USED, used_along
 from tilewright_mappers.optimal.kernel.tables import Ahead, Costing, Layout, Shape, Work
 
 MOST_EXACT = 2.0**53
@@ -44,15 +44,28 @@ def spare_of(
     for d in range(len(shape.sizes)):
         if ahead.near[t, s, d] and ahead.able[s, d] and (shape.moves[t, d] or not windows):
             able *= work.rest[d]
-            longest = 1.0
-            if shape.rank[t, d] >= 0 and ahead.apart[t, s]:  # tiles differ along the dimension of most
-                for e in range(len(shape.sizes)):
-                    if shape.rank[t, e] == shape.rank[t, d] and ahead.able[s, e]:
-                        if work.rest[e] > work.rest[d] or (work.rest[e] == work.rest[d] and e > d):
-                            longest = 0.0
-                longest = work.rest[d] if longest > 0.0 else 1.0
-            result *= work.rest[d] / longest
+            result *= work.rest[d]
+    if ahead.apart[t, s]:
+        for d in range(len(shape.sizes)):
+            result /= _differing(shape, layout, ahead, integers, i, t, s, d, work) if shape.rank[t, d] >= 0 else 1.0
     return min(_fitting(shape, _most(layout, ahead, integers, i, s), able), result)
+
+
+@kernel_call
+def _differing(
+    shape: Shape, layout: Layout, ahead: Ahead, integers: Ints, i: int, t: int, s: int, d: int, work: Work
+) -> float:
+    """How many times as many tiles differ along a window, at least, where all unrollings in a slot are done that may be: as many as
+    the longest of its dimensions is unrolled; told at the first of these, 1 at others."""
+    most = before = 1.0
+    for e in range(len(shape.sizes)):
+        if shape.rank[t, e] == shape.rank[t, d]:
+            if e < d:
+                return 1.0
+            used = used_along(layout, integers, i, e, len(shape.sizes)) if ahead.slots[s] >= 0 else 1.0
+            before = max(before, used)
+            most = max(most, used * work.rest[e] if ahead.near[t, s, e] and ahead.able[s, e] else used)
+    return float(most / before)
 
 
 @kernel_part
@@ -214,7 +227,7 @@ def _gain(shape: Shape, ahead: Ahead, s: int, work: Work) -> float:
         for t in range(len(shape.output)):
             if ahead.near[t, s, d] and work.slope[t] > 0.0:
                 part = 1.0
-                if shape.rank[t, d] >= 0 and ahead.apart[t, s]:
+                if shape.rank[t, d] >= 0 and ahead.apart[t, s] and ahead.slots[s] < 0:
                     # of two alike in length, one brings as many different tiles
                     some = 0.0
                     for e in range(dims):

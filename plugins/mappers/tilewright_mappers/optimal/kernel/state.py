@@ -58,6 +58,15 @@ def tiles_left(shape: Shape, layout: Layout, integers: Ints, i: int) -> float:
 
 
 @kernel_part
+def used_along(layout: Layout, integers: Ints, i: int, d: int, dims: int) -> float:
+    """Sub-clusters of the level's fanout along a dimension."""
+    result = 1.0
+    for at in range(layout.conf + d, layout.keys, dims):
+        result *= integers[i, at]
+    return result
+
+
+@kernel_part
 def place_of(shape: Shape, d: int, left: int) -> int:
     """The place of a number of tiles in `Shape.left`."""
     first, last = 0, shape.left.shape[1] - 1

@@ -35,6 +35,7 @@ from tilewright_mappers.optimal.kernel.state import (
     status_of,
     still_left,
     tiles_left,
+    used_along,
     words,
 )
 from tilewright_mappers.optimal.kernel.tables import ALWAYS, DEAD, NEVER, SLIDING, STILL, Layout, Level, Shape, Work
@@ -279,6 +280,12 @@ def unroll(
             continue
         part = 1.0 if shape.moves[t, d] and shape.rank[t, d] < 0 else 1.0 / n
         numbers[i, at + LEAST_OWED] *= part
+        if level.kept[t] == NEVER and shape.rank[t, d] >= 0:  # tiles differ along the longest unrolling of a window
+            now, before = used_along(layout, integers, i, d, dims), 1.0
+            for e in range(dims):
+                if shape.rank[t, e] == shape.rank[t, d]:
+                    before = max(before, now / n if e == d else used_along(layout, integers, i, e, dims))
+            numbers[i, at + LEAST_OWED] *= max(now, before) / before
         numbers[i, at + LEAST_PENDING] *= part
         if level.kept[t] == NEVER:
             numbers[i, at + LEAST_PENDING] = numbers[i, at + PENDING]

@@ -147,7 +147,8 @@ class Ahead(NamedTuple):
     passes: Bools
     """[T]: neighbours may pass on what enters a memory, so that less of it arrives."""
     apart: Bools
-    """[T, S]: the first slot in space of a level further out, in which neighbours pass on nothing that a parent would deliver."""
+    """[T, S]: the first slot in space of a level in which tiles along a window differ as its longest unrolling says, whatever neighbours pass
+    on."""
     read_pj: Floats
     """[T]: least energy of a value that leaves the next memory."""
     update_pj: Floats
