@@ -32,14 +32,15 @@ def cut(index: int) -> Pieces:
 @given(st.integers(0, 10**6), st.randoms(use_true_random=False))
 def test_a_chain_is_counted_as_any_other_dimension(index: int, random: Random) -> None:
     pieces, walk = cut(index), interpreted(parts.walk)
-    slots = len(SPACE.slots)
+    levels, tensors = len(pieces.cuts) - 1, len(SPACE.problem.tensors)
     for d in range(len(SPACE.problem.sizes)):
-        last = int(pieces.cuts[random.randint(0, slots), d])
+        last = int(pieces.cuts[random.randint(0, levels), d])
         steps = [int(pieces.cut[d, k].place) for k in range(last) if pieces.cut[d, k].steps]
         mode = random.choice((PLAIN, QUIET, ADVANCE, BEFORE) if steps else (PLAIN, QUIET))
-        limit = random.choice(steps) if mode in (ADVANCE, BEFORE) else random.randint(0, 3 * slots)
+        limit = random.choice(steps) if mode in (ADVANCE, BEFORE) else random.randint(0, 3 * len(SPACE.slots))
         every, moves = random.random() < 0.5, random.random() < 0.5
-        given = limit, mode, moves, every, random.randint(0, slots), random.randint(0, last)
+        tensor, within = random.randrange(tensors), random.randint(0, levels)
+        given = limit, mode, tensor, moves, every, within, random.randint(0, last)
 
         def found(d: int = d, last: int = last, given: tuple[object, ...] = given) -> object:
             count, iterations, least = walk(pieces, d, last, *given, True)
@@ -48,9 +49,10 @@ def test_a_chain_is_counted_as_any_other_dimension(index: int, random: Random) -
         assert pieces.chain[d]
         chain = found()
         pieces.chain[d] = False
-        many, calm = pieces.cut[d]["many"].copy(), pieces.cut[d]["calm"].copy()
-        interpreted(cut_any)(pieces, d)
         number = int(pieces.cuts[-1, d])
-        assert (many[: number + 1] == pieces.cut[d]["many"][: number + 1]).all()
-        assert (calm[:number] == pieces.cut[d]["calm"][:number]).all()
+        cuts, calm = pieces.cut[d, : number + 1].copy(), pieces.calm.copy()
+        interpreted(cut_any)(pieces, d)
+        for count in ("many", "lanes", "turns"):
+            assert (cuts[count] == pieces.cut[d, : number + 1][count]).all()
+        assert (calm == pieces.calm).all()
         assert chain == found()

@@ -100,6 +100,7 @@ class Room:
             link_transfers=link_transfers,
             detailed=self.detailed,
         )
+        np.logical_not(self.tables.hardware.shared.T, out=self.pieces.apart)
         pieces = self.pieces if chains or len(mappings.tiles) else None
         evaluate(job, pieces, costs.valid, costs.energy_pj, costs.cycles)
         return costs

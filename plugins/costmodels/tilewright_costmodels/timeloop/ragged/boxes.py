@@ -24,7 +24,7 @@ def shared(
     every: bool,
 ) -> float:
     """The part of what sub-clusters are sent that is left where those with equal boxes share a delivery: of the dimensions of a
-    group, unrolled between two slots.
+    group, unrolled between two levels.
 
     Boxes are equal whose first and last words are. Only where several dimensions of a group are unrolled can that be.
     """
@@ -36,14 +36,14 @@ def shared(
                 plain &= not (number > 0 and pieces.cut[d, k].steps)  # no steps inside of sub-clusters
                 if not pieces.cut[d, k].steps:
                     number += 1
-                    plain &= number == 1 and not pieces.apart[pieces.cut[d, k].slot]
+                    plain &= number == 1 and not pieces.apart[tensor, pieces.cut[d, k].slot]
             if number > 0:
                 unrolled, one, other = unrolled + 1, other, d
             plain &= moves[d].single
     if unrolled < 2:
         return 1.0
     if unrolled == 2 and plain:
-        return _of_two_loops(pieces, moves, loops, group, one, other, start, stop, every)
+        return _of_two_loops(pieces, moves, loops, tensor, group, one, other, start, stop, every)
     return _of_any_loops(pieces, moves, terms, loops, tensor, group, start, stop, every)
 
 
@@ -52,6 +52,7 @@ def _of_two_loops(
     pieces: Pieces,
     moves: Records,
     loops: int,
+    tensor: int,
     group: int,
     one: int,
     other: int,
@@ -65,7 +66,9 @@ def _of_two_loops(
         if moves[d].group == group:
             unrolled = d == one or d == other
             last = pieces.cuts[stop, d]
-            count, iterations, _ = walk(pieces, d, last - unrolled, loops, PLAIN, True, every, start, 0, unrolled)
+            count, iterations, _ = walk(
+                pieces, d, last - unrolled, loops, PLAIN, tensor, True, every, start, 0, unrolled
+            )
             if not unrolled:
                 more = more * count + moves[d].coefficient * (iterations - count) * among
                 among *= count
@@ -122,7 +125,7 @@ def _of_any_loops(
     for d in range(len(moves)):
         pieces.shares[d].at = 0
         if moves[d].group == group:
-            walk(pieces, d, pieces.cuts[start, d], loops, PLAIN, True, every, start, 0, True)
+            walk(pieces, d, pieces.cuts[start, d], loops, PLAIN, tensor, True, every, start, 0, True)
     sent = needed = 0.0
     pieces.stamp[0] += 1
     more = True
@@ -142,7 +145,7 @@ def _of_any_loops(
                     exists &= size > 0.0
                     if alike and pieces.cut[d, k].steps:
                         many *= pieces.cut[d, k].trips
-                    if not pieces.cut[d, k].steps and pieces.apart[pieces.cut[d, k].slot]:
+                    if not pieces.cut[d, k].steps and pieces.apart[tensor, pieces.cut[d, k].slot]:
                         separate = separate * len(pieces.seen) + trip
                 pieces.shares[d].iterations = size
                 first += int(moves[d].displacement * low)
@@ -216,7 +219,7 @@ def _is_known(pieces: Pieces, first: int, last: int, separate: int) -> bool:
 
 @kernel_part
 def _next_trip(pieces: Pieces, moves: Records, group: int, start: int, stop: int) -> tuple[bool, bool]:
-    """Count on the trips of a group's loops between two slots, those in space first, and then the sizes before them; whether
+    """Count on the trips of a group's loops between two levels, those in space first, and then the sizes before them; whether
     there is another one, and whether it is of another step in time. Of a size that divides one step stands for all."""
     for steps in range(2):
         for d in range(len(moves)):
@@ -238,7 +241,7 @@ def _next_trip(pieces: Pieces, moves: Records, group: int, start: int, stop: int
 
 @kernel_part
 def _divides(pieces: Pieces, d: int, start: int, stop: int) -> bool:
-    """Whether all cuts of the size at hand between two slots leave full pieces only."""
+    """Whether all cuts of the size at hand between two levels leave full pieces only."""
     first = pieces.cuts[start, d]
     exact = pieces.share[d, pieces.shares[d].at].iterations == pieces.cut[d, first].full
     for k in range(first, pieces.cuts[stop, d]):

@@ -26,14 +26,17 @@ class Pieces(NamedTuple):
     """The pieces of one mapping. Shapes: D dimensions, S slots, Y sizes at most, T tensors, L levels."""
 
     cut: Records
-    """[D, S + 1]: cuts that are not trivial, outermost first: the slot; the place in the nest; whether it steps in time; trips over a
-    full piece, and whether it divides that (`exact`); pieces that it makes of the rest: full ones (`part`), and another rest (`more`,
-    1 or 0); whether it makes no more than one full piece of some size (`calm`), so that its loop may not turn; the trip at hand.
+    """[D, S + 1]: cuts that are not trivial, outermost first: the slot and the level; the place in the nest; whether it steps in
+    time; trips over a full piece, and whether it divides that (`exact`); pieces that it makes of the rest: full ones (`part`), and
+    another rest (`more`, 1 or 0); the trip at hand.
     Of the pieces before it, all cuts being free: the size of full ones and of the rest (0: there is none); how many are full
     (`whole`), and how many there are (`many`); the place of the last loop in time that made them (-1: none), and the cuts up to the
-    last one in space (`spread`)."""
+    last one in space (`spread`). How many there are of the first one in time, for all instances (`lanes`), and of the first instance
+    in all steps (`turns`); how many of these are full."""
     cuts: Ints
-    """[S + 1, D]: cuts in the slots before a slot."""
+    """[L + 1, D]: cuts in the levels before a level."""
+    calm: Bools
+    """[places]: whether a loop in time makes no more than one full piece of some size, so that it may not turn."""
     chain: Bools
     """[D]: whether all cuts but the first divide full pieces. The others have `size`."""
     size: Records
@@ -46,7 +49,7 @@ class Pieces(NamedTuple):
     pair: Floats
     """[2, Y, Y + 1]: the same for pairs of pieces; the last column: there is no second one."""
     apart: Bools
-    """[S]: of a loop in space, whether sub-clusters that differ in it share nothing of the tensor at hand."""
+    """[T, S]: of a loop in space, whether sub-clusters that differ in it share nothing of the tensor."""
     share: Records
     """[D, Y]: what `walk` found: iterations, and how many pieces have so many."""
     shares: Records
@@ -64,28 +67,24 @@ def pieces_of(tables: Tables) -> Pieces:
     levels, tensors, dims = tables.shape
     slots = len(tables.hardware.slot)
     most = slots + 2
-    made = dict.fromkeys("trips part more full rest whole many".split(), float)
+    made = dict.fromkeys("trips part more full rest whole many lanes full_lanes turns full_turns".split(), float)
     words = dict.fromkeys("left entered own first_left first_entered first_own".split(), float)
+    kinds = dict.fromkeys(("slot", "level"), Index) | dict.fromkeys("place latest spread trip".split(), int)
+    cut = records((dims, slots + 1), **kinds, steps=bool, exact=bool, **made)
+    first = cut[:, 0]  # one rest, which is the dimension
+    first["full"] = first["rest"] = tables.rules.sizes
+    first["many"] = first["lanes"] = first["turns"] = 1.0
+    first["latest"] = NOWHERE
     return Pieces(
-        cut=records(
-            (dims, slots + 1),
-            slot=Index,
-            place=int,
-            latest=int,
-            spread=int,
-            trip=int,
-            steps=bool,
-            exact=bool,
-            calm=bool,
-            **made,
-        ),
-        cuts=np.zeros((slots + 1, dims), np.int64),
+        cut=cut,
+        cuts=np.zeros((levels + 1, dims), np.int64),
+        calm=np.zeros(2 * (slots * dims + 1), np.bool_),
         chain=np.zeros(dims, np.bool_),
         size=records((dims, slots + 1, most), iterations=float, full=float, rest=int),
         sizes=np.zeros((dims, slots + 1), np.int64),
         weight=np.zeros((2, most)),
         pair=np.zeros((2, most, most + 1)),
-        apart=np.zeros(slots, np.bool_),
+        apart=np.zeros((tensors, slots), np.bool_),
         share=records((dims, most), iterations=float, count=float),
         shares=records(dims, number=int, count=float, iterations=float, least=float, at=int),
         words=records((tensors, levels), **words, even=bool),

@@ -13,45 +13,49 @@ from tilewright.compiled import Index, Records, kernel_part
 from tilewright.mapspace.batch import Floats
 from tilewright_costmodels.timeloop.ragged.cuts import BEFORE, PLAIN, QUIET, Pieces
 from tilewright_costmodels.timeloop.ragged.remainders import cut_any, walk_any
-from tilewright_costmodels.timeloop.tables import Hardware
 
 
 @kernel_part
-def cut_all(pieces: Pieces, hardware: Hardware, sizes: Floats, loops: Records, end: int, unrolled_end: int) -> None:
-    """Cut all dimensions of these sizes as the loops say: those in time before `end`, those in space before `unrolled_end`."""
-    time, space, chains = Index(0), Index(len(loops) // 2), True
+def cut_all(pieces: Pieces, sizes: Floats, loops: Records, ends: Records) -> None:
+    """Cut all dimensions, of these sizes, as the loops of the levels say."""
+    chains = True
     for d in range(len(sizes)):
-        first = pieces.cut[d, 0]
-        first.full = first.rest = sizes[d]
-        first.whole, first.many, first.latest, first.spread = 0.0, 1.0, -1, 0
-        pieces.cuts[0, d], pieces.chain[d] = 0, True
-    for s in range(len(hardware.slot)):
+        pieces.chain[d] = True
+    for level in range(len(ends)):
         for d in range(len(sizes)):
-            pieces.cuts[s + 1, d] = pieces.cuts[s, d]
-        steps = hardware.slot[s].steps
-        at, stop = (time, end) if steps else (space, unrolled_end)
-        while at < stop and loops[at].slot == s:
+            pieces.cuts[level + 1, d] = pieces.cuts[level, d]
+        time, end, space, stop = ends[level].first, ends[level].end, ends[level].unrolled, ends[level].unrolled_end
+        while time < end or space < stop:
+            steps = space == stop or (time < end and loops[time].slot < loops[space].slot)
+            at = time if steps else space
+            time, space = Index(time + steps), Index(space + (not steps))
             loop = loops[at]
             d = loop.dimension
-            k = pieces.cuts[s + 1, d]
-            pieces.cuts[s + 1, d] = k + 1
+            k = pieces.cuts[level + 1, d]
+            pieces.cuts[level + 1, d] = k + 1
             cut, after = pieces.cut[d, k], pieces.cut[d, k + 1]
-            cut.slot, cut.steps, cut.place, cut.trips = s, steps, at, loop.trips
+            cut.slot, cut.level, cut.steps, cut.place, cut.trips = loop.slot, level, steps, at, loop.trips
             after.full = float(loop.step)
             after.whole = np.floor(sizes[d] / after.full)
             after.rest = sizes[d] - after.whole * after.full
-            cut.part, cut.more = after.whole - cut.whole * loop.trips, min(1.0, after.rest)
-            after.many = after.whole + cut.more
+            part, more = after.whole - cut.whole * loop.trips, min(1.0, after.rest)
+            some = min(1.0, part)
+            cut.part, cut.more = part, more
+            after.many = after.whole + more
             after.latest, after.spread = (at, cut.spread) if steps else (cut.latest, k + 1)
-            cut.calm = cut.rest > 0.0 and cut.part <= 1.0
+            # what becomes of full pieces and of the rest where the cut is free, and where it is at zero
+            lanes, turns = cut.lanes - cut.full_lanes, cut.turns - cut.full_turns
+            if steps:
+                after.full_lanes, lanes = cut.full_lanes + lanes * some, lanes * (1.0 - some)
+                after.full_turns, turns = cut.full_turns * loop.trips + turns * part, turns * more
+            else:
+                after.full_lanes, lanes = cut.full_lanes * loop.trips + lanes * part, lanes * more
+                after.full_turns, turns = cut.full_turns + turns * some, turns * (1.0 - some)
+            after.lanes, after.turns = after.full_lanes + lanes, after.full_turns + turns
+            pieces.calm[at] = cut.rest > 0.0 and part <= 1.0
             cut.exact = loop.trips * after.full == cut.full
             if k > 0 and not cut.exact:
                 chains = pieces.chain[d] = False
-            at = Index(at + 1)
-        if steps:
-            time = at
-        else:
-            space = at
     for d in range(0 if chains else len(sizes)):
         if not pieces.chain[d]:
             cut_any(pieces, d)
@@ -64,6 +68,7 @@ def walk(
     last: int,
     limit: int,
     mode: int,
+    tensor: int,
     moves: bool,
     every: bool,
     within: int,
@@ -74,13 +79,13 @@ def walk(
 
     Args:
         limit: loops in time before this place are free; those from there on at zero, but for the one there as `mode` says.
-        every: loops in space before the slot `within` are free. From there on those are that move the tensor at hand, if `moves`
-            says that the dimension does, or whose sub-clusters share nothing.
+        every: loops in space before the level `within` are free. From there on those are that move the tensor, if `moves`
+            says that the dimension does, or whose sub-clusters share nothing of it.
         keeps: QUIET: before this cut, loops must be quiet whatever of the pieces exists further inside.
         listed: write to `share` how many there are of each size.
     """
     if not pieces.chain[d]:
-        walk_any(pieces, d, last, limit, mode, moves, every, within, keeps)
+        walk_any(pieces, d, last, limit, mode, tensor, moves, every, within, keeps)
         found = pieces.shares[d]
         return found.count, found.iterations, found.least
     first, spread = last, pieces.cut[d, last].spread
@@ -111,7 +116,10 @@ def walk(
         elif mode != PLAIN and mode != QUIET and cut.steps and cut.place == limit:
             whole, rest = whole * (trips - 1.0) + rest * max(0.0, part - 1.0), rest * more * some
         else:
-            outside, apart = cut.slot < within, moves | pieces.apart[cut.slot]  # no branch that nobody can foresee
+            outside, apart = (
+                cut.level < within,
+                moves | pieces.apart[tensor, cut.slot],
+            )  # no branch that nobody can foresee
             space = (outside & every) | ((not outside) & apart)
             free = (cut.steps & (cut.place < limit)) | ((not cut.steps) & space)
             whole = whole * (trips if free else 1.0) + rest * (part if free else some)

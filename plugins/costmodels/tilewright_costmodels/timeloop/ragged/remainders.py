@@ -14,21 +14,20 @@ from tilewright_costmodels.timeloop.ragged.cuts import ADVANCE, BEFORE, QUIET, P
 
 @kernel_call
 def cut_any(pieces: Pieces, d: int) -> None:
-    """Write the sizes of the pieces at every boundary, how many there are, and which cuts are calm."""
+    """Write the sizes of the pieces at every boundary, how many there are, and which loops are calm."""
     pieces.sizes[d, 0] = 1
     pieces.size[d, 0, 0].iterations = pieces.cut[d, 0].full
-    pieces.weight[0, 0] = 1.0
     for k in range(pieces.cuts[-1, d]):
         cut, after = pieces.cut[d, k], pieces.cut[d, k + 1]
         number = 1
         pieces.size[d, k + 1, 0].iterations = after.full
-        cut.calm = False
+        calm = False
         for y in range(pieces.sizes[d, k]):
             size = pieces.size[d, k, y]
             size.full = np.floor(size.iterations / after.full)
             rest = size.iterations - size.full * after.full
             size.rest = -1
-            cut.calm |= size.full <= 1.0
+            calm |= size.full <= 1.0
             if rest > 0.0:
                 z = 1
                 while z < number and pieces.size[d, k + 1, z].iterations != rest:
@@ -37,16 +36,36 @@ def cut_any(pieces: Pieces, d: int) -> None:
                     pieces.size[d, k + 1, z].iterations = rest
                     number += 1
                 size.rest = z
-        pieces.sizes[d, k + 1] = number
-        _cut(pieces, d, k, True, pieces.weight[k % 2], pieces.weight[(k + 1) % 2])
-        after.many = 0.0
-        for y in range(number):
-            after.many += pieces.weight[(k + 1) % 2, y]
+        pieces.sizes[d, k + 1], pieces.calm[cut.place] = number, calm
+    for free in range(3):  # all cuts; those in space; those in time
+        pieces.weight[0, 0] = 1.0
+        for k in range(pieces.cuts[-1, d]):
+            steps, count = pieces.cut[d, k].steps, 0.0
+            here, there = pieces.weight[k % 2], pieces.weight[(k + 1) % 2]
+            _cut(pieces, d, k, free == 0 or steps == (free == 2), here, there)
+            for y in range(pieces.sizes[d, k + 1]):
+                count += there[y]
+            after = pieces.cut[d, k + 1]
+            if free == 0:
+                after.many = count
+            elif free == 1:
+                after.lanes = count
+            else:
+                after.turns = count
 
 
 @kernel_call
 def walk_any(
-    pieces: Pieces, d: int, last: int, limit: int, mode: int, moves: bool, every: bool, within: int, keeps: int
+    pieces: Pieces,
+    d: int,
+    last: int,
+    limit: int,
+    mode: int,
+    tensor: int,
+    moves: bool,
+    every: bool,
+    within: int,
+    keeps: int,
 ) -> None:
     """As `pieces.walk`."""
     cuts, weight, pair = pieces.cut[d], pieces.weight, pieces.pair
@@ -55,8 +74,12 @@ def walk_any(
     weight[0, 0] = 1.0
     for k in range(last):
         there, number, after = 1 - here, pieces.sizes[d, k], pieces.sizes[d, k + 1]
-        steps, place, slot = cuts[k].steps, cuts[k].place, cuts[k].slot
-        free = place < limit if steps else (every if slot < within else moves or pieces.apart[slot])
+        steps, place = cuts[k].steps, cuts[k].place
+        free = (
+            place < limit
+            if steps
+            else (every if cuts[k].level < within else moves or pieces.apart[tensor, cuts[k].slot])
+        )
         if mode == QUIET and steps and place >= limit and not paired:
             paired = True
             for x in range(number):

@@ -54,40 +54,44 @@ def measure(
     Returns:
         Steps in time.
     """
-    levels, slots, dims = len(hardware.level), len(hardware.slot), len(pieces.shares)
-    cut_all(pieces, hardware, inside[0], loops, ends[levels - 1].end, ends[levels - 1].unrolled_end)
-    steps = 1.0
-    # pieces of all dimensions, those that are unrolled outside of a level, or all in time
-    for number in range(levels + 1):
-        every = number < levels
-        if every:
-            instances[number] = 1.0 if number == 0 else instances[number - 1]
-        if not every or (number > 0 and ends[number - 1].children > 1.0):
-            product, stop = 1.0, hardware.level[number].start if every else slots
+    levels, dims = len(hardware.level), len(pieces.shares)
+    cut_all(pieces, inside[0], loops, ends)
+    iterations = steps = 1.0
+    for d in range(dims):
+        iterations, steps = iterations * inside[0, d], steps * pieces.cut[d, pieces.cuts[levels, d]].turns
+    for level in range(levels):
+        instances[level] = 1.0 if level == 0 else instances[level - 1]
+        if level > 0 and ends[level - 1].children > 1.0:
+            instances[level] = 1.0
             for d in range(dims):
-                limit = 0 if every else len(loops)
-                count, _, _ = walk(pieces, d, pieces.cuts[stop, d], limit, PLAIN, False, every, slots, 0, False)
-                product *= count
-            if every:
-                instances[number] = product
-            else:
-                steps = product
+                instances[level] *= pieces.cut[d, pieces.cuts[level, d]].lanes
+    if len(mappings.unicast) > 0:
+        for tensor in range(len(tensors.whole)):
+            for s in range(len(hardware.slot)):
+                separate = mappings.unicast[n, hardware.slot[s].entry, tensor]
+                pieces.apart[tensor, s] = separate or not hardware.shared[s, tensor]
+    kept = n if len(mappings.keep) > 1 else 0
     for tensor in range(len(tensors.whole)):
-        for s in range(slots):
-            separate = len(mappings.unicast) > 0 and mappings.unicast[n, hardware.slot[s].entry, tensor]
-            pieces.apart[s] = separate or not hardware.shared[s, tensor]
         pieces.words[tensor, 0].entered = pieces.words[tensor, 0].first_entered = 0.0
         inner = levels  # the nearest level inside that keeps the tensor; beyond all: compute
+        lanes = 1.0  # compute units below an instance
         for number in range(levels):
             level = levels - 1 - number
-            keeps = mappings.keep[n if len(mappings.keep) > 1 else 0, hardware.level[level].holds, tensor]
+            lanes *= ends[level].children
+            keeps = mappings.keep[kept, hardware.level[level].holds, tensor]
             if keeps or detailed:
                 outer = level
-                while not mappings.keep[n if len(mappings.keep) > 1 else 0, hardware.level[outer].holds, tensor]:
+                while not mappings.keep[kept, hardware.level[outer].holds, tensor]:
                     outer -= 1
-                _between(
-                    pieces, hardware, tensors, terms, loops, ends, instances, detailed, tensor, level, inner, outer
+                words = pieces.words[tensor, level]
+                # where no bandwidth can bind, the average instance does for the first one
+                words.even = instances[level] == 1.0 or (
+                    not detailed and _is_roomy(hardware, tensors, tensor, level, lanes)
                 )
+                known = inner == levels and lanes == 1.0  # each iteration reads its word
+                if known:
+                    words.left, words.first_left = iterations, steps
+                _between(pieces, tensors, terms, loops, ends, instances, detailed, tensor, level, inner, outer, known)
             if keeps:
                 inner = level
     return steps
@@ -96,7 +100,6 @@ def measure(
 @kernel_part
 def _between(
     pieces: Pieces,
-    hardware: Hardware,
     tensors: Tensors,
     terms: Terms,
     loops: Records,
@@ -107,56 +110,57 @@ def _between(
     level: int,
     inner: int,
     outer: int,
+    known: bool,
 ) -> None:
-    """The words that move between a level and the nearest one inside that keeps the tensor. `outer`: the nearest one that keeps
-    it, from the level outwards."""
-    levels, slots = len(hardware.level), len(hardware.slot)
-    start, stop = hardware.level[level].start, slots
-    end, whole, moves = ends[levels - 1].end, tensors.whole[tensor], tensors.moves[tensor]
-    if inner < levels:
-        stop, end = hardware.level[inner].start, ends[inner - 1].end
-    c = int(end) - 1  # the innermost loop that moves the tile
+    """The words that move between a level and the nearest one inside that keeps the tensor.
+
+    Args:
+        outer: the nearest one that keeps it, from the level outwards.
+        known: what leaves is written already; nothing enters.
+    """
+    levels, whole, moves = len(ends), tensors.whole[tensor], tensors.moves[tensor]
+    c = int(ends[inner - 1].end) - 1  # the innermost loop that moves the tile
     while inner < levels and c >= 0 and not whole.moving >> loops[c].dimension & 1:
         c -= 1
     stays = inner < levels and c >= 0  # some tile may stay where it is, or overlap with the one before
     if stays:
-        d = loops[c].dimension
-        stays = moves[d].together != 0 or pieces.cut[d, pieces.cuts[loops[c].slot, d]].calm
+        stays = moves[loops[c].dimension].together != 0 or pieces.calm[c]
     words, entering = pieces.words[tensor, level], pieces.words[tensor, min(inner, levels - 1)]
-    words.even = instances[level] == 1.0 or _is_roomy(hardware, tensors, ends, tensor, level, detailed)
     unrolled, windows = ends[level].unrolled, 0
     for u in range(unrolled, ends[inner - 1].unrolled_end if whole.groups > 2 else unrolled):
         windows += moves[loops[u].dimension].group > LONE
     tangled = windows > 1  # sub-clusters may have equal boxes though they differ in loops that move them
     alone = whole.plain and instances[level] == 1.0  # an only instance answers for every word
     words.own = whole.iterations
-    for view in range(5 if level == outer else 1):
-        # what leaves the level and enters the inner one; what the level answers for; of the first instance: what leaves, what
-        # enters, what it answers for
+    answers = level == outer and (whole.is_output or detailed) and not (alone or whole.slides)
+    # what leaves the level and enters the inner one; what the level answers for; of the first instance: what leaves, what
+    # enters, what it answers for
+    of_first = level == outer and not (words.even and (inner == levels or entering.even))
+    for view in range(5 if of_first else 1 + answers):
         every, leaves, enters, owns = view < 2, view == 0 or view == 2, view == 3, view == 1 or view == 4
         if (
             (enters and (inner == levels or entering.even))
-            or (owns and (alone or whole.slides or not (whole.is_output or detailed)))
+            or (owns and not answers)
+            or (leaves and known)
             or (not every and not enters and words.even)
         ):
             continue
-        keeps_from = hardware.level[outer].start if whole.is_output else stop
         left, entered = _moved(
             pieces,
             tensors,
             terms,
             loops,
             tensor,
-            start if owns else stop,
+            level if owns else inner,
             NOWHERE if owns else c,
             stays and not owns,
-            keeps_from,
+            outer if whole.is_output else inner,
             every,
-            start if leaves else slots,
+            level if leaves else levels,
         )
         if leaves and tangled:
             for group in range(2, whole.groups):
-                left *= shared(pieces, moves, terms, len(loops), tensor, group, start, stop, every)
+                left *= shared(pieces, moves, terms, len(loops), tensor, group, level, inner, every)
         if view == 0:
             words.left = left
             if inner < levels:
@@ -176,14 +180,11 @@ def _between(
 
 
 @kernel_part
-def _is_roomy(hardware: Hardware, tensors: Tensors, ends: Records, tensor: int, level: int, detailed: bool) -> bool:
-    """Whether no bandwidth of a memory can bind: no lane reads or writes more than two words of a tensor in a step. The average
-    instance then does for the first one, where only costs are asked for."""
+def _is_roomy(hardware: Hardware, tensors: Tensors, tensor: int, level: int, lanes: float) -> bool:
+    """Whether no bandwidth of a memory can bind: none of the lanes below an instance reads or writes more than two words of a
+    tensor in a step."""
     memory = hardware.memory[max(0, hardware.home[level, tensor])]
-    least = 2.0 * memory.tensors
-    for each in range(level, len(hardware.level)):
-        least *= ends[each].children
-    return bool(tensors.dense and not detailed and min(memory.read_bandwidth, memory.write_bandwidth) >= least)
+    return bool(tensors.dense and min(memory.read_bandwidth, memory.write_bandwidth) >= 2.0 * memory.tensors * lanes)
 
 
 @kernel_part
@@ -200,14 +201,14 @@ def _moved(
     every: bool,
     within: int,
 ) -> tuple[float, float]:
-    """Words of all tiles before the slot `stop`, but those that need not move: each delivery once, and each receipt.
+    """Words of all tiles before the level `stop`, but those that need not move: each delivery once, and each receipt.
 
     Args:
         c: the innermost loop that moves the tile.
         stays: some may be such.
-        keeps_from: the first slot inside the memory outside.
+        keeps_from: the level of the memory outside.
         every: of all instances.
-        within: the first slot of those in which sub-clusters may share what they are sent. Only of all instances both are told.
+        within: the level from which on sub-clusters may share what they are sent. Only of all instances both are told.
     """
     whole, moves = tensors.whole[tensor], tensors.moves[tensor]
     left, entered, passed, quiet, overlaps = 0.0, 0.0, 0, True, False
@@ -236,7 +237,7 @@ def _moved(
                 mode, hush, dimension, step, skip = BEFORE, True, d, float(loop.step), False
             if moving:
                 passed |= 1 << d
-                quiet &= pieces.cut[d, pieces.cuts[loop.slot, d]].calm
+                quiet &= pieces.calm[p]
         if not skip:
             found = _different(
                 pieces,
@@ -284,7 +285,7 @@ def _different(
     dimension: int,
     step: float,
 ) -> float:
-    """Words of all different tiles before the slot `stop`; -1: some dimension is never quiet.
+    """Words of all different tiles before the level `stop`; -1: some dimension is never quiet.
 
     Args:
         mode: PLAIN: all loops that move the tensor are free. ADVANCE: those outside of `p`, when that advances. BEFORE: the tiles
@@ -296,7 +297,7 @@ def _different(
     """
     whole, moves = tensors.whole[tensor], tensors.moves[tensor]
     product, count_of_group, rest_of_group, least = 1.0, 1.0, 0.0, 1.0
-    if mode == PLAIN and every and (whole.plain or stop == len(pieces.apart)):  # boxes of which no two overlap
+    if mode == PLAIN and every and (whole.plain or stop == len(pieces.cuts) - 1):  # boxes of which no two overlap
         return float(whole.iterations)
     for number in range(whole.movers):
         d = tensors.dims[tensor, number]
@@ -313,7 +314,9 @@ def _different(
         if every and not listed and pieces.cut[d, last].latest < limit:  # together they are the dimension
             count, iterations, smallest = pieces.cut[d, last].many, pieces.cut[d, 0].full, 1.0
         else:
-            count, iterations, smallest = walk(pieces, d, last, limit, which, True, every, within, keeps, listed)
+            count, iterations, smallest = walk(
+                pieces, d, last, limit, which, tensor, True, every, within, keeps, listed
+            )
         if which == QUIET and count == 0.0:
             return -1.0
         # along one coordinate, the side of a box is a sum, and so sums are enough where none is negative
@@ -335,18 +338,18 @@ def _different(
 def _times(
     pieces: Pieces, tensors: Tensors, tensor: int, stop: int, limit: int, advancing: int, every: bool, within: int
 ) -> tuple[float, float]:
-    """How often each of the different tiles before the slot `stop` is sent and received, the loops in time outside of place `limit`
+    """How often each of the different tiles before the level `stop` is sent and received, the loops in time outside of place `limit`
     free, that of dimension `advancing` there when it advances. The rest as in `_moved`."""
     sent, received = 1.0, 1.0
     for number in range(tensors.whole[tensor].movers, tensors.whole[tensor].counted):
         d = tensors.dims[tensor, number]
         mode = ADVANCE if d == advancing else PLAIN
-        last, slot = pieces.cuts[stop, d], within
+        last, level = pieces.cuts[stop, d], within
         if every:
-            slot = len(pieces.apart)
-        count, _, _ = walk(pieces, d, last, limit, mode, False, every, slot, 0, False)
+            level = len(pieces.cuts) - 1
+        count, _, _ = walk(pieces, d, last, limit, mode, tensor, False, every, level, 0, False)
         received *= count
         if every and pieces.cut[d, last].spread > pieces.cuts[within, d]:
-            count, _, _ = walk(pieces, d, last, limit, mode, False, every, within, 0, False)
+            count, _, _ = walk(pieces, d, last, limit, mode, tensor, False, every, within, 0, False)
         sent *= count
     return sent, received
