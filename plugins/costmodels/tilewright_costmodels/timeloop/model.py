@@ -100,7 +100,7 @@ class Room:
             link_transfers=link_transfers,
             detailed=self.detailed,
         )
-        np.logical_not(self.tables.hardware.shared.T, out=self.pieces.apart)
+        np.logical_not(self.tables.hardware.shared.T, out=self.pieces.apart)  # but for what mappings say
         pieces = self.pieces if chains or len(mappings.tiles) else None
         evaluate(job, pieces, costs.valid, costs.energy_pj, costs.cycles)
         return costs

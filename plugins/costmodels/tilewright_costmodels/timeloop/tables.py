@@ -31,7 +31,7 @@ class Tensors(NamedTuple):
     dimensions that share coordinates (0: it does not move the tensor; 1: it has one for itself, with this coefficient); whether
     the group has one coordinate only (`single`); whether it is the last one of its group in `dims`."""
     dims: NDArray[np.uint32]
-    """[T, D]: the dimensions that move the tensor, group by group, and then those that do not and have several iterations."""
+    """[T, D]: of the dimensions that have several iterations, those that move the tensor, group by group, and then those that do not."""
     whole: Records
     """[T]: words; iterations of the dimensions that move the tensor; these dimensions, as bits; whether tiles may overlap, or children receive
     overlapping ones; whether all coordinates are single dimensions (`plain`); the number after that of the last group of
@@ -127,10 +127,11 @@ def tensors_of(problem: Problem) -> Tensors:
         dense &= bool((matrix <= 1).all() and ((matrix > 0).sum(axis=0) <= 1).all())
         ranks = [matrix[:, [of == group for of in groups]].any(axis=1).sum() for group in groups]
         single = [group == 1 or (group > 1 and count == 1) for group, count in zip(groups, ranks, strict=True)]
-        movers = sorted(np.flatnonzero(groups).tolist(), key=lambda dim: groups[dim])
-        others = [dim for dim, size in enumerate(problem.sizes) if not groups[dim] and size > 1]
+        several = [dim for dim, size in enumerate(problem.sizes) if size > 1]
+        movers = sorted((dim for dim in several if groups[dim]), key=lambda dim: groups[dim])
+        others = [dim for dim in several if not groups[dim]]
         ends = {groups[dim]: dim for dim in movers}
-        last = [group == 1 or (group > 1 and ends[group] == dim) for dim, group in enumerate(groups)]
+        last = [group == 1 or (group > 1 and ends.get(group) == dim) for dim, group in enumerate(groups)]
         moves.append(list(zip(displacement, together, groups, matrix.sum(axis=0), single, last, strict=True)))
         dims.append([*movers, *others] + [0] * (len(groups) - len(movers) - len(others)))
         moving = sum(1 << dim for dim in movers)

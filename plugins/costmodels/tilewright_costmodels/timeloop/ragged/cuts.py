@@ -75,6 +75,9 @@ def pieces_of(tables: Tables) -> Pieces:
     first["full"] = first["rest"] = tables.rules.sizes
     first["many"] = first["lanes"] = first["turns"] = 1.0
     first["latest"] = NOWHERE
+    share = records((dims, most), iterations=float, count=float)
+    shares = records(dims, number=int, count=float, iterations=float, least=float, at=int)
+    share["iterations"][:, 0] = share["count"][:, 0] = shares["number"] = 1  # for good, where there is one iteration
     return Pieces(
         cut=cut,
         cuts=np.zeros((levels + 1, dims), np.int64),
@@ -85,8 +88,8 @@ def pieces_of(tables: Tables) -> Pieces:
         weight=np.zeros((2, most)),
         pair=np.zeros((2, most, most + 1)),
         apart=np.zeros((tensors, slots), np.bool_),
-        share=records((dims, most), iterations=float, count=float),
-        shares=records(dims, number=int, count=float, iterations=float, least=float, at=int),
+        share=share,
+        shares=shares,
         words=records((tensors, levels), **words, even=bool),
         seen=records(1 << (2 * tables.children).bit_length(), first=int, last=int, separate=int, stamp=int),
         stamp=np.zeros(1, np.int64),

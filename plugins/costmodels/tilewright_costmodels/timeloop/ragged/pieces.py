@@ -91,17 +91,17 @@ def walk(
     first, spread = last, pieces.cut[d, last].spread
     while pieces.cut[d, first].latest >= limit:
         first -= 1
-    # up to `first` all cuts are free, and from `end` on all are at zero
+    # up to `first` all cuts are free (in time, if not `every`), and from `end` on all are at zero
     end = max(first + 1, spread) if mode != PLAIN else max(first, spread)
     if mode == QUIET:
         end = last
-    if not every:
-        first = first if spread == 0 else 0
-    elif not moves and spread > pieces.cuts[within, d]:
+    if spread > pieces.cuts[within, d] and not (every and moves):
         first = min(first, pieces.cuts[within, d])
+    before = pieces.cut[d, first]
     # full pieces; whether there is the rest; QUIET: full pieces that the rest follows in the next trip
-    whole, followed = pieces.cut[d, first].whole, 0.0
-    rest = pieces.cut[d, first].many - whole
+    whole, rest, followed = before.whole, before.many - before.whole, 0.0
+    if not every:
+        whole, rest = before.full_turns, before.turns - before.full_turns
     for k in range(first, end):
         cut = pieces.cut[d, k]
         trips, part, more = cut.trips, cut.part, cut.more
@@ -116,10 +116,8 @@ def walk(
         elif mode != PLAIN and mode != QUIET and cut.steps and cut.place == limit:
             whole, rest = whole * (trips - 1.0) + rest * max(0.0, part - 1.0), rest * more * some
         else:
-            outside, apart = (
-                cut.level < within,
-                moves | pieces.apart[tensor, cut.slot],
-            )  # no branch that nobody can foresee
+            # no branch that nobody can foresee
+            outside, apart = cut.level < within, moves | pieces.apart[tensor, cut.slot]
             space = (outside & every) | ((not outside) & apart)
             free = (cut.steps & (cut.place < limit)) | ((not cut.steps) & space)
             whole = whole * (trips if free else 1.0) + rest * (part if free else some)
@@ -133,13 +131,8 @@ def walk(
     if mode == BEFORE or left == full:
         whole, rest = whole + rest, 0.0
     if listed:
-        found = pieces.shares[d]
-        found.number = 0
-        if whole > 0.0:
-            pieces.share[d, 0].iterations, pieces.share[d, 0].count = full, whole
-            found.number = 1
-        if rest > 0.0:
-            each = pieces.share[d, found.number]
-            each.iterations, each.count = left, rest
-            found.number += 1
+        found, some = pieces.shares[d], Index(whole > 0.0)
+        pieces.share[d, 0].iterations, pieces.share[d, 0].count = full, whole
+        pieces.share[d, some].iterations, pieces.share[d, some].count = left, rest
+        found.number = some + (rest > 0.0)
     return whole + rest, whole * full + rest * left, left if rest > 0.0 else full

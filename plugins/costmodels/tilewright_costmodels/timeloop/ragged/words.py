@@ -212,6 +212,7 @@ def _moved(
     """
     whole, moves = tensors.whole[tensor], tensors.moves[tensor]
     left, entered, passed, quiet, overlaps = 0.0, 0.0, 0, True, False
+    once = each = 1.0
     inner = usual = 0  # the steps of all loops inside p, undone when p advances; that of c
     for number in range(c + 2 if stays else 1):
         p = c + 1 - number
@@ -260,7 +261,8 @@ def _moved(
                 quiet = False
             elif found > 0.0:
                 found = found if number == 0 else -found
-                once, each = _times(pieces, tensors, tensor, stop, p, advancing, every, within)
+                if p != c:  # that loop moves the tile, and the other dimensions are as before
+                    once, each = _times(pieces, tensors, tensor, stop, p, advancing, every, within)
                 left, entered = left + found * once, entered + found * each
         if not (quiet or overlaps):
             break
@@ -297,6 +299,7 @@ def _different(
     """
     whole, moves = tensors.whole[tensor], tensors.moves[tensor]
     product, count_of_group, rest_of_group, least = 1.0, 1.0, 0.0, 1.0
+    sliding = moves[dimension].group if dimension >= 0 else NOWHERE
     if mode == PLAIN and every and (whole.plain or stop == len(pieces.cuts) - 1):  # boxes of which no two overlap
         return float(whole.iterations)
     for number in range(whole.movers):
@@ -309,7 +312,7 @@ def _different(
                 which = mode
             elif hush:
                 which = QUIET
-        listed = move.group != LONE and (not move.single or dimension >= 0)
+        listed = move.group != LONE and (not move.single or move.group == sliding)
         last, keeps = pieces.cuts[stop, d], pieces.cuts[keeps_from, d]
         if every and not listed and pieces.cut[d, last].latest < limit:  # together they are the dimension
             count, iterations, smallest = pieces.cut[d, last].many, pieces.cut[d, 0].full, 1.0
