@@ -26,7 +26,8 @@ def cut_all(pieces: Pieces, sizes: Floats, loops: Records, ends: Records) -> Non
             pieces.cuts[level + 1, d] = pieces.cuts[level, d]
         time, end, space, stop = ends[level].first, ends[level].end, ends[level].unrolled, ends[level].unrolled_end
         while time < end or space < stop:
-            steps = space == stop or (time < end and loops[time].slot < loops[space].slot)
+            # no branch that nobody can foresee
+            steps = (space == stop) | ((time < end) & (loops[time].slot < loops[space].slot))
             at = time if steps else space
             time, space = Index(time + steps), Index(space + (not steps))
             loop = loops[at]
@@ -39,19 +40,16 @@ def cut_all(pieces: Pieces, sizes: Floats, loops: Records, ends: Records) -> Non
             after.whole = np.floor(sizes[d] / after.full)
             after.rest = sizes[d] - after.whole * after.full
             part, more = after.whole - cut.whole * loop.trips, min(1.0, after.rest)
-            some = min(1.0, part)
+            trips, some = loop.trips, min(1.0, part)
             cut.part, cut.more = part, more
             after.many = after.whole + more
             after.latest, after.spread = (at, cut.spread) if steps else (cut.latest, k + 1)
             # what becomes of full pieces and of the rest where the cut is free, and where it is at zero
             lanes, turns = cut.lanes - cut.full_lanes, cut.turns - cut.full_turns
-            if steps:
-                after.full_lanes, lanes = cut.full_lanes + lanes * some, lanes * (1.0 - some)
-                after.full_turns, turns = cut.full_turns * loop.trips + turns * part, turns * more
-            else:
-                after.full_lanes, lanes = cut.full_lanes * loop.trips + lanes * part, lanes * more
-                after.full_turns, turns = cut.full_turns + turns * some, turns * (1.0 - some)
-            after.lanes, after.turns = after.full_lanes + lanes, after.full_turns + turns
+            full_lanes = cut.full_lanes * (1.0 if steps else trips) + lanes * (some if steps else part)
+            full_turns = cut.full_turns * (trips if steps else 1.0) + turns * (part if steps else some)
+            after.full_lanes, after.lanes = full_lanes, full_lanes + lanes * (1.0 - some if steps else more)
+            after.full_turns, after.turns = full_turns, full_turns + turns * (more if steps else 1.0 - some)
             pieces.calm[at] = cut.rest > 0.0 and part <= 1.0
             cut.exact = loop.trips * after.full == cut.full
             if k > 0 and not cut.exact:
