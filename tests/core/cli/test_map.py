@@ -178,7 +178,7 @@ def test_interrupting_keeps_what_is_done(tmp_path: Path) -> None:
     deadline = time.monotonic() + 120
     while not folder.exists() and time.monotonic() < deadline:  # it is made when all inputs are read
         time.sleep(0.1)
-    time.sleep(3)  # the first layer is being searched
+    time.sleep(6)  # the first layer is being searched
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=120)
     assert process.returncode == 1, err
