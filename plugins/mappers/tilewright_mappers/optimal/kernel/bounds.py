@@ -196,29 +196,33 @@ def _slides(shape: Shape, layout: Layout, integers: Ints, i: int, t: int, status
 @kernel_call
 def insert(bag: Bag, layout: Layout, shape: Shape, costing: Costing, keys: int, i: int) -> bool:
     """Add state i, unless another of the same kind is as good in all; take those out that it is as good as."""
-    mixed = 0
+    integers, mixed = bag.integers, 0
     for k in range(keys):
-        number = mixed ^ bag.integers[i, k]
+        number = mixed ^ integers[i, k]
         mixed = ((number ^ (number >> 31)) & 0x7FFFFFFF) * 0x9E3779B1
         mixed ^= mixed >> 15
-    place = mixed & (len(bag.heads) - 1)
-    before, at, compared = -1, bag.heads[place], 0
-    while at >= 0 and compared < MOST:
-        same, after = True, bag.following[at]
-        for k in range(keys):
-            same &= bag.integers[at, k] == bag.integers[i, k]
-        compared += same
-        if same and _as_good(bag, layout, shape, costing, at, i):
-            return False
-        if same and _as_good(bag, layout, shape, costing, i, at):
-            bag.alive[at] = False
-            if before < 0:
-                bag.heads[place] = after
+    # two chains: of those counted in full, which may stand for others, and of the rest
+    full = integers[i, layout.flag] & ~ROUNDED == 0
+    place = 2 * (mixed & (len(bag.heads) // 2 - 1))
+    for chain in range(place, place + 1 + full):
+        before, at, compared = -1, bag.heads[chain], 0
+        while at >= 0 and compared < MOST:
+            same, after = True, bag.following[at]
+            for k in range(keys):
+                same &= integers[at, k] == integers[i, k]
+            compared += same
+            if same and chain == place and _as_good(bag, layout, shape, costing, at, i):
+                return False
+            if same and full and _as_good(bag, layout, shape, costing, i, at):
+                bag.alive[at] = False
+                if before < 0:
+                    bag.heads[chain] = after
+                else:
+                    bag.following[before] = after
             else:
-                bag.following[before] = after
-        else:
-            before = at
-        at = after
+                before = at
+            at = after
+    place += not full
     bag.following[i] = bag.heads[place]
     bag.heads[place] = i
     return True
@@ -232,10 +236,8 @@ def _above(a: float, b: float) -> bool:
 
 @kernel_call
 def _as_good(bag: Bag, layout: Layout, shape: Shape, costing: Costing, a: int, b: int) -> bool:
-    """Whether whatever becomes of state b, a would cost no more."""
+    """Whether whatever becomes of state b, a, which is counted in full, would cost no more."""
     numbers, integers, ports = bag.numbers, bag.integers, layout.pending - layout.port
-    if integers[a, layout.flag] & ~ROUNDED:
-        return False
     if costing.energy:
         if _above(numbers[a, SETTLED], numbers[b, SETTLED]) or _above(numbers[a, LEAK], numbers[b, LEAK]):
             return False

@@ -223,6 +223,7 @@ class Bag(NamedTuple):
     following: Ints
     """The next state with the same hash; -1: none."""
     heads: Ints
+    """By hash two chains: of states that are counted in full, and of others."""
     alive: Bools
     made: Ints
     """[3]: states; pruned by bound; by dominance."""
