@@ -53,6 +53,9 @@ class Setup:
         cycles = objective != "energy" or leaks or most_cycles < math.inf
         if not cycles:
             self.ports = []
+        kept = np.where(np.logical_or(*space.keeps), relaxation.memory, -1)
+        self.through = [[p for p, (m, _) in enumerate(self.ports) if m in kept[:, t]] for t in range(self.tensors)]
+        """Numbers of the ports that a tensor may use."""
         self.costing = Costing(
             energy=self.energy,
             cycles=cycles,
@@ -157,10 +160,15 @@ class Setup:
         side = FIRST + EACH * tensors
         last = side + ranks
         port = last + (dims + 1 if self.shape.ragged else 0)
+        used = [len(through) for through in self.through]
+        pending = port + ports + np.cumsum([0, *used])
+        credit = pending[-1] + np.cumsum([0, *np.where(self.shape.output, used, 0)])
+        flows = sum(self.through, []), sum((self.through[t] for t in np.flatnonzero(self.shape.output)), [])
         return Layout(
             used=USED, usual=usual, inner=usual + tensors, window=usual + 2 * tensors, conf=conf, keys=keys,
             trace=keys, flag=keys + 1, unrolled=unrolled, left=left, tile=left + dims, integers=left + 2 * dims,
-            tensors=FIRST, side=side, last=last, port=port, pending=port + ports, credit=port + ports * (1 + tensors), numbers=port + ports * (1 + 2 * tensors),
+            tensors=FIRST, side=side, last=last, port=port, pending=ints(pending), credit=ints(credit),
+            through=ints([*[-1] * port, *range(ports), *flows[0], *flows[1]]), numbers=int(credit[-1]),
         )  # fmt: skip
 
     def _tiles(self) -> Bools:
@@ -227,15 +235,19 @@ class Setup:
         memory = relaxation.memory[entry]
         here = np.maximum(memory, 0)
         words, slices = self.words[here, range(self.tensors)], self.slices[here, range(self.tensors)]
-        port = {place: number for number, place in enumerate(self.ports)}
+
+        def port(way: int) -> Ints:
+            some = [[self.ports[p] for p in through] for through in self.through]
+            return ints([row.index((m, way)) if (m, way) in row else -1 for row, m in zip(some, memory, strict=True)])
+
         usable = [memory.usable_slices for memory in self.space.architecture.memories]
         return Keeping(
             outermost=entry == 0,
             read_pj=for_kernel(relaxation.read_pj[here] * words),
             fill_pj=for_kernel(relaxation.fill_pj[here] * words),
             update_pj=for_kernel(np.where(shape.output, relaxation.update_pj[here] * words, 0.0)),
-            read_port=ints([port.get((int(m), 0), -1) for m in memory]),
-            write_port=ints([port.get((int(m), 1), -1) for m in memory]),
+            reads=port(0),
+            writes=port(1),
             leakage=for_kernel(self.leakage[entry]),
             memory=ints(memory),
             words=for_kernel(words),

@@ -195,13 +195,12 @@ class Walk:
     def _forget_neighbours(self, states: States) -> States:
         """Another fanout begins, and no loop in time has been since the last one: neighbours in that may have passed on words."""
         layout, integers, numbers = self.setup.layout, states.integers, states.numbers
-        ports = layout.pending - layout.port
         for t in range(self.setup.tensors):
             some = np.flatnonzero(integers[:, layout.flag] >> (LINKED + t) & 1)
             at = FIRST + EACH * t
             numbers[some, at + PENDING] = numbers[some, at + LEAST_PENDING]
             numbers[some, at + OWED] = numbers[some, at + LEAST_OWED]
-            numbers[some, layout.pending + t * ports : layout.pending + (t + 1) * ports] = 0.0
+            numbers[some, layout.pending[t] : layout.pending[t + 1]] = 0.0
             integers[some, layout.flag] |= INEXACT
         integers[:, layout.flag] &= (1 << LINKED) - 1
         integers[:, STATUS] &= ~FRESH

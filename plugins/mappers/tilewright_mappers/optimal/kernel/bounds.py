@@ -47,7 +47,7 @@ def bound(
     work: Work,
 ) -> float:
     """In the objective, as far as it matters below a limit; inf: it takes too many cycles, or has no room."""
-    dims, tensors, ports = len(shape.sizes), len(shape.output), layout.pending - layout.port
+    dims, tensors, ports = len(shape.sizes), len(shape.output), layout.pending[0] - layout.port
     left, outside = tiles_left(shape, layout, integers, i), 1.0
     cycles = numbers[i, CYCLES]
     for d in range(dims):
@@ -79,8 +79,10 @@ def bound(
                 windows *= work.rest[d]
         # neighbours may yet have words of windows from one another
         settles = max(1.0, moving / outside) if windows == 1.0 or not ahead.passes[t] else 0.0
-        for port in range(ports):
-            words, credit = numbers[i, layout.pending + t * ports + port], numbers[i, layout.credit + t * ports + port]
+        for p in range(layout.pending[t], layout.pending[t + 1]):
+            port, words, credit = layout.through[p], numbers[i, p], 0.0
+            if shape.output[t]:
+                credit = numbers[i, p - layout.pending[t] + layout.credit[t]]
             if words == 0.0 and credit == 0.0:
                 continue
             words, credit = words / left, credit if shape.vague[t] else credit / moving
@@ -237,7 +239,7 @@ def _above(a: float, b: float) -> bool:
 @kernel_call
 def _as_good(bag: Bag, layout: Layout, shape: Shape, costing: Costing, a: int, b: int) -> bool:
     """Whether whatever becomes of state b, a, which is counted in full, would cost no more."""
-    numbers, integers, ports = bag.numbers, bag.integers, layout.pending - layout.port
+    numbers, integers, ports = bag.numbers, bag.integers, layout.pending[0] - layout.port
     if costing.energy:
         if _above(numbers[a, SETTLED], numbers[b, SETTLED]) or _above(numbers[a, LEAK], numbers[b, LEAK]):
             return False
@@ -278,10 +280,10 @@ def _as_good(bag: Bag, layout: Layout, shape: Shape, costing: Costing, a: int, b
             return False
     if costing.cycles:
         more = numbers[a, layout.port - 1] if shape.ragged else 1.0
-        for p in range(layout.port, layout.credit):
+        for p in range(layout.port, layout.credit[0]):
             if _above(numbers[a, p] * more, numbers[b, p]):
                 return False
-        for p in range(layout.credit, layout.numbers):
+        for p in range(layout.credit[0], layout.numbers):
             if _above(numbers[b, p], numbers[a, p]):
                 return False
     return True
@@ -303,7 +305,7 @@ def _as_far(layout: Layout, shape: Shape, costing: Costing, bag: Bag, a: int, b:
                     if status_of(bag.integers, a, t) == STILL:
                         return False
         mine, other = bag.integers[a, layout.tile + d], bag.integers[b, layout.tile + d]
-        if mine > other or mine != other and layout.pending > layout.port:
+        if mine > other or mine != other and layout.pending[0] > layout.port:
             return False
         if costing.cycles and _above(bag.numbers[a, layout.last + d], bag.numbers[b, layout.last + d]):
             return False

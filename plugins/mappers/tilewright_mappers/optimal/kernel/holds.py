@@ -64,7 +64,6 @@ def hold(
     i: int,
 ) -> None:
     """An entry that keeps the tensors in the bits of `kept`."""
-    ports = layout.pending - layout.port
     linked = integers[i, layout.flag] >> LINKED
     for t in range(len(shape.output)):
         if (linked & kept) >> t & 1:
@@ -85,16 +84,16 @@ def hold(
             continue
         at, moved = FIRST + EACH * t, all_words(shape, layout, integers, i, t)
         owed = numbers[i, at + OWED]
-        reads, writes, width = keeping.read_port[t], keeping.write_port[t], keeping.words[t]
+        reads, writes, width = keeping.reads[t], keeping.writes[t], keeping.words[t]
         first, tile = shape.whole[t] if shape.vague[t] else moved, moved * still_left(shape, layout, integers, i, t)
         numbers[i, at + PENDING] += owed * (keeping.read_pj[t] + keeping.update_pj[t])
-        pending = layout.pending + t * ports
+        pending, credit = layout.pending[t], layout.credit[t]
         if reads >= 0:
             numbers[i, pending + reads] += owed * width
         if shape.output[t]:
             numbers[i, at + CREDIT] += first * keeping.read_pj[t]
             if reads >= 0:
-                numbers[i, layout.credit + t * ports + reads] += first * width
+                numbers[i, credit + reads] += first * width
             if writes >= 0:
                 numbers[i, pending + writes] += owed * width
         status = status_of(integers, i, t)
@@ -114,7 +113,7 @@ def hold(
         if shape.output[t]:
             numbers[i, at + CREDIT] += first * keeping.fill_pj[t]
             if writes >= 0:
-                numbers[i, layout.credit + t * ports + writes] += first * width
+                numbers[i, credit + writes] += first * width
         numbers[i, at + OWED] = tile
         if _note_sides(shape, layout, numbers, integers, i, t) and status == STILL:
             integers[i, layout.flag] |= INEXACT  # smaller tiles inside, still as well, overlap by less of themselves

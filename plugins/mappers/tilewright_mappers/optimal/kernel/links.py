@@ -104,9 +104,8 @@ def pass_on(
     spared = min(1.0, (spared / count + 1.0 / tile) / n)
     spared_pj = spared * level.fill_pj[t] * tile * count * tiles_left(shape, layout, integers, i)
     numbers[i, at + PENDING] -= min(numbers[i, at + PENDING], spared_pj)
-    ports = layout.pending - layout.port
-    for j in range(ports):
-        numbers[i, layout.pending + t * ports + j] *= 1.0 - spared
+    for j in range(layout.pending[t], layout.pending[t + 1]):
+        numbers[i, j] *= 1.0 - spared
     return True
 
 
@@ -115,9 +114,8 @@ def take_least(shape: Shape, layout: Layout, numbers: Floats, integers: Ints, i:
     """Neighbours may have passed on what there is to pass on."""
     at = FIRST + EACH * t
     numbers[i, at + PENDING], numbers[i, at + OWED] = numbers[i, at + LEAST_PENDING], numbers[i, at + LEAST_OWED]
-    ports = layout.pending - layout.port
-    for j in range(ports):
-        numbers[i, layout.pending + t * ports + j] = 0.0
+    for j in range(layout.pending[t], layout.pending[t + 1]):
+        numbers[i, j] = 0.0
 
 
 @kernel_call

@@ -76,7 +76,7 @@ def step(
     work: Work,
 ) -> None:
     """A loop in time over d, of as many trips as number j says."""
-    n, ports = float(shape.trip[d, j]), layout.pending - layout.port
+    n = float(shape.trip[d, j])
     e, left = extent(shape, layout, integers, i, d), float(left_of(shape, layout, integers, i, d))
     after = np.ceil(left / n)
     fresh = (integers[i, STATUS] & FRESH) != 0
@@ -131,8 +131,8 @@ def step(
             times = _moved_in_part(shape, layout, integers, i, t, d, n, after, last, idle)
         numbers[i, at + PENDING] *= times
         numbers[i, at + OWED] *= times
-        for port in range(ports):
-            numbers[i, layout.pending + t * ports + port] *= times
+        for p in range(layout.pending[t], layout.pending[t + 1]):
+            numbers[i, p] *= times
         set_status(integers, i, t, status)
         if status == DEAD:
             settle(layout, numbers, integers, i, t, 0.0)
@@ -174,14 +174,14 @@ def _moved_in_part(
 @kernel_call
 def settle(layout: Layout, numbers: Floats, integers: Ints, i: int, t: int, spared: float) -> None:
     """Every further loop in time brings a tensor's tiles again, but a share `spared`."""
-    at, ports = FIRST + EACH * t, layout.pending - layout.port
+    at = FIRST + EACH * t
     set_status(integers, i, t, DEAD)
     numbers[i, SETTLED] += numbers[i, at + PENDING] * (1.0 - spared)
     numbers[i, at + PENDING] = numbers[i, at + LEAST_PENDING] = numbers[i, at + TILES] = numbers[i, at + OVERLAP] = 0.0
     integers[i, layout.usual + t] = integers[i, layout.inner + t] = integers[i, layout.window + t] = 0
-    for port in range(ports):
-        numbers[i, layout.port + port] += numbers[i, layout.pending + t * ports + port] * (1.0 - spared)
-        numbers[i, layout.pending + t * ports + port] = 0.0
+    for p in range(layout.pending[t], layout.pending[t + 1]):
+        numbers[i, layout.port + layout.through[p]] += numbers[i, p] * (1.0 - spared)
+        numbers[i, p] = 0.0
 
 
 @kernel_call
@@ -214,7 +214,7 @@ def unroll(
     work: Work,
 ) -> None:
     """An unrolling of d over slot number k of the level, of as many trips as number j says."""
-    n, dims, ports = float(shape.trip[d, j]), len(shape.sizes), layout.pending - layout.port
+    n, dims = float(shape.trip[d, j]), len(shape.sizes)
     left = float(left_of(shape, layout, integers, i, d))
     after, copies = np.ceil(left / n), n
     groups, short = after / left, False  # that are sent the same
@@ -243,28 +243,26 @@ def unroll(
         if shape.vague[t]:  # a part of the tensor is to it as a tile is to what all sub-clusters have
             share = words(shape, layout, integers, i, t)
             numbers[i, FIRST + EACH * t + CREDIT] *= share
-            for port in range(ports):
-                numbers[i, layout.credit + t * ports + port] *= share
+            for p in range(layout.credit[t], layout.credit[t + 1]):
+                numbers[i, p] *= share
     advance(shape, layout, integers, i, d, j)
     for t in range(len(shape.output)):
         if shape.vague[t]:
             share = words(shape, layout, integers, i, t)
             numbers[i, FIRST + EACH * t + CREDIT] /= share
-            for port in range(ports):
-                numbers[i, layout.credit + t * ports + port] /= share
+            for p in range(layout.credit[t], layout.credit[t + 1]):
+                numbers[i, p] /= share
     numbers[i, LEAK] *= copies
-    for port in range(ports):
-        numbers[i, layout.port + port] /= n
+    for p in range(layout.port, layout.credit[0]):
+        numbers[i, p] /= n
     for t in range(len(shape.output)):
         if shape.odd[t]:
             continue
         at = FIRST + EACH * t
         if shape.vague[t] or not shape.moves[t, d]:
             numbers[i, at + CREDIT] *= n
-        for port in range(ports):
-            numbers[i, layout.pending + t * ports + port] /= n
-            if shape.moves[t, d] and not shape.vague[t]:
-                numbers[i, layout.credit + t * ports + port] /= n
+        for p in range(layout.credit[t], layout.credit[t + 1] if shape.moves[t, d] and not shape.vague[t] else 0):
+            numbers[i, p] /= n
         if shape.rank[t, d] >= 0 and shared[k, t]:
             numbers[i, at + OWED] /= n
             if not shape.blind[t]:

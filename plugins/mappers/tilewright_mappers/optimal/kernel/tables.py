@@ -83,8 +83,13 @@ class Layout(NamedTuple):
     """[D], of ragged tiles: steps that the last one takes, of those that the others take; then by how much more words the first
     instance may move than the average one."""
     port: int
-    pending: int
-    credit: int
+    """[J]: words through every port."""
+    pending: Ints
+    """[T + 1]: the first of a tensor's words that are not settled, one for each port that it may use, and the place after all."""
+    credit: Ints
+    """[T + 1]: as many of an output's first sums."""
+    through: Ints
+    """[numbers]: of these, the port."""
     numbers: int
 
 
@@ -117,9 +122,9 @@ class Keeping(NamedTuple):
     fill_pj: Floats
     update_pj: Floats
     """[T]: 0 of inputs."""
-    read_port: Ints
-    """[T]: number of the port; -1: no limit."""
-    write_port: Ints
+    reads: Ints
+    """[T]: the number of the port among those of the tensor; -1: no limit."""
+    writes: Ints
     leakage: Floats
     """[M]: pJ per cycle that leak with an instance of a memory in use, at the innermost entry that may use it; 0 at others."""
     memory: Ints
