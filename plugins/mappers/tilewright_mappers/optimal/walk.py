@@ -6,7 +6,6 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -33,9 +32,8 @@ from tilewright_mappers.optimal.kernel.state import (
 )
 from tilewright_mappers.optimal.kernel.tables import STILL, Ahead, Bag, Keeping, Level, Work
 from tilewright_mappers.optimal.setup import Setup
+from tilewright_mappers.optimal.states import Bags, States, joined
 
-ROOM = 1 << 12
-"""States that there is room for at first, beside twice those before."""
 SUB_CLUSTERS = 1024
 """Those of one fanout that are laid out, to see what neighbours may pass on; of more it is taken that they do."""
 CROWD = 1 << 17
@@ -45,17 +43,6 @@ PIECE = 1 << 18
 
 BY_TENSOR = "once", "again", "spare", "copies", "most", "need", "steep", "cycles", "beside", "slope"
 """Room that there is for every tensor, in `Work`."""
-
-
-@dataclass
-class States:
-    """Those that are followed: numbers [n, ...] and integers [n, ...] as `Layout` has them."""
-
-    numbers: Floats
-    integers: Ints
-
-    def __len__(self) -> int:
-        return len(self.numbers)
 
 
 @dataclass
@@ -103,7 +90,7 @@ class Walk:
         self.trace = Trace()
         self.counts = np.zeros(3, np.int64)
         self.widest = 0
-        self.bag: Bag | None = None
+        self.bags = Bags(setup.layout, setup.shape.trip.size)
         self.shared = setup.shared(0)
         side = max(
             (int((setup.shape.coefficient[t] * setup.shape.sizes)[setup.shape.rank[t] == r].sum())
@@ -218,9 +205,9 @@ class Walk:
             return states
         closed: list[States] = []
         while len(states):
-            closed.append(self._stage(stages.CLOSE, states, level, ahead, slot, named=named))
+            closed.append(self._stage(stages.CLOSE, states, level, ahead, slot, named=named).copy())
             states = self._stage(stages.BRANCH, states, level, ahead, slot, named=named)
-        states = _joined(closed)
+        states = joined(closed)
         for d in range(setup.dims):
             able = setup.able[slot, d] or not setup.trips[slot, d, 0]
             if able and (states.integers[:, MASK] >> d & 1).any():
@@ -258,8 +245,7 @@ class Walk:
             self.lost = min(self.lost, states.numbers[:, BOUND].min(initial=math.inf))
             return States(states.numbers[:0], states.integers[:0])
         unrollable = for_kernel(np.asarray(ahead.able[ahead.slots > -2].any(axis=0)))
-        bag, start = self._bag(len(states), unrollable), 0
-        aside = np.zeros((0, layout.numbers)), np.zeros((0, layout.integers), np.int64), np.zeros(0, np.int64)
+        bag, start = self.bags.empty(states, unrollable), 0
         plain = for_kernel(np.full(setup.dims, -1, np.int64) if named is None else named)
         kept = for_kernel(np.array(choices or [0], np.int64))
         numbers, integers = for_kernel(states.numbers), for_kernel(states.integers)
@@ -294,13 +280,15 @@ class Walk:
             )
             if reached < stop:
                 if len(bag.alive) > max(CROWD, 4 * self.width):
-                    aside = self._best(aside, bag)
-                    bag = self._bag(self.width, unrollable)
+                    self._leave_best(bag)
+                    self.counts[0] -= bag.made[0]  # which are counted again
                 else:
-                    bag = self.bag = _larger(bag)
+                    bag = self.bags.larger(bag)
             start = reached
-        numbers, integers, what = self._best(aside, bag)
-        self.widest = max(self.widest, len(what))
+        self._leave_best(bag)
+        count = int(bag.made[0])
+        numbers, integers, what = bag.numbers[:count], bag.integers[:count], bag.what[:count]
+        self.widest = max(self.widest, count)
         if kind in (stages.UNROLL, stages.BRANCH, stages.REST, stages.HOLD):
             new = np.arange(len(what)) if kind == stages.HOLD else what % setup.shape.trip.shape[1] > 0
             if kind != stages.HOLD:
@@ -308,44 +296,12 @@ class Walk:
             integers[new, layout.trace] = self.trace.add(integers[new, layout.trace], slot, what[new])
         return States(numbers, integers)
 
-    def _best(self, aside: tuple[Floats, Ints, Ints], bag: Bag) -> tuple[Floats, Ints, Ints]:
-        """Numbers, integers and what was done of those that go on, of the ones put aside and those in the bag."""
-        count, flag = int(bag.made[0]), self.setup.layout.flag
-        alive = np.flatnonzero(bag.alive[:count])
-        self.counts += (count, bag.made[1], bag.made[2] + count - len(alive))
-        found = bag.numbers, bag.integers, bag.what
-        if len(aside[2]):
-            numbers, integers, what = (np.concatenate([a, b[alive]]) for a, b in zip(aside, found, strict=True))
-            found = numbers, integers, what
-            alive = np.arange(len(what))
-        if len(alive) > self.width:
-            # half of those of least bound, and half of those that are counted in full: other bounds promise more than they hold
-            bounds, counted = found[0][alive, BOUND], found[1][alive, flag] & ~ROUNDED == 0
-            order = np.argsort(bounds, kind="stable")
-            first, others = order[: self.width // 2], order[self.width // 2 :]
-            order = np.concatenate([first, others[counted[others]], others[~counted[others]]])
-            self.lost = min(self.lost, float(bounds[order[self.width :]].min()))
-            alive = alive[order[: self.width]]
-        return found[0][alive], found[1][alive], found[2][alive]
-
-    def _bag(self, states: int, unrollable: Bools) -> Bag:
-        """Room for what becomes of so many, which the last stage may have had."""
-        # there is always room for what comes of one
-        layout, room = self.setup.layout, ROOM + 2 * states + self.setup.shape.trip.size
-        if self.bag is None or len(self.bag.alive) < room:
-            self.bag = None  # is free, before there is another
-            self.bag = Bag(
-                open=unrollable,
-                numbers=np.empty((room, layout.numbers)),
-                integers=np.empty((room, layout.integers), np.int64),
-                following=np.empty(room, np.int64),
-                heads=np.empty(1 << room.bit_length(), np.int64),
-                alive=np.empty(room, np.bool_),
-                made=np.empty(3, np.int64),
-                what=np.empty(room, np.int64),
-            )
-        self.bag.heads[:], self.bag.made[:] = -1, 0
-        return self.bag._replace(open=unrollable)
+    def _leave_best(self, bag: Bag) -> None:
+        before = int(bag.made[0])
+        displaced = before - int(np.count_nonzero(bag.alive[:before]))
+        self.counts += (before, bag.made[1], bag.made[2] + displaced)
+        bag.made[1:] = 0
+        self.lost = min(self.lost, self.bags.leave_best(bag, self.width))
 
     # -- what comes out --------------------------------------------------------------------------------------
 
@@ -383,17 +339,3 @@ class Walk:
             states.integers[:, setup.layout.flag] & ~ROUNDED > 0,
             (states.integers[:, setup.layout.flag] & ~ROUNDED == 0) & setup.costing.dominate,
         )
-
-
-def _larger(bag: Bag) -> Bag:
-    """With as much room again."""
-
-    def twice(array: Any) -> Any:
-        return np.concatenate([array, np.empty_like(array)])
-
-    rows = "numbers", "integers", "following", "alive", "what"
-    return bag._replace(**{name: twice(getattr(bag, name)) for name in rows})
-
-
-def _joined(parts: list[States]) -> States:
-    return States(np.concatenate([p.numbers for p in parts]), np.concatenate([p.integers for p in parts]))

@@ -1,0 +1,97 @@
+"""The states that are followed, and room for those of the next stage."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewright.mapspace.batch import Bools, Floats, Ints
+from tilewright_mappers.optimal.kernel.state import BOUND, ROUNDED
+from tilewright_mappers.optimal.kernel.tables import Bag, Layout
+
+ROOM = 1 << 12
+"""States that there is room for at first, beside twice those before."""
+PART = 1 << 12
+"""States that are moved at once."""
+
+
+@dataclass
+class States:
+    """Those that are followed: numbers [n, ...] and integers [n, ...] as `Layout` has them."""
+
+    numbers: Floats
+    integers: Ints
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def copy(self) -> States:
+        return States(self.numbers.copy(), self.integers.copy())
+
+
+class Bags:
+    """Two of them: a stage reads the states of one, and fills the other. States are good until their bag is asked for again."""
+
+    def __init__(self, layout: Layout, trips: int) -> None:
+        self.layout, self.trips = layout, trips
+        self.bags: list[Bag] = []
+
+    def empty(self, states: States, unrollable: Bools) -> Bag:
+        """With room for what becomes of these states."""
+        # there is always room for what comes of one
+        room, layout = ROOM + 2 * len(states) + self.trips, self.layout
+        full = [bag for bag in self.bags if np.may_share_memory(bag.numbers, states.numbers)]
+        free = [bag for bag in self.bags if not np.may_share_memory(bag.numbers, states.numbers)]
+        if free and len(free[0].alive) >= room:
+            bag = free[0]
+        else:
+            self.bags, free = full, []  # before there is another
+            bag = Bag(
+                open=unrollable,
+                numbers=np.empty((room, layout.numbers)),
+                integers=np.empty((room, layout.integers), np.int64),
+                following=np.empty(room, np.int64),
+                heads=np.empty(2 << room.bit_length(), np.int64),
+                alive=np.empty(room, np.bool_),
+                made=np.empty(3, np.int64),
+                what=np.empty(room, np.int64),
+            )
+            self.bags.append(bag)
+        bag.heads[:], bag.made[:] = -1, 0
+        return bag._replace(open=unrollable)
+
+    def larger(self, bag: Bag) -> Bag:
+        """The same with as much room again."""
+
+        def twice(array: Any) -> Any:
+            return np.concatenate([array, np.empty_like(array)])
+
+        rows = "numbers", "integers", "following", "alive", "what"
+        result = bag._replace(**{name: twice(getattr(bag, name)) for name in rows})
+        self.bags = [other for other in self.bags if other.made is not bag.made] + [result]
+        return result
+
+    def leave_best(self, bag: Bag, width: int) -> float:
+        """Leave the best in the bag, so many at most, at its beginning; the least bound of the others."""
+        rows, lost = np.flatnonzero(bag.alive[: bag.made[0]]), math.inf
+        if len(rows) > width:
+            # half of those of least bound, and half of those that are counted in full: other bounds promise more than they hold
+            bounds, counted = bag.numbers[rows, BOUND], bag.integers[rows, self.layout.flag] & ~ROUNDED == 0
+            order = np.argsort(bounds, kind="stable")
+            first, others = order[: width // 2], order[width // 2 :]
+            order = np.concatenate([first, others[counted[others]], others[~counted[others]]])
+            lost = float(bounds[order[width:]].min())
+            rows = np.sort(rows[order[:width]])
+        for start in range(0, len(rows), PART):
+            some = rows[start : start + PART]
+            for array in (bag.numbers, bag.integers, bag.what):
+                array[start : start + len(some)] = array[some]
+        bag.alive[: len(rows)], bag.heads[:], bag.made[0] = True, -1, len(rows)
+        return lost
+
+
+def joined(parts: list[States]) -> States:
+    return States(np.concatenate([p.numbers for p in parts]), np.concatenate([p.integers for p in parts]))
