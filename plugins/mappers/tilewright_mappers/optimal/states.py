@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -12,8 +11,8 @@ from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright_mappers.optimal.kernel.state import BOUND, ROUNDED
 from tilewright_mappers.optimal.kernel.tables import Bag, Layout
 
-ROOM = 1 << 12
-"""States that there is room for at first, beside twice those before."""
+ROOM = 1 << 17
+"""States that there is room for, or four times those that go on: memory is taken as it is used."""
 PART = 1 << 12
 """States that are moved at once."""
 
@@ -33,46 +32,20 @@ class States:
 
 
 class Bags:
-    """Two of them: a stage reads the states of one, and fills the other. States are good until their bag is asked for again."""
+    """Two of them: a stage reads the states of one, and fills the other. States are good until their bag is filled again."""
 
-    def __init__(self, layout: Layout, trips: int) -> None:
-        self.layout, self.trips = layout, trips
-        self.bags: list[Bag] = []
+    def __init__(self, layout: Layout, trips: tuple[int, ...], width: int) -> None:
+        self.layout = layout
+        # there is always room for what comes of one
+        room = max(ROOM, 4 * width) + math.prod(trips)
+        self.bags = [_bag(layout, trips[0], room) for _ in range(2)]
 
     def empty(self, states: States, unrollable: Bools) -> Bag:
-        """With room for what becomes of these states."""
-        # there is always room for what comes of one
-        room, layout = ROOM + 2 * len(states) + self.trips, self.layout
-        full = [bag for bag in self.bags if np.may_share_memory(bag.numbers, states.numbers)]
-        free = [bag for bag in self.bags if not np.may_share_memory(bag.numbers, states.numbers)]
-        if free and len(free[0].alive) >= room:
-            bag = free[0]
-        else:
-            self.bags, free = full, []  # before there is another
-            bag = Bag(
-                open=unrollable,
-                numbers=np.empty((room, layout.numbers)),
-                integers=np.empty((room, layout.integers), np.int64),
-                following=np.empty(room, np.int64),
-                heads=np.empty(2 << room.bit_length(), np.int64),
-                alive=np.empty(room, np.bool_),
-                made=np.empty(3, np.int64),
-                what=np.empty(room, np.int64),
-            )
-            self.bags.append(bag)
-        bag.heads[:], bag.made[:] = -1, 0
-        return bag._replace(open=unrollable)
-
-    def larger(self, bag: Bag) -> Bag:
-        """The same with as much room again."""
-
-        def twice(array: Any) -> Any:
-            return np.concatenate([array, np.empty_like(array)])
-
-        rows = "numbers", "integers", "following", "alive", "what"
-        result = bag._replace(**{name: twice(getattr(bag, name)) for name in rows})
-        self.bags = [other for other in self.bags if other.made is not bag.made] + [result]
-        return result
+        """The one that these states are not in."""
+        bag = next(bag for bag in self.bags if not np.may_share_memory(bag.numbers, states.numbers))
+        chains = min(len(bag.heads), 1 << (4 * len(states) + 1024).bit_length())
+        bag.heads[:chains], bag.made[:], bag.open[:] = -1, 0, unrollable
+        return bag._replace(heads=bag.heads[:chains])
 
     def leave_best(self, bag: Bag, width: int) -> float:
         """Leave the best in the bag, so many at most, at its beginning; the least bound of the others."""
@@ -95,3 +68,16 @@ class Bags:
 
 def joined(parts: list[States]) -> States:
     return States(np.concatenate([p.numbers for p in parts]), np.concatenate([p.integers for p in parts]))
+
+
+def _bag(layout: Layout, dims: int, room: int) -> Bag:
+    return Bag(
+        open=np.zeros(dims, np.bool_),
+        numbers=np.empty((room, layout.numbers)),
+        integers=np.empty((room, layout.integers), np.int64),
+        following=np.empty(room, np.int64),
+        heads=np.empty(1 << room.bit_length(), np.int64),
+        alive=np.empty(room, np.bool_),
+        made=np.empty(3, np.int64),
+        what=np.empty(room, np.int64),
+    )

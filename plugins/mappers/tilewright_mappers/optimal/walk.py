@@ -36,8 +36,6 @@ from tilewright_mappers.optimal.states import Bags, States, joined
 
 SUB_CLUSTERS = 1024
 """Those of one fanout that are laid out, to see what neighbours may pass on; of more it is taken that they do."""
-CROWD = 1 << 17
-"""States that there may be room for before some are left out."""
 PIECE = 1 << 18
 """States that are worked on between two looks at the clock, times the trips that a loop may take."""
 
@@ -90,7 +88,7 @@ class Walk:
         self.trace = Trace()
         self.counts = np.zeros(3, np.int64)
         self.widest = 0
-        self.bags = Bags(setup.layout, setup.shape.trip.size)
+        self.bags = Bags(setup.layout, setup.shape.trip.shape, width)
         self.shared = setup.shared(0)
         side = max(
             (int((setup.shape.coefficient[t] * setup.shape.sizes)[setup.shape.rank[t] == r].sum())
@@ -244,8 +242,7 @@ class Walk:
         if not len(states) or self.over():
             self.lost = min(self.lost, states.numbers[:, BOUND].min(initial=math.inf))
             return States(states.numbers[:0], states.integers[:0])
-        unrollable = for_kernel(np.asarray(ahead.able[ahead.slots > -2].any(axis=0)))
-        bag, start = self.bags.empty(states, unrollable), 0
+        bag, start = self.bags.empty(states, np.asarray(ahead.able[ahead.slots > -2].any(axis=0))), 0
         plain = for_kernel(np.full(setup.dims, -1, np.int64) if named is None else named)
         kept = for_kernel(np.array(choices or [0], np.int64))
         numbers, integers = for_kernel(states.numbers), for_kernel(states.integers)
@@ -279,11 +276,8 @@ class Walk:
                 stop,
             )
             if reached < stop:
-                if len(bag.alive) > max(CROWD, 4 * self.width):
-                    self._leave_best(bag)
-                    self.counts[0] -= bag.made[0]  # which are counted again
-                else:
-                    bag = self.bags.larger(bag)
+                self._leave_best(bag)
+                self.counts[0] -= bag.made[0]  # which are counted again
             start = reached
         self._leave_best(bag)
         count = int(bag.made[0])
