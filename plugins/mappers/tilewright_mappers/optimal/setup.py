@@ -317,7 +317,7 @@ class Setup:
                 for t in range(self.tensors):
                     passes[t] |= not never[t] and any(self._passes_windows(t, s) for s in spatial)
         read, update, rest = np.zeros((3, self.tensors))
-        usable = np.full(self.tensors, np.inf)
+        keeper, slices, usable = np.full(self.tensors, -1), np.zeros(self.tensors), np.full(self.tensors, np.inf)
         last, cycles = np.zeros(self.tensors, np.bool_), np.zeros(self.tensors)
         beyond = np.zeros((self.tensors, len(slots)), np.bool_)
         distinct = np.zeros(self.tensors)
@@ -335,8 +335,9 @@ class Setup:
                 limits = relaxation.write_bandwidth if shape.output[t] else relaxation.read_bandwidth
                 cycles[t] = self.words[m, t] / limits[m] if self.costing.cycles else 0.0
             beyond[t] = [slots[s] > -2 and space.slots[s].entry < sure for s in range(len(slots))]
-            nearest = space.architecture.memories[relaxation.memory[sure, t]]
-            usable[t] = np.floor(nearest.usable_slices / nearest.slices_of(space.problem.tensors[t]))
+            m = relaxation.memory[sure, t]
+            keeper[t] = sure * len(self.slices) + m
+            slices[t], usable[t] = self.slices[m, t], space.architecture.memories[m].usable_slices
             for s in space.spatial_slots:
                 if slots[s] > -2 and space.slots[s].entry >= sure:
                     window = shape.rank[t] >= 0
@@ -351,6 +352,9 @@ class Setup:
                 given, taken = relaxation.memory[[outer, inner], t]
                 each = read_pj[given, t] + fill_pj[taken, t]
                 rest[t] += self._delivered(t, outer, inner) * (update_pj[given, t] if shape.output[t] else each)
+        for t in range(self.tensors):
+            if shape.whole[keeper == keeper[t]] @ slices[keeper == keeper[t]] <= usable[t]:
+                keeper[keeper == keeper[t]] = -1  # has room for whole tensors
         table = self.outer.tables.get(place)
         counted, enters = 0.0, np.zeros(self.tensors)
         for t, link in self.outer.each() if table else ():
@@ -376,6 +380,8 @@ class Setup:
             words=for_kernel(self.words[relaxation.memory[0], range(self.tensors)]),
             read_bandwidth=for_kernel(relaxation.read_bandwidth),
             write_bandwidth=for_kernel(relaxation.write_bandwidth),
+            keeper=ints(keeper),
+            slices=for_kernel(slices),
             usable=for_kernel(usable),
             outer=for_kernel(table.energy if table else np.zeros((0, 0, 0))),
             share=for_kernel(table.share if table else np.ones(1)),

@@ -8,6 +8,7 @@ from tilewright.compiled import kernel_call, kernel_part
 from tilewright.mapspace.batch import Floats, Ints
 from tilewright_mappers.optimal.kernel.shares import leave, objective, room, share_fanouts, share_one, spare_of
 from tilewright_mappers.optimal.kernel.state import (
+    BOUND,
     CODE,
     CREDIT,
     CYCLES,
@@ -46,7 +47,58 @@ def bound(
     i: int,
     work: Work,
 ) -> float:
-    """In the objective, as far as it matters below a limit; inf: it takes too many cycles, or has no room."""
+    """In the objective, as far as it matters below a limit; inf: it takes too many cycles, or has no room.
+
+    Some loop is the first in time that moves a tile which is still: tiles that it moves are brought again by loops outside of it.
+    """
+    dims, still, outside = len(shape.sizes), 0, 1.0
+    for t in range(len(shape.output)):
+        still |= 1 << t if status_of(integers, i, t) == STILL and not shape.odd[t] else 0
+    result, dearer = _bound(shape, layout, ahead, costing, limit, numbers, integers, i, still, 0, work)
+    if result > limit or shape.ragged or dearer == 0:
+        return result
+    for d in range(dims):
+        outside *= work.rest[d] if _moved(shape, still, d) else 1.0
+    for s in range(len(ahead.slots)):
+        outside /= work.room[s] if ahead.slots[s] > -2 else 1.0
+    least = np.inf if outside > 1.0 else result
+    for d in range(dims):
+        moved = _moved(shape, still, d) if work.rest[d] > 1.0 else 0
+        for e in range(d):
+            moved = 0 if work.rest[e] > 1.0 and _moved(shape, still, e) == moved else moved
+        if moved and least > max(result, numbers[i, BOUND]):
+            value = result
+            if moved & dearer:
+                value, _ = _bound(shape, layout, ahead, costing, limit, numbers, integers, i, still, moved, work)
+            least = min(least, value)
+    return max(result, least) if least < np.inf else result
+
+
+@kernel_part
+def _moved(shape: Shape, still: int, d: int) -> int:
+    """Which of the tensors a loop over d moves."""
+    result = 0
+    for t in range(len(shape.output)):
+        result |= still & (1 << t) if shape.moves[t, d] else 0
+    return result
+
+
+@kernel_call
+def _bound(
+    shape: Shape,
+    layout: Layout,
+    ahead: Ahead,
+    costing: Costing,
+    limit: float,
+    numbers: Floats,
+    integers: Ints,
+    i: int,
+    still: int,
+    moved: int,
+    work: Work,
+) -> tuple[float, int]:
+    """The same, where of tensors that are `still` the next loop to move some moves those in the bits of `moved`; 0: any; and which of
+    them may take more energy or words if that moves them."""
     dims, tensors, ports = len(shape.sizes), len(shape.output), layout.pending[0] - layout.port
     left, outside = tiles_left(shape, layout, integers, i), 1.0
     cycles = numbers[i, CYCLES]
@@ -62,23 +114,32 @@ def bound(
     for port in range(ports):
         work.ports[port] = numbers[i, layout.port + port] / outside
     energy = costing.compute_pj + numbers[i, SETTLED]
-    row, counted, across, further = 0, ahead.counted, 1.0, 1.0
+    row, counted, across, further, dearer = 0, ahead.counted, 1.0, 1.0, 0
     for memory in range(len(work.words)):
         work.words[memory] = work.written[memory] = 0.0
     for t in range(tensors):
         if shape.odd[t]:
             continue
         at, status = FIRST + EACH * t, status_of(integers, i, t)
-        moving = other = windows = 1.0
+        stays = status == STILL and not moved >> t & 1
+        moving = other = windows = again = 1.0
         for d in range(dims):
             if not shape.moves[t, d]:
                 other *= work.rest[d]
+                if status != STILL or _moved(shape, still, d):
+                    again *= work.rest[d]
             elif shape.rank[t, d] < 0:
                 moving *= work.rest[d]
             else:
                 windows *= work.rest[d]
+        dearer |= (again > 1.0) << t if stays else 0
+        again = 1.0 if stays else again
         # neighbours may yet have words of windows from one another
-        settles = max(1.0, moving / outside) if windows == 1.0 or not ahead.passes[t] else 0.0
+        settles = (
+            max(1.0, moving * (again if status == STILL else 1.0) / outside)
+            if windows == 1.0 or not ahead.passes[t]
+            else 0.0
+        )
         for p in range(layout.pending[t], layout.pending[t + 1]):
             port, words, credit = layout.through[p], numbers[i, p], 0.0
             if shape.output[t]:
@@ -101,7 +162,7 @@ def bound(
                     further *= spare_of(shape, layout, ahead, integers, i, t, s, False, work)
         work.once[t], work.again[t] = (
             numbers[i, at + LEAST_OWED] / (other * windows),
-            whole_tiles * (1.0 if status == STILL else other),
+            whole_tiles * again,
         )
         work.spare[t], work.copies[t] = sharing, min(other * windows, outside)
         owed, again_read, _ = leave(shape, ahead, t, outside, sharing, work)
@@ -111,7 +172,7 @@ def bound(
                 instances *= work.room[s]
         work.cycles[t] = ahead.cycles[t] / instances
         cycles = max(cycles, owed * work.cycles[t])
-        if ahead.row[t] and status == STILL:
+        if ahead.row[t] and stays:
             row += ahead.row[t]
             counted += (again_read if shape.output[t] else owed) * (ahead.read_pj[t] + ahead.enters_pj[t])
             counted += owed * ahead.update_pj[t] if shape.output[t] else 0.0
@@ -121,7 +182,7 @@ def bound(
             energy += again_read * ahead.read_pj[t] + owed * ahead.update_pj[t]
         else:
             energy += owed * ahead.read_pj[t]
-        settled = max(1.0, whole_tiles / (outside if ahead.passes[t] else 1.0))
+        settled = max(1.0, whole_tiles * (again if status == STILL else 1.0) / (outside if ahead.passes[t] else 1.0))
         energy += numbers[i, at + LEAST_PENDING] / (other * windows) * settled + ahead.rest_pj[t]
         words = (max(owed, shape.least[t]) if ahead.last[t] else shape.least[t]) * ahead.words[t]
         if shape.output[t]:
@@ -148,7 +209,7 @@ def bound(
         for share in range(len(ahead.outer)):
             outer = min(outer, ahead.outer[share, row, integers[i, CODE]])
         if outer == np.inf:  # nothing larger has room
-            return np.inf
+            return np.inf, 0
         if ahead.direct >= 0:
             told_apart = share_one(
                 shape,
@@ -172,13 +233,15 @@ def bound(
     energy += cycles * numbers[i, LEAK]
     if max(result, told_apart) <= limit:
         for t in range(tensors):
-            if ahead.row[t] and status_of(integers, i, t) == STILL:  # the table has how fanouts are shared
+            if (
+                ahead.row[t] and status_of(integers, i, t) == STILL and not moved >> t & 1
+            ):  # the table has how fanouts are shared
                 work.spare[t] = 1.0
         worth = cycles if costing.product else (1.0 if costing.energy else 0.0)  # of energy, and of cycles
         time = energy if costing.product else (0.0 if costing.energy else 1.0)
         time += worth * numbers[i, LEAK]
         result += share_fanouts(shape, ahead, outside, cycles, worth, time, work)
-    return float(max(result, told_apart))
+    return float(max(result, told_apart)), dearer
 
 
 @kernel_part

@@ -229,8 +229,12 @@ def _fits(shape: Shape, layout: Layout, keeping: Keeping, kept: int, integers: I
 
 @kernel_call
 def _fits_ahead(shape: Shape, layout: Layout, ahead: Ahead, integers: Ints, i: int) -> bool:
-    """No tile is larger than the next memory that surely keeps it."""
+    """No tiles are larger than the next memory that surely keeps them."""
     for t in range(len(shape.output)):
-        if ahead.usable[t] < shape.whole[t] and words(shape, layout, integers, i, t) > ahead.usable[t]:
+        used = 0.0
+        for u in range(len(shape.output)):
+            if ahead.keeper[t] >= 0 and ahead.keeper[u] == ahead.keeper[t]:
+                used += words(shape, layout, integers, i, u) * ahead.slices[u]
+        if used > ahead.usable[t]:
             return False
     return True

@@ -174,8 +174,12 @@ class Ahead(NamedTuple):
     read_bandwidth: Floats
     """[M]."""
     write_bandwidth: Floats
+    keeper: Ints
+    """[T]: number of the next entry that surely keeps it, and of its memory; -1: that has room for whatever it keeps."""
+    slices: Floats
+    """[T]: of one value there (see `Memory.slices_per_word`)."""
     usable: Floats
-    """[T]: values that the next memory has room for."""
+    """[T]: slices there."""
     outer: Floats
     """[K, R, C]: energy at least of what memories outside deliver, by share, by which tensors' tiles stay, and by the shape's
     number (see `outer.py`); no share: not known."""
