@@ -39,6 +39,8 @@ WIDE = 250_000
 """States that the last one follows."""
 FINALS = 4096
 """Mappings evaluated at once, of those that are left."""
+REORDERED = 16384
+"""The same, where each has all orders of its loops."""
 
 
 @dataclass(frozen=True)
@@ -143,8 +145,6 @@ def _evaluate(
 ) -> Generator[Candidates, Costs, tuple[float, float]]:
     """(the best, the least bound of what could not be settled), evaluating in the order of bounds until one passes the best, or
     what the walk has lost."""
-    left = math.inf
-    seen: set[bytes] = set()
     for start in range(0, len(finals.bounds), FINALS):
         if finals.bounds[start] >= best * SURE:
             break
@@ -153,19 +153,30 @@ def _evaluate(
         best = min(best, float(values.min(initial=math.inf)))
     # those that are counted exactly stand for others that cost no less than their bound; cycles that are rounded up lie above it
     stand = finals.displaces & (finals.bounds < best * SURE)
-    left = min(left, float(finals.bounds[stand].min(initial=math.inf)))
-    for i in np.flatnonzero(finals.inexact & (finals.bounds < best * SURE)):
-        one = finals.candidates.take(slice(i, i + 1))
-        key = one.trips.tobytes() + one.keeps.tobytes()
-        if finals.bounds[i] >= best * SURE or key in seen:
-            continue
-        seen.add(key)
-        ways = math.prod(
-            int(count_orders(one.trips[:, s] > 1, task.space.slots[s].order)[0]) for s in task.space.temporal_slots
-        )
-        if ways > options.orders or run.exhausted or finals.bounds[i] >= lost:
-            left = min(left, float(finals.bounds[i]))
-            continue
-        values = yield from objectives(task.space.reordered(one, ways), task, run)
+    left = float(finals.bounds[stand].min(initial=math.inf))
+    rest, ways = _distinct(finals, np.flatnonzero(finals.inexact & (finals.bounds < best * SURE)), task)
+    settled = (ways <= options.orders) & (finals.bounds[rest] < lost)
+    left = min(left, float(finals.bounds[rest[~settled]].min(initial=math.inf)))
+    settled &= ways > 1  # others have been evaluated
+    rest, ways = rest[settled], ways[settled].astype(np.int64)
+    while len(rest) and finals.bounds[rest[0]] < best * SURE:
+        if run.exhausted:
+            left = min(left, float(finals.bounds[rest[0]]))
+            break
+        count = max(1, int(np.searchsorted(np.cumsum(ways), REORDERED)))
+        rows = task.space.reordered(finals.candidates.take(rest[:count]), int(ways[:count].max()))
+        values = yield from objectives(rows, task, run)
         best = min(best, float(values.min(initial=math.inf)))
+        rest, ways = rest[count:], ways[count:]
     return best, left
+
+
+def _distinct(finals: Finals, rows: Ints, task: Task) -> tuple[Ints, Ints]:
+    """Of some mappings those that are no others in another order; how many orders the loops of each have."""
+    some = finals.candidates.take(rows)
+    tiles = [array.reshape(len(rows), math.prod(array.shape[1:])) for array in (some.trips, some.keeps)]
+    first = np.sort(np.unique(np.concatenate(tiles, axis=1), axis=0, return_index=True)[1])
+    ways: Ints = np.ones(len(first), np.object_)
+    for s in task.space.temporal_slots:
+        ways *= count_orders(some.trips[first, s] > 1, task.space.slots[s].order)
+    return rows[first], ways

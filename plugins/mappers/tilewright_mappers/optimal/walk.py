@@ -308,25 +308,24 @@ class Walk:
         states = States(states.numbers[order], states.integers[order])
         trips = np.ones((n, len(space.slots), setup.dims), np.int64)
         keep = np.broadcast_to(setup.always, (n, *setup.always.shape)).copy()
-        blocks = {slot: number for number, slot in enumerate(space.temporal_slots)}
-        loops: list[list[list[int]]] = [[[] for _ in blocks] for _ in range(n)]
-        for i in range(n):
-            row = int(states.integers[i, setup.layout.trace])
-            while row > 0:
-                slot, what = int(slots[row]), int(whats[row])
-                if slot < 0:
-                    keep[i, -1 - slot] = [what >> t & 1 for t in range(setup.tensors)]
-                else:
-                    d, j = divmod(what, most)
-                    trips[i, slot, d] = setup.shape.trip[d, j]
-                    if slot in blocks:
-                        loops[i][blocks[slot]].append(d)  # the outermost comes first
-                row = int(before[row])
-        orders = np.empty((n, len(blocks), setup.dims), np.int8)
-        for i in range(n):
-            for b in range(len(blocks)):
-                named = loops[i][b]
-                orders[i, b] = [d for d in range(setup.dims) if d not in named] + named
+        temporal = list(space.temporal_slots)
+        block = np.full(len(space.slots), -1)
+        block[temporal] = np.arange(len(temporal))
+        # those whose place does not matter stand outside; of the others the outermost comes first
+        place = np.broadcast_to(np.arange(-setup.dims, 0), (n, len(temporal), setup.dims)).copy()
+        named = np.zeros((n, len(temporal)), np.int64)
+        row, left = states.integers[:, setup.layout.trace].copy(), np.arange(n)
+        while len(left := left[row[left] > 0]):
+            slot, what = slots[row[left]], whats[row[left]]
+            held, looped = slot < 0, slot >= 0
+            keep[left[held], -1 - slot[held]] = what[held, None] >> np.arange(setup.tensors) & 1
+            i, s, (d, j) = left[looped], slot[looped], np.divmod(what[looped], most)
+            trips[i, s, d] = setup.shape.trip[d, j]
+            i, b, d = (numbers[block[s] >= 0] for numbers in (i, block[s], d))
+            place[i, b, d] = named[i, b]
+            named[i, b] += 1
+            row[left] = before[row[left]]
+        orders = np.argsort(place, axis=2).astype(np.int8)
         return Finals(
             Candidates(space, trips, orders, keep),
             states.numbers[:, BOUND],
