@@ -35,6 +35,8 @@ SHARE = 0.5
 """Of the time there is, what the first walks may take before searches that begin well are asked."""
 CLOSE = 0.97
 """Of the best, what has to be proved for these searches to wait: they would find little, and take longer than most walks."""
+FAR = 0.8
+"""Of the best, what has to be proved for the widest of the narrow walks to be worth its time."""
 WIDE = 250_000
 """States that the last one follows."""
 FINALS = 4096
@@ -69,6 +71,8 @@ def _search(setup: Setup, task: Task, run: Run, options: OptimalOptions) -> Prop
     most = options.width or (IN_PART if setup.shape.ragged and setup.counts_in_part else WIDE)
     # the first walks are narrow, and find mappings to hold bounds against, if no proof
     for width in sorted({min(width, most) for width in (*NARROW, most)}):
+        if width == NARROW[-1] < most and bound < best * FAR:
+            continue
         while width == most and run.starters and bound < best * CLOSE:
             best = min(best, (yield from started(task, run)))
         over = partial(_is_over, run, SHARE if width < most and run.starters else 1.0)
