@@ -23,6 +23,7 @@ from tilewright_mappers.optimal.kernel.state import (
     ROUNDED,
     SETTLED,
     TILES,
+    extent,
     is_partial,
     left_of,
     status_of,
@@ -135,11 +136,7 @@ def _bound(
         dearer |= (again > 1.0) << t if stays else 0
         again = 1.0 if stays else again
         # neighbours may yet have words of windows from one another
-        settles = (
-            max(1.0, moving * (again if status == STILL else 1.0) / outside)
-            if windows == 1.0 or not ahead.passes[t]
-            else 0.0
-        )
+        settles = max(1.0, moving * again / outside) if windows == 1.0 or not ahead.passes[t] else 0.0
         for p in range(layout.pending[t], layout.pending[t + 1]):
             port, words, credit = layout.through[p], numbers[i, p], 0.0
             if shape.output[t]:
@@ -151,7 +148,7 @@ def _bound(
             words -= 0.0 if shape.vague[t] else credit
             work.ports[port] += words * (settles if words > 0.0 else left / outside)
         # along one window at most it slides; loops over others bring whole tiles, and, once it is not still, all do
-        whole_tiles = windows / _slides(shape, layout, integers, i, t, status, dims, work) if windows > 1.0 else 1.0
+        whole_tiles = windows * _slides(shape, layout, numbers, integers, i, t, status, work) if windows > 1.0 else 1.0
         sharing = 1.0
         for s in range(len(ahead.slots)):  # where sub-clusters share
             if ahead.slots[s] > -2:
@@ -182,7 +179,7 @@ def _bound(
             energy += again_read * ahead.read_pj[t] + owed * ahead.update_pj[t]
         else:
             energy += owed * ahead.read_pj[t]
-        settled = max(1.0, whole_tiles * (again if status == STILL else 1.0) / (outside if ahead.passes[t] else 1.0))
+        settled = max(1.0, whole_tiles * again / (outside if ahead.passes[t] else 1.0))
         energy += numbers[i, at + LEAST_PENDING] / (other * windows) * settled + ahead.rest_pj[t]
         words = (max(owed, shape.least[t]) if ahead.last[t] else shape.least[t]) * ahead.words[t]
         if shape.output[t]:
@@ -245,17 +242,25 @@ def _bound(
 
 
 @kernel_part
-def _slides(shape: Shape, layout: Layout, integers: Ints, i: int, t: int, status: int, dims: int, work: Work) -> float:
-    """Loops along the window that slides, or that may begin to: the one of most."""
-    most = 1.0
+def _slides(
+    shape: Shape, layout: Layout, numbers: Floats, integers: Ints, i: int, t: int, status: int, work: Work
+) -> float:
+    """The least part of their tiles that loops over windows bring, where they slide along the one that brings least.
+
+    The first loop brings all of the first tile and of others what does not overlap; later ones spare at most one tile more.
+    """
+    dims, least = len(shape.sizes), 1.0
     for d in range(dims):
-        r = shape.rank[t, d]
-        if r >= 0 and (status == STILL or status == SLIDING and r == integers[i, layout.window + t]):
-            loops = 1.0
-            for e in range(dims):
-                loops *= work.rest[e] if shape.rank[t, e] == r else 1.0
-            most = max(most, loops)
-    return most
+        r, loops = shape.rank[t, d], 1.0
+        for e in range(dims):
+            loops *= work.rest[e] if r >= 0 and shape.rank[t, e] == r else 1.0
+        if r >= 0 and status == SLIDING and r == integers[i, layout.window + t]:
+            least = min(least, max(1.0 / loops, 1.0 - 1.0 / numbers[i, FIRST + EACH * t + TILES]))
+        elif r >= 0 and status == STILL and work.rest[d] > 1.0:
+            shift, side = extent(shape, layout, integers, i, d) * shape.coefficient[t, d], numbers[i, layout.side + r]
+            steps = 0.5 if work.rest[d] % 2.0 == 0.0 else 2.0 / 3.0  # of the first loop, those after the first one
+            least = min(least, 1.0 / loops + steps * min(1.0, shift / max(1.0, side)))
+    return least
 
 
 @kernel_call
