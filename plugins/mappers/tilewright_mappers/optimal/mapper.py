@@ -179,7 +179,10 @@ def _distinct(finals: Finals, rows: Ints, task: Task) -> tuple[Ints, Ints]:
     """Of some mappings those that are no others in another order; how many orders the loops of each have."""
     some = finals.candidates.take(rows)
     tiles = [array.reshape(len(rows), math.prod(array.shape[1:])) for array in (some.trips, some.keeps)]
-    first = np.sort(np.unique(np.concatenate(tiles, axis=1), axis=0, return_index=True)[1])
+    seen: dict[bytes, int] = {}
+    for i, row in enumerate(np.concatenate(tiles, axis=1)):
+        seen.setdefault(row.tobytes(), i)
+    first = np.array(list(seen.values()), np.int64)
     ways: Ints = np.ones(len(first), np.object_)
     for s in task.space.temporal_slots:
         ways *= count_orders(some.trips[first, s] > 1, task.space.slots[s].order)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewright.mapspace.batch import Bools, Floats, Ints
+from tilewright.mapspace.batch import Floats, Ints
 from tilewright_mappers.optimal.kernel.state import BOUND, ROUNDED
 from tilewright_mappers.optimal.kernel.tables import Bag, Layout
 
@@ -27,25 +27,39 @@ class States:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def copy(self) -> States:
-        return States(self.numbers.copy(), self.integers.copy())
-
 
 class Bags:
-    """Two of them: a stage reads the states of one, and fills the other. States are good until their bag is filled again."""
+    """A stage reads the states of one, and fills another. States are good until their bag is filled again."""
 
     def __init__(self, layout: Layout, trips: tuple[int, ...], width: int) -> None:
-        self.layout = layout
+        self.layout, self.dims = layout, trips[0]
         # there is always room for what comes of one
-        room = max(ROOM, 4 * width) + math.prod(trips)
-        self.bags = [_bag(layout, trips[0], room) for _ in range(2)]
+        self.room = max(ROOM, 4 * width) + math.prod(trips)
+        self.bags: list[Bag] = []
 
-    def empty(self, states: States, unrollable: Bools) -> Bag:
-        """The one that these states are not in."""
-        bag = next(bag for bag in self.bags if not np.may_share_memory(bag.numbers, states.numbers))
+    def empty(self, states: States, beside: Bag | None = None) -> Bag:
+        """For what becomes of these states: one that they are not in, and another than `beside`."""
+        others = (bag for bag in self.bags if beside is None or bag.made is not beside.made)
+        free = (bag for bag in others if not np.may_share_memory(bag.numbers, states.numbers))
+        bag = next(free, None) or self._another()
         chains = min(len(bag.heads), 1 << (4 * len(states) + 1024).bit_length())
-        bag.heads[:chains], bag.made[:], bag.open[:] = -1, 0, unrollable
+        bag.heads[:chains], bag.made[:] = -1, 0
         return bag._replace(heads=bag.heads[:chains])
+
+    def _another(self) -> Bag:
+        room, layout = self.room, self.layout
+        bag = Bag(
+            open=np.zeros(self.dims, np.bool_),
+            numbers=np.empty((room, layout.numbers)),
+            integers=np.empty((room, layout.integers), np.int64),
+            following=np.empty(room, np.int64),
+            heads=np.empty(1 << room.bit_length(), np.int64),
+            alive=np.empty(room, np.bool_),
+            made=np.empty(3, np.int64),
+            what=np.empty(room, np.int64),
+        )
+        self.bags.append(bag)
+        return bag
 
     def leave_best(self, bag: Bag, width: int) -> float:
         """Leave the best in the bag, so many at most, at its beginning; the least bound of the others."""
@@ -58,26 +72,10 @@ class Bags:
             order = np.concatenate([first, others[counted[others]], others[~counted[others]]])
             lost = float(bounds[order[width:]].min())
             rows = np.sort(rows[order[:width]])
-        for start in range(0, len(rows), PART):
+        moved = np.flatnonzero(rows != np.arange(len(rows)))
+        for start in range(int(moved[0]) if len(moved) else len(rows), len(rows), PART):
             some = rows[start : start + PART]
             for array in (bag.numbers, bag.integers, bag.what):
                 array[start : start + len(some)] = array[some]
         bag.alive[: len(rows)], bag.heads[:], bag.made[0] = True, -1, len(rows)
         return lost
-
-
-def joined(parts: list[States]) -> States:
-    return States(np.concatenate([p.numbers for p in parts]), np.concatenate([p.integers for p in parts]))
-
-
-def _bag(layout: Layout, dims: int, room: int) -> Bag:
-    return Bag(
-        open=np.zeros(dims, np.bool_),
-        numbers=np.empty((room, layout.numbers)),
-        integers=np.empty((room, layout.integers), np.int64),
-        following=np.empty(room, np.int64),
-        heads=np.empty(1 << room.bit_length(), np.int64),
-        alive=np.empty(room, np.bool_),
-        made=np.empty(3, np.int64),
-        what=np.empty(room, np.int64),
-    )

@@ -32,7 +32,7 @@ from tilewright_mappers.optimal.kernel.state import (
 )
 from tilewright_mappers.optimal.kernel.tables import STILL, Ahead, Bag, Keeping, Level, Work
 from tilewright_mappers.optimal.setup import Setup
-from tilewright_mappers.optimal.states import Bags, States, joined
+from tilewright_mappers.optimal.states import Bags, States
 
 SUB_CLUSTERS = 1024
 """Those of one fanout that are laid out, to see what neighbours may pass on; of more it is taken that they do."""
@@ -199,13 +199,12 @@ class Walk:
         named = np.full(setup.dims, -1, np.int64)
         for place, d in enumerate(setup.space.slots[slot].order):
             named[d] = place
-        if not len(states):
-            return states
-        closed: list[States] = []
+        closed, bag = states, self.bags.empty(states)
         while len(states):
-            closed.append(self._stage(stages.CLOSE, states, level, ahead, slot, named=named).copy())
-            states = self._stage(stages.BRANCH, states, level, ahead, slot, named=named)
-        states = joined(closed)
+            closed = self._stage(stages.CLOSE, states, level, ahead, slot, named=named, bag=bag)
+            after = self.bags.empty(states, bag)
+            states = self._stage(stages.BRANCH, states, level, ahead, slot, named=named, bag=after)
+        states = closed
         for d in range(setup.dims):
             able = setup.able[slot, d] or not setup.trips[slot, d, 0]
             if able and (states.integers[:, MASK] >> d & 1).any():
@@ -237,12 +236,17 @@ class Walk:
         keeping: Keeping | None = None,
         choices: list[int] | None = None,
         keys: int | None = None,
+        bag: Bag | None = None,
     ) -> States:
+        """What becomes of states, in a bag beside what is there already."""
         setup, layout = self.setup, self.setup.layout
+        bag = bag or self.bags.empty(states)
+        start, count = 0, int(bag.made[0])
         if not len(states) or self.over():
             self.lost = min(self.lost, states.numbers[:, BOUND].min(initial=math.inf))
-            return States(states.numbers[:0], states.integers[:0])
-        bag, start = self.bags.empty(states, np.asarray(ahead.able[ahead.slots > -2].any(axis=0))), 0
+            return States(bag.numbers[:count], bag.integers[:count])
+        self.counts[0] -= count  # they are counted again
+        bag.open[:] = ahead.able[ahead.slots > -2].any(axis=0)
         plain = for_kernel(np.full(setup.dims, -1, np.int64) if named is None else named)
         kept = for_kernel(np.array(choices or [0], np.int64))
         numbers, integers = for_kernel(states.numbers), for_kernel(states.integers)
@@ -276,10 +280,10 @@ class Walk:
                 stop,
             )
             if reached < stop:
-                self._leave_best(bag)
-                self.counts[0] -= bag.made[0]  # which are counted again
+                self._leave_best(bag, kind)
+                self.counts[0] -= bag.made[0]
             start = reached
-        self._leave_best(bag)
+        self._leave_best(bag, kind)
         count = int(bag.made[0])
         numbers, integers, what = bag.numbers[:count], bag.integers[:count], bag.what[:count]
         self.widest = max(self.widest, count)
@@ -290,12 +294,15 @@ class Walk:
             integers[new, layout.trace] = self.trace.add(integers[new, layout.trace], slot, what[new])
         return States(numbers, integers)
 
-    def _leave_best(self, bag: Bag) -> None:
+    def _leave_best(self, bag: Bag, kind: int) -> None:
         before = int(bag.made[0])
         displaced = before - int(np.count_nonzero(bag.alive[:before]))
         self.counts += (before, bag.made[1], bag.made[2] + displaced)
         bag.made[1:] = 0
-        self.lost = min(self.lost, self.bags.leave_best(bag, self.width))
+        width = (
+            2 * self.width if kind == stages.CLOSE else self.width
+        )  # of these the rest of the loops is still to come
+        self.lost = min(self.lost, self.bags.leave_best(bag, width))
 
     # -- what comes out --------------------------------------------------------------------------------------
 
