@@ -106,6 +106,7 @@ class Walk:
             group=np.zeros(SUB_CLUSTERS, np.int64),
             size=np.zeros(SUB_CLUSTERS, np.int64),
             table=np.zeros(4 * SUB_CLUSTERS, np.int64),
+            meets=np.zeros(SUB_CLUSTERS, np.int64),
             weight=np.zeros(setup.dims, np.int64),
             **{name: np.zeros(setup.tensors) for name in BY_TENSOR},
             log=np.zeros(setup.dims),

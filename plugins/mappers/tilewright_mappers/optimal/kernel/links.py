@@ -79,10 +79,10 @@ def pass_on(
     if count == 0:
         take_least(shape, layout, numbers, integers, i, t)
         return True
-    tiles, _, largest = count_deliveries(count, width, 0, work)
+    tiles, _, largest = count_deliveries(count, width, 0, False, work)
     left, linked = tiles, 0
     if usual:
-        left, linked, _ = count_deliveries(count, width, shift * work.weight[d], work)
+        left, linked, _ = count_deliveries(count, width, shift * work.weight[d], False, work)
         if left >= tiles:  # it would save nothing
             left, linked, usual = tiles, 0, False
     if not usual and not later:
@@ -239,9 +239,9 @@ def lay_out(
 
 
 @kernel_call
-def count_deliveries(count: int, width: int, shift: int, work: Work) -> tuple[int, int, int]:
+def count_deliveries(count: int, width: int, shift: int, alone: bool, work: Work) -> tuple[int, int, int]:
     """Of the sub-clusters that are laid out: deliveries of the parent, one for all tiles that are equal; sub-clusters that have
-    theirs from a neighbour, whose tile lies one shift ahead (0: none has); most that one delivery serves."""
+    theirs from a neighbour, whose tile lies one shift ahead (0: none has; `alone`: all that may); most that one delivery serves."""
     deliveries = linked = largest = 0
     mask = 1
     while mask < 2 * count:
@@ -251,11 +251,15 @@ def count_deliveries(count: int, width: int, shift: int, work: Work) -> tuple[in
         work.table[at] = -1
     for number in range(count):
         wanted, x = work.place[number] + shift, number % width
-        if shift != 0 and (
-            (x > 0 and work.place[number - 1] == wanted)
-            or (x < width - 1 and number + 1 < count and work.place[number + 1] == wanted)
-            or (number >= width and work.place[number - width] == wanted)
-            or (number + width < count and work.place[number + width] == wanted)
+        if (
+            (alone and work.meets[number])
+            or shift != 0
+            and (
+                (x > 0 and work.place[number - 1] == wanted)
+                or (x < width - 1 and number + 1 < count and work.place[number + 1] == wanted)
+                or (number >= width and work.place[number - width] == wanted)
+                or (number + width < count and work.place[number + width] == wanted)
+            )
         ):
             linked += 1
             continue
@@ -292,14 +296,18 @@ def may_pass(shape: Shape, layout: Layout, level: Level, integers: Ints, i: int,
 
 @kernel_call
 def _meets(shape: Shape, layout: Layout, integers: Ints, i: int, t: int, count: int, width: int, work: Work) -> bool:
-    """Whether loops that are left may bring one of the sub-clusters that are laid out the tile of a neighbour."""
+    """Whether loops that are left may bring one of the sub-clusters that are laid out the tile of a neighbour; which is noted."""
+    result = False
+    for number in range(count):
+        work.meets[number] = 0
     for number in range(count):
         for way in range(2):
             other = number + 1 if way == 0 else number + width
             if other < count and (way == 1 or other % width > 0):
                 if _in_steps(shape, layout, integers, i, t, work.place[other] - work.place[number], work):
-                    return True
-    return False
+                    work.meets[number] = work.meets[other] = 1
+                    result = True
+    return result
 
 
 @kernel_call
@@ -339,14 +347,15 @@ def find_links(
         if passes and level.kept[t] != MAYBE:
             count, width = lay_out(shape, layout, level, shared, integers, i, t, work)
             passes = count == 0 or _meets(shape, layout, integers, i, t, count, width, work)
-            if passes and count > 0 and level.kept[t] == NEVER:
-                # what enters is known, and leaves by deliveries of whatever size
-                tiles, _, largest = count_deliveries(count, width, 0, work)
-                passes = tiles * largest > count
-                numbers[i, at + LEAST_OWED] = max(
-                    0.0,
-                    numbers[i, at + OWED] * count / (tiles * largest) - 0.5 * tiles_left(shape, layout, integers, i),
-                )
+            if passes and count > 0:
+                # sub-clusters that no neighbour can serve have theirs from the parent
+                tiles, _, largest = count_deliveries(count, width, 0, False, work)
+                part = count_deliveries(count, width, 0, True, work)[0] / tiles
+                least = numbers[i, at + LEAST_OWED]
+                if level.kept[t] == NEVER:  # what enters is known, and leaves by deliveries of whatever size
+                    passes, part, least = tiles * largest > count, max(part, count / (tiles * largest)), 0.0
+                rounded = 0.5 * tiles_left(shape, layout, integers, i)
+                numbers[i, at + LEAST_OWED] = max(least, numbers[i, at + OWED] * part - rounded)
         if not passes:
             integers[i, layout.flag] &= ~(1 << (LINKED + t))
             least_is_all(numbers, i, t)

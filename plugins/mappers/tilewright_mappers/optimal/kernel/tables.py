@@ -254,6 +254,7 @@ class Work(NamedTuple):
     group: Ints
     size: Ints
     table: Ints
+    meets: Ints
     weight: Ints
     once: Floats
     again: Floats
