@@ -37,7 +37,7 @@ CLOSE = 0.97
 """Of the best, what has to be proved for these searches to wait: they would find little, and take longer than most walks."""
 FAR = 0.8
 """Of the best, what has to be proved for the widest of the narrow walks to be worth its time."""
-WIDE = 250_000
+WIDE = 275_000
 """States that the last one follows."""
 FINALS = 4096
 """Mappings evaluated at once, of those that are left."""

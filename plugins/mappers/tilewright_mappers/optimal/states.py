@@ -12,7 +12,7 @@ from tilewright_mappers.optimal.kernel.state import BOUND, ROUNDED
 from tilewright_mappers.optimal.kernel.tables import Bag, Layout
 
 ROOM = 1 << 17
-"""States that there is room for, or four times those that go on: memory is taken as it is used."""
+"""States that there is room for, or two and a half times those that go on: memory is taken as it is used."""
 PART = 1 << 12
 """States that are moved at once."""
 
@@ -34,7 +34,7 @@ class Bags:
     def __init__(self, layout: Layout, trips: tuple[int, ...], width: int) -> None:
         self.layout, self.dims = layout, trips[0]
         # there is always room for what comes of one
-        self.room = max(ROOM, 4 * width) + math.prod(trips)
+        self.room = max(ROOM, 5 * width // 2) + math.prod(trips)
         self.bags: list[Bag] = []
 
     def empty(self, states: States, beside: Bag | None = None) -> Bag:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tilewright.compiled import for_kernel
 from tilewright.mapspace.batch import Bools, Floats, Ints
@@ -47,16 +48,15 @@ BY_TENSOR = "once", "again", "spare", "copies", "most", "need", "steep", "cycles
 class Trace:
     """How states came about: each row follows another, and says what was done."""
 
-    before: list[Ints] = field(default_factory=lambda: [np.array([-1])])
-    slot: list[Ints] = field(default_factory=lambda: [np.array([-1])])
-    what: list[Ints] = field(default_factory=lambda: [np.array([0])])
+    before: list[NDArray[np.int32]] = field(default_factory=lambda: [np.array([-1], np.int32)])
+    slot: list[NDArray[np.int32]] = field(default_factory=lambda: [np.array([-1], np.int32)])
+    what: list[NDArray[np.int32]] = field(default_factory=lambda: [np.array([0], np.int32)])
     count: int = 1
 
     def add(self, before: Ints, slot: int, what: Ints) -> Ints:
         """Numbers of the new rows."""
-        self.before.append(before)
-        self.slot.append(np.full(len(before), slot))
-        self.what.append(what)
+        for rows, column in ((self.before, before), (self.slot, np.full(len(before), slot)), (self.what, what)):
+            rows.append(column.astype(np.int32))
         self.count += len(before)
         return np.arange(self.count - len(before), self.count)
 
@@ -314,6 +314,7 @@ class Walk:
         n, most = len(states), setup.shape.trip.shape[1]
         order = np.argsort(states.numbers[:, BOUND], kind="stable")
         states = States(states.numbers[order], states.integers[order])
+        self.trace, self.bags.bags = Trace(), []  # are large
         trips = np.ones((n, len(space.slots), setup.dims), np.int64)
         keep = np.broadcast_to(setup.always, (n, *setup.always.shape)).copy()
         temporal = list(space.temporal_slots)
