@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +19,14 @@ Ints = NDArray[np.int64]
 Positions = NDArray[np.int8]
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
+
+
+def in_one(shapes: Sequence[tuple[int, ...]], *last: int) -> list[Floats]:
+    """Ones in arrays of these shapes, each with the last axes; the last array is all of them, row by row."""
+    ends = np.cumsum([math.prod(shape) for shape in shapes])
+    rows = np.ones((ends[-1], *last))
+    parts = np.split(rows, ends[:-1])
+    return [*(part.reshape(*shape, *last) for part, shape in zip(parts, shapes, strict=True)), rows]
 
 
 @dataclass(frozen=True, eq=False)

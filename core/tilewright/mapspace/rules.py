@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.compiled import Index, Records, compiled, for_kernel, inlined, integer, kernel_call, kernel_part, table
-from tilewright.mapspace.batch import Bools, Floats, Ints, Positions
+from tilewright.mapspace.batch import Bools, Floats, Ints, Positions, in_one
 from tilewright.mapspace.skeleton import Skeleton, Slot
 from tilewright.schema.architecture import Architecture, Cluster
 from tilewright.schema.problem import Problem, Tensor
@@ -67,6 +67,8 @@ class Scratch(NamedTuple):
     """[E, B]: sub-clusters."""
     words: Floats
     """[E, T, B]: of the tile of every tensor that an entry keeps, but the first."""
+    rows: Floats
+    """[R, B]: all three, one after another."""
     need: Floats
     """[M, B]: slices held."""
     side: Floats
@@ -79,10 +81,10 @@ class Scratch(NamedTuple):
 
 def scratch_of(rules: Rules, slots: int = 0, faults: int = 1, mappings: int = 1) -> Scratch:
     """Room for so many mappings with so many slots, and for so many faults."""
+    shapes = (slots + 2, len(rules.sizes)), rules.memory.shape[:1], rules.memory.shape
+    inside, used, words, rows = in_one(shapes, mappings)
     return Scratch(
-        inside=np.ones((slots + 2, len(rules.sizes), mappings)),
-        used=np.ones((len(rules.memory), mappings)),
-        words=np.ones((*rules.memory.shape, mappings)),
+        *(inside, used, words, rows),
         need=np.zeros((len(rules.usable), mappings)),
         side=np.ones(mappings),
         good=np.ones(mappings, np.bool_),

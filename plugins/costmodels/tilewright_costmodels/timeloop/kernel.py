@@ -139,17 +139,14 @@ def _count(job: Job, pieces: Pieces | None, ragged: bool, n: int, row: int, tens
                 if not (inner or inner_keeps):
                     left /= 1.0 - passed  # what neighbours pass on, the level inside asks nobody for, either
             content = pieces.words[tensor, level].left / job.counts.instances[row, level] * left
-            scale = 1.0
             if job.detailed:
                 scale = content / full
-                linked *= scale
+                linked *= scale if inner or inner_keeps else 0.0
+                for size in range(job.deliveries.sizes[tensor, level]):
+                    each = job.deliveries.delivered[tensor, level, size]
+                    each.accesses, each.far = each.accesses * scale, each.far * scale
             if inner_keeps:
                 _access_pieces(job, pieces, row, level + 1, tensor, inside, passed)
-            elif not inner:
-                linked = 0.0
-            for size in range(job.deliveries.sizes[tensor, level] if job.detailed else 0):
-                each = job.deliveries.delivered[tensor, level, size]
-                each.accesses, each.far = each.accesses * scale, each.far * scale
             if keeps and not whole.slides and (whole.is_output or job.detailed):
                 part = pieces.words[tensor, level].own / job.counts.instances[row, level]
                 actions[row, level, tensor].partition_words = part

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tilewright.compiled import Index, Records, compiled, kernel_part, records
-from tilewright.mapspace.batch import Bools, Floats, Ints
+from tilewright.mapspace.batch import Bools, Floats, Ints, in_one
 from tilewright.mapspace.rules import Rules, Scratch
 from tilewright_costmodels.timeloop.costs import Counts
 from tilewright_costmodels.timeloop.sharing import Accounts, Deliveries
@@ -42,6 +42,8 @@ class Tiles(NamedTuple):
     """[E]."""
     words: Floats
     """[E, T]."""
+    rows: Floats
+    """All three."""
 
 
 class Job(NamedTuple):
@@ -79,19 +81,14 @@ def nest_of(tables: Tables) -> Nest:
 
 def tiles_of(judged: Scratch) -> Tiles:
     """Room for one of those that are judged side by side."""
-    return Tiles(*(np.ones(array.shape[:-1]) for array in (judged.inside, judged.used, judged.words)))
+    return Tiles(*in_one([array.shape[:-1] for array in (judged.inside, judged.used, judged.words)]))
 
 
 @kernel_part
 def look_up(judged: Scratch, b: int, tiles: Tiles) -> None:
     """What was worked out of the mapping at place b."""
-    for s in range(len(tiles.inside)):
-        for d in range(tiles.inside.shape[1]):
-            tiles.inside[s, d] = judged.inside[s, d, b]
-    for e in range(len(tiles.used)):
-        tiles.used[e] = judged.used[e, b]
-        for t in range(tiles.words.shape[1]):
-            tiles.words[e, t] = judged.words[e, t, b]
+    for row in range(len(tiles.rows)):
+        tiles.rows[row] = judged.rows[row, b]
 
 
 @compiled

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.compiled import Records, compiled, integer, kernel_call, kernel_part, records
+from tilewright.compiled import Index, Records, compiled, integer, kernel_call, kernel_part, records
 from tilewright.errors import NotConformableError, Reason
 from tilewright.mapspace.batch import Floats, Ints
 from tilewright_costmodels.timeloop.tables import Hardware, Tables
@@ -122,35 +122,42 @@ def near(hardware: Hardware, length: int, key: Ints) -> bool:
     Of two children side by side, one loop counts on by one and all faster ones start over; so it is in the next row,
     with the loops along Y, if rows are full.
     """
-    shift, children, across, found = key[2], 1, 1, False
-    for vertical in range(2):
-        started = 0  # the faster loops at their ends
-        for k in range(length - 3, 2, -3):
-            if hardware.slot[key[k] // 2].vertical == vertical:
-                found |= key[k + 2] - started == shift or started - key[k + 2] == shift
-                started += (key[k + 1] - 1) * key[k + 2]
-                children *= key[k + 1]
-        across = children if vertical == 0 else across
-        if vertical == 0:
-            row = started
-    for k in range(length - 3, 2, -3):  # from the end of a full row to the next one, side by side where it is wrapped
-        if hardware.slot[key[k] // 2].vertical:
-            found |= key[k + 2] - row == shift or row - key[k + 2] == shift
+    loops = length // 3 - 1
+    shift, children, across, row, column, found = abs(key[2]), 1, 1, 0, 0, False
+    for loop in range(loops, 0, -1):
+        k = Index(3 * loop)
+        trips, move, vertical = key[k + 1], key[k + 2], hardware.slot[Index(key[k] >> 1)].vertical
+        started = column if vertical else row  # the faster loops at their ends
+        found |= abs(move - started) == shift
+        ended = started + (trips - 1) * move
+        row, column = (row, ended) if vertical else (ended, column)
+        children, across = children * trips, across * (1 if vertical else trips)
+    for loop in range(loops, 0, -1):
+        k = Index(3 * loop)  # from the end of a full row to the next one, side by side where it is wrapped
+        if hardware.slot[Index(key[k] >> 1)].vertical:
+            found |= abs(key[k + 2] - row) == shift
             row += (key[k + 1] - 1) * key[k + 2]
     width = max(hardware.level[key[0]].width, across)
     if found or not across < width < children:
         return found
     # rows that wrap: one row down is `width` further, counted in the loops' trips, with every way to carry
-    loops = (length - 3) // 3
+    down, rest = 0, Index(width)
+    for vertical in range(2):
+        for loop in range(loops, 0, -1):
+            k = Index(3 * loop)
+            if hardware.slot[Index(key[k] >> 1)].vertical == vertical:
+                down += rest % Index(key[k + 1]) * key[k + 2]
+                rest = Index(rest // Index(key[k + 1]))
     for carries in range(1 << (loops - 1)):
-        rest, displacement, carry, digit = width, 0, 0, 0
+        displacement, carry, left = down, 0, carries
         for vertical in range(2):
-            for k in range(length - 3, 2, -3):
-                if hardware.slot[key[k] // 2].vertical == vertical:
-                    over = carries >> digit & 1
-                    displacement += (rest % key[k + 1] + carry - over * key[k + 1]) * key[k + 2]
-                    rest, carry, digit = rest // key[k + 1], over, digit + 1
-        found |= displacement == shift or displacement == -shift
+            for loop in range(loops, 0, -1):
+                k = Index(3 * loop)
+                if hardware.slot[Index(key[k] >> 1)].vertical == vertical:
+                    over = left & 1
+                    displacement += (carry - over * key[k + 1]) * key[k + 2]
+                    carry, left = over, left >> 1
+        found |= abs(displacement) == shift
     return found
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tilewright.compiled import Index, Records, integer, records
 from tilewright.mapspace.batch import Bools, Floats, Ints
@@ -33,7 +34,7 @@ class Pieces(NamedTuple):
     (`whole`), and how many there are (`many`); the place of the last loop in time that made them (-1: none), and the cuts up to the
     last one in space (`spread`). How many there are of the first one in time, for all instances (`lanes`), and of the first instance
     in all steps (`turns`); how many of these are full."""
-    cuts: Ints
+    cuts: NDArray[np.uint32]
     """[L + 1, D]: cuts in the levels before a level."""
     calm: Bools
     """[places]: whether a loop in time makes no more than one full piece of some size, so that it may not turn."""
@@ -69,7 +70,7 @@ def pieces_of(tables: Tables) -> Pieces:
     most = slots + 2
     made = dict.fromkeys("trips part more full rest whole many lanes full_lanes turns full_turns".split(), float)
     words = dict.fromkeys("left entered own first_left first_entered first_own".split(), float)
-    kinds = dict.fromkeys(("slot", "level"), Index) | dict.fromkeys("place latest spread trip".split(), int)
+    kinds = dict.fromkeys(("slot", "level", "spread"), Index) | dict.fromkeys("place latest trip".split(), int)
     cut = records((dims, slots + 1), **kinds, steps=bool, exact=bool, **made)
     first = cut[:, 0]  # one rest, which is the dimension
     first["full"] = first["rest"] = tables.rules.sizes
@@ -80,7 +81,7 @@ def pieces_of(tables: Tables) -> Pieces:
     share["iterations"][:, 0] = share["count"][:, 0] = shares["number"] = 1  # for good, where there is one iteration
     return Pieces(
         cut=cut,
-        cuts=np.zeros((levels + 1, dims), np.int64),
+        cuts=np.zeros((levels + 1, dims), Index),
         calm=np.zeros(2 * (slots * dims + 1), np.bool_),
         chain=np.zeros(dims, np.bool_),
         size=records((dims, slots + 1, most), iterations=float, full=float, rest=int),

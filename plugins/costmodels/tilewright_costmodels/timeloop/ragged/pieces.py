@@ -88,11 +88,11 @@ def walk(
         return found.count, found.iterations, found.least
     first, spread = last, pieces.cut[d, last].spread
     while pieces.cut[d, first].latest >= limit:
-        first -= 1
+        first = Index(first - 1)
     # up to `first` all cuts are free (in time, if not `every`), and from `end` on all are at zero
-    end = max(first + 1, spread) if mode != PLAIN else max(first, spread)
-    if mode == QUIET:
-        end = last
+    end = last
+    if mode != QUIET:
+        end = Index(max(first + (mode != PLAIN), spread))
     if spread > pieces.cuts[within, d] and not (every and moves):
         first = min(first, pieces.cuts[within, d])
     before = pieces.cut[d, first]
@@ -123,14 +123,12 @@ def walk(
                 whole += followed * (trips - part - more if free else 0.0)
             rest *= more if free else 1.0 - some
             followed *= more if free else 1.0 - some
-    full = pieces.cut[d, last].full
-    left = min(pieces.cut[d, end].rest, full)
     # before any piece there is a full one; of the rest, too, the first piece may be one
-    if mode == BEFORE or left == full:
-        whole, rest = whole + rest, 0.0
+    full = pieces.cut[d, last].full
+    left = full if mode == BEFORE else min(pieces.cut[d, end].rest, full)
     if listed:
-        found, some = pieces.shares[d], Index(whole > 0.0)
+        found, some = pieces.shares[d], Index((whole > 0.0) & (left < full))
         pieces.share[d, 0].iterations, pieces.share[d, 0].count = full, whole
-        pieces.share[d, some].iterations, pieces.share[d, some].count = left, rest
-        found.number = some + (rest > 0.0)
+        pieces.share[d, some].iterations, pieces.share[d, some].count = left, rest if left < full else whole + rest
+        found.number = some + (pieces.share[d, some].count > 0.0)
     return whole + rest, whole * full + rest * left, left if rest > 0.0 else full

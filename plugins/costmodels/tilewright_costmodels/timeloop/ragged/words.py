@@ -18,7 +18,7 @@ no loop outside of that memory that moves it turns, be there pieces for the sub-
 
 from __future__ import annotations
 
-from tilewright.compiled import Records, integer, kernel_part
+from tilewright.compiled import Index, Records, integer, kernel_part
 from tilewright.mapspace.batch import Floats
 from tilewright.mapspace.rules import Terms
 from tilewright_costmodels.timeloop.ragged.boxes import shared, words_of_boxes
@@ -73,16 +73,16 @@ def measure(
     kept = n if len(mappings.keep) > 1 else 0
     for tensor in range(len(tensors.whole)):
         pieces.words[tensor, 0].entered = pieces.words[tensor, 0].first_entered = 0.0
-        inner = levels  # the nearest level inside that keeps the tensor; beyond all: compute
+        inner = Index(levels)  # the nearest level inside that keeps the tensor; beyond all: compute
         lanes = 1.0  # compute units below an instance
         for number in range(levels):
-            level = levels - 1 - number
+            level = Index(levels - 1 - number)
             lanes *= ends[level].children
             keeps = mappings.keep[kept, hardware.level[level].holds, tensor]
             if keeps or detailed:
                 outer = level
                 while not mappings.keep[kept, hardware.level[outer].holds, tensor]:
-                    outer -= 1
+                    outer = Index(outer - 1)
                 words = pieces.words[tensor, level]
                 # where no bandwidth can bind, the average instance does for the first one
                 words.even = instances[level] == 1.0 or (
@@ -91,7 +91,12 @@ def measure(
                 known = inner == levels and lanes == 1.0  # each iteration reads its word
                 if known:
                     words.left, words.first_left = iterations, steps
-                _between(pieces, tensors, terms, loops, ends, instances, detailed, tensor, level, inner, outer, known)
+                    if words.even:
+                        words.first_left = words.left / instances[level]
+                if not known or detailed or tensors.whole[tensor].is_output:
+                    _between(
+                        pieces, tensors, terms, loops, ends, instances, detailed, tensor, level, inner, outer, known
+                    )
             if keeps:
                 inner = level
     return steps
@@ -156,7 +161,7 @@ def _between(
             stays and not owns,
             outer if whole.is_output else inner,
             every,
-            level if leaves else levels,
+            level if leaves else Index(levels),
         )
         if leaves and tangled:
             for group in range(2, whole.groups):
@@ -214,58 +219,57 @@ def _moved(
     left, entered, passed, quiet, overlaps = 0.0, 0.0, 0, True, False
     once = each = 1.0
     inner = usual = 0  # the steps of all loops inside p, undone when p advances; that of c
-    for number in range(c + 2 if stays else 1):
-        p = c + 1 - number
-        mode, hush, advancing, dimension, step, skip = PLAIN, False, NOWHERE, NOWHERE, 0.0, False
-        if number > 0:
+    p, mode, hush, advancing, dimension, step, more = c + 1, PLAIN, False, NOWHERE, NOWHERE, 0.0, True
+    while more:
+        found = _different(
+            pieces,
+            tensors,
+            terms,
+            loops,
+            tensor,
+            stop,
+            p,
+            mode,
+            advancing,
+            hush,
+            keeps_from,
+            every,
+            within,
+            dimension,
+            step,
+        )
+        if found < 0.0:  # some loop inside always turns, and so it does inside of all loops that are left
+            quiet = False
+        elif found > 0.0:
+            found = found if mode == PLAIN else -found
+            if p != c:  # that loop moves the tile, and the other dimensions are as before
+                once, each = _times(pieces, tensors, tensor, stop, p, advancing, every, within)
+            left, entered = left + found * once, entered + found * each
+        more = False
+        while stays and p > 0 and (quiet or overlaps) and not more:
+            p -= 1
             loop = loops[p]
             d = int(loop.dimension)
-            mode, advancing, skip = ADVANCE, d, True
-            shift = int(moves[d].displacement * loop.step) - inner
-            inner += int(moves[d].displacement * loop.step)
+            mode, hush, advancing, dimension, step, more = ADVANCE, False, d, NOWHERE, 0.0, True
+            moved = int(moves[d].displacement * loop.step)
+            shift, inner = moved - inner, inner + moved
             slides, moving = moves[d].together != 0, whole.moving >> d & 1
             if p == c:
-                usual, overlaps = shift, slides
-                if slides:
-                    mode, dimension, step, skip = BEFORE, d, float(loop.step), False
+                usual, overlaps, more = shift, slides, slides
+                mode, dimension, step = BEFORE, d, float(loop.step)
             elif overlaps and shift == 0:
-                skip = False
+                pass
             elif overlaps and shift == usual:
-                dimension, step, skip = int(loops[c].dimension), float(loops[c].step), False
+                dimension, step = int(loops[c].dimension), float(loops[c].step)
             elif quiet and not moving:
-                hush, skip = True, False
+                hush = True
             elif quiet and slides and not passed >> d & 1:
-                mode, hush, dimension, step, skip = BEFORE, True, d, float(loop.step), False
+                mode, hush, dimension, step = BEFORE, True, d, float(loop.step)
+            else:
+                more = False
             if moving:
                 passed |= 1 << d
                 quiet &= pieces.calm[p]
-        if not skip:
-            found = _different(
-                pieces,
-                tensors,
-                terms,
-                loops,
-                tensor,
-                stop,
-                p,
-                mode,
-                advancing,
-                hush,
-                keeps_from,
-                every,
-                within,
-                dimension,
-                step,
-            )
-            if found < 0.0:  # some loop inside always turns, and so it does inside of all loops that are left
-                quiet = False
-            elif found > 0.0:
-                found = found if number == 0 else -found
-                if p != c:  # that loop moves the tile, and the other dimensions are as before
-                    once, each = _times(pieces, tensors, tensor, stop, p, advancing, every, within)
-                left, entered = left + found * once, entered + found * each
-        if not (quiet or overlaps):
-            break
     return left, entered
 
 
@@ -347,10 +351,11 @@ def _times(
     for number in range(tensors.whole[tensor].movers, tensors.whole[tensor].counted):
         d = tensors.dims[tensor, number]
         mode = ADVANCE if d == advancing else PLAIN
-        last, level = pieces.cuts[stop, d], within
-        if every:
-            level = len(pieces.cuts) - 1
-        count, _, _ = walk(pieces, d, last, limit, mode, tensor, False, every, level, 0, False)
+        last = pieces.cuts[stop, d]
+        count = pieces.cut[d, last].many
+        if not every or mode != PLAIN or pieces.cut[d, last].latest >= limit:
+            level = len(pieces.cuts) - 1 if every else within
+            count, _, _ = walk(pieces, d, last, limit, mode, tensor, False, every, level, 0, False)
         received *= count
         if every and pieces.cut[d, last].spread > pieces.cuts[within, d]:
             count, _, _ = walk(pieces, d, last, limit, mode, tensor, False, every, within, 0, False)
