@@ -79,6 +79,7 @@ def pass_on(
     if count == 0:
         take_least(shape, layout, numbers, integers, i, t)
         return True
+    later = later and _meets(shape, layout, integers, i, t, count, width, work)
     tiles, _, largest = count_deliveries(count, width, 0, False, work)
     left, linked = tiles, 0
     if usual:
@@ -89,7 +90,9 @@ def pass_on(
         return False
     if kept == NEVER:  # what enters is known, and leaves by the same deliveries
         # at the first step of a sweep, if others are passed on, deliveries are as large as any; at steps after it tiles may be smaller
-        first, others = (count / largest if later else tiles), (0.0 if later and overlaps else n - 1.0)
+        first, others = float(tiles), (0.0 if later and overlaps else n - 1.0)
+        if later:
+            first = max(count / largest, float(count_deliveries(count, width, 0, True, work)[0]))
         part = (first + others * left) / (count + others * (count - linked)) * count / tiles
         if abs(part - 1.0) < 1e-12:
             return False
