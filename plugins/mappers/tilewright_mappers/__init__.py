@@ -162,7 +162,7 @@ class OptimalOptions(Options):
         default=None,
         ge=1,
         le=100_000_000,
-        description="most states followed at once; past it a gap may be left. Without a number 250,000; 16,384 where windows may be ragged",
+        description="most states followed at once; past it a gap may be left. Without a number 275,000; 16,384 where windows may be ragged",
     )
     orders: int = Field(
         default=100_000,
