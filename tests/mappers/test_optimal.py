@@ -14,6 +14,7 @@ import tilewright
 from support.profiles import scaled
 from tilewright.compiled import for_kernel
 from tilewright.errors import NotConformableError
+from tilewright.mapspace.batch import Ints
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import CandidateEvaluator, Evaluator, Relaxable
@@ -290,11 +291,16 @@ def test_no_bound_is_above_the_cost_of_a_mapping_of_a_large_space(
     mappings = Candidates.join([drawn.take(drawn.fits()).take(slice(0, 2)), _good(setup, random)])
     assert setup.outer.tables and len(mappings)
     for trips in mappings.trips:
-        setup.trips = for_kernel(setup.shape.trip == trips[:, :, None])
-        setup.tiles = setup._tiles()
+        _walk_these(setup, trips)
         finals = Walk(setup, math.inf, 200, lambda: False).run()
         costs = evaluator.evaluate_candidates(finals.candidates).of(objective)
         assert len(costs) and (finals.bounds <= costs * (1 + CLOSE)).all()
+
+
+def _walk_these(setup: Setup, trips: Ints) -> None:
+    """Leave the walk these trips alone, [slot, dimension]."""
+    setup.trips = for_kernel(setup.shape.trip == trips[:, :, None])
+    setup.tiles = setup._tiles()
 
 
 def _good(setup: Setup, random: Random) -> Candidates:
@@ -323,6 +329,26 @@ def test_neighbours_pass_on_words_where_a_sweep_begins_anew(formula: str, object
     assert relaxation is not None
     finals = Walk(Setup(space, relaxation, objective).without_dominance(), math.inf, 10**6, lambda: False).run()
     costs = evaluator.evaluate_candidates(finals.candidates).of(objective)
+    assert len(costs) and (finals.bounds <= costs * (1 + CLOSE)).all()
+
+
+def test_who_is_whose_neighbour_is_known_once_the_whole_fanout_is_unrolled() -> None:
+    """Sub-clusters are numbered without gaps: channels in a row that is partly used change who is below whom."""
+    formula = "O[n,k,p,q] += I[n,c,p+r,q+3*s] * W[k,c,r,s]; n=2 k=1 c=2 p=6 q=3 r=2 s=2"
+    space = tilewright.space(formula, arch="eyeriss", constraints="none")
+    evaluator = timeloop(space)
+    assert isinstance(evaluator, Relaxable) and isinstance(evaluator, CandidateEvaluator)
+    relaxation = evaluator.relaxation(space.skeleton)
+    assert relaxation is not None
+    setup = Setup(space, relaxation, "energy").without_dominance()
+    across, down = space.spatial_slots[:2]
+    trips = np.ones((len(space.slots), len(space.problem.sizes)), np.int64)
+    for slot, loops in ((1, {"n": 2, "p": 2}), (across, {"c": 2, "p": 3}), (down, {"r": 2, "s": 2}), (4, {"q": 3})):
+        for name, count in loops.items():
+            trips[slot, space.problem.dimension_names.index(name)] = count
+    _walk_these(setup, trips)
+    finals = Walk(setup, math.inf, 200, lambda: False).run()
+    costs = evaluator.evaluate_candidates(finals.candidates).of("energy")
     assert len(costs) and (finals.bounds <= costs * (1 + CLOSE)).all()
 
 

@@ -6,7 +6,7 @@ from tilewright.compiled import compiled, integer, kernel_call, kernel_part
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright_mappers.optimal.kernel.bounds import bound, insert
 from tilewright_mappers.optimal.kernel.holds import end_units, hold
-from tilewright_mappers.optimal.kernel.links import find_links
+from tilewright_mappers.optimal.kernel.links import find_links, find_neighbours
 from tilewright_mappers.optimal.kernel.state import (
     BOUND,
     FRESH,
@@ -143,7 +143,9 @@ def walk(
                     for k in range(len(level.slot)):
                         good &= bag.integers[n, USED + k] >= level.least[k]
                         bag.integers[n, USED + k] = 1
-                    if position:
+                    if not position:
+                        find_neighbours(shape, layout, level, shared, bag.numbers, bag.integers, n, work)
+                    else:
                         end_units(shape, layout, level, bag.numbers, bag.integers, n)
                 if kind == BRANCH:
                     bag.integers[n, MASK] |= 1 << what
