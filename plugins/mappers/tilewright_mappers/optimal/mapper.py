@@ -96,7 +96,7 @@ def _search(setup: Setup, task: Task, run: Run, options: OptimalOptions) -> Prop
             if not (finals.displaces & (finals.bounds < best * SURE)).any():
                 break
             # one that was left out may have its cycles rounded otherwise
-            setup = setup.without_dominance()
+            setup = setup.against_rounding(best)
     # where a gap is left, none of them ends below the best
     while run.starters and bound < best * SURE and not run.exhausted:
         best = min(best, (yield from started(task, run)))

@@ -15,7 +15,6 @@ from tilewright.mapspace.factoring.cuts import divisors
 from tilewright.mapspace.limits import Limits
 from tilewright.plugin import Relaxation
 from tilewright_mappers.optimal.kernel.tables import Shape
-from tilewright_mappers.optimal.shape import least_values
 
 MOST = 1 << 18
 """Shapes of tiles, of more of which there is no table."""
@@ -106,10 +105,10 @@ class Outer:
         """All links of which something is said, by tensor."""
         return ((t, link) for t, links in self.links.items() for link in links)
 
-    def once(self, t: int, link: Link) -> float:
-        """Energy of every word over a link once; of outputs the first ones are not read."""
+    def once_pj(self, t: int, link: Link) -> float:
+        """Energy of a word that goes over a link once; of outputs the first ones are not read."""
         read, update, fill = self._prices(t, link)
-        return float(self.setup.shape.least[t]) * (update if self.setup.shape.output[t] else read + fill)
+        return update if self.setup.shape.output[t] else read + fill
 
     def enters_pj(self, t: int, link: Link) -> float:
         """Of one value, in the inner memory."""
@@ -131,23 +130,24 @@ class Outer:
         return result
 
     def _measure(self) -> None:
-        """By tensor and shape: words of a tile, of all tiles, tiles along dimensions that do not move it; the share of the words where
-        one window slides."""
+        """By tensor and shape: words of a tile, of all tiles, of all as far as they do not overlap; tiles along dimensions that do not move
+        it; the share of the words where one window slides."""
         shape, sizes = self.setup.shape, self.setup.shape.sizes
-        self.words, self.brought, self.again = ([self.one] * self.setup.tensors for _ in range(3))
+        self.words, self.brought, self.covered, self.again = ([self.one] * self.setup.tensors for _ in range(4))
         self.slid: dict[tuple[int, int], Floats] = {}
         for t in range(self.setup.tensors):
-            side, loops, terms = self.one, self.one, []
+            side, loops, place = self.one, self.one, np.zeros([1] * (self.dims + 1), np.int64)
             for p in range(shape.start[t], shape.start[t + 1]):
                 d, c = int(shape.dimension[p]), int(shape.factor[p])
                 side, loops = side + c * (sizes[d] / self.left[d] - 1.0), loops * self.left[d]
-                terms.append((c, int(sizes[d])))
+                place = place + np.arange(self.count[d]).reshape(self.left[d].shape) * shape.step[p]
                 if shape.last[p]:
-                    self.words[t] = self.words[t] * side
+                    values = shape.covered[shape.first[p] + place]
+                    self.words[t], self.covered[t] = self.words[t] * side, self.covered[t] * values
                     for e in range(self.dims):
                         if shape.rank[t, e] >= 0 and shape.rank[t, e] == shape.rank[t, d]:
-                            self.slid[t, e] = np.minimum(1.0, least_values(terms) / (side * loops))
-                    side, loops, terms = self.one, self.one, []
+                            self.slid[t, e] = np.minimum(1.0, values / (side * loops))
+                    side, loops, place = self.one, self.one, 0 * place[(slice(1),) * place.ndim]
             self.brought[t] = self.words[t]
             for d in range(self.dims):
                 if shape.moves[t, d]:
@@ -164,7 +164,8 @@ class Outer:
         layers: Layers = {}
         for mask in _sets(live):
             layers[mask] = np.full([1, *self.count], np.inf)
-            layers[mask][(0, *[-1] * self.dims)] = sum(self.once(t, live[t]) for t in live if mask >> t & 1)
+            whole = (0, *[-1] * self.dims)
+            layers[mask][whole] = sum(self.once_pj(t, live[t]) * self.covered[t][whole] for t in live if mask >> t & 1)
         for e in range(1, len(space.skeleton.entries)):
             if (e, False) in slot:
                 layers = self._loops(layers, live, e, slot[e, False])
@@ -209,7 +210,7 @@ class Outer:
         outside = sum(1 << t for t in kept if t in live)
         result = {}
         for mask in _sets(inside):
-            more = sum(self.once(t, inside[t]) for t in kept if mask >> t & 1)
+            more = sum(self.once_pj(t, inside[t]) * self.covered[t] for t in kept if mask >> t & 1)
             result[mask] = np.where(fits, layers[mask & ~both | outside] + more, np.inf)
         return result, inside
 
@@ -268,6 +269,25 @@ class Outer:
             if read > most:
                 best, most = t, read
         return best
+
+    def across(self, table: Table, apart: Bools, slots: Ints) -> Floats:
+        """[K]: sub-clusters that may share a tensor along windows, where others share it along other dimensions: tiles differ
+        along the longest unrolling of a window."""
+        if table.direct < 0:
+            return np.ones(1)
+        split, rank = self.split, self.setup.shape.rank[table.direct]
+        size = math.prod(int(self.setup.most[s]) for s in split)
+        if slots[split[0]] >= 0 or not apart[table.direct, split].any():
+            return np.asarray(size / table.share)
+        windows = [int(d) for d in np.flatnonzero(rank >= 0) if self.setup.able[split, d].any()]
+        shared = np.zeros(size + 1)
+        for used, ways in self.ways(windows, size).items():
+            for trips in ways:
+                longest = {rank[d]: 1 for d in windows}
+                for d, n in zip(windows, trips, strict=True):
+                    longest[rank[d]] = max(longest[rank[d]], n)
+                shared[used] = max(shared[used], used / math.prod(longest.values()))
+        return np.asarray(np.maximum.accumulate(shared)[size // table.share.astype(np.int64)])
 
     def ways(self, dims: list[int], size: int) -> dict[int, list[tuple[int, ...]]]:
         """Trips of unrollings over some dimensions, by the sub-clusters that they use, of so many."""

@@ -25,7 +25,7 @@ from tilewright_mappers.optimal.kernel.tables import (
     Layout,
     Level,
 )
-from tilewright_mappers.optimal.outer import KEPT, LOOPS, UNROLLED, Outer, Table
+from tilewright_mappers.optimal.outer import KEPT, LOOPS, UNROLLED, Outer
 from tilewright_mappers.optimal.shape import ints, shape_of
 
 
@@ -64,6 +64,7 @@ class Setup:
             whole=relaxation.whole_cycles,
             links=relaxation.neighbours,
             outputs=int(self.shape.output.sum()),
+            margin=0.0,
             compute_pj=float(relaxation.compute_pj),
             most_cycles=float(most_cycles),
             bandwidth=for_kernel(np.array([limits[way][m] for m, way in self.ports], np.float64)),
@@ -102,8 +103,27 @@ class Setup:
 
     def without_dominance(self) -> Setup:
         """No state stands for another."""
+        return self._with(self.costing._replace(dominate=False))
+
+    def against_rounding(self, limit: float) -> Setup:
+        """No state stands for one that may be better, of those below a limit, if its cycles are not rounded up by one more.
+
+        What takes a cycle less, of so many at least, takes that part more energy; and thrice that where energy leaks meanwhile.
+        """
+        if self.rounded:
+            return self.without_dominance()
+        relaxation, shape = self.relaxation, self.shape
+        first, words = relaxation.memory[0], shape.least * self.words[relaxation.memory[0], range(self.tensors)]
+        limits = np.where(shape.output, relaxation.write_bandwidth[first], relaxation.read_bandwidth[first])
+        units = float(math.prod(int(self.most[s]) for s in self.space.spatial_slots))
+        operations = float(math.prod(self.space.problem.sizes))
+        cycles = max(operations * relaxation.cycles_per_operation / units, float((words / limits).max()))
+        margin = 3.0 * limit / cycles**2 if self.costing.product else math.inf
+        return self._with(self.costing._replace(margin=margin))
+
+    def _with(self, costing: Costing) -> Setup:
         result = copy.copy(self)
-        result.costing = self.costing._replace(dominate=False)
+        result.costing = costing
         return result
 
     def _levels(self) -> list[tuple[list[int], list[int]]]:
@@ -263,32 +283,13 @@ class Setup:
             found[users[-1:], m] = self.relaxation.leakage_pj[self.relaxation.gate == m].sum()
         return found
 
-    def _delivered(self, t: int, outer: int, inner: int) -> float:
-        """Words that one entry delivers to another at least, both of which keep the tensor: each once, unless sub-clusters between
-        them may have words of a window from one another."""
+    def _delivers(self, t: int, outer: int, inner: int) -> bool:
+        """Whether one entry surely delivers every word to another at least once, both of which keep the tensor: unless sub-clusters
+        between them may have words of a window from one another."""
         if self.shape.ragged and self.costing.links and inner == len(self.always):
-            return 0.0
+            return False
         between = [s for s in self.space.spatial_slots if outer <= self.space.slots[s].entry < inner]
-        return 0.0 if any(self._passes_windows(t, s) for s in between) else float(self.shape.least[t])
-
-    def _across(self, table: Table | None, apart: Bools, slots: Ints) -> Floats:
-        """[K]: sub-clusters that may share a tensor along windows, where others share it along other dimensions: tiles differ
-        along the longest unrolling of a window."""
-        if table is None or table.direct < 0:
-            return np.ones(1)
-        split, rank = self.outer.split, self.shape.rank[table.direct]
-        size = math.prod(int(self.most[s]) for s in split)
-        if slots[split[0]] >= 0 or not apart[table.direct, split].any():
-            return np.asarray(size / table.share)
-        windows = [int(d) for d in np.flatnonzero(rank >= 0) if self.able[split, d].any()]
-        shared = np.zeros(size + 1)
-        for used, ways in self.outer.ways(windows, size).items():
-            for trips in ways:
-                longest = {rank[d]: 1 for d in windows}
-                for d, n in zip(windows, trips, strict=True):
-                    longest[rank[d]] = max(longest[rank[d]], n)
-                shared[used] = max(shared[used], used / math.prod(longest.values()))
-        return np.asarray(np.maximum.accumulate(shared)[size // table.share.astype(np.int64)])
+        return not any(self._passes_windows(t, s) for s in between)
 
     def _passes_windows(self, t: int, slot: int) -> bool:
         """Whether a window may be unrolled there, so that neighbours may have words of it from one another."""
@@ -346,20 +347,21 @@ class Setup:
             if shape.odd[t]:
                 continue
             inside = min((e for e in range(entry, len(self.always)) if self.always[e, t]), default=len(self.always))
-            distinct[t] = self._delivered(t, sure, inside)
+            distinct[t] = shape.least[t] if self._delivers(t, sure, inside) else 0.0
             kept = [e for e in range(sure + 1) if self.always[e, t]]
             for outer, inner in itertools.pairwise(kept):
                 given, taken = relaxation.memory[[outer, inner], t]
                 each = read_pj[given, t] + fill_pj[taken, t]
-                rest[t] += self._delivered(t, outer, inner) * (update_pj[given, t] if shape.output[t] else each)
+                if self._delivers(t, outer, inner):
+                    rest[t] += update_pj[given, t] if shape.output[t] else each
         for t in range(self.tensors):
             if shape.whole[keeper == keeper[t]] @ slices[keeper == keeper[t]] <= usable[t]:
                 keeper[keeper == keeper[t]] = -1  # has room for whole tensors
         table = self.outer.tables.get(place)
-        counted, enters = 0.0, np.zeros(self.tensors)
+        counted, enters = np.zeros((2, self.tensors))
         for t, link in self.outer.each() if table else ():
             if link[1] < entry:
-                counted += self.outer.once(t, link)
+                counted[t] += self.outer.once_pj(t, link)
             elif link[0] < entry:
                 enters[t] = self.outer.enters_pj(t, link)
         return Ahead(
@@ -377,7 +379,7 @@ class Setup:
             cycles=for_kernel(cycles),
             beyond=for_kernel(beyond),
             memory=ints(relaxation.memory[0]),
-            words=for_kernel(self.words[relaxation.memory[0], range(self.tensors)]),
+            words=for_kernel(self.words[relaxation.memory[0], range(self.tensors)] * (entry > 0)),
             read_bandwidth=for_kernel(relaxation.read_bandwidth),
             write_bandwidth=for_kernel(relaxation.write_bandwidth),
             keeper=ints(keeper),
@@ -385,10 +387,10 @@ class Setup:
             usable=for_kernel(usable),
             outer=for_kernel(table.energy if table else np.zeros((0, 0, 0))),
             share=for_kernel(table.share if table else np.ones(1)),
-            across=for_kernel(self._across(table, apart, slots)),
+            across=for_kernel(self.outer.across(table, apart, slots) if table else np.ones(1)),
             direct=table.direct if table else -1,
             split=for_kernel(np.array([s in self.outer.split for s in range(len(space.slots))])),
             row=ints(table.row if table else np.zeros(self.tensors)),
-            counted=counted,
+            counted=for_kernel(counted),
             enters_pj=for_kernel(enters),
         )

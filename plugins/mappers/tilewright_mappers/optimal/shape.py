@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 
 from tilewright.compiled import for_kernel
-from tilewright.mapspace.batch import Ints
+from tilewright.mapspace.batch import Floats, Ints
 from tilewright.mapspace.counting import distinct_values
 from tilewright.mapspace.factoring.cuts import divisors
-from tilewright.schema.problem import Problem
+from tilewright.schema.problem import Problem, Tensor
 from tilewright_mappers.optimal.kernel.tables import Shape
+
+MOST_TILES = 4096
+"""Along one coordinate; of more it is not known how they overlap."""
 
 
 def shape_of(problem: Problem, ragged: bool) -> Shape:
@@ -20,16 +25,22 @@ def shape_of(problem: Problem, ragged: bool) -> Shape:
     sizes = problem.sizes
     tensors, dims = problem.tensors, len(sizes)
     trips = [range(1, size + 1) if ragged else divisors(size) for size in sizes]
-    lefts = [np.unique(-(-size // np.array(row)))[::-1] for size, row in zip(sizes, trips, strict=True)]
+    lefts = [_tiles(size, ragged) for size in sizes]
     moves = np.zeros((len(tensors), dims), np.bool_)
     rank = np.full((len(tensors), dims), -1, np.int64)
     coefficient = np.zeros((len(tensors), dims), np.int64)
     start, dimension, factor, last, odd, vague, blind = [0], [], [], [], [], [], []
+    first, step, covered, least = [], [], [np.zeros(0)], []
     windows = 0
     for t, tensor in enumerate(tensors):
         strange = unclear = sliding = False
-        for place in tensor.projection:
+        tables = _covered_by_tiles(problem, tensor, ragged)
+        least.append(math.prod(float(table[0]) for table in tables))
+        for place, table in zip(tensor.projection, tables, strict=True):
             terms = [(problem.dimension_names.index(name), c) for name, c in place.terms.items()]
+            first += [sum(map(len, covered))] * len(terms)
+            step += [math.prod(len(lefts[d]) for d, _ in terms[:k]) for k in range(len(terms))]
+            covered.append(table)
             dimension += [d for d, _ in terms]
             factor += [c for _, c in terms]
             last += [False] * (len(terms) - 1) + [True]
@@ -69,18 +80,49 @@ def shape_of(problem: Problem, ragged: bool) -> Shape:
         vague=for_kernel(np.array(vague)),
         blind=for_kernel(np.array(blind)),
         whole=for_kernel(np.array([problem.tensor_words(tensor) for tensor in tensors], np.float64)),
-        least=for_kernel(np.array([0.0 if blind[t] else _least_words(problem, t) for t in range(len(tensors))])),
+        first=ints(first),
+        step=ints(step),
+        covered=for_kernel(np.concatenate(covered)),
+        least=for_kernel(np.where(blind, 0.0, least)),
     )
 
 
-def _least_words(problem: Problem, t: int) -> float:
-    """Words without holes; of coordinates that share a dimension, the one of most words."""
-    tensor = problem.tensors[t]
-    counts = [
-        least_values([(c, problem.dimensions[name]) for name, c in place.terms.items()]) for place in tensor.projection
-    ]
+def _covered_by_tiles(problem: Problem, tensor: Tensor, ragged: bool) -> list[Floats]:
+    """By coordinate and tile; of coordinates that share a dimension only the one of most values counts."""
+    terms = [tuple((c, problem.dimensions[name]) for name, c in place.terms.items()) for place in tensor.projection]
+    tables = [_covered(each, ragged) for each in terms]
     names = [name for place in tensor.projection for name in place.terms]
-    return float(math.prod(counts) if len(set(names)) == len(names) else max(counts))
+    if len(set(names)) < len(names):
+        most = int(np.argmax([table[0] for table in tables]))
+        tables = [table if k == most else np.ones_like(table) for k, table in enumerate(tables)]
+    return tables
+
+
+@cache
+def _covered(terms: tuple[tuple[int, int], ...], ragged: bool) -> Floats:
+    """Of a coordinate, given as (coefficient, size) of its dimensions: values that tiles cover together, holes inside of them included.
+
+    By the numbers of tiles that the dimensions consist of, descending, the first dimension's the fastest.
+    """
+    least = least_values(terms)
+    if ragged:
+        return np.full(math.prod(len(_tiles(size, ragged)) for _, size in terms), float(least))
+    result = []
+    for lefts in itertools.product(*(divisors(size)[::-1] for _, size in reversed(terms))):
+        starts, side = np.zeros(1, np.int64), 1
+        for (c, size), left in zip(terms, reversed(lefts), strict=True):
+            side += c * (size // left - 1)
+            if len(starts) * left > MOST_TILES:
+                starts = np.zeros(0, np.int64)
+            starts = np.add.outer(starts, c * (size // left) * np.arange(left)).ravel()
+        starts.sort()
+        result.append(np.minimum(np.diff(starts), side).sum() + side if len(starts) else least)
+    return np.array(result, np.float64)
+
+
+def _tiles(size: int, ragged: bool) -> Ints:
+    """How many a dimension may consist of, descending."""
+    return np.unique(-(-size // np.array(range(1, size + 1) if ragged else divisors(size))))[::-1]
 
 
 def least_values(terms: Sequence[tuple[int, int]]) -> int:

@@ -111,6 +111,8 @@ class Walk:
             **{name: np.zeros(setup.tensors) for name in BY_TENSOR},
             log=np.zeros(setup.dims),
             gain=np.zeros(setup.dims),
+            along=np.ones(setup.dims),
+            within=np.ones(setup.dims),
         )
 
     def run(self) -> Finals:
@@ -339,5 +341,6 @@ class Walk:
             Candidates(space, trips, orders, keep),
             states.numbers[:, BOUND],
             states.integers[:, setup.layout.flag] & ~ROUNDED > 0,
-            (states.integers[:, setup.layout.flag] & ~ROUNDED == 0) & setup.costing.dominate,
+            (states.integers[:, setup.layout.flag] & ~ROUNDED == 0)
+            & (setup.costing.dominate and setup.costing.margin == 0.0),
         )

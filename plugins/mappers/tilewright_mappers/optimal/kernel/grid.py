@@ -84,6 +84,29 @@ def inner_words(shape: Shape, layout: Layout, level: Level, integers: Ints, i: i
 
 
 @kernel_call
+def alike(shape: Shape, layout: Layout, integers: Ints, i: int, t: int, r: int, work: Work) -> float:
+    """Sub-clusters with equal tiles along window r, at most, where `work.along` says how many of them lie along each dimension, and
+    `work.within` how many of these lie inside of the tile.
+
+    Their places along one dimension follow from those along the others. Along none do they lie farther apart than the others reach, nor
+    by what these cannot step.
+    """
+    dims, result, most = len(shape.sizes), 1.0, 1.0
+    for e in range(dims):
+        if shape.rank[t, e] == r and work.along[e] > 1.0:
+            step, others, reach = integers[i, layout.tile + e] * shape.coefficient[t, e] // int(work.within[e]), 0, 0.0
+            for o in range(dims):
+                if o != e and shape.rank[t, o] == r and work.along[o] > 1.0:
+                    apart = integers[i, layout.tile + o] * shape.coefficient[t, o] // int(work.within[o])
+                    others, reach = common(others, apart), reach + apart * (work.along[o] - 1.0)
+            number = 1.0
+            if others > 0:
+                number += min(reach, step * (work.along[e] - 1.0)) // (step // common(step, others) * others)
+            result, most = result * number, max(most, number)
+    return float(result / most)
+
+
+@kernel_call
 def lay_out(
     shape: Shape, layout: Layout, level: Level, shared: Bools, integers: Ints, i: int, t: int, work: Work
 ) -> tuple[int, int]:

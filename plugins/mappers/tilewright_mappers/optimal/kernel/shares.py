@@ -6,6 +6,7 @@ import numpy as np
 
 from tilewright.compiled import kernel_call, kernel_part
 from tilewright.mapspace.batch import Ints
+from tilewright_mappers.optimal.kernel.grid import alike
 from tilewright_mappers.optimal.kernel.state import USED, used_along
 from tilewright_mappers.optimal.kernel.tables import Ahead, Costing, Layout, Shape, Work
 
@@ -44,28 +45,34 @@ def spare_of(
     for d in range(len(shape.sizes)):
         if ahead.near[t, s, d] and ahead.able[s, d] and (shape.moves[t, d] or not windows):
             able *= work.rest[d]
-            result *= work.rest[d]
+            result *= work.rest[d] if shape.rank[t, d] < 0 or not ahead.apart[t, s] else 1.0
     if ahead.apart[t, s]:
         for d in range(len(shape.sizes)):
-            result /= _differing(shape, layout, ahead, integers, i, t, s, d, work) if shape.rank[t, d] >= 0 else 1.0
+            first = shape.rank[t, d] >= 0
+            for e in range(d):
+                first &= shape.rank[t, e] != shape.rank[t, d]
+            if first:
+                result *= _along_window(shape, layout, ahead, integers, i, t, s, shape.rank[t, d], work)
     return min(_fitting(shape, _most(layout, ahead, integers, i, s), able), result)
 
 
 @kernel_call
-def _differing(
-    shape: Shape, layout: Layout, ahead: Ahead, integers: Ints, i: int, t: int, s: int, d: int, work: Work
+def _along_window(
+    shape: Shape, layout: Layout, ahead: Ahead, integers: Ints, i: int, t: int, s: int, r: int, work: Work
 ) -> float:
-    """How many times as many tiles differ along a window, at least, where all unrollings in a slot are done that may be: as many as
-    the longest of its dimensions is unrolled; told at the first of these, 1 at others."""
-    most = before = 1.0
+    """How many times as many sub-clusters have equal tiles along window r, at most, where all unrollings are done that may be, in a
+    slot or beside it."""
     for e in range(len(shape.sizes)):
-        if shape.rank[t, e] == shape.rank[t, d]:
-            if e < d:
-                return 1.0
-            used = used_along(layout, integers, i, e, len(shape.sizes)) if ahead.slots[s] >= 0 else 1.0
-            before = max(before, used)
-            most = max(most, used * work.rest[e] if ahead.near[t, s, e] and ahead.able[s, e] else used)
-    return float(most / before)
+        used, able = 1.0, False
+        if ahead.slots[s] >= 0:
+            used = used_along(layout, integers, i, e, len(shape.sizes))
+        for other in range(s, len(ahead.slots)):
+            able |= ahead.slots[other] > -2 and ahead.able[other, e]
+        work.along[e], work.within[e] = used * work.rest[e] if able else used, used
+    most = alike(shape, layout, integers, i, t, r, work)
+    for e in range(len(shape.sizes)):
+        work.along[e] = work.within[e]
+    return float(most / alike(shape, layout, integers, i, t, r, work))
 
 
 @kernel_part

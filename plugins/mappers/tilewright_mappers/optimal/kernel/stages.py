@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tilewright.compiled import compiled, integer, kernel_call, kernel_part
 from tilewright.mapspace.batch import Bools, Floats, Ints
-from tilewright_mappers.optimal.kernel.bounds import bound, insert
+from tilewright_mappers.optimal.kernel.bounds import bound
+from tilewright_mappers.optimal.kernel.dominance import insert
 from tilewright_mappers.optimal.kernel.holds import end_units, hold
 from tilewright_mappers.optimal.kernel.links import find_links, find_neighbours
 from tilewright_mappers.optimal.kernel.state import (

@@ -131,3 +131,15 @@ def still_left(shape: Shape, layout: Layout, integers: Ints, i: int, t: int) -> 
         if not shape.moves[t, d]:
             result *= left_of(shape, layout, integers, i, d)
     return result
+
+
+@kernel_part
+def covered(shape: Shape, layout: Layout, integers: Ints, i: int, t: int) -> float:
+    """Words that tiles like this one have together: at least so many come from any memory further out, to the next one to keep the tensor."""
+    result, at = 1.0 if shape.least[t] > 0.0 else 0.0, 0
+    for p in range(shape.start[t], shape.start[t + 1]):
+        at += integers[i, layout.left + shape.dimension[p]] * shape.step[p]
+        if shape.last[p]:
+            result *= shape.covered[shape.first[p] + at]
+            at = 0
+    return result

@@ -6,6 +6,7 @@ import numpy as np
 
 from tilewright.compiled import kernel_call, kernel_part
 from tilewright.mapspace.batch import Bools, Floats, Ints
+from tilewright_mappers.optimal.kernel.grid import alike
 from tilewright_mappers.optimal.kernel.links import distinct, pass_on
 from tilewright_mappers.optimal.kernel.state import (
     CODE,
@@ -277,13 +278,14 @@ def unroll(
             least_is_all(numbers, i, t)
             continue
         part = 1.0 if shape.moves[t, d] and shape.rank[t, d] < 0 else 1.0 / n
-        numbers[i, at + LEAST_OWED] *= part
-        if level.kept[t] == NEVER and shape.rank[t, d] >= 0:  # tiles differ along the longest unrolling of a window
-            now, before = used_along(layout, integers, i, d, dims), 1.0
+        if level.kept[t] == NEVER and shape.rank[t, d] >= 0:  # one delivery serves sub-clusters with equal tiles
             for e in range(dims):
-                if shape.rank[t, e] == shape.rank[t, d]:
-                    before = max(before, now / n if e == d else used_along(layout, integers, i, e, dims))
-            numbers[i, at + LEAST_OWED] *= max(now, before) / before
+                work.along[e] = work.within[e] = used_along(layout, integers, i, e, dims)
+            now = alike(shape, layout, integers, i, t, shape.rank[t, d], work)
+            work.along[d] /= n
+            numbers[i, at + LEAST_OWED] *= alike(shape, layout, integers, i, t, shape.rank[t, d], work) / now
+        else:
+            numbers[i, at + LEAST_OWED] *= part
         numbers[i, at + LEAST_PENDING] *= part
         if level.kept[t] == NEVER:
             numbers[i, at + LEAST_PENDING] = numbers[i, at + PENDING]

@@ -54,6 +54,12 @@ class Shape(NamedTuple):
     """[T]: words."""
     least: Floats
     """[T]: words without holes; of those that are blind, 0."""
+    first: Ints
+    """[P]: of a coordinate's place in `covered`."""
+    step: Ints
+    """[P]: there, of the place in `left`."""
+    covered: Floats
+    """Values of coordinates that tiles of a size cover together; those between them that no iteration takes are holes."""
 
 
 @structure
@@ -158,7 +164,7 @@ class Ahead(NamedTuple):
     """[T]: least energy of a value that leaves the next memory."""
     update_pj: Floats
     rest_pj: Floats
-    """[T]: of what every tensor costs beyond, whatever happens."""
+    """[T]: of what every word costs beyond, whatever happens."""
     distinct: Floats
     """[T]: words that the next memory to keep the tensor delivers at least, whatever happens."""
     last: Bools
@@ -193,8 +199,8 @@ class Ahead(NamedTuple):
     """[K]: sub-clusters that may share the tensor there beside these, along windows."""
     row: Ints
     """[T]: what a tensor that stays adds to the row; 0: what is delivered of it is not in `outer`."""
-    counted: float
-    """Of `rest_pj`, what is in `outer`."""
+    counted: Floats
+    """[T]: of `rest_pj`, what is in `outer`."""
     enters_pj: Floats
     """[T]: of a value that enters the memory where it stays."""
 
@@ -214,6 +220,8 @@ class Costing(NamedTuple):
     links: bool
     """Neighbours may pass on words."""
     outputs: int
+    margin: float
+    """pJ that a state has to cost less than another one to stand for it, unless they take the same words and cycles."""
     compute_pj: float
     most_cycles: float
     """Mappings that take more are not looked for."""
@@ -268,3 +276,5 @@ class Work(NamedTuple):
     beside: Floats
     log: Floats
     gain: Floats
+    along: Floats
+    within: Floats
