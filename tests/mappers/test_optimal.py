@@ -1,7 +1,9 @@
 """`optimal` finds what `exhaustive` finds, and its bounds are never above that."""
 
 import copy
+import itertools
 import math
+from collections import Counter
 from functools import cache
 from random import Random
 
@@ -12,10 +14,11 @@ from hypothesis import strategies as st
 
 import tilewright
 from support.profiles import scaled
-from tilewright.compiled import for_kernel
+from tilewright.compiled import for_kernel, interpreted
 from tilewright.errors import NotConformableError
 from tilewright.mapspace.batch import Ints
 from tilewright.mapspace.candidates import Candidates
+from tilewright.mapspace.factoring.cuts import divisors
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import CandidateEvaluator, Evaluator, Relaxable
 from tilewright.plugin.mapper import Budget, Task
@@ -30,7 +33,9 @@ from tilewright.schema.report import Objective
 from tilewright.testing.corpus import SAMPLES
 from tilewright.testing.reference import PlainEvaluator
 from tilewright.testing.strategies import architectures, problems
+from tilewright_mappers.optimal.kernel.grid import alike
 from tilewright_mappers.optimal.setup import Setup
+from tilewright_mappers.optimal.shape import covered_values
 from tilewright_mappers.optimal.walk import Walk
 
 MOST = 4000
@@ -174,9 +179,9 @@ def test_the_walk_alone_proves_what_enumeration_finds(
     assume(truth.best is not None and relaxation is not None)
     assert relaxation is not None
     least = truth.value * (1 + CLOSE)
-    for limit in (math.inf, least):
-        walk = Walk(Setup(space, relaxation, objective), limit, 10**6, lambda: False)
-        finals = walk.run()
+    plain = Setup(space, relaxation, objective)
+    for setup, limit in ((plain, math.inf), (plain, least), (plain.against_rounding(least), least)):
+        finals = Walk(setup, limit, 10**6, lambda: False).run()
         costs = evaluator.evaluate_candidates(finals.candidates).of(objective)
         assert (finals.bounds <= costs * (1 + CLOSE)).all()
         promised = min(
@@ -350,6 +355,41 @@ def test_who_is_whose_neighbour_is_known_once_the_whole_fanout_is_unrolled() -> 
     finals = Walk(setup, math.inf, 200, lambda: False).run()
     costs = evaluator.evaluate_candidates(finals.candidates).of("energy")
     assert len(costs) and (finals.bounds <= costs * (1 + CLOSE)).all()
+
+
+@given(st.lists(st.tuples(st.integers(1, 4), st.sampled_from((1, 2, 3, 4, 6, 8))), min_size=1, max_size=3))
+def test_what_tiles_of_a_coordinate_cover(terms: list[tuple[int, int]]) -> None:
+    """Holes inside of a tile are covered, others are not."""
+    sizes = [size for _, size in terms]
+    tiles = itertools.product(*(divisors(size) for size in reversed(sizes)))
+    for tile, covered in zip(tiles, covered_values(tuple(terms), False), strict=True):
+        side = 1 + sum(c * (n - 1) for (c, _), n in zip(terms, reversed(tile), strict=True))
+        starts = itertools.product(
+            *(range(0, c * size, c * n) for (c, size), n in zip(terms, reversed(tile), strict=True))
+        )
+        assert covered == len({sum(start) + at for start in starts for at in range(side)})
+
+
+@given(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(2, 6)), min_size=2, max_size=3))
+def test_no_more_sub_clusters_have_equal_tiles_than_is_bounded(steps: list[tuple[int, int, int]]) -> None:
+    """Of each dimension of a window: coefficient, size of a sub-cluster's tile, sub-clusters."""
+    names = "abc"[: len(steps)]
+    window = " + ".join(f"{c}*{d}" for d, (c, _, _) in zip(names, steps, strict=True))
+    sizes = " ".join(f"{d}={tile * count}" for d, (_, tile, count) in zip(names, steps, strict=True))
+    space = tilewright.space(f"O[{','.join(names)}] += I[{window}]; {sizes}", arch="eyeriss")
+    evaluator = timeloop(space)
+    assert isinstance(evaluator, Relaxable)
+    relaxation = evaluator.relaxation(space.skeleton)
+    assert relaxation is not None
+    setup = Setup(space, relaxation, "energy")
+    walk = Walk(setup, math.inf, 1, lambda: False)
+    integers = np.zeros((1, setup.layout.integers), np.int64)
+    integers[0, setup.layout.tile : setup.layout.tile + setup.dims] = [tile * count for _, tile, count in steps]
+    walk.work.along[:] = walk.work.within[:] = [count for _, _, count in steps]
+    t = [tensor.name for tensor in space.problem.tensors].index("I")
+    most = interpreted(alike)(setup.shape, setup.layout, integers, 0, t, int(setup.shape.rank[t, 0]), walk.work)
+    places = itertools.product(*(range(0, c * tile * count, c * tile) for c, tile, count in steps))
+    assert max(Counter(map(sum, places)).values()) <= most
 
 
 def test_a_model_without_a_relaxation_is_refused_in_one_sentence() -> None:

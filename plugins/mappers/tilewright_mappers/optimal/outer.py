@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Protocol
 
@@ -308,7 +309,7 @@ class Outer:
             view = np.moveaxis(result, d + 1, 0)
             for i in range(len(view) - 1, -1, -1):
                 for p, j in self.after[d][i]:
-                    first = int(np.searchsorted(some, p))
+                    first = bisect_left(some, p)
                     rest = [_place(size // p, sizes, some) for size in some[first:]]
                     if rest:
                         np.minimum(view[i, first:], view[j, rest], out=view[i, first:])
@@ -371,12 +372,12 @@ class Outer:
 def _some(sizes: list[int]) -> list[int]:
     """About `BUDGETS` of them, the largest among these."""
     aims = np.geomspace(1, sizes[-1], BUDGETS)
-    return sorted({sizes[int(np.searchsorted(sizes, aim * (1 - 1e-9)))] for aim in aims})
+    return sorted({sizes[bisect_left(sizes, aim * (1 - 1e-9))] for aim in aims})
 
 
 def _place(size: int, sizes: list[int], some: list[int]) -> int:
     """Among some of the sizes, that which has room for whatever fits a size."""
-    return int(np.searchsorted(some, sizes[int(np.searchsorted(sizes, size, side="right")) - 1]))
+    return bisect_left(some, sizes[bisect_right(sizes, size) - 1])
 
 
 def _sets(tensors: Iterable[int]) -> Iterator[int]:

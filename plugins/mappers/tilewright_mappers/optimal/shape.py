@@ -90,7 +90,7 @@ def shape_of(problem: Problem, ragged: bool) -> Shape:
 def _covered_by_tiles(problem: Problem, tensor: Tensor, ragged: bool) -> list[Floats]:
     """By coordinate and tile; of coordinates that share a dimension only the one of most values counts."""
     terms = [tuple((c, problem.dimensions[name]) for name, c in place.terms.items()) for place in tensor.projection]
-    tables = [_covered(each, ragged) for each in terms]
+    tables = [covered_values(each, ragged) for each in terms]
     names = [name for place in tensor.projection for name in place.terms]
     if len(set(names)) < len(names):
         most = int(np.argmax([table[0] for table in tables]))
@@ -99,7 +99,7 @@ def _covered_by_tiles(problem: Problem, tensor: Tensor, ragged: bool) -> list[Fl
 
 
 @cache
-def _covered(terms: tuple[tuple[int, int], ...], ragged: bool) -> Floats:
+def covered_values(terms: tuple[tuple[int, int], ...], ragged: bool) -> Floats:
     """Of a coordinate, given as (coefficient, size) of its dimensions: values that tiles cover together, holes inside of them included.
 
     By the numbers of tiles that the dimensions consist of, descending, the first dimension's the fastest.
