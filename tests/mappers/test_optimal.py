@@ -357,6 +357,28 @@ def test_who_is_whose_neighbour_is_known_once_the_whole_fanout_is_unrolled() -> 
     assert len(costs) and (finals.bounds <= costs * (1 + CLOSE)).all()
 
 
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_holes_in_tiles_come_from_further_out_only_where_a_memory_surely_keeps_these(objective: Objective) -> None:
+    architecture = Architecture.from_yaml("""
+name: two
+clusters:
+- name: Outside
+  memories: [{name: DRAM, technology: dram, read_energy_pj: 64, write_energy_pj: 0.25, read_bandwidth_words_per_cycle: 0.5}]
+- name: PE
+  memories: [{name: L1, capacity_words: 8, read_energy_pj: 64, write_energy_pj: 0.25}]
+compute: {energy_per_operation_pj: 0.5}
+""")
+    problem = tilewright.space("O[a] += I[2*b] * W[a]; a=1 b=3", arch="eyeriss").problem
+    rules = Variant(keep=(KeepRule(memory="L1", free=("I",)),))
+    check(space := MapSpace.of(problem, architecture, rules), evaluator := timeloop(space), objective)
+    assert isinstance(evaluator, Relaxable) and isinstance(evaluator, CandidateEvaluator)
+    relaxation = evaluator.relaxation(space.skeleton)
+    assert relaxation is not None
+    finals = Walk(Setup(space, relaxation, objective).without_dominance(), math.inf, 10**6, lambda: False).run()
+    costs = evaluator.evaluate_candidates(finals.candidates).of(objective)
+    assert len(costs) and (finals.bounds <= costs * (1 + CLOSE)).all()
+
+
 @given(st.lists(st.tuples(st.integers(1, 4), st.sampled_from((1, 2, 3, 4, 6, 8))), min_size=1, max_size=3))
 def test_what_tiles_of_a_coordinate_cover(terms: list[tuple[int, int]]) -> None:
     """Holes inside of a tile are covered, others are not."""

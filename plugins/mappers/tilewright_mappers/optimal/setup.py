@@ -319,7 +319,7 @@ class Setup:
                     passes[t] |= not never[t] and any(self._passes_windows(t, s) for s in spatial)
         read, update, rest = np.zeros((3, self.tensors))
         keeper, slices, usable = np.full(self.tensors, -1), np.zeros(self.tensors), np.full(self.tensors, np.inf)
-        last, cycles = np.zeros(self.tensors, np.bool_), np.zeros(self.tensors)
+        last, between, cycles = *np.zeros((2, self.tensors), np.bool_), np.zeros(self.tensors)
         beyond = np.zeros((self.tensors, len(slots)), np.bool_)
         distinct = np.zeros(self.tensors)
         read_pj, fill_pj, update_pj = (
@@ -336,7 +336,7 @@ class Setup:
                 limits = relaxation.write_bandwidth if shape.output[t] else relaxation.read_bandwidth
                 cycles[t] = self.words[m, t] / limits[m] if self.costing.cycles else 0.0
             beyond[t] = [slots[s] > -2 and space.slots[s].entry < sure for s in range(len(slots))]
-            m = relaxation.memory[sure, t]
+            m, between[t] = relaxation.memory[sure, t], sure > 0
             keeper[t] = sure * len(self.slices) + m
             slices[t], usable[t] = self.slices[m, t], space.architecture.memories[m].usable_slices
             for s in space.spatial_slots:
@@ -376,6 +376,7 @@ class Setup:
             rest_pj=for_kernel(rest),
             distinct=for_kernel(distinct),
             last=for_kernel(last),
+            between=for_kernel(between),
             cycles=for_kernel(cycles),
             beyond=for_kernel(beyond),
             memory=ints(relaxation.memory[0]),

@@ -176,7 +176,7 @@ def _bound(
         else:
             energy += owed * ahead.read_pj[t]
         settled = max(1.0, whole_tiles * again / (outside if ahead.passes[t] else 1.0))
-        least = covered(shape, layout, integers, i, t)
+        least = covered(shape, layout, integers, i, t) if ahead.between[t] else shape.least[t]
         counted += ahead.counted[t] * least
         energy += numbers[i, at + LEAST_PENDING] / (other * windows) * settled + ahead.rest_pj[t] * least
         words = (max(owed, shape.least[t]) if ahead.last[t] else least) * ahead.words[t]

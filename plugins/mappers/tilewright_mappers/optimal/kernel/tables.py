@@ -169,6 +169,8 @@ class Ahead(NamedTuple):
     """[T]: words that the next memory to keep the tensor delivers at least, whatever happens."""
     last: Bools
     """[T]: the next entry to keep it is the outermost."""
+    between: Bools
+    """[T]: some entry that surely keeps it is not the outermost."""
     cycles: Floats
     """[T]: per value that leaves an instance of the next memory, or enters it from inside; 0: not known, or no limit."""
     beyond: Bools
