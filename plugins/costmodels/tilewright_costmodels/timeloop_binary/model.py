@@ -37,6 +37,10 @@ class TimeloopBinaryModel:
         return TimeloopBinaryEvaluator(problem, architecture, self.options.path, self.options.seconds)
 
 
+Files = tuple[tuple[str, str], ...]
+"""Names and texts."""
+
+
 @dataclass(frozen=True)
 class TimeloopBinaryEvaluator(ScalarEvaluator):
     """The program bound to one problem and one architecture; it is started once for every mapping."""
@@ -49,14 +53,14 @@ class TimeloopBinaryEvaluator(ScalarEvaluator):
     def explain(self, mapping: Mapping) -> Report:
         """Timeloop's own account. A mapping that its files cannot say, a crash, a time-out and output that cannot be
         read give `valid` false and the reason."""
-        adapter: Adapter = installed().make(AdapterSpec, "timeloop")
-        inputs = InputSet(self.problem, self.architecture, mapping)
         broken = legality(self.problem, self.architecture, mapping).reasons
-        reasons = tuple(reason for reason in broken if reason.code != "fanout") or adapter.expressible(inputs).reasons
+        reasons = tuple(reason for reason in broken if reason.code != "fanout")
+        files: Files = ()
         if not reasons:
-            files = {name: text for name, text in adapter.render(inputs).items() if name != _OURS}
+            reasons, files = _written(self.problem, self.architecture, mapping)
+        if not reasons:
             try:
-                stats = read_stats(_statistics(self.path, tuple(files.items()), self.seconds))
+                stats = read_stats(_statistics(self.path, files, self.seconds))
                 return report_of(stats, self.problem, self.architecture, mapping, NAME)
             except NoAnswer as failure:
                 reasons = (Reason(code=failure.code, where=self.path, message=str(failure)),)
@@ -66,7 +70,17 @@ class TimeloopBinaryEvaluator(ScalarEvaluator):
 
 
 @functools.lru_cache(maxsize=1024)
-def _statistics(path: str, files: tuple[tuple[str, str], ...], seconds: float) -> str:
+def _written(problem: Problem, architecture: Architecture, mapping: Mapping) -> tuple[tuple[Reason, ...], Files]:
+    """Reasons why Timeloop's files cannot say it, or these."""
+    adapter: Adapter = installed().make(AdapterSpec, "timeloop")
+    inputs = InputSet(problem, architecture, mapping)
+    reasons = adapter.expressible(inputs).reasons
+    files = {} if reasons else adapter.render(inputs)
+    return reasons, tuple((name, text) for name, text in files.items() if name != _OURS)
+
+
+@functools.lru_cache(maxsize=1024)
+def _statistics(path: str, files: Files, seconds: float) -> str:
     """What Timeloop writes for these files; it is started once for them. Raises NoAnswer: why there is nothing."""
     ran = run(path, dict(files), OUTPUT, seconds)
     if ran.wrote is not None and not ran.code:
