@@ -27,7 +27,7 @@ DRAWN = 1024
 """Mappings that are drawn to begin with."""
 FOLLOWED = 24
 """Mappings whose neighbours are tried."""
-NARROW = 64, 512, 4096, 32768
+NARROW = 256, 4096, 32768
 """States that the first walks follow."""
 IN_PART = 16384
 """States that the last one follows of ragged windows, of which little is counted, so that a wide walk takes long, for little more."""
