@@ -156,8 +156,9 @@ def kernel_part(function: Function) -> Function:
 
 def kernel_call(function: Function) -> Function:
     """The same for a function that only compiled ones call, and that stays a function of its own: large ones called from several
-    places are compiled once, and without the conversions that calls from Python take."""
-    return cast(Function, njit(**_OF_PARTS)(function))
+    places are compiled once, and without the conversions that calls from Python take. (Left to itself, numba makes it part of
+    its caller where that is part of another.)"""
+    return cast(Function, njit(forceinline=False, **_OF_PARTS)(function))
 
 
 def inlined(function: Function) -> Function:
@@ -178,6 +179,11 @@ def interpreted(kernel: Any) -> Callable[..., Any]:
 def integer(value: int) -> int:
     """An integer that kernels hand to one another: a function is compiled anew for every literal that it is given."""
     return cast(int, np.int64(value))
+
+
+def truth(value: bool) -> bool:
+    """The same of a truth."""
+    return cast(bool, np.bool_(value))
 
 
 def records(shape: int | tuple[int, ...], **fields: type) -> Records:

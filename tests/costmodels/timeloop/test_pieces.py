@@ -34,13 +34,13 @@ def test_a_chain_is_counted_as_any_other_dimension(index: int, random: Random) -
     pieces, walk = cut(index), interpreted(parts.walk)
     levels, tensors = len(pieces.cuts) - 1, len(SPACE.problem.tensors)
     for d in range(len(SPACE.problem.sizes)):
-        last = int(pieces.cuts[random.randint(0, levels), d])
-        steps = [int(pieces.cut[d, k].place) for k in range(last) if pieces.cut[d, k].steps]
+        first, last = int(pieces.cuts[0, d]), int(pieces.cuts[random.randint(0, levels), d])
+        steps = [int(cut.place) for cut in pieces.cut[first:last] if cut.steps]
         mode = random.choice((PLAIN, QUIET, ADVANCE, BEFORE) if steps else (PLAIN, QUIET))
         limit = random.choice(steps) if mode in (ADVANCE, BEFORE) else random.randint(0, 3 * len(SPACE.slots))
         every, moves = random.random() < 0.5, random.random() < 0.5
         tensor, within = random.randrange(tensors), random.randint(0, levels)
-        given = limit, mode, tensor, moves, every, within, random.randint(0, last)
+        given = limit, mode, tensor, moves, every, within, random.randint(first, last)
 
         def found(d: int = d, last: int = last, given: tuple[object, ...] = given) -> object:
             count, iterations, least = walk(pieces, d, last, *given, True)
@@ -49,10 +49,10 @@ def test_a_chain_is_counted_as_any_other_dimension(index: int, random: Random) -
         assert pieces.chain[d]
         chain = found()
         pieces.chain[d] = False
-        number = int(pieces.cuts[-1, d])
-        cuts, calm = pieces.cut[d, : number + 1].copy(), pieces.calm.copy()
+        here = slice(first, int(pieces.cuts[-1, d]) + 1)
+        cuts, calm = pieces.cut[here].copy(), pieces.calm.copy()
         interpreted(cut_any)(pieces, d)
         for count in ("many", "lanes", "turns"):
-            assert (cuts[count] == pieces.cut[d, : number + 1][count]).all()
+            assert (cuts[count] == pieces.cut[here][count]).all()
         assert (calm == pieces.calm).all()
         assert chain == found()

@@ -40,19 +40,8 @@ def evaluate(job: Job, pieces: Pieces | None, valid: Bools, energy_pj: Floats, c
             steps = nest.loop[nest.level[len(job.hardware.level) - 1].end].outside
             ragged = pieces is not None and nest.ragged[0]
             if pieces is not None and ragged:
-                steps = measure(
-                    pieces,
-                    job.hardware,
-                    job.tensors,
-                    rules.terms,
-                    scratch.inside,
-                    nest.loop,
-                    nest.level,
-                    mappings,
-                    n,
-                    counts.instances[row],
-                    job.detailed,
-                )
+                instances = counts.instances[row]
+                steps = measure(pieces, job.hardware, job.tensors, nest, scratch, mappings, n, instances, job.detailed)
             counts.compute_cycles[row] = steps * job.hardware.cycles_per_operation
             for tensor in range(len(job.tensors.whole)):
                 if not ragged or job.detailed or job.tensors.whole[tensor].slides:
@@ -83,7 +72,7 @@ def _count(job: Job, pieces: Pieces | None, ragged: bool, n: int, row: int, tens
         if not (inner or inner_keeps):
             counted = actions[row, level + 1, tensor]
             counted.reads = counted.fills = counted.updates = 0.0
-            if children == 1.0 and not (job.detailed or ragged):  # as often as the level inside
+            if children == 1.0 and not (job.detailed or (ragged and keeps)):  # as often as the level inside
                 continue
         while (
             (full_too or whole.slides)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilewright.compiled import Index, Records, compiled, kernel_part, records
+from tilewright.compiled import Index, Records, compiled, kernel_part, records, structure
 from tilewright.mapspace.batch import Bools, Floats, Ints, in_one
 from tilewright.mapspace.rules import Rules, Scratch
 from tilewright_costmodels.timeloop.costs import Counts
@@ -17,6 +17,7 @@ PLACE = 16
 """Bits of a dimension."""
 
 
+@structure
 class Nest(NamedTuple):
     """The non-unit loops of one mapping, outermost first: K temporal ones at most from place 0, as many spatial ones from
     place K + 1. Shapes: L levels."""
@@ -33,6 +34,7 @@ class Nest(NamedTuple):
     below one instance."""
 
 
+@structure
 class Tiles(NamedTuple):
     """What `judge` worked out of the mapping at hand (see `Scratch`)."""
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.compiled import Index, Records, compiled, integer, kernel_call, kernel_part, records
+from tilewright.compiled import Index, Records, compiled, integer, kernel_call, kernel_part, records, structure
 from tilewright.errors import NotConformableError, Reason
 from tilewright.mapspace.batch import Floats, Ints
 from tilewright_costmodels.timeloop.tables import Hardware, Tables
@@ -28,6 +28,7 @@ ALONE = (1, 0, 1, 1, 1)
 """The account of an only child, at the beginning of the pool."""
 
 
+@structure
 class Deliveries(NamedTuple):
     """What is delivered below every level. Shapes: T tensors, L levels, G sizes of deliveries at most."""
 
@@ -38,6 +39,7 @@ class Deliveries(NamedTuple):
     parent handles, their hops, and as many as the network counts."""
 
 
+@structure
 class Accounts(NamedTuple):
     """What is known of ways to unroll. Shapes: C children at most.
 

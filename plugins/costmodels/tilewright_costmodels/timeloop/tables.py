@@ -14,14 +14,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.compiled import Index, Records, for_kernel, table
+from tilewright.compiled import Index, Records, for_kernel, structure, table
 from tilewright.mapspace.batch import Bools, Floats, Ints
-from tilewright.mapspace.rules import Orders, Rules, rules_of, slots_of_entries
+from tilewright.mapspace.rules import Orders, Rules, rules_of, slots_of_entries, terms_of
 from tilewright.mapspace.skeleton import Skeleton, Slot
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.problem import Problem
 
 
+@structure
 class Tensors(NamedTuple):
     """The problem. Shapes: T tensors, D dimensions."""
 
@@ -38,8 +39,12 @@ class Tensors(NamedTuple):
     dimensions; how many of `dims` move it, and how many there are."""
     dense: bool
     """No tile has holes."""
+    start: NDArray[np.uint32]
+    term: Records
+    """The coordinates, as in `Terms`."""
 
 
+@structure
 class Hardware(NamedTuple):
     """An architecture as a skeleton uses it. Shapes: S slots, L levels, M memories, T tensors."""
 
@@ -64,6 +69,7 @@ class Hardware(NamedTuple):
     cycles_per_operation: float
 
 
+@structure
 class Mappings(NamedTuple):
     """`n` mappings as trip counts; arrays of one row say the same of all."""
 
@@ -155,6 +161,7 @@ def tensors_of(problem: Problem) -> Tensors:
             counted=int,
         ),
         dense=dense,
+        **terms_of(problem)._asdict(),
     )
 
 

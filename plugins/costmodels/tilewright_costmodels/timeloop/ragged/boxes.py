@@ -3,55 +3,55 @@
 from __future__ import annotations
 
 from tilewright.compiled import Records, integer, kernel_call, kernel_part
-from tilewright.mapspace.rules import Terms
 from tilewright_costmodels.timeloop.ragged.cuts import NOWHERE, PLAIN, Pieces
-from tilewright_costmodels.timeloop.ragged.pieces import walk
+from tilewright_costmodels.timeloop.ragged.pieces import mode_of, walk
 from tilewright_costmodels.timeloop.sharing import mix
+from tilewright_costmodels.timeloop.tables import Tensors
 
 ZERO = integer(0)
 
 
 @kernel_call
-def shared(
-    pieces: Pieces,
-    moves: Records,
-    terms: Terms,
-    loops: int,
-    tensor: int,
-    group: int,
-    start: int,
-    stop: int,
-    every: bool,
+def shared(pieces: Pieces, tensors: Tensors, tensor: int, start: int, stop: int, every: bool) -> float:
+    """The part of what sub-clusters are sent that is left where those with equal boxes share a delivery."""
+    part = 1.0
+    for group in range(2, tensors.whole[tensor].groups):
+        part *= _shared_of_group(pieces, tensors, tensor, group, start, stop, every)
+    return part
+
+
+@kernel_part
+def _shared_of_group(
+    pieces: Pieces, tensors: Tensors, tensor: int, group: int, start: int, stop: int, every: bool
 ) -> float:
-    """The part of what sub-clusters are sent that is left where those with equal boxes share a delivery: of the dimensions of a
-    group, unrolled between two levels.
+    """The same of the dimensions of a group, unrolled between two levels.
 
     Boxes are equal whose first and last words are. Only where several dimensions of a group are unrolled can that be.
     """
+    moves = tensors.moves[tensor]
     unrolled, one, other, plain = 0, NOWHERE, NOWHERE, True
     for d in range(len(moves)):
         if moves[d].group == group:
             number = 0
             for k in range(pieces.cuts[start, d], pieces.cuts[stop, d]):
-                plain &= not (number > 0 and pieces.cut[d, k].steps)  # no steps inside of sub-clusters
-                if not pieces.cut[d, k].steps:
+                plain &= not (number > 0 and pieces.cut[k].steps)  # no steps inside of sub-clusters
+                if not pieces.cut[k].steps:
                     number += 1
-                    plain &= number == 1 and not pieces.apart[tensor, pieces.cut[d, k].slot]
+                    plain &= number == 1 and not pieces.apart[tensor, pieces.cut[k].slot]
             if number > 0:
                 unrolled, one, other = unrolled + 1, other, d
             plain &= moves[d].single
     if unrolled < 2:
         return 1.0
     if unrolled == 2 and plain:
-        return _of_two_loops(pieces, moves, loops, tensor, group, one, other, start, stop, every)
-    return _of_any_loops(pieces, moves, terms, loops, tensor, group, start, stop, every)
+        return _of_two_loops(pieces, moves, tensor, group, one, other, start, stop, every)
+    return _of_any_loops(pieces, tensors, tensor, group, start, stop, every)
 
 
 @kernel_part
 def _of_two_loops(
     pieces: Pieces,
     moves: Records,
-    loops: int,
     tensor: int,
     group: int,
     one: int,
@@ -67,12 +67,12 @@ def _of_two_loops(
             unrolled = d == one or d == other
             last = pieces.cuts[stop, d]
             count, iterations, _ = walk(
-                pieces, d, last - unrolled, loops, PLAIN, tensor, True, every, start, 0, unrolled
+                pieces, d, last - unrolled, len(pieces.calm), PLAIN, tensor, True, every, start, 0, unrolled
             )
             if not unrolled:
                 more = more * count + moves[d].coefficient * (iterations - count) * among
                 among *= count
-    tile, second = pieces.cut[one, pieces.cuts[stop, one]].full, pieces.cut[other, pieces.cuts[stop, other]].full
+    tile, second = pieces.cut[pieces.cuts[stop, one]].full, pieces.cut[pieces.cuts[stop, other]].full
     widens, lengthens = moves[one].coefficient, moves[other].coefficient
     step, over = int(widens * tile), int(lengthens * second)
     divisor, rest = step, over
@@ -109,9 +109,7 @@ def _of_two_loops(
 @kernel_part
 def _of_any_loops(
     pieces: Pieces,
-    moves: Records,
-    terms: Terms,
-    loops: int,
+    tensors: Tensors,
     tensor: int,
     group: int,
     start: int,
@@ -119,13 +117,14 @@ def _of_any_loops(
     every: bool,
 ) -> float:
     """The same, box by box."""
+    moves = tensors.moves[tensor]
     for d in range(len(moves)):
         for k in range(pieces.cuts[start, d], pieces.cuts[stop, d]):
-            pieces.cut[d, k].trip = 0
+            pieces.cut[k].trip = 0
     for d in range(len(moves)):
         pieces.shares[d].at = 0
         if moves[d].group == group:
-            walk(pieces, d, pieces.cuts[start, d], loops, PLAIN, tensor, True, every, start, 0, True)
+            walk(pieces, d, pieces.cuts[start, d], len(pieces.calm), PLAIN, tensor, True, every, start, 0, True)
     sent = needed = 0.0
     pieces.stamp[0] += 1
     more = True
@@ -139,21 +138,21 @@ def _of_any_loops(
                 many *= each.count
                 alike = _divides(pieces, d, start, stop)
                 for k in range(pieces.cuts[start, d], pieces.cuts[stop, d]):
-                    tile, trip = pieces.cut[d, k + 1].full, pieces.cut[d, k].trip
+                    tile, trip = pieces.cut[k + 1].full, pieces.cut[k].trip
                     low += trip * tile
                     size = min(tile, size - trip * tile)
                     exists &= size > 0.0
-                    if alike and pieces.cut[d, k].steps:
-                        many *= pieces.cut[d, k].trips
-                    if not pieces.cut[d, k].steps and pieces.apart[tensor, pieces.cut[d, k].slot]:
+                    if alike and pieces.cut[k].steps:
+                        many *= pieces.cut[k].trips
+                    if not pieces.cut[k].steps and pieces.apart[tensor, pieces.cut[k].slot]:
                         separate = separate * len(pieces.seen) + trip
                 pieces.shares[d].iterations = size
                 first += int(moves[d].displacement * low)
                 last += int(moves[d].displacement * (low + size - 1.0))
         if exists:
             side = 1.0
-            for t in range(terms.start[tensor], terms.start[tensor + 1]):
-                term = terms.term[t]
+            for t in range(tensors.start[tensor], tensors.start[tensor + 1]):
+                term = tensors.term[t]
                 if moves[term.dimension].group == group:
                     side += term.coefficient * (pieces.shares[term.dimension].iterations - 1.0)
                     if term.last:
@@ -170,17 +169,35 @@ def _of_any_loops(
 
 @kernel_call
 def words_of_boxes(
-    pieces: Pieces, moves: Records, terms: Terms, tensor: int, group: int, dimension: int, step: float
+    pieces: Pieces,
+    tensors: Tensors,
+    tensor: int,
+    group: int,
+    stop: int,
+    limit: int,
+    mode: int,
+    advancing: int,
+    hush: bool,
+    keeps_from: int,
+    every: bool,
+    within: int,
+    dimension: int,
+    step: float,
 ) -> float:
     """The words of a tensor's boxes along the coordinates of one group of dimensions, in all pairs of their pieces; what each
-    shares with itself so many steps of `dimension` further."""
+    shares with itself so many steps of `dimension` further. The rest as in `words._different`."""
+    moves = tensors.moves[tensor]
+    for d in range(len(moves)):
+        if moves[d].group == group:
+            last, which = pieces.cuts[stop, d], mode_of(d, mode, advancing, hush)
+            walk(pieces, d, last, limit, which, tensor, True, every, within, pieces.cuts[keeps_from, d], True)
     total, more = 0.0, True
     for d in range(len(moves)):
         pieces.shares[d].at = 0
     while more:
         words = side = 1.0
-        for t in range(terms.start[tensor], terms.start[tensor + 1]):
-            term = terms.term[t]
+        for t in range(tensors.start[tensor], tensors.start[tensor + 1]):
+            term = tensors.term[t]
             if moves[term.dimension].group == group:
                 iterations = pieces.share[term.dimension, pieces.shares[term.dimension].at].iterations
                 moved = step if term.dimension == dimension else 0.0
@@ -224,7 +241,7 @@ def _next_trip(pieces: Pieces, moves: Records, group: int, start: int, stop: int
     for steps in range(2):
         for d in range(len(moves)):
             for k in range(pieces.cuts[start, d], pieces.cuts[stop, d] if moves[d].group == group else 0):
-                cut = pieces.cut[d, k]
+                cut = pieces.cut[k]
                 if cut.steps == steps and not (steps > 0 and _divides(pieces, d, start, stop)):
                     cut.trip += 1
                     if cut.trip < cut.trips:
@@ -243,7 +260,7 @@ def _next_trip(pieces: Pieces, moves: Records, group: int, start: int, stop: int
 def _divides(pieces: Pieces, d: int, start: int, stop: int) -> bool:
     """Whether all cuts of the size at hand between two levels leave full pieces only."""
     first = pieces.cuts[start, d]
-    exact = pieces.share[d, pieces.shares[d].at].iterations == pieces.cut[d, first].full
+    exact = pieces.share[d, pieces.shares[d].at].iterations == pieces.cut[first].full
     for k in range(first, pieces.cuts[stop, d]):
-        exact &= pieces.cut[d, k].exact
+        exact &= pieces.cut[k].trips * pieces.cut[k + 1].full == pieces.cut[k].full
     return bool(exact)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.compiled import Index, Records, integer, records
+from tilewright.compiled import Index, Records, integer, records, structure
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright_costmodels.timeloop.tables import Tables
 
@@ -23,28 +23,29 @@ PLAIN, ADVANCE, BEFORE, QUIET = map(integer, range(4))
 QUIET: those for which no loop of the dimension turns at `limit` or further inside."""
 
 
+@structure
 class Pieces(NamedTuple):
     """The pieces of one mapping. Shapes: D dimensions, S slots, Y sizes at most, T tensors, L levels."""
 
     cut: Records
-    """[D, S + 1]: cuts that are not trivial, outermost first: the slot and the level; the place in the nest; whether it steps in
-    time; trips over a full piece, and whether it divides that (`exact`); pieces that it makes of the rest: full ones (`part`), and
-    another rest (`more`, 1 or 0); the trip at hand.
+    """[D (S + 1)]: cuts that are not trivial, dimension by dimension, outermost first: the slot; the place in the nest; whether it
+    steps in time; trips over a full piece; pieces that it makes of the rest: full ones (`part`), and another rest (`more`, 1 or
+    0); the trip at hand.
     Of the pieces before it, all cuts being free: the size of full ones and of the rest (0: there is none); how many are full
     (`whole`), and how many there are (`many`); the place of the last loop in time that made them (-1: none), and the cuts up to the
     last one in space (`spread`). How many there are of the first one in time, for all instances (`lanes`), and of the first instance
     in all steps (`turns`); how many of these are full."""
     cuts: NDArray[np.uint32]
-    """[L + 1, D]: cuts in the levels before a level."""
+    """[L + 1, D]: of the loops of a level and of those further in, the first cut."""
     calm: Bools
     """[places]: whether a loop in time makes no more than one full piece of some size, so that it may not turn."""
     chain: Bools
     """[D]: whether all cuts but the first divide full pieces. The others have `size`."""
     size: Records
-    """[D, S + 1, Y]: sizes of pieces before a cut, the full one first: iterations; full pieces that the cut makes of it; which
+    """[D (S + 1), Y]: sizes of pieces before a cut, the full one first: iterations; full pieces that the cut makes of it; which
     of the sizes after the cut the rest has (-1: there is none)."""
     sizes: Ints
-    """[D, S + 1]: how many."""
+    """[D (S + 1)]: how many."""
     weight: Floats
     """[2, Y]: pieces of each size, before and after a cut."""
     pair: Floats
@@ -55,6 +56,8 @@ class Pieces(NamedTuple):
     """[D, Y]: what `walk` found: iterations, and how many pieces have so many."""
     shares: Records
     """[D]: how many sizes; pieces in all; their iterations, and those of the least one; the one at hand."""
+    inner: NDArray[np.uint32]
+    """[T]: of the level at hand, the nearest one inside that keeps the tensor; beyond all: compute."""
     words: Records
     """[T, L]: see `words.measure`."""
     seen: Records
@@ -70,27 +73,30 @@ def pieces_of(tables: Tables) -> Pieces:
     most = slots + 2
     made = dict.fromkeys("trips part more full rest whole many lanes full_lanes turns full_turns".split(), float)
     words = dict.fromkeys("left entered own first_left first_entered first_own".split(), float)
-    kinds = dict.fromkeys(("slot", "level", "spread"), Index) | dict.fromkeys("place latest trip".split(), int)
-    cut = records((dims, slots + 1), **kinds, steps=bool, exact=bool, **made)
-    first = cut[:, 0]  # one rest, which is the dimension
+    kinds = dict.fromkeys(("slot", "spread"), Index) | dict.fromkeys("place latest trip".split(), int)
+    cut = records((slots + 1) * dims, **kinds, steps=bool, **made)
+    cuts = np.zeros((levels + 1, dims), Index)
+    cuts[0] = range(0, len(cut), slots + 1)
+    first = cut[:: slots + 1]  # one rest, which is the dimension
     first["full"] = first["rest"] = tables.rules.sizes
     first["many"] = first["lanes"] = first["turns"] = 1.0
-    first["latest"] = NOWHERE
+    first["latest"], first["spread"] = NOWHERE, cuts[0]
     share = records((dims, most), iterations=float, count=float)
     shares = records(dims, number=int, count=float, iterations=float, least=float, at=int)
     share["iterations"][:, 0] = share["count"][:, 0] = shares["number"] = 1  # for good, where there is one iteration
     return Pieces(
         cut=cut,
-        cuts=np.zeros((levels + 1, dims), Index),
+        cuts=cuts,
         calm=np.zeros(2 * (slots * dims + 1), np.bool_),
         chain=np.zeros(dims, np.bool_),
-        size=records((dims, slots + 1, most), iterations=float, full=float, rest=int),
-        sizes=np.zeros((dims, slots + 1), np.int64),
+        size=records((len(cut), most), iterations=float, full=float, rest=int),
+        sizes=np.zeros(len(cut), np.int64),
         weight=np.zeros((2, most)),
         pair=np.zeros((2, most, most + 1)),
         apart=np.zeros((tensors, slots), np.bool_),
         share=share,
         shares=shares,
+        inner=np.zeros(tensors, Index),
         words=records((tensors, levels), **words, even=bool),
         seen=records(1 << (2 * tables.children).bit_length(), first=int, last=int, separate=int, stamp=int),
         stamp=np.zeros(1, np.int64),

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.compiled import Index, Records, kernel_part
-from tilewright.mapspace.batch import Floats
+from tilewright.compiled import Index, kernel_call, kernel_part
+from tilewright_costmodels.timeloop.nest import Nest, Tiles
 from tilewright_costmodels.timeloop.ragged.cuts import BEFORE, PLAIN, QUIET, Pieces
 from tilewright_costmodels.timeloop.ragged.remainders import cut_any, walk_any
 
 
-@kernel_part
-def cut_all(pieces: Pieces, sizes: Floats, loops: Records, ends: Records) -> None:
-    """Cut all dimensions, of these sizes, as the loops of the levels say."""
-    chains = True
+@kernel_call
+def cut_all(pieces: Pieces, tiles: Tiles, nest: Nest) -> None:
+    """Cut all dimensions as the loops of the levels say."""
+    sizes, loops, ends, chains = tiles.inside[0], nest.loop, nest.level, True
     for d in range(len(sizes)):
         pieces.chain[d] = True
     for level in range(len(ends)):
@@ -34,13 +34,14 @@ def cut_all(pieces: Pieces, sizes: Floats, loops: Records, ends: Records) -> Non
             d = loop.dimension
             k = pieces.cuts[level + 1, d]
             pieces.cuts[level + 1, d] = k + 1
-            cut, after = pieces.cut[d, k], pieces.cut[d, k + 1]
-            cut.slot, cut.level, cut.steps, cut.place, cut.trips = loop.slot, level, steps, at, loop.trips
+            cut, after = pieces.cut[k], pieces.cut[k + 1]
+            cut.slot, cut.steps, cut.place, cut.trips = loop.slot, steps, at, loop.trips
             after.full = float(loop.step)
             after.whole = np.floor(sizes[d] / after.full)
             after.rest = sizes[d] - after.whole * after.full
-            part, more = after.whole - cut.whole * loop.trips, min(1.0, after.rest)
-            trips, some = loop.trips, min(1.0, part)
+            trips = loop.trips
+            part, more = after.whole - cut.whole * trips, min(1.0, after.rest)
+            some = min(1.0, part)
             cut.part, cut.more = part, more
             after.many = after.whole + more
             after.latest, after.spread = (at, cut.spread) if steps else (cut.latest, k + 1)
@@ -51,12 +52,20 @@ def cut_all(pieces: Pieces, sizes: Floats, loops: Records, ends: Records) -> Non
             after.full_lanes, after.lanes = full_lanes, full_lanes + lanes * (1.0 - some if steps else more)
             after.full_turns, after.turns = full_turns, full_turns + turns * (more if steps else 1.0 - some)
             pieces.calm[at] = cut.rest > 0.0 and part <= 1.0
-            cut.exact = loop.trips * after.full == cut.full
-            if k > 0 and not cut.exact:
+            if (cut.whole > 0.0) & (trips * after.full != cut.full):
                 chains = pieces.chain[d] = False
     for d in range(0 if chains else len(sizes)):
         if not pieces.chain[d]:
             cut_any(pieces, d)
+
+
+@kernel_part
+def mode_of(d: int, mode: int, advancing: int, hush: bool) -> int:
+    """Which pieces of a dimension count when the loop at the limit, of dimension `advancing`, advances; `hush`: and no other one
+    turns that moves the tile."""
+    if d == advancing or mode == PLAIN:
+        return mode
+    return QUIET if hush else PLAIN
 
 
 @kernel_part
@@ -83,25 +92,28 @@ def walk(
         listed: write to `share` how many there are of each size.
     """
     if not pieces.chain[d]:
-        walk_any(pieces, d, last, limit, mode, tensor, moves, every, within, keeps)
+        # of one type each: there is one such function, whoever calls
+        given = int(limit), int(mode), Index(tensor), bool(moves), bool(every), Index(within), Index(keeps)
+        walk_any(pieces, Index(d), Index(last), *given)
         found = pieces.shares[d]
         return found.count, found.iterations, found.least
-    first, spread = last, pieces.cut[d, last].spread
-    while pieces.cut[d, first].latest >= limit:
+    first, spread = last, pieces.cut[last].spread
+    while pieces.cut[first].latest >= limit:
         first = Index(first - 1)
     # up to `first` all cuts are free (in time, if not `every`), and from `end` on all are at zero
     end = last
     if mode != QUIET:
         end = Index(max(first + (mode != PLAIN), spread))
-    if spread > pieces.cuts[within, d] and not (every and moves):
-        first = min(first, pieces.cuts[within, d])
-    before = pieces.cut[d, first]
+    inside = pieces.cuts[within, d]
+    if spread > inside and not (every and moves):
+        first = min(first, inside)
+    before = pieces.cut[first]
     # full pieces; whether there is the rest; QUIET: full pieces that the rest follows in the next trip
     whole, rest, followed = before.whole, before.many - before.whole, 0.0
     if not every:
         whole, rest = before.full_turns, before.turns - before.full_turns
     for k in range(first, end):
-        cut = pieces.cut[d, k]
+        cut = pieces.cut[k]
         trips, part, more = cut.trips, cut.part, cut.more
         some = min(1.0, part)
         if mode == QUIET and k == keeps:
@@ -115,7 +127,7 @@ def walk(
             whole, rest = whole * (trips - 1.0) + rest * max(0.0, part - 1.0), rest * more * some
         else:
             # no branch that nobody can foresee
-            outside, apart = cut.level < within, moves | pieces.apart[tensor, cut.slot]
+            outside, apart = k < inside, moves | pieces.apart[tensor, cut.slot]
             space = (outside & every) | ((not outside) & apart)
             free = (cut.steps & (cut.place < limit)) | ((not cut.steps) & space)
             whole = whole * (trips if free else 1.0) + rest * (part if free else some)
@@ -124,8 +136,8 @@ def walk(
             rest *= more if free else 1.0 - some
             followed *= more if free else 1.0 - some
     # before any piece there is a full one; of the rest, too, the first piece may be one
-    full = pieces.cut[d, last].full
-    left = full if mode == BEFORE else min(pieces.cut[d, end].rest, full)
+    full = pieces.cut[last].full
+    left = full if mode == BEFORE else min(pieces.cut[end].rest, full)
     if listed:
         found, some = pieces.shares[d], Index((whole > 0.0) & (left < full))
         pieces.share[d, 0].iterations, pieces.share[d, 0].count = full, whole

@@ -15,37 +15,38 @@ from tilewright_costmodels.timeloop.ragged.cuts import ADVANCE, BEFORE, QUIET, P
 @kernel_call
 def cut_any(pieces: Pieces, d: int) -> None:
     """Write the sizes of the pieces at every boundary, how many there are, and which loops are calm."""
-    pieces.sizes[d, 0] = 1
-    pieces.size[d, 0, 0].iterations = pieces.cut[d, 0].full
-    for k in range(pieces.cuts[-1, d]):
-        cut, after = pieces.cut[d, k], pieces.cut[d, k + 1]
+    first, last = pieces.cuts[0, d], pieces.cuts[-1, d]
+    pieces.sizes[first] = 1
+    pieces.size[first, 0].iterations = pieces.cut[first].full
+    for k in range(first, last):
+        cut, after = pieces.cut[k], pieces.cut[k + 1]
         number = 1
-        pieces.size[d, k + 1, 0].iterations = after.full
+        pieces.size[k + 1, 0].iterations = after.full
         calm = False
-        for y in range(pieces.sizes[d, k]):
-            size = pieces.size[d, k, y]
+        for y in range(pieces.sizes[k]):
+            size = pieces.size[k, y]
             size.full = np.floor(size.iterations / after.full)
             rest = size.iterations - size.full * after.full
             size.rest = -1
             calm |= size.full <= 1.0
             if rest > 0.0:
                 z = 1
-                while z < number and pieces.size[d, k + 1, z].iterations != rest:
+                while z < number and pieces.size[k + 1, z].iterations != rest:
                     z += 1
                 if z == number:
-                    pieces.size[d, k + 1, z].iterations = rest
+                    pieces.size[k + 1, z].iterations = rest
                     number += 1
                 size.rest = z
-        pieces.sizes[d, k + 1], pieces.calm[cut.place] = number, calm
+        pieces.sizes[k + 1], pieces.calm[cut.place] = number, calm
     for free in range(3):  # all cuts; those in space; those in time
-        pieces.weight[0, 0] = 1.0
-        for k in range(pieces.cuts[-1, d]):
-            steps, count = pieces.cut[d, k].steps, 0.0
+        pieces.weight[first % 2, 0] = 1.0
+        for k in range(first, last):
+            steps, count = pieces.cut[k].steps, 0.0
             here, there = pieces.weight[k % 2], pieces.weight[(k + 1) % 2]
-            _cut(pieces, d, k, free == 0 or steps == (free == 2), here, there)
-            for y in range(pieces.sizes[d, k + 1]):
+            _cut(pieces, k, free == 0 or steps == (free == 2), here, there)
+            for y in range(pieces.sizes[k + 1]):
                 count += there[y]
-            after = pieces.cut[d, k + 1]
+            after = pieces.cut[k + 1]
             if free == 0:
                 after.many = count
             elif free == 1:
@@ -68,17 +69,17 @@ def walk_any(
     keeps: int,
 ) -> None:
     """As `pieces.walk`."""
-    cuts, weight, pair = pieces.cut[d], pieces.weight, pieces.pair
+    cuts, weight, pair, first = pieces.cut, pieces.weight, pieces.pair, pieces.cuts[0, d]
     none = pair.shape[2] - 1
     here, paired = 0, False
     weight[0, 0] = 1.0
-    for k in range(last):
-        there, number, after = 1 - here, pieces.sizes[d, k], pieces.sizes[d, k + 1]
+    for k in range(first, last):
+        there, number, after = 1 - here, pieces.sizes[k], pieces.sizes[k + 1]
         steps, place = cuts[k].steps, cuts[k].place
         free = (
             place < limit
             if steps
-            else (every if cuts[k].level < within else moves or pieces.apart[tensor, cuts[k].slot])
+            else (every if k < pieces.cuts[within, d] else moves or pieces.apart[tensor, cuts[k].slot])
         )
         if mode == QUIET and steps and place >= limit and not paired:
             paired = True
@@ -96,34 +97,34 @@ def walk_any(
                 for column in range(number + 1):
                     y = column if column < number else none
                     if pair[here, x, y] > 0.0:
-                        _cut_pair(pieces, d, k, x, y, here, steps, steps and mode == QUIET, free)
+                        _cut_pair(pieces, k, x, y, here, steps, steps and mode == QUIET, free)
         elif mode == BEFORE and steps and place == limit:
             paired = True
             _no_pairs(pieces, there, after)
             for x in range(number):
-                size, many = pieces.size[d, k, x], weight[here, x]
+                size, many = pieces.size[k, x], weight[here, x]
                 if size.full > 0.0:
                     pair[there, 0, 0] += many * (size.full - 1.0)
                     if size.rest >= 0:
                         pair[there, size.rest, 0] += many
         elif mode == ADVANCE and steps and place == limit:
-            _advance(pieces, d, k, weight[here], weight[there])
+            _advance(pieces, k, weight[here], weight[there])
         else:
-            _cut(pieces, d, k, free, weight[here], weight[there])
+            _cut(pieces, k, free, weight[here], weight[there])
         here = there
     if paired:
-        for x in range(pieces.sizes[d, last]):
+        for x in range(pieces.sizes[last]):
             many = pair[here, x, none] if mode == QUIET else 0.0
-            for y in range(pieces.sizes[d, last] if mode == BEFORE else 0):
+            for y in range(pieces.sizes[last] if mode == BEFORE else 0):
                 many += pair[here, y, x]
             weight[here, x] = many
     found = pieces.shares[d]
     found.number, found.count, found.iterations, found.least = 0, 0.0, 0.0, np.inf
-    for x in range(pieces.sizes[d, last]):
+    for x in range(pieces.sizes[last]):
         many = weight[here, x]
         if many > 0.0:
             each = pieces.share[d, found.number]
-            each.iterations, each.count = pieces.size[d, last, x].iterations, many
+            each.iterations, each.count = pieces.size[last, x].iterations, many
             found.number += 1
             found.count += many
             found.iterations += many * each.iterations
@@ -131,24 +132,24 @@ def walk_any(
 
 
 @kernel_part
-def _cut(pieces: Pieces, d: int, k: int, free: bool, before: Floats, after: Floats) -> None:
+def _cut(pieces: Pieces, k: int, free: bool, before: Floats, after: Floats) -> None:
     """Of the pieces of each size before a cut, make those after it: all, or the first one of each."""
-    for x in range(pieces.sizes[d, k + 1]):
+    for x in range(pieces.sizes[k + 1]):
         after[x] = 0.0
-    for x in range(pieces.sizes[d, k]):
-        size, many = pieces.size[d, k, x], before[x]
+    for x in range(pieces.sizes[k]):
+        size, many = pieces.size[k, x], before[x]
         after[0] += many * (size.full if free else min(1.0, size.full))
         if size.rest >= 0 and (free or size.full == 0.0):
             after[size.rest] += many
 
 
 @kernel_part
-def _advance(pieces: Pieces, d: int, k: int, before: Floats, after: Floats) -> None:
+def _advance(pieces: Pieces, k: int, before: Floats, after: Floats) -> None:
     """Of the pieces of each size before a cut, make those to which its loop advances."""
-    for x in range(pieces.sizes[d, k + 1]):
+    for x in range(pieces.sizes[k + 1]):
         after[x] = 0.0
-    for x in range(pieces.sizes[d, k]):
-        size, many = pieces.size[d, k, x], before[x]
+    for x in range(pieces.sizes[k]):
+        size, many = pieces.size[k, x], before[x]
         if size.full > 0.0:
             after[0] += many * (size.full - 1.0)
             if size.rest >= 0:
@@ -165,16 +166,14 @@ def _no_pairs(pieces: Pieces, which: int, number: int) -> None:
 
 
 @kernel_part
-def _cut_pair(
-    pieces: Pieces, d: int, k: int, x: int, y: int, here: int, steps: bool, next_too: bool, free: bool
-) -> None:
+def _cut_pair(pieces: Pieces, k: int, x: int, y: int, here: int, steps: bool, next_too: bool, free: bool) -> None:
     """Cut a piece of size x and its second one of size y. `next_too`: what follows on the first piece of x may be second."""
     pair, there, none = pieces.pair, 1 - here, pieces.pair.shape[2] - 1
-    many, one = pair[here, x, y], pieces.size[d, k, x]
+    many, one = pair[here, x, y], pieces.size[k, x]
     full, rest, second = one.full, one.rest, none  # of y, where there is one
     other, left = 0.0, -1
     if y != none:
-        other, left = pieces.size[d, k, y].full, pieces.size[d, k, y].rest
+        other, left = pieces.size[k, y].full, pieces.size[k, y].rest
     if steps or not free:
         if y != none:
             second = 0 if other > 0.0 else left
@@ -184,7 +183,7 @@ def _cut_pair(
             elif full > 0.0 and rest >= 0 and second != 0:
                 larger = second == none
                 if not larger:
-                    larger = pieces.size[d, k + 1, rest].iterations > pieces.size[d, k + 1, second].iterations
+                    larger = pieces.size[k + 1, rest].iterations > pieces.size[k + 1, second].iterations
                 second = rest if larger else second
         pair[there, 0 if full > 0.0 else rest, second] += many
     elif y == none:

@@ -18,27 +18,26 @@ no loop outside of that memory that moves it turns, be there pieces for the sub-
 
 from __future__ import annotations
 
-from tilewright.compiled import Index, Records, integer, kernel_part
+from tilewright.compiled import Index, integer, kernel_call, kernel_part, truth
 from tilewright.mapspace.batch import Floats
-from tilewright.mapspace.rules import Terms
+from tilewright_costmodels.timeloop.nest import Nest, Tiles
 from tilewright_costmodels.timeloop.ragged.boxes import shared, words_of_boxes
 from tilewright_costmodels.timeloop.ragged.cuts import ADVANCE, BEFORE, NOWHERE, PLAIN, QUIET, Pieces
-from tilewright_costmodels.timeloop.ragged.pieces import cut_all, walk
+from tilewright_costmodels.timeloop.ragged.pieces import cut_all, mode_of, walk
 from tilewright_costmodels.timeloop.tables import Hardware, Mappings, Tensors
 
+YES, NO = truth(True), truth(False)
 LONE = integer(1)
 """`Tensors.moves.group` of a dimension whose coordinate it has for itself."""
 
 
-@kernel_part
+@kernel_call
 def measure(
     pieces: Pieces,
     hardware: Hardware,
     tensors: Tensors,
-    terms: Terms,
-    inside: Floats,
-    loops: Records,
-    ends: Records,
+    nest: Nest,
+    tiles: Tiles,
     mappings: Mappings,
     n: int,
     instances: Floats,
@@ -48,39 +47,39 @@ def measure(
     that enter it; that it answers for. Of all instances of the level, and of the first one.
 
     Args:
-        inside: tiles inside of slots; loops, ends: of the nest.
         instances: [L], to be written.
 
     Returns:
         Steps in time.
     """
-    levels, dims = len(hardware.level), len(pieces.shares)
-    cut_all(pieces, inside[0], loops, ends)
+    levels, dims, ends, sizes = len(nest.level), len(pieces.shares), nest.level, tiles.inside[0]
+    cut_all(pieces, tiles, nest)
     iterations = steps = 1.0
     for d in range(dims):
-        iterations, steps = iterations * inside[0, d], steps * pieces.cut[d, pieces.cuts[levels, d]].turns
+        iterations, steps = iterations * sizes[d], steps * pieces.cut[pieces.cuts[levels, d]].turns
     for level in range(levels):
         instances[level] = 1.0 if level == 0 else instances[level - 1]
         if level > 0 and ends[level - 1].children > 1.0:
             instances[level] = 1.0
             for d in range(dims):
-                instances[level] *= pieces.cut[d, pieces.cuts[level, d]].lanes
+                instances[level] *= pieces.cut[pieces.cuts[level, d]].lanes
     if len(mappings.unicast) > 0:
         for tensor in range(len(tensors.whole)):
             for s in range(len(hardware.slot)):
                 separate = mappings.unicast[n, hardware.slot[s].entry, tensor]
                 pieces.apart[tensor, s] = separate or not hardware.shared[s, tensor]
-    kept = n if len(mappings.keep) > 1 else 0
+    kept, lanes = n if len(mappings.keep) > 1 else 0, 1.0  # compute units below an instance
     for tensor in range(len(tensors.whole)):
+        pieces.inner[tensor] = levels
         pieces.words[tensor, 0].entered = pieces.words[tensor, 0].first_entered = 0.0
-        inner = Index(levels)  # the nearest level inside that keeps the tensor; beyond all: compute
-        lanes = 1.0  # compute units below an instance
-        for number in range(levels):
-            level = Index(levels - 1 - number)
-            lanes *= ends[level].children
-            keeps = mappings.keep[kept, hardware.level[level].holds, tensor]
+    for number in range(levels):
+        level = Index(levels - 1 - number)
+        lanes *= ends[level].children
+        for each in range(len(tensors.whole)):
+            keeps = mappings.keep[kept, hardware.level[level].holds, each]
             if keeps or detailed:
-                outer = level
+                tensor = Index(each)
+                inner, outer = pieces.inner[tensor], level
                 while not mappings.keep[kept, hardware.level[outer].holds, tensor]:
                     outer = Index(outer - 1)
                 words = pieces.words[tensor, level]
@@ -94,11 +93,9 @@ def measure(
                     if words.even:
                         words.first_left = words.left / instances[level]
                 if not known or detailed or tensors.whole[tensor].is_output:
-                    _between(
-                        pieces, tensors, terms, loops, ends, instances, detailed, tensor, level, inner, outer, known
-                    )
+                    _between(pieces, tensors, nest, instances, detailed, tensor, level, inner, outer, known)
             if keeps:
-                inner = level
+                pieces.inner[each] = level
     return steps
 
 
@@ -106,9 +103,7 @@ def measure(
 def _between(
     pieces: Pieces,
     tensors: Tensors,
-    terms: Terms,
-    loops: Records,
-    ends: Records,
+    nest: Nest,
     instances: Floats,
     detailed: bool,
     tensor: int,
@@ -123,13 +118,14 @@ def _between(
         outer: the nearest one that keeps it, from the level outwards.
         known: what leaves is written already; nothing enters.
     """
-    levels, whole, moves = len(ends), tensors.whole[tensor], tensors.moves[tensor]
+    loops, ends = nest.loop, nest.level
+    levels, whole, moves = Index(len(ends)), tensors.whole[tensor], tensors.moves[tensor]
     c = int(ends[inner - 1].end) - 1  # the innermost loop that moves the tile
-    while inner < levels and c >= 0 and not whole.moving >> loops[c].dimension & 1:
+    while inner < levels and c >= 0 and not whole.moving >> loops[Index(c)].dimension & 1:
         c -= 1
     stays = inner < levels and c >= 0  # some tile may stay where it is, or overlap with the one before
     if stays:
-        stays = moves[loops[c].dimension].together != 0 or pieces.calm[c]
+        stays = moves[loops[Index(c)].dimension].together != 0 or pieces.calm[Index(c)]
     words, entering = pieces.words[tensor, level], pieces.words[tensor, min(inner, levels - 1)]
     unrolled, windows = ends[level].unrolled, 0
     for u in range(unrolled, ends[inner - 1].unrolled_end if whole.groups > 2 else unrolled):
@@ -138,48 +134,29 @@ def _between(
     alone = whole.plain and instances[level] == 1.0  # an only instance answers for every word
     words.own = whole.iterations
     answers = level == outer and (whole.is_output or detailed) and not (alone or whole.slides)
-    # what leaves the level and enters the inner one; what the level answers for; of the first instance: what leaves, what
-    # enters, what it answers for
-    of_first = level == outer and not (words.even and (inner == levels or entering.even))
-    for view in range(5 if of_first else 1 + answers):
-        every, leaves, enters, owns = view < 2, view == 0 or view == 2, view == 3, view == 1 or view == 4
-        if (
-            (enters and (inner == levels or entering.even))
-            or (owns and not answers)
-            or (leaves and known)
-            or (not every and not enters and words.even)
-        ):
-            continue
-        left, entered = _moved(
-            pieces,
-            tensors,
-            terms,
-            loops,
-            tensor,
-            level if owns else inner,
-            NOWHERE if owns else c,
-            stays and not owns,
-            outer if whole.is_output else inner,
-            every,
-            level if leaves else Index(levels),
-        )
-        if leaves and tangled:
-            for group in range(2, whole.groups):
-                left *= shared(pieces, moves, terms, len(loops), tensor, group, level, inner, every)
-        if view == 0:
-            words.left = left
-            if inner < levels:
-                entering.entered = entered
-        elif view == 1:
-            words.own = left
-        elif view == 2:
-            words.first_left = left
-        elif enters:
+    keeps_from = outer if whole.is_output else inner
+    if not known:
+        words.left, entered = _moved(pieces, tensors, nest, tensor, inner, c, stays, keeps_from, True, level)
+        if tangled:
+            words.left *= shared(pieces, tensors, tensor, level, inner, YES)
+        if inner < levels:
+            entering.entered = entered
+    if answers:
+        words.own, _ = _moved(pieces, tensors, nest, tensor, level, NOWHERE, NO, keeps_from, True, levels)
+    if level == outer:  # the same of the first instance
+        if not (known or words.even):
+            words.first_left, _ = _moved(pieces, tensors, nest, tensor, inner, c, stays, keeps_from, False, level)
+            if tangled:
+                words.first_left *= shared(pieces, tensors, tensor, level, inner, NO)
+        if inner < levels and not entering.even:
+            _, entered = _moved(pieces, tensors, nest, tensor, inner, c, stays, keeps_from, False, levels)
             entering.first_entered = entered
-        else:
-            words.first_own = left
+        if answers and not words.even:
+            words.first_own, _ = _moved(pieces, tensors, nest, tensor, level, NOWHERE, NO, keeps_from, False, levels)
     if words.even:
-        words.first_left, words.first_own = words.left / instances[level], words.own / instances[level]
+        words.first_left = words.left / instances[level]
+        if whole.is_output:
+            words.first_own = words.own / instances[level]
     if inner < levels and entering.even:
         entering.first_entered = entering.entered / instances[inner]
 
@@ -192,12 +169,11 @@ def _is_roomy(hardware: Hardware, tensors: Tensors, tensor: int, level: int, lan
     return bool(tensors.dense and min(memory.read_bandwidth, memory.write_bandwidth) >= 2.0 * memory.tensors * lanes)
 
 
-@kernel_part
+@kernel_call
 def _moved(
     pieces: Pieces,
     tensors: Tensors,
-    terms: Terms,
-    loops: Records,
+    nest: Nest,
     tensor: int,
     stop: int,
     c: int,
@@ -215,7 +191,7 @@ def _moved(
         every: of all instances.
         within: the level from which on sub-clusters may share what they are sent. Only of all instances both are told.
     """
-    whole, moves = tensors.whole[tensor], tensors.moves[tensor]
+    whole, moves, loops = tensors.whole[tensor], tensors.moves[tensor], nest.loop
     left, entered, passed, quiet, overlaps = 0.0, 0.0, 0, True, False
     once = each = 1.0
     inner = usual = 0  # the steps of all loops inside p, undone when p advances; that of c
@@ -224,8 +200,6 @@ def _moved(
         found = _different(
             pieces,
             tensors,
-            terms,
-            loops,
             tensor,
             stop,
             p,
@@ -248,28 +222,28 @@ def _moved(
         more = False
         while stays and p > 0 and (quiet or overlaps) and not more:
             p -= 1
-            loop = loops[p]
-            d = int(loop.dimension)
-            mode, hush, advancing, dimension, step, more = ADVANCE, False, d, NOWHERE, 0.0, True
+            loop = loops[Index(p)]
+            d = loop.dimension
+            mode, hush, advancing, dimension, step, more = ADVANCE, False, int(d), NOWHERE, 0.0, True
             moved = int(moves[d].displacement * loop.step)
             shift, inner = moved - inner, inner + moved
             slides, moving = moves[d].together != 0, whole.moving >> d & 1
             if p == c:
                 usual, overlaps, more = shift, slides, slides
-                mode, dimension, step = BEFORE, d, float(loop.step)
+                mode, dimension, step = BEFORE, int(d), float(loop.step)
             elif overlaps and shift == 0:
                 pass
             elif overlaps and shift == usual:
-                dimension, step = int(loops[c].dimension), float(loops[c].step)
+                dimension, step = int(loops[Index(c)].dimension), float(loops[Index(c)].step)
             elif quiet and not moving:
                 hush = True
             elif quiet and slides and not passed >> d & 1:
-                mode, hush, dimension, step = BEFORE, True, d, float(loop.step)
+                mode, hush, dimension, step = BEFORE, True, int(d), float(loop.step)
             else:
                 more = False
             if moving:
                 passed |= 1 << d
-                quiet &= pieces.calm[p]
+                quiet &= pieces.calm[Index(p)]
     return left, entered
 
 
@@ -277,8 +251,6 @@ def _moved(
 def _different(
     pieces: Pieces,
     tensors: Tensors,
-    terms: Terms,
-    loops: Records,
     tensor: int,
     stop: int,
     p: int,
@@ -302,39 +274,48 @@ def _different(
         dimension, step: count what tiles share with themselves so many iterations further.
     """
     whole, moves = tensors.whole[tensor], tensors.moves[tensor]
-    product, count_of_group, rest_of_group, least = 1.0, 1.0, 0.0, 1.0
-    sliding = moves[dimension].group if dimension >= 0 else NOWHERE
     if mode == PLAIN and every and (whole.plain or stop == len(pieces.cuts) - 1):  # boxes of which no two overlap
         return float(whole.iterations)
+    product, count_of_group, rest_of_group, least = 1.0, 1.0, 0.0, 1.0
+    sliding = moves[Index(dimension)].group if dimension >= 0 else NOWHERE
+    limit = len(pieces.calm) if mode == PLAIN else p
     for number in range(whole.movers):
         d = tensors.dims[tensor, number]
-        move, which, limit = moves[d], PLAIN, len(loops)
-        moved = step if d == dimension else 0.0
-        if mode != PLAIN:
-            limit = p
-            if d == advancing:
-                which = mode
-            elif hush:
-                which = QUIET
-        listed = move.group != LONE and (not move.single or move.group == sliding)
-        last, keeps = pieces.cuts[stop, d], pieces.cuts[keeps_from, d]
-        if every and not listed and pieces.cut[d, last].latest < limit:  # together they are the dimension
-            count, iterations, smallest = pieces.cut[d, last].many, pieces.cut[d, 0].full, 1.0
+        move, last = moves[d], pieces.cuts[stop, d]
+        if every and move.group != sliding and pieces.cut[last].latest < limit:  # together they are the dimension
+            count, iterations = pieces.cut[last].many, pieces.cut[pieces.cuts[0, d]].full
         else:
+            which, moved = mode_of(d, mode, advancing, hush), step if d == dimension else 0.0
             count, iterations, smallest = walk(
-                pieces, d, last, limit, which, tensor, True, every, within, keeps, listed
+                pieces, d, last, limit, which, tensor, True, every, within, pieces.cuts[keeps_from, d], False
             )
-        if which == QUIET and count == 0.0:
-            return -1.0
+            if which == QUIET and count == 0.0:
+                return -1.0
+            iterations -= moved * count
+            least += move.coefficient * (smallest - 1.0 - moved)
         # along one coordinate, the side of a box is a sum, and so sums are enough where none is negative
-        rest_of_group = rest_of_group * count + move.coefficient * (iterations - count - moved * count) * count_of_group
+        rest_of_group = rest_of_group * count + move.coefficient * (iterations - count) * count_of_group
         count_of_group *= count
-        least += move.coefficient * (smallest - 1.0 - moved)
         if move.last:
             if move.single and least >= 0.0:
                 product *= count_of_group + rest_of_group
             elif count_of_group > 0.0:
-                product *= words_of_boxes(pieces, moves, terms, tensor, move.group, dimension, step)
+                product *= words_of_boxes(
+                    pieces,
+                    tensors,
+                    tensor,
+                    move.group,
+                    stop,
+                    limit,
+                    mode,
+                    advancing,
+                    hush,
+                    keeps_from,
+                    every,
+                    within,
+                    dimension,
+                    step,
+                )
             else:
                 product = 0.0
             count_of_group, rest_of_group, least = 1.0, 0.0, 1.0
@@ -350,14 +331,15 @@ def _times(
     sent, received = 1.0, 1.0
     for number in range(tensors.whole[tensor].movers, tensors.whole[tensor].counted):
         d = tensors.dims[tensor, number]
-        mode = ADVANCE if d == advancing else PLAIN
-        last = pieces.cuts[stop, d]
-        count = pieces.cut[d, last].many
-        if not every or mode != PLAIN or pieces.cut[d, last].latest >= limit:
-            level = len(pieces.cuts) - 1 if every else within
+        last = first = pieces.cuts[stop, d]
+        while pieces.cut[first].latest >= limit:
+            first = Index(first - 1)
+        mode, spread, count = ADVANCE if d == advancing else PLAIN, pieces.cut[last].spread, pieces.cut[first].many
+        if not every or mode != PLAIN or spread > first:  # else all cuts up to `first` are free, and the others at zero
+            level = Index(len(pieces.cuts) - 1) if every else within
             count, _, _ = walk(pieces, d, last, limit, mode, tensor, False, every, level, 0, False)
         received *= count
-        if every and pieces.cut[d, last].spread > pieces.cuts[within, d]:
+        if every and spread > pieces.cuts[within, d]:
             count, _, _ = walk(pieces, d, last, limit, mode, tensor, False, every, within, 0, False)
         sent *= count
     return sent, received
