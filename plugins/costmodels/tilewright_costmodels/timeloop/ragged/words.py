@@ -332,10 +332,12 @@ def _times(
     for number in range(tensors.whole[tensor].movers, tensors.whole[tensor].counted):
         d = tensors.dims[tensor, number]
         last = first = pieces.cuts[stop, d]
-        while pieces.cut[first].latest >= limit:
-            first = Index(first - 1)
-        mode, spread, count = ADVANCE if d == advancing else PLAIN, pieces.cut[last].spread, pieces.cut[first].many
-        if not every or mode != PLAIN or spread > first:  # else all cuts up to `first` are free, and the others at zero
+        mode, spread, count = ADVANCE if d == advancing else PLAIN, pieces.cut[last].spread, pieces.cut[last].lanes
+        if limit > 0:  # some loop in time is free: so are all cuts up to `first`
+            while pieces.cut[first].latest >= limit:
+                first = Index(first - 1)
+            count = pieces.cut[first].many
+        if not every or mode != PLAIN or spread > first:  # else all further ones are at zero
             level = Index(len(pieces.cuts) - 1) if every else within
             count, _, _ = walk(pieces, d, last, limit, mode, tensor, False, every, level, 0, False)
         received *= count
