@@ -83,7 +83,7 @@ def inner_words(shape: Shape, layout: Layout, level: Level, integers: Ints, i: i
     return volume
 
 
-@kernel_call
+@kernel_part
 def alike(shape: Shape, layout: Layout, integers: Ints, i: int, t: int, r: int, work: Work) -> float:
     """Sub-clusters with equal tiles along window r, at most, where `work.along` says how many of them lie along each dimension, and
     `work.within` how many of these lie inside of the tile.

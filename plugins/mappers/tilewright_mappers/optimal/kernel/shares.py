@@ -36,7 +36,7 @@ def _fitting(shape: Shape, most: float, able: float) -> float:
     return float(number)
 
 
-@kernel_part
+@kernel_call
 def spare_of(
     shape: Shape, layout: Layout, ahead: Ahead, integers: Ints, i: int, t: int, s: int, windows: bool, work: Work
 ) -> float:
@@ -56,7 +56,7 @@ def spare_of(
     return min(_fitting(shape, _most(layout, ahead, integers, i, s), able), result)
 
 
-@kernel_call
+@kernel_part
 def _along_window(
     shape: Shape, layout: Layout, ahead: Ahead, integers: Ints, i: int, t: int, s: int, r: int, work: Work
 ) -> float:
