@@ -2,15 +2,11 @@
 
 import csv
 import json
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from support.command import INTERRUPTIBLE, Command
+from support.command import Command, interrupted
 from tilewright.schema.mapped import MappedProblem
 
 GEMM = "nk,km->nm; n=8 k=12 m=6"
@@ -158,30 +154,9 @@ def test_an_empty_space_is_told(tilewright: Command, tmp_path: Path) -> None:
 
 def test_interrupting_keeps_what_is_done(tmp_path: Path) -> None:
     folder = tmp_path / "out"
-    words = [
-        "map",
-        "resnet50",
-        "--arch",
-        "eyeriss",
-        "--mapper",
-        "random",
-        "--seconds",
-        "60",
-        "--no-cache",
-        "-o",
-        str(folder),
-        "--json",
-    ]
-    process = subprocess.Popen(
-        [sys.executable, "-c", INTERRUPTIBLE, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    deadline = time.monotonic() + 120
-    while not folder.exists() and time.monotonic() < deadline:  # it is made when all inputs are read
-        time.sleep(0.1)
-    time.sleep(6)  # the first layer is being searched
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=120)
-    assert process.returncode == 1, err
+    words = ["map", "resnet50", "--arch", "eyeriss", "--mapper", "random", "--seconds", "60", "--no-cache", "--json"]
+    code, out, err = interrupted(1, tmp_path, *words, "-o", str(folder))
+    assert code == 1, err
     assert "interrupted" in err and "Traceback" not in err
     data = json.loads(out)
     assert data["layers"][-1]["search"]["stop"] == "cancelled"

@@ -3,17 +3,13 @@
 import json
 import os
 import re
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.command import INTERRUPTIBLE, Command
+from support.command import Command, interrupted
 from tilewright import library
 from tilewright.api.settings import Plan
 from tilewright.plugin.hooks import hookimpl
@@ -290,51 +286,12 @@ def test_a_cache_that_cannot_be_written_is_a_warning(
     assert ran.code == 0 and "warning: result not kept" in ran.err and "energy" in ran.out
 
 
-NOTING = """
-import sys
-from tilewright.run.parallel import _Pool
-heard = _Pool.heard
-def noted(pool, told):
-    if told.kind == "note":
-        (__import__("pathlib").Path(sys.argv[-1]) / f"{told.run.pid}.noted").touch()
-    return heard(pool, told)
-_Pool.heard = noted
-"""
-"""Leaves a file for each process that told how far it is, in the folder that is the last word."""
-
-
 def test_interrupting_several_processes_keeps_what_is_done_and_under_way(tmp_path: Path) -> None:
     """Nothing that was interrupted goes into the cache."""
     folder, cache = tmp_path / "out", tmp_path / "cache"
-    folder.mkdir()
-    words = [
-        "map",
-        "resnet50",
-        "--arch",
-        "eyeriss",
-        "--mapper",
-        "random",
-        "--seconds",
-        "60",
-        "--jobs",
-        "2",
-        "--json",
-        "-o",
-        str(folder),
-    ]
-    process = subprocess.Popen(
-        [sys.executable, "-c", NOTING + INTERRUPTIBLE, *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "TILEWRIGHT_CACHE": str(cache)},
-    )
-    deadline = time.monotonic() + 120
-    while len(list(folder.glob("*.noted"))) < 2 and time.monotonic() < deadline:
-        time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=120)
-    assert process.returncode == 1, err
+    words = ["map", "resnet50", "--arch", "eyeriss", "--mapper", "random", "--seconds", "60", "--jobs", "2", "--json"]
+    code, out, err = interrupted(2, tmp_path, *words, "-o", str(folder), TILEWRIGHT_CACHE=str(cache))
+    assert code == 1, err
     assert "interrupted" in err and "Traceback" not in err
     data = json.loads(out)
     assert len(data["layers"]) == 2
