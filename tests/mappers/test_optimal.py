@@ -16,7 +16,7 @@ import tilewright
 from support.profiles import scaled
 from tilewright.compiled import for_kernel, interpreted
 from tilewright.errors import NotConformableError
-from tilewright.mapspace.batch import Ints
+from tilewright.mapspace.batch import Floats, Ints
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.factoring.cuts import divisors
 from tilewright.mapspace.space import MapSpace
@@ -36,7 +36,7 @@ from tilewright.testing.strategies import architectures, problems
 from tilewright_mappers.optimal.kernel.grid import alike
 from tilewright_mappers.optimal.setup import Setup
 from tilewright_mappers.optimal.shape import covered_values
-from tilewright_mappers.optimal.walk import Walk
+from tilewright_mappers.optimal.walk import Finals, Walk
 
 MOST = 4000
 """Mappings of the largest space that is enumerated."""
@@ -201,12 +201,7 @@ def test_a_memory_of_a_cluster_that_several_entries_keep_in_leaks_once(memory: s
     formula = "O[k,p,q] += I[c,p+r,q+s] * W[k,c,r,s]; k=8 c=6 p=6 q=6 r=3 s=3"
     space = tilewright.space(formula, arch=eyeriss, constraints="row_stationary")
     evaluator = timeloop(space)
-    assert isinstance(evaluator, Relaxable) and isinstance(evaluator, CandidateEvaluator)
-    relaxation = evaluator.relaxation(space.skeleton)
-    assert relaxation is not None
-    finals = Walk(Setup(space, relaxation, "energy"), math.inf, 64, lambda: False).run()
-    costs = evaluator.evaluate_candidates(finals.candidates).of("energy")
-    assert len(costs) and (finals.bounds <= costs * (1 + CLOSE)).all()
+    finals, costs = _no_bound_is_above(_setup(space, evaluator, "energy"), evaluator, "energy", 64)
     rounded = 168 * 3.0  # cycles are, to the next whole one, in which all of them leak
     assert (costs - finals.bounds)[~finals.inexact].max() <= rounded and not finals.inexact.all()
 
@@ -288,18 +283,29 @@ def test_no_bound_is_above_the_cost_of_a_mapping_of_a_large_space(
     arch = tilewright.load(name, "architecture").replace({f"{memory}.capacity_words": 1 << room, **changes})
     space = tilewright.space(layer, arch=arch, constraints="none")
     evaluator = timeloop(space, links)
-    assert isinstance(evaluator, Relaxable) and isinstance(evaluator, CandidateEvaluator)
-    relaxation = evaluator.relaxation(space.skeleton)
-    assert relaxation is not None
-    setup = Setup(space, relaxation, objective).without_dominance()
+    setup = _setup(space, evaluator, objective).without_dominance()
     drawn = space.sample(np.random.default_rng(random.randrange(1 << 32)), 100)
     mappings = Candidates.join([drawn.take(drawn.fits()).take(slice(0, 2)), _good(setup, random)])
     assert setup.outer.tables and len(mappings)
     for trips in mappings.trips:
         _walk_these(setup, trips)
-        finals = Walk(setup, math.inf, 200, lambda: False).run()
-        costs = evaluator.evaluate_candidates(finals.candidates).of(objective)
-        assert len(costs) and (finals.bounds <= costs * (1 + CLOSE)).all()
+        _no_bound_is_above(setup, evaluator, objective, 200)
+
+
+def _setup(space: MapSpace, evaluator: Evaluator, objective: Objective) -> Setup:
+    assert isinstance(evaluator, Relaxable)
+    relaxation = evaluator.relaxation(space.skeleton)
+    assert relaxation is not None
+    return Setup(space, relaxation, objective)
+
+
+def _no_bound_is_above(setup: Setup, evaluator: Evaluator, objective: Objective, width: int) -> tuple[Finals, Floats]:
+    """What a walk leaves, and what that costs."""
+    assert isinstance(evaluator, CandidateEvaluator)
+    finals = Walk(setup, math.inf, width, lambda: False).run()
+    costs = evaluator.evaluate_candidates(finals.candidates).of(objective)
+    assert len(costs) and (finals.bounds <= costs * (1 + CLOSE)).all()
+    return finals, costs
 
 
 def _walk_these(setup: Setup, trips: Ints) -> None:
@@ -329,12 +335,7 @@ def test_neighbours_pass_on_words_where_a_sweep_begins_anew(formula: str, object
     arch = tilewright.load("tpu_v1", "architecture").replace(changes)
     space = tilewright.space(formula, arch=arch, constraints="none")
     evaluator = timeloop(space)
-    assert isinstance(evaluator, Relaxable) and isinstance(evaluator, CandidateEvaluator)
-    relaxation = evaluator.relaxation(space.skeleton)
-    assert relaxation is not None
-    finals = Walk(Setup(space, relaxation, objective).without_dominance(), math.inf, 10**6, lambda: False).run()
-    costs = evaluator.evaluate_candidates(finals.candidates).of(objective)
-    assert len(costs) and (finals.bounds <= costs * (1 + CLOSE)).all()
+    _no_bound_is_above(_setup(space, evaluator, objective).without_dominance(), evaluator, objective, 10**6)
 
 
 def test_who_is_whose_neighbour_is_known_once_the_whole_fanout_is_unrolled() -> None:
@@ -342,19 +343,14 @@ def test_who_is_whose_neighbour_is_known_once_the_whole_fanout_is_unrolled() -> 
     formula = "O[n,k,p,q] += I[n,c,p+r,q+3*s] * W[k,c,r,s]; n=2 k=1 c=2 p=6 q=3 r=2 s=2"
     space = tilewright.space(formula, arch="eyeriss", constraints="none")
     evaluator = timeloop(space)
-    assert isinstance(evaluator, Relaxable) and isinstance(evaluator, CandidateEvaluator)
-    relaxation = evaluator.relaxation(space.skeleton)
-    assert relaxation is not None
-    setup = Setup(space, relaxation, "energy").without_dominance()
+    setup = _setup(space, evaluator, "energy").without_dominance()
     across, down = space.spatial_slots[:2]
     trips = np.ones((len(space.slots), len(space.problem.sizes)), np.int64)
     for slot, loops in ((1, {"n": 2, "p": 2}), (across, {"c": 2, "p": 3}), (down, {"r": 2, "s": 2}), (4, {"q": 3})):
         for name, count in loops.items():
             trips[slot, space.problem.dimension_names.index(name)] = count
     _walk_these(setup, trips)
-    finals = Walk(setup, math.inf, 200, lambda: False).run()
-    costs = evaluator.evaluate_candidates(finals.candidates).of("energy")
-    assert len(costs) and (finals.bounds <= costs * (1 + CLOSE)).all()
+    _no_bound_is_above(setup, evaluator, "energy", 200)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -371,12 +367,7 @@ compute: {energy_per_operation_pj: 0.5}
     problem = tilewright.space("O[a] += I[2*b] * W[a]; a=1 b=3", arch="eyeriss").problem
     rules = Variant(keep=(KeepRule(memory="L1", free=("I",)),))
     check(space := MapSpace.of(problem, architecture, rules), evaluator := timeloop(space), objective)
-    assert isinstance(evaluator, Relaxable) and isinstance(evaluator, CandidateEvaluator)
-    relaxation = evaluator.relaxation(space.skeleton)
-    assert relaxation is not None
-    finals = Walk(Setup(space, relaxation, objective).without_dominance(), math.inf, 10**6, lambda: False).run()
-    costs = evaluator.evaluate_candidates(finals.candidates).of(objective)
-    assert len(costs) and (finals.bounds <= costs * (1 + CLOSE)).all()
+    _no_bound_is_above(_setup(space, evaluator, objective).without_dominance(), evaluator, objective, 10**6)
 
 
 @given(st.lists(st.tuples(st.integers(1, 4), st.sampled_from((1, 2, 3, 4, 6, 8))), min_size=1, max_size=3))
@@ -400,10 +391,7 @@ def test_no_more_sub_clusters_have_equal_tiles_than_is_bounded(steps: list[tuple
     sizes = " ".join(f"{d}={tile * count}" for d, (_, tile, count) in zip(names, steps, strict=True))
     space = tilewright.space(f"O[{','.join(names)}] += I[{window}]; {sizes}", arch="eyeriss")
     evaluator = timeloop(space)
-    assert isinstance(evaluator, Relaxable)
-    relaxation = evaluator.relaxation(space.skeleton)
-    assert relaxation is not None
-    setup = Setup(space, relaxation, "energy")
+    setup = _setup(space, evaluator, "energy")
     walk = Walk(setup, math.inf, 1, lambda: False)
     integers = np.zeros((1, setup.layout.integers), np.int64)
     integers[0, setup.layout.tile : setup.layout.tile + setup.dims] = [tile * count for _, tile, count in steps]

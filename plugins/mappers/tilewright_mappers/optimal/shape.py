@@ -24,7 +24,7 @@ def shape_of(problem: Problem, ragged: bool) -> Shape:
     """The problem as arrays."""
     sizes = problem.sizes
     tensors, dims = problem.tensors, len(sizes)
-    trips = [range(1, size + 1) if ragged else divisors(size) for size in sizes]
+    trips = [_trips(size, ragged) for size in sizes]
     lefts = [_tiles(size, ragged) for size in sizes]
     moves = np.zeros((len(tensors), dims), np.bool_)
     rank = np.full((len(tensors), dims), -1, np.int64)
@@ -108,7 +108,7 @@ def covered_values(terms: tuple[tuple[int, int], ...], ragged: bool) -> Floats:
     if ragged:
         return np.full(math.prod(len(_tiles(size, ragged)) for _, size in terms), float(least))
     result = []
-    for lefts in itertools.product(*(divisors(size)[::-1] for _, size in reversed(terms))):
+    for lefts in itertools.product(*(_tiles(size, ragged) for _, size in reversed(terms))):
         starts, side = np.zeros(1, np.int64), 1
         for (c, size), left in zip(terms, reversed(lefts), strict=True):
             side += c * (size // left - 1)
@@ -120,9 +120,14 @@ def covered_values(terms: tuple[tuple[int, int], ...], ragged: bool) -> Floats:
     return np.array(result, np.float64)
 
 
+def _trips(size: int, ragged: bool) -> Sequence[int]:
+    """What a loop over a dimension may take, ascending."""
+    return range(1, size + 1) if ragged else divisors(size)
+
+
 def _tiles(size: int, ragged: bool) -> Ints:
     """How many a dimension may consist of, descending."""
-    return np.unique(-(-size // np.array(range(1, size + 1) if ragged else divisors(size))))[::-1]
+    return np.unique(-(-size // np.array(_trips(size, ragged))))[::-1]
 
 
 def least_values(terms: Sequence[tuple[int, int]]) -> int:

@@ -337,10 +337,10 @@ class Walk:
             named[i, b] += 1
             row[left] = before[row[left]]
         orders = np.argsort(place, axis=2).astype(np.int8)
+        inexact = states.integers[:, setup.layout.flag] & ~ROUNDED > 0
         return Finals(
             Candidates(space, trips, orders, keep),
             states.numbers[:, BOUND],
-            states.integers[:, setup.layout.flag] & ~ROUNDED > 0,
-            (states.integers[:, setup.layout.flag] & ~ROUNDED == 0)
-            & (setup.costing.dominate and setup.costing.margin == 0.0),
+            inexact,
+            ~inexact & (setup.costing.dominate and setup.costing.margin == 0.0),
         )

@@ -47,27 +47,23 @@ def bound(
     dims, still, outside = len(shape.sizes), 0, 1.0
     for t in range(len(shape.output)):
         still |= 1 << t if status_of(integers, i, t) == STILL and not shape.odd[t] else 0
-    result, least, dearer = -np.inf, np.inf, 0
-    for d in range(-1, dims):
-        moved = _moved(shape, still, d) if d >= 0 and work.rest[d] > 1.0 else 0
+    result, dearer = _bound(shape, layout, ahead, costing, limit, numbers, integers, i, still, 0, work)
+    if result > limit or shape.ragged or dearer == 0:
+        return result
+    for d in range(dims):
+        outside *= work.rest[d] if _moved(shape, still, d) else 1.0
+    for s in range(len(ahead.slots)):
+        outside /= work.room[s] if ahead.slots[s] > -2 else 1.0
+    least = np.inf if outside > 1.0 else result
+    for d in range(dims):
+        moved = _moved(shape, still, d) if work.rest[d] > 1.0 else 0
         for e in range(d):
             moved = 0 if work.rest[e] > 1.0 and _moved(shape, still, e) == moved else moved
-        if d >= 0 and (moved == 0 or least <= max(result, numbers[i, BOUND])):
-            continue
-        value, more = result, dearer
-        if d < 0 or moved & dearer:
-            value, more = _bound(shape, layout, ahead, costing, limit, numbers, integers, i, still, moved, work)
-        if d >= 0:
+        if moved and least > max(result, numbers[i, BOUND]):
+            value = result
+            if moved & dearer:
+                value, _ = _bound(shape, layout, ahead, costing, limit, numbers, integers, i, still, moved, work)
             least = min(least, value)
-            continue
-        result, dearer = value, more
-        if result > limit or shape.ragged or dearer == 0:
-            return result
-        for e in range(dims):
-            outside *= work.rest[e] if _moved(shape, still, e) else 1.0
-        for s in range(len(ahead.slots)):
-            outside /= work.room[s] if ahead.slots[s] > -2 else 1.0
-        least = np.inf if outside > 1.0 else result
     return max(result, least) if least < np.inf else result
 
 
