@@ -66,7 +66,7 @@ def _count(job: Job, pieces: Pieces | None, ragged: bool, n: int, row: int, tens
     at, still, credited = -1, 0.0, 0.0
     content, keeps, left = 0.0, False, 1.0  # words that leave a level; whether it keeps the tensor; see below
     for number in range(levels):
-        level, inside, inner_keeps, inner = Index(levels - 1 - number), content, keeps, number == 0
+        level, inside, part, inner_keeps, inner = Index(levels - 1 - number), content, left, keeps, number == 0
         children, end = nest.level[level].children, nest.level[level].end
         keeps = job.mappings.keep[kept, hardware.level[level].holds, tensor]
         if not (inner or inner_keeps):
@@ -82,6 +82,8 @@ def _count(job: Job, pieces: Pieces | None, ragged: bool, n: int, row: int, tens
         ):
             c -= 1
         passing = job.link_transfers and children > 1.0 and (inner or (whole.slides and c == end - 1))
+        if ragged and not (keeps or inner_keeps or passing or job.detailed):
+            continue
         deliveries, even, served, linked = 1.0, 0.0, 0.0, 0.0
         tangled, account = False, 0
         if full_too or passing:
@@ -127,7 +129,7 @@ def _count(job: Job, pieces: Pieces | None, ragged: bool, n: int, row: int, tens
                 left, passed = content / even * left, linked / (served + linked)
                 if not (inner or inner_keeps):
                     left /= 1.0 - passed  # what neighbours pass on, the level inside asks nobody for, either
-            content = pieces.words[tensor, level].left / job.counts.instances[row, level] * left
+            content = pieces.words[tensor, level].left * left
             if job.detailed:
                 scale = content / full
                 linked *= scale if inner or inner_keeps else 0.0
@@ -135,10 +137,9 @@ def _count(job: Job, pieces: Pieces | None, ragged: bool, n: int, row: int, tens
                     each = job.deliveries.delivered[tensor, level, size]
                     each.accesses, each.far = each.accesses * scale, each.far * scale
             if inner_keeps:
-                _access_pieces(job, pieces, row, level + 1, tensor, inside, passed)
+                _access_pieces(job, pieces, row, level + 1, tensor, part, passed)
             if keeps and not whole.slides and (whole.is_output or job.detailed):
-                part = pieces.words[tensor, level].own / job.counts.instances[row, level]
-                actions[row, level, tensor].partition_words = part
+                actions[row, level, tensor].partition_words = pieces.words[tensor, level].own
         elif inner_keeps:
             peer = linked / job.counts.instances[row, level + 1]
             _access(job, row, level + 1, tensor, inside, served / children, peer)
@@ -152,30 +153,27 @@ def _count(job: Job, pieces: Pieces | None, ragged: bool, n: int, row: int, tens
             actions[row, level, tensor].links = linked
             _network(job, row, level, tensor, keeps)
     if pieces is not None and ragged:
-        _access_pieces(job, pieces, row, NONE, tensor, content, 0.0)
+        _access_pieces(job, pieces, row, NONE, tensor, left, 0.0)
     else:
         _access(job, row, NONE, tensor, content, 0.0, 0.0)
 
 
 @kernel_part
-def _access_pieces(job: Job, pieces: Pieces, row: int, level: int, tensor: int, content: float, passed: float) -> None:
+def _access_pieces(job: Job, pieces: Pieces, row: int, level: int, tensor: int, left: float, passed: float) -> None:
     """The same of tiles that do not divide: averages over the instances, unrounded, and the words of the first one.
 
     Args:
-        content: words that leave the average instance.
-        passed: the part of the words that enter that neighbours pass on.
+        left: the part of the words that leave which neighbours further in do not pass on.
+        passed: the part of the words that enter which neighbours pass on.
     """
     counted, words = job.counts.actions[row, level, tensor], pieces.words[tensor, level]
-    instances = job.counts.instances[row, level]
-    entered, first_entered, own, first_own = words.entered / instances, words.first_entered, words.own, words.first_own
-    first = words.first_left * (content * instances / words.left)
+    entered, first_entered, own, first_own = words.entered, words.first_entered, words.own, words.first_own
+    content, first = words.left * left, words.first_left * left
     counted.reads, counted.fills, counted.updates = content + entered * passed, entered, 0.0
     counted.most_read, counted.most_written = first + first_entered * passed, first_entered
     if job.tensors.whole[tensor].is_output:
         if job.tensors.whole[tensor].slides:
             own, first_own = counted.partition_words, counted.partition_words
-        else:
-            own /= instances
         counted.reads, counted.fills = max(0.0, counted.reads - own), max(0.0, entered - own)
         counted.updates = content
         counted.most_read = max(0.0, counted.most_read - first_own)

@@ -61,6 +61,9 @@ class Hardware(NamedTuple):
     """[L, T]: the number of the memory that would hold the tensor (-1: none)."""
     slices: Floats
     """[L, T]: slices (see `Memory.slices_per_word`) of one value, in its home."""
+    roomy: Floats
+    """[L, T]: compute units below an instance with which no bandwidth of that memory can bind, as none of them reads or writes more
+    than two words of a tensor in a step."""
     memory: Records
     """[M]: macros that exist; pJ per access; slices per access, per cycle, and of the widest value; pJ per cycle that leak for
     each instance in use of the memory of number `gate`, which switches this one; tensors that it may hold."""
@@ -199,7 +202,7 @@ def tables_of(
     clusters = [architecture.clusters[target] for target in targets]
     if any(clusters[number].is_virtual for number in holds):
         return None
-    rules = rules_of(problem, architecture, skeleton)
+    rules, tensors = rules_of(problem, architecture, skeleton), tensors_of(problem)
     places = [architecture.mesh(targets[number]) for number in holds] + [architecture.mesh(len(architecture.clusters))]
     levels: list[tuple[float, ...]] = []
     stop = 0
@@ -237,6 +240,9 @@ def tables_of(
         order = temporal + slot.entry if slot.spatial else block
         rows.append((slot.entry, placed or not slot.spatial, order, not slot.spatial, fanout.axis == "Y"))
         shared.append([fanout.reduction if tensor.is_output else fanout.multicast for tensor in problem.tensors])
+    home = for_kernel(rules.memory[holds])
+    memory = _memories(problem, architecture, {clusters[entry].name for entry in holds})
+    room = np.minimum(memory["read_bandwidth"], memory["write_bandwidth"]) / (2.0 * np.maximum(memory["tensors"], 1.0))
     hardware = Hardware(
         slot=table(rows, entry=Index, ordered=bool, order=Index, steps=bool, vertical=bool),
         shared=for_kernel(np.array(shared, np.bool_).reshape(len(slots), len(problem.tensors))),
@@ -247,16 +253,17 @@ def tables_of(
             **dict.fromkeys(("hop_energy", "router_energy", "ingress_energy"), float),
             in_dram=bool,
         ),
-        home=for_kernel(rules.memory[holds]),
+        home=home,
+        roomy=for_kernel(room[home] if tensors.dense else np.zeros(home.shape)),
         slices=for_kernel(np.take_along_axis(rules.slices, np.maximum(rules.memory[holds], 0), axis=0)),
-        memory=_memories(problem, architecture, {clusters[entry].name for entry in holds}),
+        memory=memory,
         compute_energy_pj=problem.macs * architecture.compute.energy_per_operation_pj,
         cycles_per_operation=float(architecture.compute.cycles_per_operation),
     )
     return Tables(
         rules=rules,
         slots=slots_of_entries(slots, len(skeleton)),
-        tensors=tensors_of(problem),
+        tensors=tensors,
         hardware=hardware,
         children=max(math.prod(mesh.values()) for mesh in places),
         noc_costs=any(hardware.level[f"{what}_energy"].any() for what in ("hop", "router", "ingress")),

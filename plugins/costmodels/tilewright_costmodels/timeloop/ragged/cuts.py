@@ -56,8 +56,6 @@ class Pieces(NamedTuple):
     """[D, Y]: what `walk` found: iterations, and how many pieces have so many."""
     shares: Records
     """[D]: how many sizes; pieces in all; their iterations, and those of the least one; the one at hand."""
-    inner: NDArray[np.uint32]
-    """[T]: of the level at hand, the nearest one inside that keeps the tensor; beyond all: compute."""
     words: Records
     """[T, L]: see `words.measure`."""
     seen: Records
@@ -96,7 +94,6 @@ def pieces_of(tables: Tables) -> Pieces:
         apart=np.zeros((tensors, slots), np.bool_),
         share=share,
         shares=shares,
-        inner=np.zeros(tensors, Index),
         words=records((tensors, levels), **words, even=bool),
         seen=records(1 << (2 * tables.children).bit_length(), first=int, last=int, separate=int, stamp=int),
         stamp=np.zeros(1, np.int64),

@@ -18,7 +18,7 @@ no loop outside of that memory that moves it turns, be there pieces for the sub-
 
 from __future__ import annotations
 
-from tilewright.compiled import Index, integer, kernel_call, kernel_part, truth
+from tilewright.compiled import Index, Records, integer, kernel_call, kernel_part, truth
 from tilewright.mapspace.batch import Floats
 from tilewright_costmodels.timeloop.nest import Nest, Tiles
 from tilewright_costmodels.timeloop.ragged.boxes import shared, words_of_boxes
@@ -44,7 +44,7 @@ def measure(
     detailed: bool,
 ) -> float:
     """Count the instances of every level, and the words of every tensor: that leave a level inwards, each delivery once;
-    that enter it; that it answers for. Of all instances of the level, and of the first one.
+    that enter it; that it answers for. Of the average instance of the level, and of the first one.
 
     Args:
         instances: [L], to be written.
@@ -52,7 +52,7 @@ def measure(
     Returns:
         Steps in time.
     """
-    levels, dims, ends, sizes = len(nest.level), len(pieces.shares), nest.level, tiles.inside[0]
+    levels, dims, ends, sizes = Index(len(nest.level)), len(pieces.shares), nest.level, tiles.inside[0]
     cut_all(pieces, tiles, nest)
     iterations = steps = 1.0
     for d in range(dims):
@@ -68,34 +68,29 @@ def measure(
             for s in range(len(hardware.slot)):
                 separate = mappings.unicast[n, hardware.slot[s].entry, tensor]
                 pieces.apart[tensor, s] = separate or not hardware.shared[s, tensor]
-    kept, lanes = n if len(mappings.keep) > 1 else 0, 1.0  # compute units below an instance
-    for tensor in range(len(tensors.whole)):
-        pieces.inner[tensor] = levels
+    kept = n if len(mappings.keep) > 1 else 0
+    for each in range(len(tensors.whole)):
+        tensor, inner, lanes = Index(each), levels, 1.0  # compute units below an instance
         pieces.words[tensor, 0].entered = pieces.words[tensor, 0].first_entered = 0.0
-    for number in range(levels):
-        level = Index(levels - 1 - number)
-        lanes *= ends[level].children
-        for each in range(len(tensors.whole)):
-            keeps = mappings.keep[kept, hardware.level[level].holds, each]
+        for number in range(levels):
+            level = outer = Index(levels - 1 - number)
+            lanes *= ends[level].children
+            keeps = mappings.keep[kept, hardware.level[level].holds, tensor]
             if keeps or detailed:
-                tensor = Index(each)
-                inner, outer = pieces.inner[tensor], level
                 while not mappings.keep[kept, hardware.level[outer].holds, tensor]:
                     outer = Index(outer - 1)
                 words = pieces.words[tensor, level]
                 # where no bandwidth can bind, the average instance does for the first one
-                words.even = instances[level] == 1.0 or (
-                    not detailed and _is_roomy(hardware, tensors, tensor, level, lanes)
-                )
+                words.even = instances[level] == 1.0 or (not detailed and lanes <= hardware.roomy[level, tensor])
                 known = inner == levels and lanes == 1.0  # each iteration reads its word
                 if known:
-                    words.left, words.first_left = iterations, steps
-                    if words.even:
-                        words.first_left = words.left / instances[level]
+                    words.left, words.first_left = iterations / instances[level], steps
+                if known and words.even:
+                    words.first_left = words.left
                 if not known or detailed or tensors.whole[tensor].is_output:
                     _between(pieces, tensors, nest, instances, detailed, tensor, level, inner, outer, known)
             if keeps:
-                pieces.inner[each] = level
+                inner = level
     return steps
 
 
@@ -136,37 +131,35 @@ def _between(
     answers = level == outer and (whole.is_output or detailed) and not (alone or whole.slides)
     keeps_from = outer if whole.is_output else inner
     if not known:
-        words.left, entered = _moved(pieces, tensors, nest, tensor, inner, c, stays, keeps_from, True, level)
+        left, entered = _moved(pieces, tensors, nest, tensor, inner, c, stays, keeps_from, True, level)
         if tangled:
-            words.left *= shared(pieces, tensors, tensor, level, inner, YES)
+            left *= shared(pieces, tensors, tensor, level, inner, YES)
+        words.left = left / instances[level]
         if inner < levels:
-            entering.entered = entered
-    if answers:
-        words.own, _ = _moved(pieces, tensors, nest, tensor, level, NOWHERE, NO, keeps_from, True, levels)
+            entering.entered = entered / instances[inner]
+    if answers and whole.plain:  # a part of the tensor, as large on average as those of the others
+        parts = 1.0
+        for number in range(whole.movers):
+            parts *= pieces.cut[pieces.cuts[level, tensors.dims[tensor, number]]].lanes
+        words.own = whole.iterations / parts
+    elif answers:
+        own, _ = _moved(pieces, tensors, nest, tensor, level, NOWHERE, NO, keeps_from, True, levels)
+        words.own = own / instances[level]
     if level == outer:  # the same of the first instance
         if not (known or words.even):
             words.first_left, _ = _moved(pieces, tensors, nest, tensor, inner, c, stays, keeps_from, False, level)
             if tangled:
                 words.first_left *= shared(pieces, tensors, tensor, level, inner, NO)
         if inner < levels and not entering.even:
-            _, entered = _moved(pieces, tensors, nest, tensor, inner, c, stays, keeps_from, False, levels)
-            entering.first_entered = entered
+            _, entering.first_entered = _moved(
+                pieces, tensors, nest, tensor, inner, c, stays, keeps_from, False, levels
+            )
         if answers and not words.even:
             words.first_own, _ = _moved(pieces, tensors, nest, tensor, level, NOWHERE, NO, keeps_from, False, levels)
     if words.even:
-        words.first_left = words.left / instances[level]
-        if whole.is_output:
-            words.first_own = words.own / instances[level]
+        words.first_left, words.first_own = words.left, words.own
     if inner < levels and entering.even:
-        entering.first_entered = entering.entered / instances[inner]
-
-
-@kernel_part
-def _is_roomy(hardware: Hardware, tensors: Tensors, tensor: int, level: int, lanes: float) -> bool:
-    """Whether no bandwidth of a memory can bind: none of the lanes below an instance reads or writes more than two words of a
-    tensor in a step."""
-    memory = hardware.memory[max(0, hardware.home[level, tensor])]
-    return bool(tensors.dense and min(memory.read_bandwidth, memory.write_bandwidth) >= 2.0 * memory.tensors * lanes)
+        entering.first_entered = entering.entered
 
 
 @kernel_call
@@ -191,60 +184,98 @@ def _moved(
         every: of all instances.
         within: the level from which on sub-clusters may share what they are sent. Only of all instances both are told.
     """
+    words = _different(pieces, tensors, tensor, stop, 0, PLAIN, NOWHERE, False, keeps_from, every, within, NOWHERE, 0.0)
+    once, each = _times(pieces, tensors, tensor, stop, c + 1, NOWHERE, every, within)
+    left, entered = words * once, words * each
+    if stays:
+        sent, received = _staying(pieces, tensors, nest, tensor, stop, c, keeps_from, every, within, once, each)
+        left, entered = left - sent, entered - received
+    return left, entered
+
+
+@kernel_call
+def _staying(
+    pieces: Pieces,
+    tensors: Tensors,
+    nest: Nest,
+    tensor: int,
+    stop: int,
+    c: int,
+    keeps_from: int,
+    every: bool,
+    within: int,
+    once: float,
+    each: float,
+) -> tuple[float, float]:
+    """Those of them that need not move.
+
+    Args:
+        once, each: how often each of the different tiles is sent and received.
+    """
     whole, moves, loops = tensors.whole[tensor], tensors.moves[tensor], nest.loop
     left, entered, passed, quiet, overlaps = 0.0, 0.0, 0, True, False
-    once = each = 1.0
     inner = usual = 0  # the steps of all loops inside p, undone when p advances; that of c
-    p, mode, hush, advancing, dimension, step, more = c + 1, PLAIN, False, NOWHERE, NOWHERE, 0.0, True
-    while more:
-        found = _different(
-            pieces,
-            tensors,
-            tensor,
-            stop,
-            p,
-            mode,
-            advancing,
-            hush,
-            keeps_from,
-            every,
-            within,
-            dimension,
-            step,
-        )
-        if found < 0.0:  # some loop inside always turns, and so it does inside of all loops that are left
-            quiet = False
-        elif found > 0.0:
-            found = found if mode == PLAIN else -found
-            if p != c:  # that loop moves the tile, and the other dimensions are as before
-                once, each = _times(pieces, tensors, tensor, stop, p, advancing, every, within)
-            left, entered = left + found * once, entered + found * each
-        more = False
-        while stays and p > 0 and (quiet or overlaps) and not more:
-            p -= 1
-            loop = loops[Index(p)]
-            d = loop.dimension
-            mode, hush, advancing, dimension, step, more = ADVANCE, False, int(d), NOWHERE, 0.0, True
-            moved = int(moves[d].displacement * loop.step)
-            shift, inner = moved - inner, inner + moved
-            slides, moving = moves[d].together != 0, whole.moving >> d & 1
-            if p == c:
-                usual, overlaps, more = shift, slides, slides
-                mode, dimension, step = BEFORE, int(d), float(loop.step)
-            elif overlaps and shift == 0:
-                pass
-            elif overlaps and shift == usual:
-                dimension, step = int(loops[Index(c)].dimension), float(loops[Index(c)].step)
-            elif quiet and not moving:
-                hush = True
-            elif quiet and slides and not passed >> d & 1:
-                mode, hush, dimension, step = BEFORE, True, int(d), float(loop.step)
-            else:
-                more = False
-            if moving:
-                passed |= 1 << d
-                quiet &= pieces.calm[Index(p)]
+    near = False  # whether tiles one step of c apart may share words
+    p = c + 1
+    while p > 0 and (quiet or overlaps):
+        p -= 1
+        loop = loops[Index(p)]
+        d = loop.dimension
+        mode, hush, dimension, step = ADVANCE, False, NOWHERE, 0.0
+        moved = int(moves[d].displacement * loop.step)
+        shift, inner = moved - inner, inner + moved
+        slides, moving, counts = moves[d].together != 0, whole.moving >> d & 1, True
+        if p == c:
+            usual, overlaps = shift, slides
+            near = counts = slides and _is_near(pieces, moves, stop, d, float(loop.step))
+            mode, dimension, step = BEFORE, int(d), float(loop.step)
+        elif overlaps and shift == 0:
+            pass
+        elif overlaps and shift == usual:
+            counts = near
+            dimension, step = int(loops[Index(c)].dimension), float(loops[Index(c)].step)
+        elif quiet and not moving:
+            hush = True
+        elif quiet and slides and not passed >> d & 1:
+            mode, hush, dimension, step = BEFORE, True, int(d), float(loop.step)
+        else:
+            counts = False
+        if moving:
+            passed |= 1 << d
+            quiet &= pieces.calm[Index(p)]
+        if counts:
+            words = _different(
+                pieces,
+                tensors,
+                tensor,
+                stop,
+                p,
+                mode,
+                int(d),
+                hush,
+                keeps_from,
+                every,
+                within,
+                dimension,
+                step,
+            )
+            if words < 0.0:  # some loop inside always turns, and so it does inside of all loops that are left
+                quiet = False
+            elif words > 0.0:
+                if p != c:  # that loop moves the tile, and the other dimensions are as before
+                    once, each = _times(pieces, tensors, tensor, stop, p, int(d), every, within)
+                left, entered = left + words * once, entered + words * each
     return left, entered
+
+
+@kernel_part
+def _is_near(pieces: Pieces, moves: Records, stop: int, d: int, step: float) -> bool:
+    """Whether a tile before the level `stop` may share words with itself so many steps of a dimension further."""
+    move, reach = moves[d], 1.0
+    for other in range(len(moves)):
+        if moves[other].group == move.group:
+            reach += moves[other].coefficient * (pieces.cut[pieces.cuts[stop, other]].full - 1.0)
+    return not move.single or reach > move.coefficient * step
 
 
 @kernel_part
