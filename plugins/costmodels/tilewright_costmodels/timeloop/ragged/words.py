@@ -215,6 +215,7 @@ def _staying(
     whole, moves, loops = tensors.whole[tensor], tensors.moves[tensor], nest.loop
     left, entered, passed, quiet, overlaps = 0.0, 0.0, 0, True, False
     inner = usual = 0  # the steps of all loops inside p, undone when p advances; that of c
+    group = moves[loops[Index(c)].dimension].group
     near = False  # whether tiles one step of c apart may share words
     p = c + 1
     while p > 0 and (quiet or overlaps):
@@ -243,6 +244,8 @@ def _staying(
         if moving:
             passed |= 1 << d
             quiet &= pieces.calm[Index(p)]
+            # what moves along other coordinates is not undone by steps along those of c
+            overlaps &= moves[d].group == group
         if counts:
             words = _different(
                 pieces,
