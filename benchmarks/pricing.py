@@ -4,8 +4,9 @@
 
 Mappings per second of CPU time, the full check of validity included. Columns: the whole search of `random`, drawing
 included; candidates as a search has them, drawn uniformly and as neighbours of good ones; valid mappings only; the same
-as tile sizes; of the ragged space, drawn ones, valid ones, and these over valid perfect ones (of timeloop only); drawn and valid ones where every hop of the NoCs costs energy (of timeloop only), and the lesser of these
-two over the same without; one mapping at a time, with its full report.
+as tile sizes; of the ragged space, drawn ones, valid ones, and these over valid perfect ones (of timeloop only); drawn and valid ones
+where every hop of the NoCs costs energy (of timeloop only), and the lesser of these two over the same without; one mapping at a time,
+with its full report. All but the search are evaluated in turns, so that what else the machine does changes no share.
 """
 
 from __future__ import annotations
@@ -77,14 +78,23 @@ HEADS = (
 BATCH = 16384
 
 
-def rate(run: Callable[[], object], mappings: int, seconds: float) -> float:
-    """Mappings per CPU second of a run of so many, repeated."""
-    run()
-    done, started = 0, time.process_time()
-    while time.process_time() - started < seconds:
+Work = tuple[Callable[[], object], int]
+"""A run, and of how many mappings."""
+
+
+def rates(work: dict[str, Work], seconds: float) -> dict[str, float]:
+    """Mappings per CPU second of each, run in turns, for so many seconds each on average."""
+    spent = dict.fromkeys(work, 0.0)
+    for run, _ in work.values():
         run()
-        done += mappings
-    return done / (time.process_time() - started)
+    turns = 0
+    while sum(spent.values()) < seconds * len(work):
+        turns += 1
+        for name, (run, _) in work.items():
+            started = time.process_time()
+            run()
+            spent[name] += time.process_time() - started
+    return {name: turns * mappings / spent[name] for name, (_, mappings) in work.items()}
 
 
 def costs(evaluator: Evaluator, candidates: Candidates) -> Costs:
@@ -114,22 +124,28 @@ def figures(space: MapSpace, model: str, seconds: float) -> dict[str, float]:
     near, _ = space.neighbours(best)
     near = near.take(slice(0, BATCH))
     found = search(installed().make(MapperSpec, "random"), Task(space), evaluator, Budget(seconds=seconds))
-    row = {"search": found.evaluated / found.cpu_seconds}
-    for name, some in (("drawn", drawn), ("neighbours", near), ("valid", good)):
-        row[name] = rate(partial(costs, evaluator, some), len(some), seconds)
-    row["as tiles"] = rate(partial(evaluator.evaluate_batch, good.batch()), BATCH, seconds)
+    singles = [good[index] for index in range(40)]
+    work: dict[str, Work] = {
+        "drawn": (partial(costs, evaluator, drawn), BATCH),
+        "neighbours": (partial(costs, evaluator, near), len(near)),
+        "valid": (partial(costs, evaluator, good), BATCH),
+        "as tiles": (partial(evaluator.evaluate_batch, good.batch()), BATCH),
+        "single": (lambda: [evaluator.explain(mapping) for mapping in singles], len(singles)),
+    }
     if model == "timeloop":
         ragged = replace(space, factors="ragged").sample(np.random.default_rng(1), BATCH)
         whole = ragged.take(np.resize(np.flatnonzero(costs(evaluator, ragged).valid), BATCH))
-        row["ragged"] = rate(partial(costs, evaluator, ragged), BATCH, seconds)
-        row["its valid"] = rate(partial(costs, evaluator, whole), BATCH, seconds)
-        row["its share"] = row["its valid"] / row["valid"]
         costly = bound(with_noc_energy(space.architecture))
-        row["NoC drawn"] = rate(partial(costs, costly, drawn), BATCH, seconds)
-        row["NoC valid"] = rate(partial(costs, costly, good), BATCH, seconds)
+        work |= {
+            "ragged": (partial(costs, evaluator, ragged), BATCH),
+            "its valid": (partial(costs, evaluator, whole), BATCH),
+            "NoC drawn": (partial(costs, costly, drawn), BATCH),
+            "NoC valid": (partial(costs, costly, good), BATCH),
+        }
+    row = rates(work, seconds) | {"search": found.evaluated / found.cpu_seconds}
+    if model == "timeloop":
+        row["its share"] = row["its valid"] / row["valid"]
         row["NoC share"] = min(row[f"NoC {which}"] / row[which] for which in ("drawn", "valid"))
-    singles = [good[index] for index in range(40)]
-    row["single"] = rate(lambda: [evaluator.explain(mapping) for mapping in singles], len(singles), seconds)
     return row
 
 
