@@ -69,6 +69,16 @@ def mode_of(d: int, mode: int, advancing: int, hush: bool) -> int:
 
 
 @kernel_part
+def last_free(pieces: Pieces, last: int, limit: int) -> int:
+    """The last cut, up to `last`, before which all loops in time are before the place `limit`."""
+    for _ in range(2):  # seldom there are more: no branch that nobody can foresee
+        last = Index(last - (pieces.cut[last].latest >= limit))
+    while pieces.cut[last].latest >= limit:
+        last = Index(last - 1)
+    return last
+
+
+@kernel_part
 def walk(
     pieces: Pieces,
     d: int,
@@ -97,9 +107,7 @@ def walk(
         walk_any(pieces, Index(d), Index(last), *given)
         found = pieces.shares[d]
         return found.count, found.iterations, found.least
-    first, spread = last, pieces.cut[last].spread
-    while pieces.cut[first].latest >= limit:
-        first = Index(first - 1)
+    first, spread = last_free(pieces, last, limit), pieces.cut[last].spread
     # up to `first` all cuts are free (in time, if not `every`), and from `end` on all are at zero
     end = last
     if mode != QUIET:

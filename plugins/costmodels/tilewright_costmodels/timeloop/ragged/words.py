@@ -23,7 +23,7 @@ from tilewright.mapspace.batch import Floats
 from tilewright_costmodels.timeloop.nest import Nest, Tiles
 from tilewright_costmodels.timeloop.ragged.boxes import shared, words_of_boxes
 from tilewright_costmodels.timeloop.ragged.cuts import ADVANCE, BEFORE, NOWHERE, PLAIN, QUIET, Pieces
-from tilewright_costmodels.timeloop.ragged.pieces import cut_all, mode_of, walk
+from tilewright_costmodels.timeloop.ragged.pieces import cut_all, last_free, mode_of, walk
 from tilewright_costmodels.timeloop.tables import Hardware, Mappings, Tensors
 
 YES, NO = truth(True), truth(False)
@@ -368,8 +368,7 @@ def _times(
         last = first = pieces.cuts[stop, d]
         mode, spread, count = ADVANCE if d == advancing else PLAIN, pieces.cut[last].spread, pieces.cut[last].lanes
         if limit > 0:  # some loop in time is free: so are all cuts up to `first`
-            while pieces.cut[first].latest >= limit:
-                first = Index(first - 1)
+            first = last_free(pieces, last, limit)
             count = pieces.cut[first].many
         if not every or mode != PLAIN or spread > first:  # else all further ones are at zero
             level = Index(len(pieces.cuts) - 1) if every else within
