@@ -2,13 +2,10 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,41 +34,39 @@ from tilewright.__main__ import main
 main()
 """
 """The command line as a program that hears Ctrl-C, even where the tests run in the background, which ignores it."""
-TELLING = """
-import os, pathlib
+INTERRUPTED = """
+import os, signal
 from tilewright.run.parallel import _Pool
 from tilewright.run.search import _Loop
-heard, kept = _Pool.heard, _Loop._keep_best
-def tell(process):
-    (pathlib.Path(os.environ["FOUND"]) / f"{process}.found").touch()
+heard, kept, processes = _Pool.heard, _Loop._keep_best, set()
+def found(process):
+    if process not in processes:
+        processes.add(process)
+        if len(processes) == int(os.environ["SEARCHES"]):
+            signal.raise_signal(signal.SIGINT)
 def hears(pool, told):
     if told.kind == "note" and told.value.valid:
-        tell(told.run.pid)
+        found(told.run.pid)
     return heard(pool, told)
 def keeps(loop, batch, costs):
     kept(loop, batch, costs)
     if loop.best is not None:
-        tell(os.getpid())
+        found(os.getpid())
 _Pool.heard, _Loop._keep_best = hears, keeps
 """
-"""Before `INTERRUPTIBLE`: a search that has found a valid mapping leaves a file in the folder FOUND of the environment."""
+"""Before `INTERRUPTIBLE`: Ctrl-C comes once as many searches as SEARCHES of the environment says have found a valid mapping."""
 
 
-def interrupted(searches: int, found: Path, *words: str, **environment: str) -> tuple[int, str, str]:
-    """Ctrl-C once so many searches have found a valid mapping, of which they leave a file in `found`: exit code, output, errors."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", TELLING + INTERRUPTIBLE, *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+def interrupted(searches: int, *words: str, **environment: str) -> tuple[int, str, str]:
+    """Ctrl-C once so many searches, each in a process, have found a valid mapping: exit code, output, errors."""
+    ran = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED + INTERRUPTIBLE, *words],
+        capture_output=True,
         text=True,
-        env={**os.environ, **environment, "FOUND": str(found)},
+        timeout=300,
+        env={**os.environ, **environment, "SEARCHES": str(searches)},
     )
-    deadline = time.monotonic() + 120
-    while len(list(found.glob("*.found"))) < searches and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=120)
-    return process.returncode, out, err
+    return ran.returncode, ran.stdout, ran.stderr
 
 
 def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
