@@ -22,6 +22,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from tilewright.compiled.lanes import LANES as LANES
+from tilewright.compiled.lanes import every as every
+from tilewright.compiled.lanes import lanes as lanes
 from tilewright.digests import of_code
 
 Function = TypeVar("Function", bound=Callable[..., object])

@@ -10,13 +10,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tilewright.compiled import compiled, for_kernel
+from tilewright.compiled import LANES, compiled, for_kernel
 from tilewright.mapspace.batch import Bools, Floats, Ints, MappingBatch, Positions
 from tilewright.mapspace.chains import reshared
 from tilewright.mapspace.limits import Limits
 from tilewright.mapspace.rules import (
-    ONE,
-    SIDE_BY_SIDE,
     Orders,
     Rules,
     Scratch,
@@ -25,6 +23,7 @@ from tilewright.mapspace.rules import (
     lay_out,
     scratch_of,
     spread,
+    spread_keep,
 )
 from tilewright.schema.architecture import Memory
 from tilewright.schema.mapping import Mapping
@@ -170,7 +169,7 @@ class Candidates:
             order=for_kernel(self.orders.view(np.uint8)),
             keep=for_kernel(self.kept),
             legal=legal,
-            scratch=scratch_of(rules, self.trips.shape[1], mappings=SIDE_BY_SIDE),
+            scratch=scratch_of(rules, self.trips.shape[1]),
         )
         return legal
 
@@ -214,16 +213,18 @@ def _judge_all(
     rules: Rules, slots: Ints, trips: Ints, order: Orders, keep: Bools, legal: Bools, scratch: Scratch
 ) -> None:
     """Those that break a rule are not `legal`; see `judge`."""
-    for first in range(0, len(trips), SIDE_BY_SIDE):
+    for first in range(0, len(trips), LANES):
         judge(rules, slots, trips, trips[:0], order, keep, False, first, legal, scratch)
 
 
 @compiled
 def _count_slices(rules: Rules, slots: Ints, trips: Ints, keep: Bools, need: Floats, scratch: Scratch) -> None:
     """Write the slices that their tiles take in every memory of limited capacity, [n, M]; arguments as of `judge`."""
-    for n in range(len(trips)):
-        spread(trips, n, ONE, scratch.inside)
-        lay_out(rules.sizes, trips.shape[1], ONE, scratch)
-        hold_all(rules, slots, keep, n, ONE, scratch)
-        for memory in range(need.shape[1]):
-            need[n, memory] = scratch.need[memory, 0]
+    for first in range(0, len(trips), LANES):
+        spread(trips, first, scratch.trips)
+        spread_keep(keep, first, scratch.kept)
+        lay_out(rules.sizes, scratch)
+        hold_all(rules, slots, scratch)
+        for n in range(first, min(first + LANES, len(trips))):
+            for memory in range(need.shape[1]):
+                need[n, memory] = scratch.need[memory, n - first]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tilewright.compiled import compiled, for_kernel
+from tilewright.compiled import LANES, compiled, for_kernel
 from tilewright.errors import Reason, Verdict
 from tilewright.mapspace.batch import Bools, Floats, Ints, MappingBatch
 from tilewright.mapspace.rules import (
@@ -18,8 +18,6 @@ from tilewright.mapspace.rules import (
     FANOUT,
     HOME,
     LEGAL,
-    NONE,
-    ONE,
     REST,
     SPATIAL,
     TEMPORAL,
@@ -29,11 +27,10 @@ from tilewright.mapspace.rules import (
     Codes,
     Rules,
     Scratch,
-    hold,
+    hold_tiles,
     judge_tiles,
     rules_of,
     scratch_of,
-    take,
 )
 from tilewright.mapspace.skeleton import Skeleton
 from tilewright.schema.architecture import Architecture, Memory
@@ -217,10 +214,8 @@ def _slices(rules: Rules, batch: MappingBatch) -> Floats:
 @compiled
 def _count_slices(rules: Rules, temporal: Ints, keep: Bools, need: Floats, scratch: Scratch) -> None:
     """Write the slices that the tiles of every mapping take in every memory of limited capacity, [n, M]."""
-    for n in range(len(temporal)):
-        scratch.need[:] = 0.0
-        for e in range(temporal.shape[1]):
-            take(temporal, n, e, scratch)
-            hold(rules, e, keep, n, ONE, NONE, scratch)
-        for memory in range(need.shape[1]):
-            need[n, memory] = scratch.need[memory, 0]
+    for first in range(0, len(temporal), LANES):
+        hold_tiles(rules, temporal, keep, first, scratch)
+        for n in range(first, min(first + LANES, len(temporal))):
+            for memory in range(need.shape[1]):
+                need[n, memory] = scratch.need[memory, n - first]

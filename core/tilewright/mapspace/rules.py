@@ -13,8 +13,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.compiled import Index, Records, compiled, for_kernel, inlined, integer, kernel_call, kernel_part, table
-from tilewright.mapspace.batch import Bools, Floats, Ints, Positions, in_one
+from tilewright.compiled import (
+    LANES,
+    Index,
+    Records,
+    compiled,
+    every,
+    for_kernel,
+    inlined,
+    integer,
+    kernel_call,
+    kernel_part,
+    lanes,
+    table,
+)
+from tilewright.mapspace.batch import Bools, Floats, Ints, Positions
 from tilewright.mapspace.skeleton import Skeleton, Slot
 from tilewright.schema.architecture import Architecture, Cluster
 from tilewright.schema.problem import Problem, Tensor
@@ -26,9 +39,7 @@ Orders = NDArray[np.uint8]
 LEGAL, WHOLE, REST, TEMPORAL, SPATIAL, FANOUT, UNROLL, HOME, TWICE, BACKING, CAPACITY, ORDER = map(integer, range(12))
 """Codes of faults. WHOLE, REST: coverage outside and inside; TEMPORAL, SPATIAL: nesting; HOME: a tensor kept where no
 single memory may hold it; ORDER: not every dimension once."""
-NONE, ONE = integer(0), integer(1)
-SIDE_BY_SIDE = integer(16)
-"""Mappings that are judged at once."""
+NONE = integer(0)
 
 
 class Terms(NamedTuple):
@@ -58,36 +69,35 @@ class Rules(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room for what is worked out of B mappings of S slots side by side, so that one instruction works on several; what `judge`
-    leaves there is of use to cost models."""
+    """Room for what is worked out of B = `LANES` mappings of S slots side by side; what `judge` leaves there is of use to cost
+    models."""
 
+    trips: Floats
+    """[S, D, B]."""
     inside: Floats
-    """[S + 2, D, B]: iterations inside a slot and all those further in; ones inside the last slot; a spare row."""
+    """[S + 1, D, B]: iterations inside a slot and all those further in; ones inside the last slot."""
     used: Floats
     """[E, B]: sub-clusters."""
-    words: Floats
-    """[E, T, B]: of the tile of every tensor that an entry keeps, but the first."""
-    rows: Floats
-    """[R, B]: all three, one after another."""
+    kept: Bools
+    """[E, T, B]: whether the entry keeps the tensor."""
     need: Floats
     """[M, B]: slices held."""
-    side: Floats
-    """[B]: of the coordinate at hand."""
     good: Bools
     """[B]: no rule is broken."""
     faults: Floats
     """[F, 5]."""
 
 
-def scratch_of(rules: Rules, slots: int = 0, faults: int = 1, mappings: int = 1) -> Scratch:
-    """Room for so many mappings with so many slots, and for so many faults."""
-    shapes = (slots + 2, len(rules.sizes)), rules.memory.shape[:1], rules.memory.shape
-    inside, used, words, rows = in_one(shapes, mappings)
+def scratch_of(rules: Rules, slots: int = 0, faults: int = 1) -> Scratch:
+    """Room for mappings with so many slots, and for so many faults."""
+    entries, tensors = rules.memory.shape
     return Scratch(
-        *(inside, used, words, rows),
-        need=np.zeros((len(rules.usable), mappings)),
-        side=np.ones(mappings),
-        good=np.ones(mappings, np.bool_),
+        trips=np.ones((slots, len(rules.sizes), LANES)),
+        inside=np.ones((slots + 1, len(rules.sizes), LANES)),
+        used=np.ones((entries, LANES)),
+        kept=np.ones((entries, tensors, LANES), np.bool_),
+        need=np.zeros((len(rules.usable), LANES)),
+        good=np.ones(LANES, np.bool_),
         faults=np.zeros((faults, 5)),
     )
 
@@ -168,6 +178,8 @@ def judge_tiles(
     entries, dims, faults = temporal.shape[1], temporal.shape[2], scratch.faults
     found = NONE
     for n in range(len(temporal)):
+        if n % LANES == 0:
+            hold_tiles(rules, temporal, keep, n, scratch)
         found = NONE
         for d in range(dims):  # coverage
             if temporal[n, 0, d] != rules.sizes[d]:
@@ -191,12 +203,8 @@ def judge_tiles(
         if found < len(faults):
             found = _kept(rules, keep, n, faults, found)
         if found < len(faults):
-            scratch.need[:] = 0.0
-            for e in range(entries):
-                take(temporal, n, e, scratch)
-                hold(rules, e, keep, n, ONE, NONE, scratch)
             for memory in range(len(rules.usable)):  # all entries of one memory share its capacity
-                need, usable = scratch.need[memory, 0], rules.usable[memory]
+                need, usable = scratch.need[memory, n % LANES], rules.usable[memory]
                 if need > usable:
                     found = _note(faults, found, CAPACITY, NONE, memory, need, usable)
         codes[n] = faults[0, 0] if found else LEGAL
@@ -218,7 +226,7 @@ def judge(
     legal: Bools,
     scratch: Scratch,
 ) -> None:
-    """Whether mappings, as many from `first` on as `scratch` has room for, break no rule; those that do are not `legal`.
+    """Whether `LANES` mappings from `first` on break no rule; those that do are not `legal`.
 
     Args:
         slots: as `slots_of_entries` gives them.
@@ -228,40 +236,31 @@ def judge(
         keep: of one mapping where all keep the same.
         lax_fanout: let more sub-clusters be in use than there are, for models with a rule of their own.
     """
-    good, faults, count = scratch.good, scratch.faults, min(len(scratch.good), len(trips) - first)
-    for b in range(count):
-        good[b] = True
-        if len(keep) > 1:
-            good[b] = _kept(rules, keep, first + b, faults, NONE) == 0
-    if len(keep) == 1 and first == 0 and _kept(rules, keep, NONE, faults, NONE):
-        legal[:] = False
-    spread(trips, first, count, scratch.inside)
+    spread(trips, first, scratch.trips)
+    if len(keep) > 1 or first == 0:
+        spread_keep(keep, first, scratch.kept)
+    good = _are_kept(rules, scratch.kept)
     for e in range(len(slots)):
-        used, slot = scratch.used[e], slots[e, 1]
-        used[:] = 1.0
+        used, slot = every(1.0), slots[e, 1]
         if slot >= 0:
             most = np.inf if lax_fanout else float(rules.entry[e].sub_clusters)
             most = most if rules.entry[e].unrolls else 1.0
             for d in range(trips.shape[2]):
-                for b in range(count):
-                    used[b] *= scratch.inside[slot, d, b]
-            for b in range(count):
-                good[b] &= used[b] <= most
+                used = used * lanes(scratch.trips[slot, d])
+            good = good & (used <= most)
+        scratch.used[e][:] = used
     if len(tiles) > 0:
-        spread(tiles, first, count, scratch.inside[1:])
+        spread(tiles, first, scratch.inside[1:])
         for d in range(tiles.shape[2]):
-            for b in range(count):
-                scratch.inside[0, d, b] = rules.sizes[d]
+            scratch.inside[0, d][:] = every(float(rules.sizes[d]))
     else:
-        lay_out(rules.sizes, trips.shape[1], count, scratch)
-    hold_all(rules, slots, keep, first, count, scratch)
+        good = good & lay_out(rules.sizes, scratch)
+    hold_all(rules, slots, scratch)
     for memory in range(len(rules.usable)):
-        usable = rules.usable[memory]
-        for b in range(count):
-            good[b] &= scratch.need[memory, b] <= usable
-    for b in range(count):
-        n = first + b
-        legal[n] &= good[b] and (len(order) == 0 or _are_orders(order, n))
+        good = good & (lanes(scratch.need[memory]) <= rules.usable[memory])
+    scratch.good[:] = good
+    for n in range(first, min(first + LANES, len(trips))):
+        legal[n] &= scratch.good[n - first] and (len(order) == 0 or _are_orders(order, n))
 
 
 @kernel_call
@@ -300,73 +299,100 @@ def _kept(rules: Rules, keep: Bools, n: int, faults: Floats, found: int) -> int:
 
 
 @inlined
-def spread(numbers: Ints, first: int, count: int, inside: Floats) -> None:
-    """Numbers [n, slot, dimension] of mappings, laid side by side."""
-    for b in range(count):
+def _are_kept(rules: Rules, kept: Bools) -> Bools:
+    """`_kept` of mappings side by side, [B]."""
+    good = every(True)
+    for t in range(kept.shape[1]):
+        good = good & lanes(kept[0, t])
+        for e in range(len(kept)):
+            here = lanes(kept[e, t])
+            if rules.memory[e, t] < 0:
+                good = good & ~here
+            for other in range(rules.entry[e].first_alike, e):
+                good = good & ~(here & lanes(kept[other, t]))
+    return good
+
+
+@inlined
+def spread(numbers: Ints, first: int, rows: Floats) -> None:
+    """Numbers [n, slot, dimension] of mappings, laid side by side; after the last one comes the last one again."""
+    for b in range(LANES):
+        n = min(first + b, len(numbers) - 1)
         for s in range(numbers.shape[1]):
             for d in range(numbers.shape[2]):
-                inside[s, d, b] = numbers[first + b, s, d]
+                rows[s, d, b] = numbers[n, s, d]
 
 
 @inlined
-def lay_out(sizes: Ints, slots: int, count: int, scratch: Scratch) -> None:
-    """Turn the trips in `inside` into iterations inside every slot and all those further in, at most all of them. Not good
-    is a trip count below 1, an empty piece of the last cut, and what is not the whole dimension."""
-    inside, good = scratch.inside, scratch.good
+def spread_keep(keep: Bools, first: int, kept: Bools) -> None:
+    """The same of what entries keep."""
+    for b in range(LANES):
+        n = min(first + b, len(keep) - 1)
+        for e in range(keep.shape[1]):
+            for t in range(keep.shape[2]):
+                kept[e, t, b] = keep[n, e, t]
+
+
+@inlined
+def lay_out(sizes: Ints, scratch: Scratch) -> Bools:
+    """Turn trips into iterations inside every slot and all those further in, at most all of them. Not good [B] is a trip count
+    below 1, an empty piece of the last cut, and what is not the whole dimension."""
+    trips, inside, good = scratch.trips, scratch.inside, every(True)
     for d in range(len(sizes)):
-        size = float(sizes[d])
-        for outside in range(slots):
-            here, further = inside[slots - 1 - outside, d], inside[slots - outside, d]
-            for b in range(count):
-                good[b] &= (here[b] >= 1.0) & ((here[b] - 1.0) * further[b] < size)
-                here[b] = min(here[b] * further[b], size)
-        for b in range(count):
-            good[b] &= inside[0, d, b] == size
+        size, tile = float(sizes[d]), every(1.0)
+        for s in range(len(trips) - 1, -1, -1):
+            here = lanes(trips[s, d])
+            good = good & (here >= 1.0) & ((here - 1.0) * tile < size)
+            tile = np.minimum(here * tile, size)
+            inside[s, d][:] = tile
+        good = good & (tile == size)
+    return good
 
 
 @inlined
-def take(temporal: Ints, n: int, e: int, scratch: Scratch) -> None:
-    """The tile of an entry."""
-    for d in range(temporal.shape[2]):
-        scratch.inside[0, d, 0] = temporal[n, e, d]
+def hold_tiles(rules: Rules, temporal: Ints, keep: Bools, first: int, scratch: Scratch) -> None:
+    """Add up what all entries keep of the tiles of `LANES` mappings from `first` on."""
+    spread_keep(keep, first, scratch.kept)
+    scratch.need[:] = 0.0
+    for e in range(temporal.shape[1]):
+        for b in range(LANES):
+            for d in range(temporal.shape[2]):
+                scratch.inside[0, d, b] = temporal[min(first + b, len(temporal) - 1), e, d]
+        hold(rules, e, NONE, scratch)
 
 
 @inlined
-def hold_all(rules: Rules, slots: Ints, keep: Bools, first: int, count: int, scratch: Scratch) -> None:
+def hold_all(rules: Rules, slots: Ints, scratch: Scratch) -> None:
     """Add up what all entries keep of the tiles in `scratch`."""
     scratch.need[:] = 0.0
-    row = len(scratch.inside) - 2
+    row = len(scratch.inside) - 1
     for e in range(len(slots) - 1, -1, -1):
         row = slots[e, 1] if slots[e, 1] >= 0 else row
-        hold(rules, e, keep, first, count, row, scratch)
+        hold(rules, e, row, scratch)
         row = slots[e, 0] if slots[e, 0] >= 0 else row
 
 
 @kernel_part
-def hold(rules: Rules, e: int, keep: Bools, first: int, count: int, row: int, scratch: Scratch) -> None:
+def hold(rules: Rules, e: int, row: int, scratch: Scratch) -> None:
     """Add the slices that an entry keeps of the tiles in a row to what its memories need."""
-    for t in range(keep.shape[2]):
-        memory, same = rules.memory[e, t], len(keep) == 1
-        if memory >= 0 and (e > 0 or rules.usable[memory] < np.inf) and (not same or keep[0, e, t]):
-            slices, words, need = rules.slices[memory, t], scratch.words[e, t], scratch.need[memory]
-            _words_of(rules.terms, t, scratch.inside[row], count, words, scratch.side)
-            for b in range(count):
-                if same or keep[first + b, e, t]:
-                    need[b] += words[b] * slices
+    for t in range(scratch.kept.shape[1]):
+        memory = rules.memory[e, t]
+        if memory >= 0 and (e > 0 or rules.usable[memory] < np.inf):
+            kept, slices = lanes(scratch.kept[e, t]), rules.slices[memory, t]
+            if np.any(kept):
+                words = words_of(rules.terms, t, scratch.inside[row])
+                scratch.need[memory][:] = lanes(scratch.need[memory]) + np.where(kept, words * slices, 0.0)
 
 
 @inlined
-def _words_of(terms: Terms, tensor: int, tiles: Floats, count: int, words: Floats, side: Floats) -> None:
-    """`tile_words` of tiles [D, B] side by side."""
-    words[:] = side[:] = 1.0
+def words_of(terms: Terms, tensor: int, tiles: Floats) -> Floats:
+    """`tile_words` of tiles [D, B] side by side, [B]."""
+    words, side = every(1.0), every(1.0)
     for p in range(terms.start[tensor], terms.start[tensor + 1]):
-        tile, coefficient = tiles[terms.term[p].dimension], float(terms.term[p].coefficient)
-        for b in range(count):
-            side[b] += coefficient * (tile[b] - 1.0)
+        side = side + float(terms.term[p].coefficient) * (lanes(tiles[terms.term[p].dimension]) - 1.0)
         if terms.term[p].last:
-            for b in range(count):
-                words[b] *= side[b]
-                side[b] = 1.0
+            words, side = words * side, every(1.0)
+    return words
 
 
 @inlined

@@ -1,0 +1,265 @@
+# mypy: disable-error-code="import-untyped, no-untyped-call, no-untyped-def, untyped-decorator, attr-defined"
+"""Rows of sixteen numbers, one for each of sixteen mappings that are worked on side by side: one instruction works on several.
+
+Kernels are written as NumPy on such rows: `+ - * / < <= > >= == != & | ~`, `np.where`, `np.minimum`, `np.maximum`, `np.floor`,
+`np.ceil`, `np.any`, and `place[:] = row`. Interpreted, that is what runs. Compiled, a row is a vector of the machine, which numba
+does not have: no loop, no array, and nothing that might overlap.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.datamodel.models import PrimitiveModel
+from numba.core.datamodel.registry import register_default
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import lower_builtin, lower_cast
+from numpy.typing import NDArray
+
+Number = TypeVar("Number", bound=np.generic)
+LANES = 16
+_KINDS = {
+    types.float64: ir.DoubleType(),
+    types.int64: ir.IntType(64),
+    types.boolean: ir.IntType(1),
+}
+_COMPARED = {
+    operator.lt: "<",
+    operator.le: "<=",
+    operator.gt: ">",
+    operator.ge: ">=",
+    operator.eq: "==",
+    operator.ne: "!=",
+}
+
+
+def lanes(row: NDArray[Number]) -> NDArray[Number]:
+    """What stands in a row of `LANES` numbers; it does not change with the row."""
+    return row.copy()
+
+
+def every(number: float | bool) -> NDArray[Any]:
+    """The same number in all lanes."""
+    return np.full(LANES, number)
+
+
+class _Lanes(types.Type):
+    """The type of such a row."""
+
+    def __init__(self, kind: types.Type) -> None:
+        self.kind = kind
+        super().__init__(name=f"Lanes({kind})")
+
+
+@register_default(_Lanes)
+class _Model(PrimitiveModel):
+    def __init__(self, models: Any, kind: _Lanes) -> None:
+        super().__init__(models, kind, _vector(kind.kind))
+
+
+def _vector(kind: types.Type) -> ir.VectorType:
+    return ir.VectorType(_KINDS[kind], LANES)
+
+
+def _row(kind: types.Type) -> bool:
+    """An array from which, or to which, rows are copied."""
+    return isinstance(kind, types.Array) and kind.ndim == 1 and kind.dtype in _KINDS
+
+
+def _typed(function: Callable[..., object], typer: Callable[..., types.Type | None]) -> None:
+    """Say of what type the result is; None: not of rows."""
+
+    @infer_global(function)
+    class _Template(AbstractTemplate):
+        def generic(self, given: tuple[Any, ...], _: object) -> Any:
+            result = typer(*given)
+            return None if result is None else signature(result, *given)
+
+
+def _rows_of(*given: types.Type) -> types.Type | None:
+    """The kind of a row and of whatever else there is: rows of the same, or a number."""
+    kinds = {each.kind for each in given if isinstance(each, _Lanes)}
+    others = [each for each in given if not isinstance(each, _Lanes)]
+    if len(kinds) != 1 or not all(isinstance(each, (types.Number, types.Boolean)) for each in others):
+        return None
+    return kinds.pop()
+
+
+def _spread(context: Any, builder: Any, value: Any, kind: Any, wanted: Any) -> Any:
+    """A number in every lane; a row as it is."""
+    if isinstance(kind, _Lanes):
+        return value
+    number = context.cast(builder, value, kind, wanted)
+    if wanted == types.boolean:
+        number = builder.trunc(number, _KINDS[wanted]) if number.type != _KINDS[wanted] else number
+    vector, zeros = _vector(wanted), ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+    one = builder.insert_element(ir.Constant(vector, ir.Undefined), number, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), zeros)
+
+
+def _lower(function: Callable[..., object], count: int, make: Callable[..., Any]) -> None:
+    """Of `count` arguments of which some are rows; `make` is given them all as vectors, and their kind."""
+
+    def lowered(context: Any, builder: Any, given: Any, values: Any) -> Any:
+        kind = _rows_of(*given.args)
+        return make(
+            builder,
+            kind,
+            *(_spread(context, builder, value, each, kind) for value, each in zip(values, given.args, strict=True)),
+        )
+
+    some = [(first,) for first in (_Lanes, types.Number, types.Boolean)]
+    for _ in range(count - 1):
+        some = [(*rest, last) for rest in some for last in (_Lanes, types.Number, types.Boolean)]
+    for each in some:
+        if _Lanes in each:
+            lower_builtin(function, *each)(lowered)
+
+
+def _arithmetic(function: Any, of_floats: str, of_ints: str | None) -> None:
+    def make(builder: Any, kind: Any, a: Any, b: Any) -> Any:
+        return getattr(builder, of_floats if kind == types.float64 else of_ints)(a, b)
+
+    def typer(a: Any, b: Any) -> Any:
+        kind = _rows_of(a, b)
+        known = kind == types.float64 or (kind == types.int64 and of_ints)
+        return _Lanes(kind) if known else None
+
+    _typed(function, typer)
+    _lower(function, 2, make)
+
+
+def _logic(function: Any, name: str) -> None:
+    def typer(a: Any, b: Any) -> Any:
+        kind = _rows_of(a, b)
+        return _Lanes(kind) if kind in (types.boolean, types.int64) else None
+
+    _typed(function, typer)
+    _lower(function, 2, lambda builder, _, a, b: getattr(builder, name)(a, b))
+
+
+def _comparison(function: Any, sign: str) -> None:
+    def typer(a: Any, b: Any) -> Any:
+        return None if _rows_of(a, b) in (None, types.boolean) else _Lanes(types.boolean)
+
+    _typed(function, typer)
+    _lower(function, 2, lambda builder, kind, a, b: _compare(builder, kind, sign, a, b))
+
+
+def _compare(builder: Any, kind: Any, sign: str, a: Any, b: Any) -> Any:
+    if kind != types.float64:
+        return builder.icmp_signed(sign, a, b)
+    return builder.fcmp_unordered(sign, a, b) if sign == "!=" else builder.fcmp_ordered(sign, a, b)
+
+
+def _extreme(function: Any, sign: str) -> None:
+    def make(builder: Any, kind: Any, a: Any, b: Any) -> Any:
+        return builder.select(_compare(builder, kind, sign, a, b), a, b)
+
+    _typed(function, lambda a, b: _Lanes(kind) if (kind := _rows_of(a, b)) not in (None, types.boolean) else None)
+    _lower(function, 2, make)
+
+
+def _rounding(function: Any, name: str) -> None:
+    _typed(function, lambda a: a if isinstance(a, _Lanes) and a.kind == types.float64 else None)
+
+    def make(builder: Any, kind: Any, a: Any) -> Any:
+        called = ir.FunctionType(a.type, [a.type])
+        return builder.call(cgutils.get_or_insert_function(builder.module, called, f"llvm.{name}.v{LANES}f64"), [a])
+
+    _lower(function, 1, make)
+
+
+for _function, _of_floats, _of_ints in (
+    (operator.add, "fadd", "add"),
+    (operator.sub, "fsub", "sub"),
+    (operator.mul, "fmul", "mul"),
+    (operator.truediv, "fdiv", None),
+):
+    _arithmetic(_function, _of_floats, _of_ints)
+for _function, _of_bits in ((operator.and_, "and_"), (operator.or_, "or_")):
+    _logic(_function, _of_bits)
+for _function, _sign in _COMPARED.items():
+    _comparison(_function, _sign)
+_extreme(np.minimum, "<")
+_extreme(np.maximum, ">")
+_rounding(np.floor, "floor")
+_rounding(np.ceil, "ceil")
+
+_typed(operator.invert, lambda a: a if isinstance(a, _Lanes) and a.kind == types.boolean else None)
+_lower(operator.invert, 1, lambda builder, _, a: builder.not_(a))
+
+
+def _type_of_where(condition: Any, a: Any, b: Any) -> Any:
+    if not (isinstance(condition, _Lanes) and condition.kind == types.boolean):
+        return None
+    kind = _rows_of(a, b)
+    if kind is None and isinstance(a, types.Float) and isinstance(b, types.Float):
+        kind = types.float64
+    return None if kind is None else _Lanes(kind)
+
+
+_typed(np.where, _type_of_where)
+for _a in (_Lanes, types.Number, types.Boolean):
+    for _b in (_Lanes, types.Number, types.Boolean):
+
+        @lower_builtin(np.where, _Lanes, _a, _b)
+        def _where(context: Any, builder: Any, given: Any, values: Any) -> Any:
+            kind, kinds = given.return_type.kind, given.args[1:]
+            a, b = (_spread(context, builder, value, each, kind) for value, each in zip(values[1:], kinds, strict=True))
+            return builder.select(values[0], a, b)
+
+
+_typed(np.any, lambda a: types.boolean if isinstance(a, _Lanes) and a.kind == types.boolean else None)
+
+
+@lower_builtin(np.any, _Lanes)
+def _any(context: Any, builder: Any, given: Any, values: Any) -> Any:
+    bits = builder.bitcast(values[0], ir.IntType(LANES))
+    return builder.icmp_unsigned("!=", bits, ir.Constant(bits.type, 0))
+
+
+_typed(lanes, lambda row: _Lanes(row.dtype) if _row(row) else None)
+
+
+@lower_builtin(lanes, types.Array)
+def _load(context: Any, builder: Any, given: Any, values: Any) -> Any:
+    (kind,) = given.args
+    start = context.make_array(kind)(context, builder, values[0]).data
+    stored = ir.VectorType(start.type.pointee, LANES)
+    row = builder.load(builder.bitcast(start, stored.as_pointer()))
+    row.align = context.get_abi_sizeof(start.type.pointee)
+    return builder.trunc(row, _vector(kind.dtype)) if kind.dtype == types.boolean else row
+
+
+_typed(every, lambda number: _Lanes(number) if number in _KINDS else None)
+
+
+@lower_builtin(every, types.Number)
+@lower_builtin(every, types.Boolean)
+def _every(context: Any, builder: Any, given: Any, values: Any) -> Any:
+    return _spread(context, builder, values[0], given.args[0], given.args[0])
+
+
+_typed(
+    operator.setitem,
+    lambda row, places, value: types.none
+    if _row(row) and isinstance(places, types.SliceType) and isinstance(value, _Lanes) and value.kind == row.dtype
+    else None,
+)
+
+
+@lower_builtin(operator.setitem, types.Array, types.SliceType, _Lanes)
+def _store(context: Any, builder: Any, given: Any, values: Any) -> Any:
+    kind = given.args[0]
+    start = context.make_array(kind)(context, builder, values[0]).data
+    stored = ir.VectorType(start.type.pointee, LANES)
+    row = builder.zext(values[2], stored) if kind.dtype == types.boolean else values[2]
+    place = builder.store(row, builder.bitcast(start, stored.as_pointer()))
+    place.align = context.get_abi_sizeof(start.type.pointee)
+    return context.get_dummy_value()
