@@ -48,6 +48,11 @@ def every(number: float | bool) -> NDArray[Any]:
     return np.full(LANES, number)
 
 
+def integers(row: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Whole numbers as integers."""
+    return row.astype(np.int64)
+
+
 class _Lanes(types.Type):
     """The type of such a row."""
 
@@ -199,8 +204,8 @@ def _type_of_where(condition: Any, a: Any, b: Any) -> Any:
     if not (isinstance(condition, _Lanes) and condition.kind == types.boolean):
         return None
     kind = _rows_of(a, b)
-    if kind is None and isinstance(a, types.Float) and isinstance(b, types.Float):
-        kind = types.float64
+    if kind is None and a == b and a in _KINDS:  # two numbers
+        kind = a
     return None if kind is None else _Lanes(kind)
 
 
@@ -237,6 +242,14 @@ def _load(context: Any, builder: Any, given: Any, values: Any) -> Any:
     return builder.trunc(row, _vector(kind.dtype)) if kind.dtype == types.boolean else row
 
 
+_typed(integers, lambda row: _Lanes(types.int64) if isinstance(row, _Lanes) and row.kind == types.float64 else None)
+
+
+@lower_builtin(integers, _Lanes)
+def _integers(context: Any, builder: Any, given: Any, values: Any) -> Any:
+    return builder.fptosi(values[0], _vector(types.int64))
+
+
 _typed(every, lambda number: _Lanes(number) if number in _KINDS else None)
 
 
@@ -248,9 +261,11 @@ def _every(context: Any, builder: Any, given: Any, values: Any) -> Any:
 
 _typed(
     operator.setitem,
-    lambda row, places, value: types.none
-    if _row(row) and isinstance(places, types.SliceType) and isinstance(value, _Lanes) and value.kind == row.dtype
-    else None,
+    lambda row, places, value: (
+        types.none
+        if _row(row) and isinstance(places, types.SliceType) and isinstance(value, _Lanes) and value.kind == row.dtype
+        else None
+    ),
 )
 
 

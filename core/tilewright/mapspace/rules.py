@@ -25,6 +25,7 @@ from tilewright.compiled import (
     kernel_call,
     kernel_part,
     lanes,
+    structure,
     table,
 )
 from tilewright.mapspace.batch import Bools, Floats, Ints, Positions
@@ -42,6 +43,7 @@ single memory may hold it; ORDER: not every dimension once."""
 NONE = integer(0)
 
 
+@structure
 class Terms(NamedTuple):
     """The coordinates of tensors. Shapes: T tensors, P terms of all of them."""
 
@@ -51,6 +53,7 @@ class Terms(NamedTuple):
     """[P]: its dimension and coefficient; whether it is the last of its coordinate."""
 
 
+@structure
 class Rules(NamedTuple):
     """What the rules read. Shapes: E entries, T tensors, D dimensions, M memories."""
 
@@ -68,6 +71,7 @@ class Rules(NamedTuple):
     terms: Terms
 
 
+@structure
 class Scratch(NamedTuple):
     """Room for what is worked out of B = `LANES` mappings of S slots side by side; what `judge` leaves there is of use to cost
     models."""

@@ -8,16 +8,20 @@ still read its operands somewhere, at best shared by as many lanes as are left, 
 from __future__ import annotations
 
 import math
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from tilewright.compiled import LANES
 from tilewright.mapspace.batch import Bools, Floats, MappingBatch
 from tilewright.plugin.costmodel import Costs
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.problem import Problem, Tensor
-from tilewright_costmodels.timeloop.costs import Counts, cost_rows
+from tilewright_costmodels.timeloop.costs import Counts, cost_all
 from tilewright_costmodels.timeloop.tables import Tables
 
+Number = TypeVar("Number", bound=np.generic)
 SURE = 1 - 1e-9
 """Less than one by more than rounding can add up to."""
 
@@ -52,7 +56,8 @@ def bound(
         batch: mappings as `completed` makes them; `counts` of them, `valid`: which were counted.
     """
     known = _Known(problem, architecture, link_transfers, tables, batch, entries, counts)
-    energy, cycles = known.bound(valid)
+    with np.errstate(all="ignore"):  # of what is not valid, anything may have been counted
+        energy, cycles = known.bound()
     return Costs(valid, np.where(valid, energy, np.inf), np.where(valid, cycles, np.inf))
 
 
@@ -72,9 +77,7 @@ class _Known:
         self.problem, self.architecture, self.tables = problem, architecture, tables
         self.batch, self.entries = batch, entries
         n = len(batch)
-        rows = {name: count[:n].copy() for name, count in counts._asdict().items()}
-        self.counts = Counts(**rows)
-        self.actions = self.counts.actions
+        self.counts = Counts(**{name: _by_mapping(count, n) for name, count in counts._asdict().items()})
         holds = tables.hardware.level["holds"]
         self.levels = int((holds < entries).sum())
         """Storage levels that are known; all traffic between them is."""
@@ -83,38 +86,36 @@ class _Known:
         self.neighbours = link_transfers and units > 1
         """Compute units may have operands from one another, step after step."""
         self.kept = batch.keep[:, holds]
-        tiles, cut = (
-            np.stack([batch.incoming, batch.temporal], axis=2),
-            np.stack([batch.temporal, batch.spatial], axis=2),
-        )
         with np.errstate(divide="ignore", invalid="ignore"):
-            self.ragged = np.asarray((tiles % cut != 0).any(axis=(1, 2, 3)))
             unrolled = np.ceil(batch.temporal[:, :entries] / batch.spatial[:, :entries])
         self.used = np.asarray(unrolled.prod(axis=(1, 2)))
         self.left = np.asarray(batch.spatial[:, entries - 1].astype(np.float64).prod(axis=1))
         self.lanes: Floats = np.maximum(1.0, np.floor(architecture.compute_instances / self.used))
 
-    def bound(self, valid: Bools) -> tuple[Floats, Floats]:
+    def bound(self) -> tuple[Floats, Floats]:
         """(energy_pj, cycles), at least."""
+        counts = self.counts
         outside = self.problem.macs / self.left / self.used
         computing = outside * np.ceil(self.left / self.lanes) * self.architecture.compute.cycles_per_operation
         # short tiles may take fewer steps than full ones: all that is left for the first lane of what is known, shared
-        computing = np.where(self.ragged, self.counts.compute_cycles / self.lanes, computing)
+        computing = np.where(self.counts.ragged, counts.compute_cycles / self.lanes, computing)
         inwards = np.zeros(len(self.batch))
         for number, tensor in enumerate(self.problem.tensors):
             inwards += self._undecided(number, tensor)
-        for action in ("reads", "fills", "updates", "most_read", "most_written"):
-            self.actions[action][:, self.levels :] = 0.0
-        energy, ignored = np.zeros(len(self.batch)), np.zeros(len(self.batch))
+        for count in (counts.reads, counts.fills, counts.updates, counts.most_read, counts.most_written):
+            count[:, self.levels :] = 0.0
         hardware = self.tables.hardware
         tight = hardware.memory.copy()  # what leaks in the steps of the made-up entries is not sure
         tight["leakage"] = 0.0
-        cost_rows(hardware._replace(memory=tight), self.counts, valid, self.ragged, energy, ignored)
-        cycles = computing
-        for port in ("read", "write"):
-            slices = self.counts.memory[f"{port}_rate"] * self.counts.compute_cycles[:, None]
-            cycles = np.maximum(cycles, np.floor(slices / hardware.memory[f"{port}_bandwidth"] * SURE).max(axis=1))
-        in_use = self.counts.memory["in_use"][:, hardware.memory["gate"]]
+        rows = Counts(*map(_side_by_side, counts))
+        energies, ignored = np.empty((2, *rows.ragged.shape))
+        cost_all(hardware._replace(memory=tight), rows, energies, ignored)
+        n, cycles = len(self.batch), computing
+        energy = energies.ravel()[:n]
+        for rates, bandwidth in ((rows.read_rate, "read_bandwidth"), (rows.write_rate, "write_bandwidth")):
+            slices = _by_mapping(rates, n) * counts.compute_cycles[:, None]
+            cycles = np.maximum(cycles, np.floor(slices / hardware.memory[bandwidth] * SURE).max(axis=1))
+        in_use = _by_mapping(rows.in_use, n)[:, hardware.memory["gate"]]
         leaked = cycles * (in_use * hardware.memory["leakage"]).sum(axis=1)
         return (energy + inwards + leaked) * SURE, cycles
 
@@ -130,11 +131,11 @@ class _Known:
                 continue
             last = kept & ~decided
             energy += np.where(last, self._inwards(number, tensor, level, memory), 0.0)
-            self.actions["reads"][last, level, number] = 0.0
-            self.actions["updates"][last, level, number] = 0.0
-            self.actions["most_read"][last, level, number] = 0.0
+            self.counts.reads[last, level, number] = 0.0
+            self.counts.updates[last, level, number] = 0.0
+            self.counts.most_read[last, level, number] = 0.0
             if tensor.is_output:
-                self.actions["most_written"][last, level, number] = 0.0
+                self.counts.most_written[last, level, number] = 0.0
             decided = decided | kept
         return energy
 
@@ -147,12 +148,12 @@ class _Known:
         if not self.neighbours and not self.tables.tensors.whole[number].slides and _is_dense(tensor):
             # else smaller tiles may save on overlaps and on holes, and what neighbours pass on of tiles that differ is an average: words
             # may seem to come less than once
-            words = self.actions["fills"][:, level, number]
+            words = self.counts.fills[:, level, number]
             if tensor.is_output:  # the first partial sums are not filled
-                words = words + self.actions["partition_words"][:, level, number]
+                words = words + self.counts.partition_words[:, level, number]
             # what a short tile leaves in an idle sub-cluster need not come again
-            once = self.actions["partition_words"][:, level, number] if tensor.is_output else 0.0
-            words = np.where(self.ragged, once, words)
+            once = self.counts.partition_words[:, level, number] if tensor.is_output else 0.0
+            words = np.where(self.counts.ragged, once, words)
             words = words if level else np.full(len(self.batch), self.tables.tensors.whole[number].words)
             again = _accesses(words, tensor, memory) * _least_energy(tensor, memory) * in_use
         here = self._per_operation(tensor, cluster, memory, self.architecture.compute_instances / instances)
@@ -176,6 +177,18 @@ class _Known:
         words = np.maximum(0.0, self.problem.macs / lanes - rounding) * memory.words_of(tensor)
         accesses = words / memory.block_words
         return np.asarray(accesses * _least_energy(tensor, memory) / memory.instances_per_macro)
+
+
+def _by_mapping(count: NDArray[Number], mappings: int) -> NDArray[Number]:
+    """A copy whose first axis is that of mappings."""
+    return np.moveaxis(count, -1, 1).reshape(-1, *count.shape[1:-1])[:mappings].copy()
+
+
+def _side_by_side(count: NDArray[Number]) -> NDArray[Number]:
+    """The reverse; after the last mapping comes the last one again."""
+    groups = -(-len(count) // LANES)
+    rows = np.take(count, np.minimum(np.arange(groups * LANES), len(count) - 1), axis=0)
+    return np.ascontiguousarray(np.moveaxis(rows.reshape(groups, LANES, *count.shape[1:]), 1, -1))
 
 
 def _is_dense(tensor: Tensor) -> bool:

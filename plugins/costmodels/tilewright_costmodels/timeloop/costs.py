@@ -6,125 +6,145 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilewright.compiled import Records, compiled, kernel_part, records
+from tilewright.compiled import LANES, compiled, every, kernel_part, lanes, structure
 from tilewright.mapspace.batch import Bools, Floats
 from tilewright_costmodels.timeloop.tables import Hardware, Tables
 
 
+@structure
 class Counts(NamedTuple):
-    """What was counted of `n` mappings, and its cost. Shapes: L levels, T tensors, M memories."""
+    """What was counted of G groups of B mappings, and its cost. Shapes: L levels, T tensors, M memories."""
 
-    actions: Records
-    """[n, L, T]: words of one instance of the level; of the network below it; energies in pJ, over all instances. `links`:
-    words passed on between neighbours. `most_read`, `most_written`: of the busiest instance, where tiles do not divide."""
+    reads: Floats
+    """[G, L, T, B], as all to `network_energy`: words of one instance of the level."""
+    fills: Floats
+    updates: Floats
+    tile_words: Floats
+    partition_words: Floats
+    most_read: Floats
+    """Of the busiest instance, where tiles do not divide."""
+    most_written: Floats
+    hops: Floats
+    """Of the network below one instance."""
+    routers: Floats
+    ingresses: Floats
+    links: Floats
+    """Words passed on between neighbours."""
+    energy: Floats
+    """pJ, over all instances."""
+    network_energy: Floats
     instances: Floats
-    """[n, L]: in use."""
-    memory: Records
-    """[n, M]: slices per cycle of computing, of memories with a bandwidth; what that makes of the run; instances in use; pJ
-    that leaked."""
+    """[G, L, B]: in use."""
+    read_rate: Floats
+    """[G, M, B]: slices per cycle of computing, of memories with a bandwidth."""
+    write_rate: Floats
+    cycles: Floats
+    """[G, M, B]: what that makes of the run."""
+    in_use: Floats
+    """[G, M, B]: instances."""
+    leaked: Floats
+    """[G, M, B]: pJ."""
     compute_cycles: Floats
-    """[n]."""
+    """[G, B]."""
+    ragged: Bools
+    """[G, B]: tiles do not divide."""
 
 
-ACTIONS = "reads fills updates tile_words partition_words most_read most_written hops routers ingresses links energy network_energy"
-
-
-def counts_of(mappings: int, tables: Tables) -> Counts:
-    """Room for so many mappings."""
+def counts_of(groups: int, tables: Tables) -> Counts:
+    """Room for so many groups of mappings."""
     levels, tensors, _ = tables.shape
-    rates = dict.fromkeys("read_rate write_rate cycles in_use leaked".split(), float)
-    return Counts(
-        actions=records((mappings, levels, tensors), **dict.fromkeys(ACTIONS.split(), float)),
-        instances=np.ones((mappings, levels)),
-        memory=records((mappings, len(tables.hardware.memory)), **rates),
-        compute_cycles=np.ones(mappings),
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(Counts._fields, (groups, levels, tensors, LANES))
+    shapes |= dict.fromkeys(
+        "read_rate write_rate cycles in_use leaked".split(), (groups, len(tables.hardware.memory), LANES)
     )
+    shapes |= {"instances": (groups, levels, LANES)} | dict.fromkeys(("compute_cycles", "ragged"), (groups, LANES))
+    ones = "instances", "compute_cycles"
+    made = {name: np.full(shape, name in ones, np.float64) for name, shape in shapes.items()}
+    return Counts(**made | {"ragged": np.zeros((groups, LANES), np.bool_)})
 
 
 @compiled
-def cost_rows(
-    hardware: Hardware, counts: Counts, valid: Bools, ragged: Bools, energy_pj: Floats, cycles: Floats
-) -> None:
-    """Write energy and cycles of the valid ones."""
-    for row in range(len(valid)):
-        if valid[row]:
-            energy_pj[row], cycles[row] = cost(hardware, counts, False, ragged[row], row)
+def cost_all(hardware: Hardware, counts: Counts, energy_pj: Floats, cycles: Floats) -> None:
+    """Write energy and cycles, [G, B]."""
+    for group in range(len(energy_pj)):
+        energy_pj[group][:], cycles[group][:] = cost(hardware, counts, False, group)
 
 
 @kernel_part
-def cost(hardware: Hardware, counts: Counts, detailed: bool, ragged: bool, row: int) -> tuple[float, float]:
-    """(energy in pJ, cycles) of the counts in a row, written there by level and tensor, too.
+def cost(hardware: Hardware, counts: Counts, detailed: bool, group: int) -> tuple[Floats, Floats]:
+    """(energy in pJ, cycles) of the counts of a group, written there by level and tensor, too.
 
     Args:
         detailed: with the networks.
-        ragged: tiles do not divide; the busiest instance sets the cycles, not the average one.
 
-    Timeloop: one access per block, per macro; the slowest memory sets the cycles; what is in use leaks in all of them.
+    Where tiles do not divide, the busiest instance sets the cycles, not the average one. Timeloop: one access per block, per
+    macro; the slowest memory sets the cycles; what is in use leaks in all of them.
     """
     levels, tensors = hardware.home.shape
-    energy, compute_cycles = hardware.compute_energy_pj, counts.compute_cycles[row]
+    energy, compute_cycles = every(hardware.compute_energy_pj), lanes(counts.compute_cycles[group])
+    ragged = lanes(counts.ragged[group])
     for m in range(len(hardware.memory)):
-        rates = counts.memory[row, m]
-        rates.read_rate, rates.write_rate, rates.in_use = 0.0, 0.0, 1.0
+        counts.read_rate[group, m][:] = counts.write_rate[group, m][:] = every(0.0)
+        counts.in_use[group, m][:] = every(1.0)
     for tensor in range(tensors):
         for level in range(levels):
-            m, counted, instances = (
-                hardware.home[level, tensor],
-                counts.actions[row, level, tensor],
-                counts.instances[row, level],
-            )
-            slices = hardware.slices[level, tensor]
-            reads, fills, updates = counted.reads * slices, counted.fills * slices, counted.updates * slices
-            if m >= 0 and reads + fills + updates > 0.0:
-                memory, rates = hardware.memory[m], counts.memory[row, m]
-                rates.in_use = max(rates.in_use, instances)
+            m, instances = hardware.home[level, tensor], lanes(counts.instances[group, level])
+            spent = every(0.0)
+            if m >= 0:
+                memory, slices = hardware.memory[m], hardware.slices[level, tensor]
+                reads = lanes(counts.reads[group, level, tensor]) * slices
+                fills = lanes(counts.fills[group, level, tensor]) * slices
+                updates = lanes(counts.updates[group, level, tensor]) * slices
+                busy, in_use = reads + fills + updates > 0.0, lanes(counts.in_use[group, m])
+                counts.in_use[group, m][:] = np.where(busy, np.maximum(in_use, instances), in_use)
                 if memory.read_bandwidth < np.inf or memory.write_bandwidth < np.inf:
-                    read, written = reads, fills + updates
-                    if ragged:
-                        read, written = counted.most_read * slices, counted.most_written * slices
-                    rates.read_rate += read / compute_cycles
-                    rates.write_rate += written / compute_cycles
+                    most_read = lanes(counts.most_read[group, level, tensor]) * slices
+                    most_written = lanes(counts.most_written[group, level, tensor]) * slices
+                    read = np.where(busy, np.where(ragged, most_read, reads) / compute_cycles, 0.0)
+                    written = np.where(busy, np.where(ragged, most_written, fills + updates) / compute_cycles, 0.0)
+                    counts.read_rate[group, m][:] = lanes(counts.read_rate[group, m]) + read
+                    counts.write_rate[group, m][:] = lanes(counts.write_rate[group, m]) + written
                 block = memory.block
                 if block > 1.0:
                     reads, fills, updates = np.ceil(reads / block), np.ceil(fills / block), np.ceil(updates / block)
                 access = reads * memory.read_energy + fills * memory.write_energy
                 access = access + updates * memory.update_energy
-                counted.energy = access * min(instances, memory.built)
-                energy += counted.energy
-            else:
-                counted.energy = 0.0
+                spent = np.where(busy, access * np.minimum(instances, memory.built), 0.0)
+            counts.energy[group, level, tensor][:] = spent
+            energy = energy + spent
             if detailed:
                 below = hardware.level[level]
-                network = counted.hops * below.hop_energy + counted.routers * below.router_energy
-                network += counted.ingresses * below.ingress_energy
-                network += counted.links * (below.hop_energy + 2.0 * below.router_energy)
-                counted.network_energy = network * instances
-                energy += counted.network_energy
+                network = lanes(counts.hops[group, level, tensor]) * below.hop_energy
+                network = network + lanes(counts.routers[group, level, tensor]) * below.router_energy
+                network = network + lanes(counts.ingresses[group, level, tensor]) * below.ingress_energy
+                linked = below.hop_energy + 2.0 * below.router_energy
+                network = (network + lanes(counts.links[group, level, tensor]) * linked) * instances
+                counts.network_energy[group, level, tensor][:] = network
+                energy = energy + network
     cycles = compute_cycles
     for m in range(len(hardware.memory)):
-        rates, slowdown = counts.memory[row, m], 1.0
-        if rates.read_rate > 0.0:
-            slowdown = min(slowdown, hardware.memory[m].read_bandwidth / rates.read_rate)
-        if rates.write_rate > 0.0:
-            slowdown = min(slowdown, hardware.memory[m].write_bandwidth / rates.write_rate)
-        rates.cycles = compute_cycles
-        if slowdown < 1.0:
-            rates.cycles = np.ceil(compute_cycles / slowdown)
-            if ragged:
-                rates.cycles = max(
-                    _ported(rates.read_rate * compute_cycles, hardware.memory[m].read_bandwidth),
-                    _ported(rates.write_rate * compute_cycles, hardware.memory[m].write_bandwidth),
-                )
-            cycles = max(cycles, rates.cycles)
+        memory, taken = hardware.memory[m], compute_cycles
+        read, written = lanes(counts.read_rate[group, m]), lanes(counts.write_rate[group, m])
+        if memory.read_bandwidth < np.inf or memory.write_bandwidth < np.inf:
+            slowdown = np.where(read > 0.0, np.minimum(memory.read_bandwidth / read, 1.0), 1.0)
+            slowdown = np.where(written > 0.0, np.minimum(memory.write_bandwidth / written, slowdown), slowdown)
+            longest = np.ceil(compute_cycles / slowdown)
+            if np.any(ragged):
+                ported = _ported(read * compute_cycles, memory.read_bandwidth)
+                ported = np.maximum(ported, _ported(written * compute_cycles, memory.write_bandwidth))
+                longest = np.where(ragged, ported, longest)
+            taken = np.where(slowdown < 1.0, longest, compute_cycles)
+            cycles = np.maximum(cycles, taken)
+        counts.cycles[group, m][:] = taken
     for m in range(len(hardware.memory)):
         memory = hardware.memory[m]
-        leaked = memory.leakage * cycles * counts.memory[row, memory.gate].in_use
-        counts.memory[row, m].leaked = leaked
-        energy += leaked
+        leaked = cycles * memory.leakage * lanes(counts.in_use[group, memory.gate])
+        counts.leaked[group, m][:] = leaked
+        energy = energy + leaked
     return energy, cycles
 
 
 @kernel_part
-def _ported(slices: float, bandwidth: float) -> float:
+def _ported(slices: Floats, bandwidth: float) -> Floats:
     """Cycles that so many slices take."""
-    return float(np.ceil(np.floor(slices + 0.5) / bandwidth))
+    return np.ceil(np.floor(slices + 0.5) / bandwidth)

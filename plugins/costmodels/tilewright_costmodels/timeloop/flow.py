@@ -1,4 +1,5 @@
-"""Parts of the kernel: how the words of one tensor move between a storage level and the next, in closed form.
+"""Parts of the kernel: how the words of one tensor move between a storage level and the next, in closed form, for mappings side
+by side.
 
 Timeloop walks the nest and visits iterations 0 and 1 of every temporal loop. Counting upward in binary, each step
 shifts a tile by one of as many vectors as there are loops, so the walk has a closed form: with `c` the innermost loop
@@ -11,45 +12,54 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.compiled import kernel_part
-from tilewright.mapspace.rules import NONE, tile_words
+from tilewright.compiled import LANES, every, integers, kernel_call, kernel_part, lanes
+from tilewright.mapspace.batch import Bools, Floats, Ints
+from tilewright.mapspace.rules import words_of
 from tilewright_costmodels.timeloop.nest import Job
-from tilewright_costmodels.timeloop.sharing import near, sharing
+from tilewright_costmodels.timeloop.sharing import NO_SHIFT, near, sharing
 
 
 @kernel_part
-def divide_tensor(job: Job, row: int, tensor: int) -> None:
-    """The part of the tensor, in words, that one instance of each level answers for; asked for of outputs only."""
-    whole, nest, inside = job.tensors.whole[tensor], job.nest, job.scratch.inside
-    spare, part = len(inside) - 1, whole.words
-    job.counts.actions[row, 0, tensor].tile_words = part
-    if whole.is_output or job.detailed:
-        for level in range(len(job.hardware.level)):
-            first = job.hardware.level[level].start
-            before, end = nest.level[max(0, level - 1)].unrolled, nest.level[level].unrolled
-            touched = 0
-            for u in range(before, end):
-                touched |= whole.moving >> nest.loop[u].dimension & 1
-            if touched:  # the next part is to this one as a tile is to what all children of a parent hold together
-                for d in range(inside.shape[1]):
-                    inside[spare, d] = inside[first, d]
-                for u in range(before, end):
-                    inside[spare, nest.loop[u].dimension] *= nest.loop[u].trips
-                tile = tile_words(job.rules.terms, tensor, inside, first)
-                part = _share_of(part, tile, tile_words(job.rules.terms, tensor, inside, spare))
-            job.counts.actions[row, level, tensor].partition_words = part
+def divide_tensor(job: Job, group: int, tensor: int) -> None:
+    """The part of an output, in words, that one instance of each level answers for."""
+    hardware, scratch, terms, counts = job.hardware, job.scratch, job.rules.terms, job.counts
+    part = every(job.tensors.whole[tensor].words)
+    for level in range(len(hardware.level)):
+        outer = hardware.level[max(0, level - 1)]
+        if level > 0 and np.any(lanes(job.nest.children[level - 1]) > 1.0):
+            # the next part is to this one as a tile is to what all children of a parent hold together
+            whole, side = every(1.0), every(1.0)
+            for p in range(terms.start[tensor], terms.start[tensor + 1]):
+                term = terms.term[p]
+                tile = lanes(scratch.inside[hardware.level[level].start, term.dimension])
+                for s in range(outer.start, outer.stop):
+                    if not hardware.slot[s].steps:
+                        tile = tile * lanes(scratch.trips[s, term.dimension])
+                side = side + float(term.coefficient) * (tile - 1.0)
+                if term.last:
+                    whole, side = whole * side, every(1.0)
+            words = words_of(terms, tensor, scratch.inside[hardware.level[level].start])
+            rounded = part * words >= 2.0**53
+            if np.any(rounded):
+                job.nest.wanted[:], job.nest.amount[:], job.nest.saved[:] = rounded, part, words
+                job.nest.passed[:] = whole
+                for b in range(LANES):
+                    if job.nest.wanted[b]:
+                        job.nest.amount[b] = _share_of(job.nest.amount[b], job.nest.saved[b], job.nest.passed[b])
+                part = np.where(rounded, lanes(job.nest.amount), np.floor(part * words / whole))
+            else:
+                part = np.floor(part * words / whole)
+        counts.partition_words[group, level, tensor][:] = part
 
 
-@kernel_part
+@kernel_call
 def _share_of(part: float, words: float, whole: float) -> float:
-    """part x words / whole, rounded down; exact, however large the product."""
-    if part * words < 2.0**53:
-        return float(np.floor(part * words / whole))
+    """part x words / whole, rounded down; exact, however large the product: multiplied bit by bit, and divided as it goes."""
     bit = 1.0
     while bit * 2.0 <= words:
         bit *= 2.0
     result = rest = 0.0
-    while bit >= 1.0:  # multiplied bit by bit, and divided as it goes
+    while bit >= 1.0:
         result, rest = result * 2.0, rest * 2.0
         if words >= bit:
             words -= bit
@@ -62,6 +72,42 @@ def _share_of(part: float, words: float, whole: float) -> float:
 
 
 @kernel_part
+def follow(job: Job, tensor: int, far: bool) -> None:
+    """Find the innermost loop that moves the tensor's tile, as every level sees it; `far`: and how far."""
+    hardware, nest, inside, whole = job.hardware, job.nest, job.scratch.inside, job.tensors.whole[tensor]
+    visits, before, mover = every(1.0), every(1.0), every(0)
+    iterations, shift, undone = every(0.0), every(0), every(0)
+    for number in range(len(hardware.level)):
+        level = hardware.level[number]
+        for s in range(level.start, level.stop):
+            slot = hardware.slot[s]
+            if slot.steps and far:
+                for each in range(whole.movers):
+                    d = job.tensors.dims[tensor, each]
+                    nest.step[d][:] = integers(lanes(inside[s + 1, d])) * job.tensors.moves[tensor, d].displacement
+            for p in range(slot.place, slot.place + inside.shape[1] if slot.steps else slot.place):
+                dimension = lanes(nest.dimension[p])
+                moves = (dimension & whole.moving) != 0
+                visits = np.where(moves, lanes(nest.outside[p + 1]), visits)
+                if far:
+                    before = np.where(moves, lanes(nest.outside[p]), before)
+                    mover = np.where(moves, dimension, mover)
+                    step = every(0)
+                    for each in range(whole.movers):
+                        d = job.tensors.dims[tensor, each]
+                        this = dimension == 1 << np.int64(d)
+                        step = np.where(this, lanes(nest.step[d]), step)
+                        iterations = np.where(this, lanes(inside[s + 1, d]), iterations)
+                    shift = np.where(moves, step, shift)
+                    undone = undone + step
+                    nest.displaced[p][:] = undone + step
+        nest.visits[number][:] = visits
+        if far:
+            nest.before[number][:], nest.mover[number][:], nest.iterations[number][:] = before, mover, iterations
+            nest.shift[number][:], nest.undone[number][:] = shift, undone
+
+
+@kernel_part
 def is_unicast(job: Job, n: int, tensor: int, slot: int) -> bool:
     """Whether children that differ in a loop of the slot are each served separately."""
     unicast = job.mappings.unicast
@@ -70,128 +116,212 @@ def is_unicast(job: Job, n: int, tensor: int, slot: int) -> bool:
 
 
 @kernel_part
-def different_tiles(job: Job, n: int, tensor: int, level: int) -> tuple[float, bool]:
+def different_tiles(job: Job, first: int, tensor: int, level: int) -> tuple[Floats, Bools]:
     """Different tiles among the children of one parent: deliveries per word and visit; and whether two unrolled loops move
     one coordinate, so that only `sharing` can tell."""
-    moving = job.tensors.whole[tensor].moving
-    different, seen, again = 1.0, 1, 0
-    for u in range(job.nest.level[level].unrolled, job.nest.level[level].unrolled_end):
-        loop = job.nest.loop[u]
-        if moving >> loop.dimension & 1 or is_unicast(job, n, tensor, loop.slot):
-            different *= loop.trips
-        together = job.tensors.moves[tensor, loop.dimension].together
-        again |= seen & together
-        seen |= together
+    whole, here, trips = job.tensors.whole[tensor], job.hardware.level[level], job.scratch.trips
+    different, seen, again = every(1.0), every(1), every(0)
+    for s in range(here.start, here.stop):
+        slot = job.hardware.slot[s]
+        if not slot.steps:
+            used, moved = lanes(job.scratch.used[slot.entry]), every(1.0)
+            for each in range(whole.movers):
+                d = job.tensors.dims[tensor, each]
+                unrolled, together = lanes(trips[s, d]), job.tensors.moves[tensor, d].together
+                moved = moved * unrolled
+                if together:
+                    several = unrolled > 1.0
+                    again = again | np.where(several, seen & together, 0)
+                    seen = seen | np.where(several, together, 0)
+            if not job.hardware.shared[s, tensor]:
+                moved = used
+            elif len(job.mappings.unicast) > 0:
+                for b in range(LANES):
+                    job.nest.wanted[b] = is_unicast(job, min(first + b, len(job.mappings.unicast) - 1), tensor, s)
+                moved = np.where(lanes(job.nest.wanted), used, moved)
+            different = different * moved
     return different, again != 0
 
 
 @kernel_part
-def revisits(job: Job, c: int) -> tuple[float, float]:
+def revisits(job: Job, tensor: int, level: int) -> tuple[Floats, Floats]:
     """How often, `c` being the innermost loop that moves the tensor, its tile stays where it is, and how often its overlap
     with the tile before is credited: at every step of c, and when an outer loop shifts it by the same."""
-    usual = job.nest.loop[c]
-    still, credited = 0.0, (usual.trips - 1.0) * usual.outside
-    inner = usual.shift  # the steps of all loops inside p, undone when p advances
-    for p in range(c - 1, -1, -1):
-        loop = job.nest.loop[p]
-        times, shift = (loop.trips - 1.0) * loop.outside, loop.shift - inner
-        if shift == 0:
-            still += times
-        elif shift == usual.shift:
-            credited += times
-        inner += loop.shift
+    nest, moving = job.nest, job.tensors.whole[tensor].moving
+    undone = lanes(nest.undone[level])  # the steps of all loops inside p are undone when p advances
+    usual = undone + lanes(nest.shift[level])
+    still, credited = every(0.0), every(0.0)
+    for p in range(job.hardware.level[level].end):
+        displaced, moves = lanes(nest.displaced[p]), (lanes(nest.dimension[p]) & moving) != 0
+        times = lanes(nest.outside[p + 1]) - lanes(nest.outside[p])
+        still = still + np.where(moves & (displaced == undone), times, 0.0)
+        credited = credited + np.where(moves & (displaced == usual), times, 0.0)
     return still, credited
 
 
 @kernel_part
-def overlap_of(job: Job, tensor: int, level: int, c: int) -> float:
-    """Words that the next level's tile shares with itself one step of loop `c` further."""
-    terms, inside, loop = job.rules.terms, job.scratch.inside, job.nest.loop[c]
-    row = job.hardware.level[level].stop
-    volume, side = 1.0, 1.0
+def overlap_of(job: Job, tensor: int, level: int) -> Floats:
+    """Words that the next level's tile shares with itself one step further of the innermost loop that moves it."""
+    terms, nest = job.rules.terms, job.nest
+    row, mover, iterations = job.hardware.level[level].stop, lanes(nest.mover[level]), lanes(nest.iterations[level])
+    volume, side = every(1.0), every(1.0)
     for p in range(terms.start[tensor], terms.start[tensor + 1]):
         term = terms.term[p]
-        moved = loop.step if term.dimension == loop.dimension else 0
-        side += term.coefficient * (inside[row, term.dimension] - 1.0 - moved)
+        moved = np.where(mover == 1 << np.int64(term.dimension), iterations, 0.0)
+        side = side + float(term.coefficient) * (lanes(job.scratch.inside[row, term.dimension]) - 1.0 - moved)
         if term.last:
-            volume *= max(0.0, side)
-            side = 1.0
+            volume, side = volume * np.maximum(side, 0.0), every(1.0)
     return volume
 
 
 @kernel_part
 def pass_on(
-    job: Job, n: int, tensor: int, level: int, c: int, tile: float, overlap: float, deliveries: float
-) -> tuple[float, float, float]:
+    job: Job,
+    first: int,
+    tensor: int,
+    level: int,
+    inner: bool,
+    passing: Bools,
+    tile: Floats,
+    overlap: Floats,
+    deliveries: Floats,
+) -> tuple[Floats, Floats, Floats]:
     """What neighbours pass on: words; deliveries of the parent that they save; receipts.
 
     The words that a neighbour holds are a shifted copy only where the step before moved as many of them.
 
     Args:
-        c: the innermost loop of all. One beyond: the children are compute units. They keep nothing, so that every step
-            moves a whole tile, and a neighbour has it even where the step moved none of them.
+        inner: the children are compute units. They keep nothing, so that every step moves a whole tile, and a neighbour has it
+            even where the step moved none of them. Else `c`, which moves the tile, is the innermost loop of all.
     """
-    nest, keeps = job.nest, c < job.nest.level[level].end
-    reach = 0  # the farthest that two children's tiles lie apart
-    for u in range(nest.level[level].unrolled, nest.level[level].unrolled_end):
-        loop = nest.loop[u]
-        reach += job.tensors.moves[tensor, loop.dimension].displacement * loop.step * (int(loop.trips) - 1)
-    usual, again = (nest.loop[c].shift, nest.loop[c].trips - 1.0) if keeps else (NONE, 0.0)
-    fresh = tile - overlap
-    brought = again * fresh if overlap == 0.0 else 0.0  # words that arrive by the usual shift, in the end
-    inner = usual  # the steps of all loops inside p, undone when p advances
-    passed = saved = received = 0.0
-    for p in range(c - 1, -2, -1):
-        shift, words = usual, brought
-        if p >= 0:
-            loop = nest.loop[p]
-            shift = loop.shift - inner
-            inner += loop.shift
-            times, words = (loop.trips - 1.0) * loop.outside, 0.0
-            if not keeps and shift == usual:
-                brought += times * tile
-            elif not keeps:
-                words = times * tile
-            elif shift != 0 and (shift == usual or overlap == 0.0):
-                brought += times * again * fresh
-                words = times * (fresh if shift == usual else tile)
-        if words > 0.0 and abs(shift) <= reach:
-            length = describe(job, n, tensor, level, shift, False)
-            if near(job.hardware, length, job.accounts.key):
-                account = sharing(job.hardware, length, job.accounts)
-                left, linked = float(job.accounts.pool[account]), float(job.accounts.pool[account + 1])
-                if linked > 0.0 and left < deliveries:
-                    passed, saved = passed + words, saved + words * (deliveries - left)
-                    received += words * linked
-                    if job.detailed:
-                        deliver(job, tensor, level, words, account)
-    return passed, saved, received
+    nest, trips, here = job.nest, job.scratch.trips, job.hardware.level[level]
+    reach = every(0)  # the farthest that two children's tiles lie apart
+    for s in range(here.start, here.stop):
+        if not job.hardware.slot[s].steps:
+            for each in range(job.tensors.whole[tensor].movers):
+                d = job.tensors.dims[tensor, each]
+                move = job.tensors.moves[tensor, d].displacement * integers(lanes(job.scratch.inside[s + 1, d]))
+                reach = reach + move * (integers(lanes(trips[s, d])) - 1)
+    nest.passed[:] = nest.saved[:] = nest.received[:] = every(0.0)
+    nest.length[:], nest.deliveries[:] = every(0), deliveries
+    undone, usual = lanes(nest.undone[level]), every(0)
+    visits, fresh, brought = lanes(nest.visits[level]), tile - overlap, every(0.0)
+    again = visits / lanes(nest.before[level]) - 1.0
+    if not inner:
+        usual = lanes(nest.shift[level])
+        brought = np.where(overlap == 0.0, again * fresh, 0.0)  # words that arrive by the usual shift, in the end
+    for p in range(here.end - 1, -1, -1):
+        outside = lanes(nest.outside[p + 1])
+        shift, times = lanes(nest.displaced[p]) - undone, outside - lanes(nest.outside[p])
+        same, words = shift == usual, times * tile
+        if inner:
+            brought = brought + np.where(same, words, 0.0)
+            words = np.where(same, 0.0, words)
+        else:
+            # outside of c
+            counts = (outside < visits) & (shift != 0) & (same | (overlap == 0.0))
+            brought = brought + np.where(counts, times * again * fresh, 0.0)
+            words = np.where(counts, np.where(same, times * fresh, words), 0.0)
+        _ask(job, first, tensor, level, passing & (words > 0.0) & (shift <= reach) & (0 - shift <= reach), words, shift)
+    wanted = passing & (brought > 0.0) & (usual <= reach)
+    _ask(job, first, tensor, level, wanted, brought, usual)
+    return lanes(nest.passed), lanes(nest.saved), lanes(nest.received)
 
 
 @kernel_part
-def describe(job: Job, n: int, tensor: int, level: int, shift: int, plain: bool) -> int:
+def share(job: Job, first: int, tensor: int, level: int, wanted: Bools, tangled: Bools, deliveries: Floats) -> Floats:
+    """Deliveries per word and visit, looked up where it is wanted."""
+    job.nest.wanted[:], job.nest.length[:], job.nest.deliveries[:] = wanted, np.where(tangled, 0, every(1)), deliveries
+    _look_up_shares(job, first, tensor, level)
+    return lanes(job.nest.deliveries)
+
+
+@kernel_call
+def _look_up_shares(job: Job, first: int, tensor: int, level: int) -> None:
+    nest, accounts = job.nest, job.accounts
+    for b in range(LANES):
+        if nest.wanted[b]:
+            account = 0
+            if nest.children[level, b] > 1.0:
+                length = describe(job, first, b, tensor, level, NO_SHIFT, nest.length[b] == 1)
+                account = sharing(job.hardware, length, accounts.key[b], accounts)
+                nest.deliveries[b] = accounts.pool[account]
+            if job.detailed:
+                job.deliveries.account[b, 0], job.deliveries.sent[b] = account, 1
+
+
+@kernel_part
+def _ask(job: Job, first: int, tensor: int, level: int, wanted: Bools, words: Floats, shift: Ints) -> None:
+    """Whether neighbours have the words, where it is wanted."""
+    if np.any(wanted):
+        job.nest.wanted[:], job.nest.amount[:], job.nest.by[:] = wanted, words, shift
+        _look_up(job, first, tensor, level)
+
+
+@kernel_call
+def _look_up(job: Job, first: int, tensor: int, level: int) -> None:
+    nest, accounts = job.nest, job.accounts
+    for b in range(LANES):
+        if nest.wanted[b]:
+            if nest.length[b] == 0:
+                nest.length[b] = describe(job, first, b, tensor, level, 0, False)
+            key, words = accounts.key[b], nest.amount[b]
+            key[2] = nest.by[b]
+            if near(job.hardware, nest.length[b], key):
+                account = sharing(job.hardware, nest.length[b], key, accounts)
+                left, linked = float(accounts.pool[account]), float(accounts.pool[account + 1])
+                if linked > 0.0 and left < nest.deliveries[b]:
+                    nest.passed[b] += words
+                    nest.saved[b] += words * (nest.deliveries[b] - left)
+                    nest.received[b] += words * linked
+                    if job.detailed:
+                        send(job, b, words, account)
+
+
+@kernel_part
+def describe(job: Job, first: int, b: int, tensor: int, level: int, shift: int, plain: bool) -> int:
     """Write the key of how the children of a level are unrolled; its length.
 
     Args:
         shift: displacement of all tiles by which neighbours may pass on what they held before; NO_SHIFT: they do not.
         plain: no two unrolled loops move one coordinate, so that it does not matter how far they move it.
     """
-    nest, key = job.nest, job.accounts.key
+    key, scratch, order = job.accounts.key[b], job.scratch, job.mappings.order
     key[0], key[1], key[2] = level, tensor, shift
     length, different = 3, 1
-    for u in range(nest.level[level].unrolled, nest.level[level].unrolled_end):
-        loop = nest.loop[u]
-        move, trips = job.tensors.moves[tensor, loop.dimension].displacement * loop.step, int(loop.trips)
-        if plain and move:
-            move = different
-            different *= trips
-        key[length], key[length + 1], key[length + 2] = (
-            2 * loop.slot + is_unicast(job, n, tensor, loop.slot),
-            trips,
-            move,
-        )
-        length += 3
+    for s in range(job.hardware.level[level].start, job.hardware.level[level].stop):
+        slot = job.hardware.slot[s]
+        if not slot.steps and scratch.used[slot.entry, b] > 1.0:
+            name = 2 * s + is_unicast(job, first + b, tensor, s)
+            for position in range(scratch.trips.shape[1]):
+                d = order[first + b, slot.order, position] if slot.ordered else position
+                trips = int(scratch.trips[s, d, b])
+                move = job.tensors.moves[tensor, d].displacement * int(scratch.inside[s + 1, d, b])
+                if plain and move:
+                    move = different
+                    different *= trips
+                key[length], key[length + 1], key[length + 2] = name, trips, move
+                length += 3 * (trips > 1)  # a unit loop is overwritten: no branch that nobody can foresee
     return length
+
+
+@kernel_part
+def send(job: Job, b: int, words: float, account: int) -> None:
+    """Note words of a mapping, each to be delivered as an account says."""
+    deliveries = job.deliveries
+    at = deliveries.sent[b]
+    deliveries.words[b, at], deliveries.account[b, at] = words, account
+    deliveries.sent[b] = at + 1
+
+
+@kernel_part
+def deliver_all(job: Job, tensor: int, level: int, b: int) -> None:
+    """Deliver what was noted of a mapping: what neighbours pass on, and then the rest, `saved` words."""
+    deliveries = job.deliveries
+    deliveries.sizes[tensor, level] = 0
+    for number in range(1, deliveries.sent[b]):
+        deliver(job, tensor, level, deliveries.words[b, number], deliveries.account[b, number])
+    deliver(job, tensor, level, job.nest.saved[b], deliveries.account[b, 0])
 
 
 @kernel_part

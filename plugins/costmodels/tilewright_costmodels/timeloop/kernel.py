@@ -1,4 +1,4 @@
-"""The kernel: what mappings move, counted one after another by the rules of Timeloop (docs/timeloop.md), and what it costs.
+"""The kernel: what mappings move, counted side by side by the rules of Timeloop (docs/timeloop.md), and what it costs.
 
 Counts are float64, exact below 2**53; the model refuses problems beyond.
 """
@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.compiled import Index, compiled, inlined, kernel_part
+from tilewright.compiled import LANES, compiled, every, inlined, kernel_call, kernel_part, lanes
 from tilewright.mapspace.batch import Bools, Floats
-from tilewright.mapspace.rules import NONE, SIDE_BY_SIDE, judge, tile_words
+from tilewright.mapspace.rules import NONE, judge, words_of
 from tilewright_costmodels.timeloop import flow, sharing
 from tilewright_costmodels.timeloop.costs import cost
-from tilewright_costmodels.timeloop.nest import Job, look_up, unfold
+from tilewright_costmodels.timeloop.nest import Job, unfold
 from tilewright_costmodels.timeloop.ragged.cuts import Pieces
 from tilewright_costmodels.timeloop.ragged.words import measure
 
@@ -22,192 +22,196 @@ def evaluate(job: Job, pieces: Pieces | None, valid: Bools, energy_pj: Floats, c
     """Count what every mapping moves, and say what the counts cost.
 
     Args:
-        job: its counts are of `n` mappings, or of one: the last.
+        job: its counts are of all mappings, or of `LANES` of them: the last ones.
         pieces: where all tiles divide, None: that form of the kernel is compiled in a third of the time.
         valid: which mappings to look at; those that are not legal become False.
     """
-    rules, mappings, scratch, nest, counts = job.rules, job.mappings, job.scratch, job.nest, job.counts
-    trips, order, keep = mappings.trips, mappings.order, mappings.keep
-    for n in range(len(valid)):
-        row = n if len(counts.compute_cycles) > 1 else 0
-        if n % SIDE_BY_SIDE == 0:
-            judge(rules, job.slots, trips, mappings.tiles, order, keep, job.lax_fanout, n, valid, job.judged)
-        if valid[n]:
-            look_up(job.judged, n % SIDE_BY_SIDE, scratch)
-            valid[n] = unfold(job, n, row)
-        if valid[n]:
-            sharing.make_room(job.accounts)
-            steps = nest.loop[nest.level[len(job.hardware.level) - 1].end].outside
-            ragged = pieces is not None and nest.ragged[0]
-            if pieces is not None and ragged:
-                instances = counts.instances[row]
-                steps = measure(pieces, job.hardware, job.tensors, nest, scratch, mappings, n, instances, job.detailed)
-            counts.compute_cycles[row] = steps * job.hardware.cycles_per_operation
+    mappings, nest, counts = job.mappings, job.nest, job.counts
+    order, keep = mappings.order, mappings.keep
+    for first in range(0, len(valid), LANES):
+        group, count = first // LANES if len(counts.ragged) > 1 else 0, min(LANES, len(valid) - first)
+        judge(
+            job.rules, job.slots, mappings.trips, mappings.tiles, order, keep, job.lax_fanout, first, valid, job.scratch
+        )
+        some = False
+        for b in range(LANES):
+            nest.live[b] = b < count and valid[first + b]
+            some |= nest.live[b]
+        if some:
+            unfold(job, first, group, pieces is not None)
+            counts.compute_cycles[group][:] = lanes(nest.outside[len(nest.dimension)])
+            if pieces is not None:
+                for b in range(count):
+                    if counts.ragged[group, b]:
+                        counts.compute_cycles[group, b] = measure(job, pieces, first + b, b, group)
+            steps = lanes(counts.compute_cycles[group])
+            counts.compute_cycles[group][:] = steps * job.hardware.cycles_per_operation
             for tensor in range(len(job.tensors.whole)):
-                if not ragged or job.detailed or job.tensors.whole[tensor].slides:
-                    flow.divide_tensor(job, row, tensor)
-                _count(job, pieces, ragged, n, row, tensor)
-            energy_pj[n], cycles[n] = cost(job.hardware, counts, job.detailed, ragged, row)
+                if job.detailed or job.tensors.whole[tensor].is_output:
+                    flow.divide_tensor(job, group, tensor)
+                _count(job, pieces, first, group, tensor)
+            energy, taken = cost(job.hardware, counts, job.detailed, group)
+            nest.amount[:], nest.saved[:] = energy, taken
+        for b in range(count):
+            valid[first + b] &= nest.live[b]
+            if nest.live[b]:
+                energy_pj[first + b], cycles[first + b] = nest.amount[b], nest.saved[b]
 
 
 @inlined
-def _count(job: Job, pieces: Pieces | None, ragged: bool, n: int, row: int, tensor: int) -> None:
+def _count(job: Job, pieces: Pieces | None, first: int, group: int, tensor: int) -> None:
     """Reads, fills and updates of a tensor at every level, the innermost first."""
-    whole, hardware, nest, actions = job.tensors.whole[tensor], job.hardware, job.nest, job.counts.actions
-    levels, kept = len(hardware.level), n if len(job.mappings.keep) > 1 else 0
-    # of true pieces, only what neighbours pass on is to be learnt from full ones
-    full_too = job.detailed or not ragged
-    # the innermost loop that moves the tensor, of those of the level and further out
-    c = int(nest.level[levels - 1].end)
-    if whole.slides or nest.level[levels - 1].children > 1.0:
-        for each in range(c):
-            loop = nest.loop[each]
-            loop.shift = job.tensors.moves[tensor, loop.dimension].displacement * loop.step
-    at, still, credited = -1, 0.0, 0.0
-    content, keeps, left = 0.0, False, 1.0  # words that leave a level; whether it keeps the tensor; see below
+    whole, hardware, nest, counts = job.tensors.whole[tensor], job.hardware, job.nest, job.counts
+    levels, live, ragged = len(hardware.level), lanes(nest.live), lanes(counts.ragged[group])
+    linked_units = job.link_transfers and np.any(lanes(nest.children[levels - 1]) > 1.0)
+    flow.follow(job, tensor, whole.slides or linked_units)
+    counts.tile_words[group, 0, tensor][:] = every(whole.words)
+    content, keeps, left = every(0.0), every(False), every(1.0)  # words that leave a level; whether it keeps the tensor
     for number in range(levels):
-        level, inside, part, inner_keeps, inner = Index(levels - 1 - number), content, left, keeps, number == 0
-        children, end = nest.level[level].children, nest.level[level].end
-        keeps = job.mappings.keep[kept, hardware.level[level].holds, tensor]
-        if not (inner or inner_keeps):
-            counted = actions[row, level + 1, tensor]
-            counted.reads = counted.fills = counted.updates = 0.0
-            if children == 1.0 and not (job.detailed or (ragged and keeps)):  # as often as the level inside
-                continue
-        while (
-            (full_too or whole.slides)
-            and not inner
-            and c >= 0
-            and (c >= end or not whole.moving >> nest.loop[c].dimension & 1)
-        ):
-            c -= 1
-        passing = job.link_transfers and children > 1.0 and (inner or (whole.slides and c == end - 1))
-        if ragged and not (keeps or inner_keeps or passing or job.detailed):
-            continue
-        deliveries, even, served, linked = 1.0, 0.0, 0.0, 0.0
-        tangled, account = False, 0
-        if full_too or passing:
-            if children > 1.0:
-                deliveries, tangled = flow.different_tiles(job, n, tensor, level)
-                if tangled or job.detailed:
-                    length = flow.describe(job, n, tensor, level, sharing.NO_SHIFT, not tangled)
-                    account = sharing.sharing(hardware, length, job.accounts)
-                    deliveries = float(job.accounts.pool[account])
-            # compute has no register: every operation fetches its words
-            words, tile, slides, overlap = nest.loop[end].outside, 1.0, False, 0.0
-            if not inner:  # every step of loop c, and every restart of it, moves a whole tile
-                words = nest.loop[c + 1].outside
-                if inner_keeps or children > 1.0 or job.detailed:  # else only the ratio of counts matters
-                    if inner_keeps:
-                        tile = job.scratch.words[hardware.level[level + 1].holds, tensor]
-                    else:
-                        tile = tile_words(job.rules.terms, tensor, job.scratch.inside, hardware.level[level].stop)
-                    actions[row, level + 1, tensor].tile_words = tile
-                    words *= tile
-                    if whole.slides and c >= 0:
-                        slides = job.tensors.moves[tensor, nest.loop[c].dimension].together != 0
-            if slides:
-                if at != c:
-                    at = c
-                    still, credited = flow.revisits(job, c)
-                overlap = flow.overlap_of(job, tensor, level, c)
-                words -= tile * still + overlap * credited
-            even = content = words * deliveries
-            served = words * children
-            if job.detailed:
-                job.deliveries.sizes[tensor, level] = 0
-            if passing and (inner or slides):
-                passed, saved, linked = flow.pass_on(job, n, tensor, level, c, tile, overlap, deliveries)
-                words, content, served = words - passed, content - saved, served - linked
-            if job.detailed:
-                flow.deliver(job, tensor, level, words, account)
-        if pieces is not None and ragged:
+        level, inner, inside, part, inner_keeps = levels - 1 - number, number == 0, content, left, keeps
+        here, children = hardware.level[level], lanes(nest.children[level])
+        keeps = lanes(job.scratch.kept[here.holds, tensor])
+        fans = children > 1.0
+        exact = inner_keeps | inner  # elsewhere, only the ratio of counts matters
+        deliveries, tangled, slides, passing = every(1.0), every(False), every(False), every(False)
+        # compute has no register: every operation fetches its words
+        words, tile, overlap = lanes(nest.outside[here.end]), every(1.0), every(0.0)
+        if (
+            not inner
+        ):  # every step of the innermost loop that moves the tile, and every restart of it, moves a whole one
+            tile = words_of(job.rules.terms, tensor, job.scratch.inside[here.stop])
+            counts.tile_words[group, level + 1, tensor][:] = tile
+            words = lanes(nest.visits[level]) * tile
+            slides = (lanes(nest.mover[level]) & whole.sliding) != 0
+            if whole.slides and np.any(slides & (exact | fans | job.detailed)):
+                still, credited = flow.revisits(job, tensor, level)
+                overlap = np.where(slides, flow.overlap_of(job, tensor, level), 0.0)
+                words = words - np.where(slides, tile * still + overlap * credited, 0.0)
+        if np.any(fans & live):
+            sharing.make_room(job.accounts)
+            deliveries, tangled = flow.different_tiles(job, first, tensor, level)
+            if job.link_transfers and (inner or whole.slides):
+                innermost = lanes(nest.visits[level]) == lanes(nest.outside[here.end])
+                passing = live & fans & (inner | (slides & innermost))
+        # of true pieces, only what neighbours pass on is to be learnt from full ones
+        shared = live & (job.detailed | (tangled & (passing | ~ragged)))
+        if np.any(shared):
+            deliveries = flow.share(job, first, tensor, level, shared, tangled, deliveries)
+        even, served, linked = words * deliveries, words * children, every(0.0)
+        given = even  # words that leave
+        if np.any(passing):
+            passed, saved, linked = flow.pass_on(job, first, tensor, level, inner, passing, tile, overlap, deliveries)
+            words, given, served = words - passed, even - saved, served - linked
+        # accessed as often as the level inside, in its own mix of deliveries, if that does not keep the tensor
+        factor = np.where(exact, 1.0, inside * children / served)
+        content = np.where(exact | fans, given * factor, inside)
+        if pieces is not None and np.any(ragged):
             # the true words, of which neighbours pass on the part that they do where all tiles are full
-            passed, full = 0.0, content
-            left = 1.0 if inner or inner_keeps else left
-            if passing:
-                left, passed = content / even * left, linked / (served + linked)
-                if not (inner or inner_keeps):
-                    left /= 1.0 - passed  # what neighbours pass on, the level inside asks nobody for, either
-            content = pieces.words[tensor, level].left * left
-            if job.detailed:
-                scale = content / full
-                linked *= scale if inner or inner_keeps else 0.0
-                for size in range(job.deliveries.sizes[tensor, level]):
-                    each = job.deliveries.delivered[tensor, level, size]
-                    each.accesses, each.far = each.accesses * scale, each.far * scale
-            if inner_keeps:
-                _access_pieces(job, pieces, row, level + 1, tensor, part, passed)
-            if keeps and not whole.slides and (whole.is_output or job.detailed):
-                actions[row, level, tensor].partition_words = pieces.words[tensor, level].own
-        elif inner_keeps:
-            peer = linked / job.counts.instances[row, level + 1]
-            _access(job, row, level + 1, tensor, inside, served / children, peer)
-        elif not inner:  # accessed as often as the level inside, in its own mix of deliveries
-            factor = inside * children / served
-            content, linked = content * factor, 0.0
-            if job.detailed:
-                for size in range(job.deliveries.sizes[tensor, level]):
-                    job.deliveries.delivered[tensor, level, size].accesses *= factor
+            gone, so = np.where(passing, linked / (served + linked), 0.0), np.where(exact, 1.0, left)
+            so = np.where(passing, given / even * so, so)
+            # what neighbours pass on, the level inside asks nobody for, either
+            so = np.where(passing & ~exact, so / (1.0 - gone), so)
+            left = np.where(ragged & (keeps | inner_keeps | passing | job.detailed), so, left)
+            content = np.where(ragged, lanes(pieces.left[tensor, level]) * left, content)
+            factor = np.where(ragged, content / given, factor)
+            linked = np.where(ragged, linked * factor, linked)
+            if not whole.slides and (whole.is_output or job.detailed):
+                own, answered = lanes(pieces.own[tensor, level]), lanes(counts.partition_words[group, level, tensor])
+                counts.partition_words[group, level, tensor][:] = np.where(ragged & keeps, own, answered)
+            if not inner:
+                _access_pieces(job, pieces, group, level + 1, tensor, inner_keeps, part, gone)
+        if not inner:
+            peer = linked / lanes(counts.instances[group, level + 1])
+            _access(job, group, level + 1, tensor, inner_keeps, inside, served / children, peer)
         if job.detailed:
-            actions[row, level, tensor].links = linked
-            _network(job, row, level, tensor, keeps)
-    if pieces is not None and ragged:
-        _access_pieces(job, pieces, row, NONE, tensor, left, 0.0)
-    else:
-        _access(job, row, NONE, tensor, content, 0.0, 0.0)
+            counts.links[group, level, tensor][:] = np.where(exact, linked, 0.0)
+            nest.saved[:], nest.amount[:] = words, factor
+            _network(job, group, level, tensor)
+    if pieces is not None:
+        _access_pieces(job, pieces, group, NONE, tensor, keeps, left, every(0.0))
+    _access(job, group, NONE, tensor, keeps, content, every(0.0), every(0.0))
 
 
 @kernel_part
-def _access_pieces(job: Job, pieces: Pieces, row: int, level: int, tensor: int, left: float, passed: float) -> None:
-    """The same of tiles that do not divide: averages over the instances, unrounded, and the words of the first one.
+def _access_pieces(
+    job: Job, pieces: Pieces, group: int, level: int, tensor: int, keeps: Bools, left: Floats, passed: Floats
+) -> None:
+    """Reads, fills and updates of a level that keeps the tensor, where tiles do not divide: averages over the instances, unrounded,
+    and the words of the first one.
 
     Args:
         left: the part of the words that leave which neighbours further in do not pass on.
         passed: the part of the words that enter which neighbours pass on.
     """
-    counted, words = job.counts.actions[row, level, tensor], pieces.words[tensor, level]
-    entered, first_entered, own, first_own = words.entered, words.first_entered, words.own, words.first_own
-    content, first = words.left * left, words.first_left * left
-    counted.reads, counted.fills, counted.updates = content + entered * passed, entered, 0.0
-    counted.most_read, counted.most_written = first + first_entered * passed, first_entered
-    if job.tensors.whole[tensor].is_output:
-        if job.tensors.whole[tensor].slides:
-            own, first_own = counted.partition_words, counted.partition_words
-        counted.reads, counted.fills = max(0.0, counted.reads - own), max(0.0, entered - own)
-        counted.updates = content
-        counted.most_read = max(0.0, counted.most_read - first_own)
-        counted.most_written = max(0.0, first_entered - first_own) + first
+    whole, counts = job.tensors.whole[tensor], job.counts
+    content = lanes(pieces.left[tensor, level]) * left
+    first = lanes(pieces.first_left[tensor, level]) * left
+    entered, first_entered = lanes(pieces.entered[tensor, level]), lanes(pieces.first_entered[tensor, level])
+    reads, fills, updates = content + entered * passed, entered, every(0.0)
+    most_read, most_written = first + first_entered * passed, first_entered
+    if whole.is_output:
+        own, first_own = lanes(pieces.own[tensor, level]), lanes(pieces.first_own[tensor, level])
+        if whole.slides:
+            own = first_own = lanes(counts.partition_words[group, level, tensor])
+        reads, fills, updates = np.maximum(reads - own, 0.0), np.maximum(entered - own, 0.0), content
+        most_read = np.maximum(most_read - first_own, 0.0)
+        most_written = np.maximum(first_entered - first_own, 0.0) + first
+    counts.reads[group, level, tensor][:], counts.fills[group, level, tensor][:] = reads, fills
+    counts.updates[group, level, tensor][:] = updates
+    counts.most_read[group, level, tensor][:] = np.where(keeps, most_read, 0.0)
+    counts.most_written[group, level, tensor][:] = np.where(keeps, most_written, 0.0)
 
 
 @kernel_part
-def _access(job: Job, row: int, level: int, tensor: int, content: float, share: float, peer: float) -> None:
-    """Reads, fills and updates of a level that keeps the tensor.
+def _access(
+    job: Job, group: int, level: int, tensor: int, keeps: Bools, content: Floats, share: Floats, peer: Floats
+) -> None:
+    """The same where they do, rounded; what `_access_pieces` wrote stays.
 
     Args:
         content: words that leave one instance; `share`, `peer`: that the average one gets from outside, and from neighbours.
     """
-    counted = job.counts.actions[row, level, tensor]
-    counted.reads, counted.fills, counted.updates = np.floor(content + peer + 0.5), np.floor(share + peer), 0.0
+    counts = job.counts
+    ragged = lanes(counts.ragged[group])
+    reads, fills, updates = np.floor(content + peer + 0.5), np.floor(share + peer), every(0.0)
     if job.tensors.whole[tensor].is_output:
         # the first partial sum of every word is written, not added; a box with holes promises more words than exist
-        counted.reads = max(0.0, np.floor(content + peer - counted.partition_words + 0.5))
-        counted.fills = max(0.0, np.floor(share + peer - counted.partition_words + 0.5))
-        counted.updates = np.floor(content + 0.5)
+        own = lanes(counts.partition_words[group, level, tensor])
+        reads = np.maximum(np.floor(content + peer - own + 0.5), 0.0)
+        fills = np.maximum(np.floor(share + peer - own + 0.5), 0.0)
+        updates = np.floor(content + 0.5)
+    true = lanes(counts.reads[group, level, tensor])
+    counts.reads[group, level, tensor][:] = np.where(keeps, np.where(ragged, true, reads), 0.0)
+    true = lanes(counts.fills[group, level, tensor])
+    counts.fills[group, level, tensor][:] = np.where(keeps, np.where(ragged, true, fills), 0.0)
+    true = lanes(counts.updates[group, level, tensor])
+    counts.updates[group, level, tensor][:] = np.where(keeps, np.where(ragged, true, updates), 0.0)
 
 
-@kernel_part
-def _network(job: Job, row: int, level: int, tensor: int, keeps: bool) -> None:
-    """Hops, routers and ingresses below one instance of a level (Timeloop's legacy network)."""
-    counted = job.counts.actions[row, level, tensor]
-    counted.hops = counted.routers = counted.ingresses = 0.0
-    for size in range(job.deliveries.sizes[tensor, level]):
-        each = job.deliveries.delivered[tensor, level, size]
-        each.sent = np.floor(each.accesses + 0.5)
-        if job.tensors.whole[tensor].is_output and job.hardware.level[level].in_dram:
-            # DRAM cannot add: partial sums go down and come back
-            each.sent = max(each.sent, 2.0 * each.sent - counted.partition_words) if keeps else 0.0
-        if each.sent > 0.0:
-            counted.hops += each.far
-            counted.routers += np.trunc((1.0 + each.far // each.sent) * each.sent)
-            counted.ingresses += each.sent
+@kernel_call
+def _network(job: Job, group: int, level: int, tensor: int) -> None:
+    """Hops, routers and ingresses below one instance of a level (Timeloop's legacy network), of `saved` words and what neighbours
+    pass on, `amount` times."""
+    counts, nest, deliveries = job.counts, job.nest, job.deliveries
+    whole, below = job.tensors.whole[tensor], job.hardware.level[level]
+    for b in range(LANES):
+        if nest.live[b]:
+            flow.deliver_all(job, tensor, level, b)
+            hops = routers = ingresses = 0.0
+            for size in range(deliveries.sizes[tensor, level]):
+                each = deliveries.delivered[tensor, level, size]
+                each.accesses *= nest.amount[b]
+                each.far *= nest.amount[b] if counts.ragged[group, b] else 1.0
+                each.sent = np.floor(each.accesses + 0.5)
+                if whole.is_output and below.in_dram:
+                    # DRAM cannot add: partial sums go down and come back
+                    own = counts.partition_words[group, level, tensor, b]
+                    keeps = job.scratch.kept[below.holds, tensor, b]
+                    each.sent = max(each.sent, 2.0 * each.sent - own) if keeps else 0.0
+                if each.sent > 0.0:
+                    hops += each.far
+                    routers += np.trunc((1.0 + each.far // each.sent) * each.sent)
+                    ingresses += each.sent
+            counts.hops[group, level, tensor, b] = hops
+            counts.routers[group, level, tensor, b] = routers
+            counts.ingresses[group, level, tensor, b] = ingresses

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.compiled import for_kernel
+from tilewright.compiled import LANES, for_kernel
 from tilewright.errors import NotConformableError, Reason
 from tilewright.mapspace.batch import Bools, Ints, MappingBatch, Positions
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.legality import legality
-from tilewright.mapspace.rules import SIDE_BY_SIDE, scratch_of
+from tilewright.mapspace.rules import scratch_of
 from tilewright.mapspace.skeleton import Skeleton, Slot
 from tilewright.plugin.costmodel import BatchEvaluator, Costs, Relaxation
 from tilewright.schema.architecture import Architecture
@@ -26,7 +26,7 @@ from tilewright_costmodels.exact import overflow
 from tilewright_costmodels.timeloop import bounds
 from tilewright_costmodels.timeloop.costs import Counts, counts_of
 from tilewright_costmodels.timeloop.kernel import evaluate
-from tilewright_costmodels.timeloop.nest import Job, divide, nest_of, tiles_of
+from tilewright_costmodels.timeloop.nest import Job, divide, nest_of
 from tilewright_costmodels.timeloop.ragged.cuts import pieces_of
 from tilewright_costmodels.timeloop.relaxation import relaxation_of
 from tilewright_costmodels.timeloop.report import figures
@@ -59,8 +59,7 @@ class Room:
         self.tables = tables
         self.detailed = detailed or tables.noc_costs
         self.nest = nest_of(tables)
-        self.judged = scratch_of(tables.rules, len(tables.hardware.slot), mappings=SIDE_BY_SIDE)
-        self.scratch = tiles_of(self.judged)
+        self.scratch = scratch_of(tables.rules, len(tables.hardware.slot))
         self.accounts = accounts_of(tables, self.detailed)  # refuses what would be too large
         self.deliveries = deliveries_of(tables, self.detailed)
         self.pieces = pieces_of(tables)
@@ -90,7 +89,6 @@ class Room:
             tensors=self.tables.tensors,
             hardware=self.tables.hardware,
             mappings=mappings,
-            judged=self.judged,
             scratch=self.scratch,
             nest=self.nest,
             deliveries=self.deliveries,
@@ -174,7 +172,7 @@ class TimeloopEvaluator(BatchEvaluator):
         room = self.room_for(known)
         if room is None:
             return _nothing(len(batch))
-        counts = counts_of(max(2, len(batch)), room.tables)
+        counts = counts_of(max(2, -(-len(batch) // LANES)), room.tables)
         sound, mappings = self.mappings(known)
         with self._lock:
             valid = room.evaluate(mappings, self.link_transfers, sound, counts).valid

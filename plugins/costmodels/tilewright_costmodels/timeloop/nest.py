@@ -1,4 +1,4 @@
-"""The loops of one mapping, by storage level."""
+"""The loops of mappings side by side, by storage level."""
 
 from __future__ import annotations
 
@@ -6,48 +6,58 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilewright.compiled import Index, Records, compiled, kernel_part, records, structure
-from tilewright.mapspace.batch import Bools, Floats, Ints, in_one
+from tilewright.compiled import LANES, compiled, every, kernel_part, lanes, structure
+from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.mapspace.rules import Rules, Scratch
 from tilewright_costmodels.timeloop.costs import Counts
 from tilewright_costmodels.timeloop.sharing import Accounts, Deliveries
 from tilewright_costmodels.timeloop.tables import Hardware, Mappings, Tables, Tensors
 
-PLACE = 16
-"""Bits of a dimension."""
-
 
 @structure
 class Nest(NamedTuple):
-    """The non-unit loops of one mapping, outermost first: K temporal ones at most from place 0, as many spatial ones from
-    place K + 1. Shapes: L levels."""
+    """The loops in time of B mappings side by side, and what is worked out of them. Shapes: K places, D for each slot in time,
+    outermost first; L levels."""
 
-    place: Ints
-    """[2 K + 2]: the slot, and in the last `PLACE` bits the dimension."""
-    loop: Records
-    """[2 K + 2]: the dimension and the slot; iterations of the dimension from one trip to the next (`step`); by how much that displaces the tile
-    of the tensor at hand (`shift`); the product of the trips of all loops of its kind outside."""
-    ragged: Bools
-    """[1]: whether some tile does not divide the one it is cut from."""
-    level: Records
-    """[L]: its first temporal loop and the place after the last (`end`), and those of the spatial ones; sub-clusters in use
-    below one instance."""
+    live: Bools
+    """[B]: valid so far."""
+    dimension: Ints
+    """[K, B]: of the loop, as a bit; 0: it has one trip."""
+    outside: Floats
+    """[K + 1, B]: the product of the trips of all loops outside."""
+    children: Floats
+    """[L, B]: sub-clusters in use below one instance."""
+    displaced: Ints
+    """[K, B]: of the tensor at hand: by how much the loop at a place and all those outside displace its tile, one step each, and
+    the loop itself once more."""
+    step: Ints
+    """[D, B]: the same of one step of each dimension in the slot at hand."""
+    visits: Floats
+    """[L, B]: of the innermost loop that moves the tile, of those of a level and further out: the product of its trips and of those
+    of all loops outside of it; ones if there is none."""
+    before: Floats
+    """[L, B]: the same without its own."""
+    mover: Ints
+    """[L, B]: its dimension, as a bit; 0: there is none."""
+    iterations: Floats
+    """[L, B]: iterations of the dimension from one of its trips to the next."""
+    shift: Ints
+    """[L, B]: by how much that displaces the tile."""
+    undone: Ints
+    """[L, B]: by how much all loops of a level and further out displace it, one step each."""
+    wanted: Bools
+    """[B]: whether something is to be looked up, and in `amount`, `by` and `deliveries` of what; what was found."""
+    amount: Floats
+    by: Ints
+    deliveries: Floats
+    passed: Floats
+    saved: Floats
+    received: Floats
+    length: Ints
+    """[B]: of a key; 0: it is not written yet."""
 
 
 @structure
-class Tiles(NamedTuple):
-    """What `judge` worked out of the mapping at hand (see `Scratch`)."""
-
-    inside: Floats
-    """[S + 2, D]."""
-    used: Floats
-    """[E]."""
-    words: Floats
-    """[E, T]."""
-    rows: Floats
-    """All three."""
-
-
 class Job(NamedTuple):
     """What the kernel works with."""
 
@@ -56,8 +66,7 @@ class Job(NamedTuple):
     tensors: Tensors
     hardware: Hardware
     mappings: Mappings
-    judged: Scratch
-    scratch: Tiles
+    scratch: Scratch
     nest: Nest
     deliveries: Deliveries
     accounts: Accounts
@@ -71,26 +80,14 @@ class Job(NamedTuple):
 def nest_of(tables: Tables) -> Nest:
     """Room for mappings of these tables."""
     levels, _, dims = tables.shape
-    loops = len(tables.hardware.slot) * dims + 1
-    places = dict.fromkeys(("dimension", "slot"), Index)
-    return Nest(
-        place=np.zeros(2 * loops, np.int64),
-        ragged=np.zeros(1, np.bool_),
-        loop=records(2 * loops, **places, step=int, shift=int, trips=float, outside=float),
-        level=records(levels, first=Index, end=Index, unrolled=Index, unrolled_end=Index, children=float),
-    )
-
-
-def tiles_of(judged: Scratch) -> Tiles:
-    """Room for one of those that are judged side by side."""
-    return Tiles(*in_one([array.shape[:-1] for array in (judged.inside, judged.used, judged.words)]))
-
-
-@kernel_part
-def look_up(judged: Scratch, b: int, tiles: Tiles) -> None:
-    """What was worked out of the mapping at place b."""
-    for row in range(len(tiles.rows)):
-        tiles.rows[row] = judged.rows[row, b]
+    places = int(tables.hardware.slot["steps"].sum()) * dims
+    shapes = {name: (LANES,) for name in Nest._fields}
+    shapes |= dict.fromkeys(("dimension", "displaced"), (places, LANES)) | {"outside": (places + 1, LANES)}
+    shapes |= {"step": (dims, LANES)}
+    shapes |= dict.fromkeys("children visits before mover iterations shift undone".split(), (levels, LANES))
+    kinds = dict.fromkeys(("live", "wanted"), np.bool_)
+    kinds |= dict.fromkeys("dimension displaced step mover shift undone by length".split(), np.int64)
+    return Nest(**{name: np.ones(shape, kinds.get(name, np.float64)) for name, shape in shapes.items()})
 
 
 @compiled
@@ -121,57 +118,52 @@ def divide(sizes: Ints, temporal: Ints, spatial: Ints, trips: Ints, tiles: Ints,
 
 
 @kernel_part
-def unfold(job: Job, n: int, row: int) -> bool:
-    """Lay out the loops, by level. False: more instances are in use along an axis than exist (Timeloop's check)."""
-    trips, order, nest, hardware, place = job.mappings.trips, job.mappings.order, job.nest, job.hardware, job.nest.place
-    x = y = instances = 1.0
-    end, unrolled = Index(0), Index(len(place) // 2)
+def unfold(job: Job, first: int, group: int, cut: bool) -> None:
+    """Lay out the loops of mappings from `first` on, those that are alive. No longer is where more instances are in use along an
+    axis than exist (Timeloop's check). `cut`: tiles may not divide."""
+    hardware, nest, trips, dims = job.hardware, job.nest, job.scratch.trips, job.scratch.trips.shape[1]
+    _place(job, first)
+    live, x, y, instances, outside = lanes(nest.live), every(1.0), every(1.0), every(1.0), every(1.0)
     for number in range(len(hardware.level)):
-        level, here = hardware.level[number], nest.level[number]
-        job.counts.instances[row, number] = instances
-        here.first, here.unrolled, here.children = end, unrolled, 1.0
+        level, children = hardware.level[number], every(1.0)
+        job.counts.instances[group, number][:] = instances
         for s in range(level.start, level.stop):
             slot = hardware.slot[s]
-            at, cell, block = end if slot.steps else unrolled, s << PLACE, slot.order
-            if slot.ordered:
-                for position in range(trips.shape[2]):
-                    d = Index(order[n, block, position])
-                    place[at] = cell | d
-                    at = Index(
-                        at + (trips[n, s, d] > 1)
-                    )  # a unit loop is overwritten: no branch that nobody can foresee
-            else:
-                for d in range(trips.shape[2]):
-                    place[at] = cell | d
-                    at = Index(at + (trips[n, s, d] > 1))
             if slot.steps:
-                end = at
+                for p in range(slot.place, slot.place + dims):
+                    outside = outside * lanes(nest.outside[p + 1])
+                    nest.outside[p + 1][:] = outside
             else:
-                unrolled = at
-                used = job.scratch.used[slot.entry]
-                here.children *= used
+                used = lanes(job.scratch.used[slot.entry])
+                children = children * used
                 if slot.vertical:
-                    y *= used
+                    y = y * used
                 else:
-                    x *= used
-        if x > level.across or y > level.down:
-            return False
-        instances *= here.children
-        here.end, here.unrolled_end = end, unrolled
-    nest.ragged[0] = _measure(job, n, Index(0), end) | _measure(job, n, Index(len(place) // 2), unrolled)
-    return True
+                    x = x * used
+        live = live & (x <= level.across) & (y <= level.down)
+        instances = instances * children
+        nest.children[number][:] = children
+    nest.live[:] = live
+    ragged = every(False)
+    if cut:
+        for s in range(len(trips)):
+            for d in range(dims):
+                tiles = lanes(trips[s, d]) * lanes(job.scratch.inside[s + 1, d])
+                ragged = ragged | (tiles != lanes(job.scratch.inside[s, d]))
+    job.counts.ragged[group][:] = ragged & live
 
 
 @kernel_part
-def _measure(job: Job, n: int, first: int, end: int) -> bool:
-    """Trips and steps of loops; whether some last step is a short one."""
-    outside, ragged = 1.0, False
-    for at in range(first, end):
-        loop, place = job.nest.loop[at], job.nest.place[at]
-        slot, d = Index(place >> PLACE), Index(place & (1 << PLACE) - 1)
-        step, trips = job.scratch.inside[slot + 1, d], float(job.mappings.trips[n, slot, d])
-        loop.dimension, loop.slot, loop.step, loop.trips, loop.outside = d, slot, step, trips, outside
-        ragged |= trips * step != job.scratch.inside[slot, d]
-        outside *= trips
-    job.nest.loop[end].outside = outside
-    return ragged
+def _place(job: Job, first: int) -> None:
+    """Write the dimension of the loop at every place, and its trips to the place after in `outside`."""
+    hardware, nest, order, dims = job.hardware, job.nest, job.mappings.order, job.scratch.trips.shape[1]
+    for b in range(LANES):
+        if nest.live[b]:
+            for s in range(len(hardware.slot)):
+                slot = hardware.slot[s]
+                if slot.steps:
+                    for position in range(dims):
+                        d = order[first + b, slot.order, position]
+                        trips = job.scratch.trips[s, d, b]
+                        nest.dimension[slot.place + position, b] = (trips > 1.0) << d
+                        nest.outside[slot.place + position + 1, b] = trips

@@ -35,12 +35,12 @@ def figures(
         here = [level for level, entry in enumerate(entries) if entry.target == cluster.name]
         if here:
             tensors = dict(_kept(problem, mapping, tables, counts, cluster, memory, here))
-            leakage_pj = float(counts.memory[0, number].leaked)
+            leakage_pj = float(counts.leaked[0, number, 0])
             levels.append(
                 LevelReport(
                     name=memory.name,
-                    instances=int(counts.instances[0, here[0]]),
-                    cycles=int(counts.memory[0, number].cycles),
+                    instances=int(counts.instances[0, here[0], 0]),
+                    cycles=int(counts.cycles[0, number, 0]),
                     energy_pj=math.fsum((*(tensor.energy_pj for tensor in tensors.values()), leakage_pj)),
                     leakage_pj=leakage_pj,
                     tensors=FrozenDict(tensors),
@@ -52,7 +52,7 @@ def figures(
         "edp": energy_pj * cycles,
         "utilization": problem.macs / (architecture.compute_instances * cycles),
         "limits": overlapping(_limits(architecture, counts, not mapping.is_perfect)),
-        "busy_units": problem.macs * architecture.compute.cycles_per_operation / float(counts.compute_cycles[0]),
+        "busy_units": problem.macs * architecture.compute.cycles_per_operation / float(counts.compute_cycles[0, 0]),
         "compute_energy_pj": tables.hardware.compute_energy_pj,
         "levels": tuple(levels),
         "networks": tuple(
@@ -65,12 +65,12 @@ def figures(
 
 def _limits(architecture: Architecture, counts: Counts, ragged: bool) -> Iterator[Limit]:
     """Compute, and what the bandwidths make of the run, rounded as in `costs`."""
-    computing = float(counts.compute_cycles[0])
+    computing = float(counts.compute_cycles[0, 0])
     yield Limit(name="compute", action="compute", cycles=int(computing))
-    for memory, rates in zip(architecture.memories, counts.memory[0], strict=True):
+    for number, memory in enumerate(architecture.memories):
         ports: list[tuple[LimitAction, float, float | None]] = [
-            ("read", float(rates.read_rate), memory.read_bandwidth_words_per_cycle),
-            ("write", float(rates.write_rate), memory.write_bandwidth_words_per_cycle),
+            ("read", float(counts.read_rate[0, number, 0]), memory.read_bandwidth_words_per_cycle),
+            ("write", float(counts.write_rate[0, number, 0]), memory.write_bandwidth_words_per_cycle),
         ]
         for action, rate, bandwidth in ports:
             if bandwidth is not None and rate > 0:
@@ -98,17 +98,17 @@ def _kept(
         for level in levels:
             keep = mapping.entries[tables.hardware.level[level].holds].keep or ()
             if tensor.name in keep and cluster.memory_for(tensor) == memory:
-                counted = counts.actions[0, level, number]
+                here = 0, level, number, 0
                 yield (
                     tensor.name,
                     TensorCounts(
-                        reads=_rounded(counted.reads),
-                        fills=_rounded(counted.fills),
-                        updates=_rounded(counted.updates),
-                        instances=int(counts.instances[0, level]),
-                        tile_words=int(counted.tile_words),
-                        partition_words=_rounded(counted.partition_words),
-                        energy_pj=float(counted.energy),
+                        reads=_rounded(counts.reads[here]),
+                        fills=_rounded(counts.fills[here]),
+                        updates=_rounded(counts.updates[here]),
+                        instances=int(counts.instances[0, level, 0]),
+                        tile_words=int(counts.tile_words[here]),
+                        partition_words=_rounded(counts.partition_words[here]),
+                        energy_pj=float(counts.energy[here]),
                     ),
                 )
 
@@ -120,7 +120,7 @@ def _rounded(average: float) -> int:
 def _network(
     name: str, level: int, tensor: str, number: int, tables: Tables, counts: Counts, deliveries: Deliveries
 ) -> NetworkReport:
-    counted = counts.actions[0, level, number]
+    here = 0, level, number, 0
     delivered = [
         Delivery(
             multicast=int(each.multicast),
@@ -131,14 +131,16 @@ def _network(
         for each in deliveries.delivered[number, level, : deliveries.sizes[number, level]]
         if each.sent
     ]
-    ingresses, output = int(counted.ingresses), bool(tables.tensors.whole[number].is_output)
+    ingresses, output = int(counts.ingresses[here]), bool(tables.tensors.whole[number].is_output)
     return NetworkReport(
         name=name,
         tensor=tensor,
         ingresses=ingresses,
         deliveries=tuple(delivered),
-        link_transfers=max(_rounded(counted.links), int(counted.links > 1e-6)),  # an average: some are not none
+        link_transfers=max(
+            _rounded(counts.links[here]), int(counts.links[here] > 1e-6)
+        ),  # an average: some are not none
         spatial_reductions=sum((each.multicast - 1) * each.accesses for each in delivered) if output else 0,
-        hops=float(counted.hops) / ingresses if ingresses else 0.0,
-        energy_pj=float(counted.network_energy),
+        hops=float(counts.hops[here]) / ingresses if ingresses else 0.0,
+        energy_pj=float(counts.network_energy[here]),
     )

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.compiled import Index, Records, compiled, integer, kernel_call, kernel_part, records, structure
+from tilewright.compiled import LANES, Index, Records, compiled, integer, kernel_call, kernel_part, records, structure
 from tilewright.errors import NotConformableError, Reason
 from tilewright.mapspace.batch import Floats, Ints
 from tilewright_costmodels.timeloop.tables import Hardware, Tables
@@ -30,13 +30,18 @@ ALONE = (1, 0, 1, 1, 1)
 
 @structure
 class Deliveries(NamedTuple):
-    """What is delivered below every level. Shapes: T tensors, L levels, G sizes of deliveries at most."""
+    """What is delivered below every level. Shapes: T tensors, L levels, G sizes of deliveries at most, B mappings side by side."""
 
     sizes: Ints
     """[T, L]: rows in use."""
     delivered: Records
     """[T, L, G]: children per delivery (`multicast`); deliveries of that size side by side (`scatter`); words that the
     parent handles, their hops, and as many as the network counts."""
+    sent: Ints
+    """[B]: below the level at hand, how often words are noted; [B, number]: how many, and what account says how they are delivered:
+    first the words that come from the parent, and then what neighbours pass on."""
+    words: Floats
+    account: Ints
 
 
 @structure
@@ -48,12 +53,14 @@ class Accounts(NamedTuple):
     """
 
     key: Ints
+    """[B, numbers]: of mappings side by side."""
     table: NDArray[np.int32]
     """Hash table of the places of keys in the pool; -1: free."""
     pool: Ints
     pool_hops: Floats
     state: Records
-    """[1]: numbers of the pool in use; numbers that one mapping may add; the current stamp; whether hops are counted."""
+    """[1]: numbers of the pool in use; numbers that one tensor of mappings side by side may add at a level; the current stamp;
+    whether hops are counted."""
     child: Records
     """[C]: displacement of its tile; `separate`: equal for children that may share a delivery; whether a neighbour serves it;
     its delivery (-1: none)."""
@@ -67,19 +74,24 @@ class Accounts(NamedTuple):
 def deliveries_of(tables: Tables, detailed: bool) -> Deliveries:
     """Room for mappings of these tables; `detailed`: for all sizes of deliveries."""
     levels, tensors, dims = tables.shape
-    sizes = (dims * len(tables.hardware.slot) + 2) * _sizes(tables) if detailed else 1
+    loops = dims * len(tables.hardware.slot) + 2
+    sizes = loops * _sizes(tables) if detailed else 1
     fields = dict.fromkeys("multicast scatter accesses far sent".split(), float)
     return Deliveries(
-        sizes=np.zeros((tensors, levels), np.int64), delivered=records((tensors, levels, sizes), **fields)
+        sizes=np.zeros((tensors, levels), np.int64),
+        delivered=records((tensors, levels, sizes), **fields),
+        sent=np.zeros(LANES, np.int64),
+        words=np.zeros((LANES, loops)),
+        account=np.zeros((LANES, loops), np.int64),
     )
 
 
 def accounts_of(tables: Tables, detailed: bool) -> Accounts:
     """Nothing known yet. `detailed`: hops are counted. Raises NotConformableError: it would take gigabytes."""
-    levels, tensors, dims = tables.shape
+    levels, _, dims = tables.shape
     loops = dims * len(tables.hardware.slot) + 2
     unrolled = max(1, dims * int((~tables.hardware.slot["steps"]).sum()))
-    most = tensors * levels * loops * (3 * unrolled + 2 * _sizes(tables) + 8)
+    most = LANES * loops * (3 * unrolled + 2 * _sizes(tables) + 8)
     if most > MOST:
         told = (
             f"{levels} levels, {loops} loops and {tables.children:,} sub-clusters give more numbers than are remembered"
@@ -91,7 +103,7 @@ def accounts_of(tables: Tables, detailed: bool) -> Accounts:
     state[0] = len(ALONE), most, 0, detailed
     whole = dict.fromkeys("first size column lowest highest alike".split(), int)
     return Accounts(
-        key=np.zeros(3 * unrolled + 3, np.int64),
+        key=np.zeros((LANES, 3 * unrolled + 3), np.int64),
         table=np.full(1 << (len(pool) // 8).bit_length(), -1, np.int32),
         pool=pool,
         pool_hops=np.zeros(len(pool)),
@@ -109,7 +121,7 @@ def _sizes(tables: Tables) -> int:
 
 @kernel_part
 def make_room(accounts: Accounts) -> None:
-    """Forget what is known where it might not hold what the next mapping adds."""
+    """Forget what is known where it might not hold what is added next."""
     state = accounts.state[0]
     if state.used + state.most > len(accounts.pool):
         state.used = len(ALONE)
@@ -164,9 +176,9 @@ def near(hardware: Hardware, length: int, key: Ints) -> bool:
 
 
 @compiled
-def sharing(hardware: Hardware, length: int, accounts: Accounts) -> int:
+def sharing(hardware: Hardware, length: int, key: Ints, accounts: Accounts) -> int:
     """Where in the pool the account stands of how the children of the unrolling in `key` are served."""
-    key, pool = accounts.key, accounts.pool
+    pool = accounts.pool
     mixed = 0
     for k in range(length):
         mixed = mix(mixed ^ key[k])
@@ -185,7 +197,7 @@ def sharing(hardware: Hardware, length: int, accounts: Accounts) -> int:
     if not found:
         at = accounts.state[0].used
         accounts.table[place] = at
-        _count(hardware, length, accounts)
+        _count(hardware, length, key, accounts)
     return int(at + 1 + length)
 
 
@@ -197,9 +209,9 @@ def mix(number: int) -> int:
 
 
 @kernel_call
-def _count(hardware: Hardware, length: int, accounts: Accounts) -> None:
+def _count(hardware: Hardware, length: int, key: Ints, accounts: Accounts) -> None:
     """Write the unrolling in `key`, and its account, at the end of the pool."""
-    key, pool, children, deliveries = accounts.key, accounts.pool, accounts.child, accounts.group
+    pool, children, deliveries = accounts.pool, accounts.child, accounts.group
     at = accounts.state[0].used
     pool[at] = length
     for k in range(length):

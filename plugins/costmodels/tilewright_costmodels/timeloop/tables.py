@@ -36,7 +36,8 @@ class Tensors(NamedTuple):
     whole: Records
     """[T]: words; iterations of the dimensions that move the tensor; these dimensions, as bits; whether tiles may overlap, or children receive
     overlapping ones; whether all coordinates are single dimensions (`plain`); the number after that of the last group of
-    dimensions; how many of `dims` move it, and how many there are."""
+    dimensions; how many of `dims` move it, and how many there are; those that move several coordinates, or one together with
+    others, as bits."""
     dense: bool
     """No tile has holes."""
     start: NDArray[np.uint32]
@@ -50,11 +51,11 @@ class Hardware(NamedTuple):
 
     slot: Records
     """[S]: the entry; whether its loops have an order of their own, and its row; whether it steps in time, or unrolls along
-    Y."""
+    Y; of one that steps, the place of its first loop (see `Nest`)."""
     shared: Bools
     """[S, T]: sub-clusters may share a delivery, or be added up on the way."""
     level: Records
-    """[L]: its first slot and the one after its last; the entry that holds; instances of the next level that exist along X
+    """[L]: its first slot and the one after its last; the place after its last loop in time; the entry that holds; instances of the next level that exist along X
     and along Y over the whole chip; the physical fanout to the next level along X and along Y; pJ of the network below;
     whether it is DRAM, which cannot add."""
     home: Ints
@@ -144,7 +145,8 @@ def tensors_of(problem: Problem) -> Tensors:
         moves.append(list(zip(displacement, together, groups, matrix.sum(axis=0), single, last, strict=True)))
         dims.append([*movers, *others] + [0] * (len(groups) - len(movers) - len(others)))
         moving = sum(1 << dim for dim in movers)
-        numbers = max(groups, default=0) + 1, tensor.is_output, len(movers), len(movers) + len(others)
+        sliding = sum(1 << dim for dim in movers if together[dim])
+        numbers = max(groups, default=0) + 1, tensor.is_output, len(movers), len(movers) + len(others), sliding
         plain = bool((matrix <= 1).all() and not together.any())
         iterations = math.prod(problem.sizes[dim] for dim in movers)
         whole.append((problem.tensor_words(tensor), iterations, moving, together.any(), plain, *numbers))
@@ -162,6 +164,7 @@ def tensors_of(problem: Problem) -> Tensors:
             is_output=bool,
             movers=int,
             counted=int,
+            sliding=int,
         ),
         dense=dense,
         **terms_of(problem)._asdict(),
@@ -221,6 +224,7 @@ def tables_of(
             (
                 start,
                 stop,
+                sum(not slot.spatial for slot in slots[:stop]) * len(problem.sizes),
                 entry,
                 _across(within),
                 within.get("Y", 1),
@@ -238,17 +242,18 @@ def tables_of(
     for slot, block in zip(slots, blocks, strict=True):
         fanout = clusters[slot.entry].fanout
         order = temporal + slot.entry if slot.spatial else block
-        rows.append((slot.entry, placed or not slot.spatial, order, not slot.spatial, fanout.axis == "Y"))
+        place = max(0, block) * len(problem.sizes)
+        rows.append((slot.entry, placed or not slot.spatial, order, not slot.spatial, fanout.axis == "Y", place))
         shared.append([fanout.reduction if tensor.is_output else fanout.multicast for tensor in problem.tensors])
     home = for_kernel(rules.memory[holds])
     memory = _memories(problem, architecture, {clusters[entry].name for entry in holds})
     room = np.minimum(memory["read_bandwidth"], memory["write_bandwidth"]) / (2.0 * np.maximum(memory["tensors"], 1.0))
     hardware = Hardware(
-        slot=table(rows, entry=Index, ordered=bool, order=Index, steps=bool, vertical=bool),
+        slot=table(rows, entry=Index, ordered=bool, order=Index, steps=bool, vertical=bool, place=Index),
         shared=for_kernel(np.array(shared, np.bool_).reshape(len(slots), len(problem.tensors))),
         level=table(
             levels,
-            **dict.fromkeys(("start", "stop", "holds"), Index),
+            **dict.fromkeys(("start", "stop", "end", "holds"), Index),
             **dict.fromkeys(("across", "down", "width", "height"), int),
             **dict.fromkeys(("hop_energy", "router_energy", "ingress_energy"), float),
             in_dram=bool,

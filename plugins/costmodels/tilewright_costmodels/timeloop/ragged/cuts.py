@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.compiled import Index, Records, integer, records, structure
+from tilewright.compiled import LANES, Index, Records, integer, records, structure
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright_costmodels.timeloop.tables import Tables
 
@@ -28,8 +28,8 @@ class Pieces(NamedTuple):
     """The pieces of one mapping. Shapes: D dimensions, S slots, Y sizes at most, T tensors, L levels."""
 
     cut: Records
-    """[D (S + 1)]: cuts that are not trivial, dimension by dimension, outermost first: the slot; the place in the nest; whether it
-    steps in time; trips over a full piece; pieces that it makes of the rest: full ones (`part`), and another rest (`more`, 1 or
+    """[D (S + 1)]: cuts that are not trivial, dimension by dimension, outermost first: the slot; of a loop in time, the place in
+    `loop`; whether it steps in time; trips over a full piece; pieces that it makes of the rest: full ones (`part`), and another rest (`more`, 1 or
     0); the trip at hand.
     Of the pieces before it, all cuts being free: the size of full ones and of the rest (0: there is none); how many are full
     (`whole`), and how many there are (`many`); the place of the last loop in time that made them (-1: none), and the cuts up to the
@@ -56,8 +56,19 @@ class Pieces(NamedTuple):
     """[D, Y]: what `walk` found: iterations, and how many pieces have so many."""
     shares: Records
     """[D]: how many sizes; pieces in all; their iterations, and those of the least one; the one at hand."""
-    words: Records
-    """[T, L]: see `words.measure`."""
+    left: Floats
+    """[T, L, B], as all to `first_own`: see `words.measure`."""
+    entered: Floats
+    own: Floats
+    first_left: Floats
+    first_entered: Floats
+    first_own: Floats
+    even: Bools
+    """[T, L]: the average instance does for the first one, as no bandwidth can bind."""
+    loop: Records
+    """[K]: the loops in time, outermost first: dimension, and its iterations from one trip to the next."""
+    end: NDArray[np.uint32]
+    """[L]: the place after the last of them of a level and those further out."""
     seen: Records
     """[places]: hash table of boxes; a place is taken if its stamp is the current one."""
     stamp: Ints
@@ -70,7 +81,10 @@ def pieces_of(tables: Tables) -> Pieces:
     slots = len(tables.hardware.slot)
     most = slots + 2
     made = dict.fromkeys("trips part more full rest whole many lanes full_lanes turns full_turns".split(), float)
-    words = dict.fromkeys("left entered own first_left first_entered first_own".split(), float)
+    words = {
+        name: np.zeros((tensors, levels, LANES))
+        for name in "left entered own first_left first_entered first_own".split()
+    }
     kinds = dict.fromkeys(("slot", "spread"), Index) | dict.fromkeys("place latest trip".split(), int)
     cut = records((slots + 1) * dims, **kinds, steps=bool, **made)
     cuts = np.zeros((levels + 1, dims), Index)
@@ -85,7 +99,7 @@ def pieces_of(tables: Tables) -> Pieces:
     return Pieces(
         cut=cut,
         cuts=cuts,
-        calm=np.zeros(2 * (slots * dims + 1), np.bool_),
+        calm=np.zeros(slots * dims + 1, np.bool_),
         chain=np.zeros(dims, np.bool_),
         size=records((len(cut), most), iterations=float, full=float, rest=int),
         sizes=np.zeros(len(cut), np.int64),
@@ -94,7 +108,10 @@ def pieces_of(tables: Tables) -> Pieces:
         apart=np.zeros((tensors, slots), np.bool_),
         share=share,
         shares=shares,
-        words=records((tensors, levels), **words, even=bool),
+        even=np.zeros((tensors, levels), np.bool_),
+        loop=records(slots * dims + 1, dimension=Index, step=int),
+        end=np.zeros(levels, Index),
+        **words,
         seen=records(1 << (2 * tables.children).bit_length(), first=int, last=int, separate=int, stamp=int),
         stamp=np.zeros(1, np.int64),
     )

@@ -10,53 +10,60 @@ from __future__ import annotations
 import numpy as np
 
 from tilewright.compiled import Index, kernel_call, kernel_part
-from tilewright_costmodels.timeloop.nest import Nest, Tiles
+from tilewright.mapspace.rules import Orders, Scratch
 from tilewright_costmodels.timeloop.ragged.cuts import BEFORE, PLAIN, QUIET, Pieces
 from tilewright_costmodels.timeloop.ragged.remainders import cut_any, walk_any
+from tilewright_costmodels.timeloop.tables import Hardware
 
 
 @kernel_call
-def cut_all(pieces: Pieces, tiles: Tiles, nest: Nest) -> None:
-    """Cut all dimensions as the loops of the levels say."""
-    sizes, loops, ends, chains = tiles.inside[0], nest.loop, nest.level, True
-    for d in range(len(sizes)):
+def cut_all(pieces: Pieces, hardware: Hardware, scratch: Scratch, order: Orders, n: int, b: int) -> None:
+    """Cut all dimensions of the mapping in lane `b` as its loops say."""
+    dims, chains, time = scratch.trips.shape[1], True, Index(0)
+    for d in range(dims):
         pieces.chain[d] = True
-    for level in range(len(ends)):
-        for d in range(len(sizes)):
+    for level in range(len(hardware.level)):
+        for d in range(dims):
             pieces.cuts[level + 1, d] = pieces.cuts[level, d]
-        time, end, space, stop = ends[level].first, ends[level].end, ends[level].unrolled, ends[level].unrolled_end
-        while time < end or space < stop:
-            # no branch that nobody can foresee
-            steps = (space == stop) | ((time < end) & (loops[time].slot < loops[space].slot))
-            at = time if steps else space
-            time, space = Index(time + steps), Index(space + (not steps))
-            loop = loops[at]
-            d = loop.dimension
-            k = pieces.cuts[level + 1, d]
-            pieces.cuts[level + 1, d] = k + 1
-            cut, after = pieces.cut[k], pieces.cut[k + 1]
-            cut.slot, cut.steps, cut.place, cut.trips = loop.slot, steps, at, loop.trips
-            after.full = float(loop.step)
-            after.whole = np.floor(sizes[d] / after.full)
-            after.rest = sizes[d] - after.whole * after.full
-            trips = loop.trips
-            part, more = after.whole - cut.whole * trips, min(1.0, after.rest)
-            some = min(1.0, part)
-            cut.part, cut.more = part, more
-            after.many = after.whole + more
-            after.latest, after.spread = (at, cut.spread) if steps else (cut.latest, k + 1)
-            # what becomes of full pieces and of the rest where the cut is free, and where it is at zero
-            lanes, turns = cut.lanes - cut.full_lanes, cut.turns - cut.full_turns
-            full_lanes = cut.full_lanes * (1.0 if steps else trips) + lanes * (some if steps else part)
-            full_turns = cut.full_turns * (trips if steps else 1.0) + turns * (part if steps else some)
-            after.full_lanes, after.lanes = full_lanes, full_lanes + lanes * (1.0 - some if steps else more)
-            after.full_turns, after.turns = full_turns, full_turns + turns * (more if steps else 1.0 - some)
-            pieces.calm[at] = cut.rest > 0.0 and part <= 1.0
-            if (cut.whole > 0.0) & (trips * after.full != cut.full):
-                chains = pieces.chain[d] = False
-    for d in range(0 if chains else len(sizes)):
+        for s in range(hardware.level[level].start, hardware.level[level].stop):
+            slot = hardware.slot[s]
+            for position in range(dims):
+                d = Index(order[n, slot.order, position] if slot.steps else position)
+                if scratch.trips[s, d, b] > 1.0:
+                    _cut(pieces, level, s, d, slot.steps, time, scratch.trips[s, d, b], scratch.inside[s + 1, d, b])
+                    chains &= pieces.chain[d]
+                    time = Index(time + slot.steps)
+        pieces.end[level] = time
+    for d in range(0 if chains else dims):
         if not pieces.chain[d]:
             cut_any(pieces, d)
+
+
+@kernel_part
+def _cut(pieces: Pieces, level: int, s: int, d: int, steps: bool, time: int, trips: float, step: float) -> None:
+    """Write one more cut of a dimension."""
+    k = pieces.cuts[level + 1, d]
+    pieces.cuts[level + 1, d] = k + 1
+    cut, after, size = pieces.cut[k], pieces.cut[k + 1], pieces.cut[pieces.cuts[0, d]].full
+    cut.slot, cut.steps, cut.place, cut.trips = s, steps, time, trips
+    after.full = step
+    after.whole = np.floor(size / step)
+    after.rest = size - after.whole * step
+    part, more = after.whole - cut.whole * trips, min(1.0, after.rest)
+    some = min(1.0, part)
+    cut.part, cut.more = part, more
+    after.many = after.whole + more
+    after.latest, after.spread = (time, cut.spread) if steps else (cut.latest, k + 1)
+    # what becomes of full pieces and of the rest where the cut is free, and where it is at zero
+    lanes, turns = cut.lanes - cut.full_lanes, cut.turns - cut.full_turns
+    full_lanes = cut.full_lanes * (1.0 if steps else trips) + lanes * (some if steps else part)
+    full_turns = cut.full_turns * (trips if steps else 1.0) + turns * (part if steps else some)
+    after.full_lanes, after.lanes = full_lanes, full_lanes + lanes * (1.0 - some if steps else more)
+    after.full_turns, after.turns = full_turns, full_turns + turns * (more if steps else 1.0 - some)
+    pieces.chain[d] &= (cut.whole == 0.0) | (trips * step == cut.full)
+    if steps:
+        pieces.calm[time] = cut.rest > 0.0 and part <= 1.0
+        pieces.loop[time].dimension, pieces.loop[time].step = d, int(step)
 
 
 @kernel_part

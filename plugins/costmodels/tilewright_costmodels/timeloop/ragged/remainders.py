@@ -37,7 +37,9 @@ def cut_any(pieces: Pieces, d: int) -> None:
                     pieces.size[k + 1, z].iterations = rest
                     number += 1
                 size.rest = z
-        pieces.sizes[k + 1], pieces.calm[cut.place] = number, calm
+        pieces.sizes[k + 1] = number
+        if cut.steps:
+            pieces.calm[cut.place] = calm
     for free in range(3):  # all cuts; those in space; those in time
         pieces.weight[first % 2, 0] = 1.0
         for k in range(first, last):

@@ -19,12 +19,12 @@ no loop outside of that memory that moves it turns, be there pieces for the sub-
 from __future__ import annotations
 
 from tilewright.compiled import Index, Records, integer, kernel_call, kernel_part, truth
-from tilewright.mapspace.batch import Floats
-from tilewright_costmodels.timeloop.nest import Nest, Tiles
+from tilewright_costmodels.timeloop.flow import is_unicast
+from tilewright_costmodels.timeloop.nest import Job
 from tilewright_costmodels.timeloop.ragged.boxes import shared, words_of_boxes
 from tilewright_costmodels.timeloop.ragged.cuts import ADVANCE, BEFORE, NOWHERE, PLAIN, QUIET, Pieces
 from tilewright_costmodels.timeloop.ragged.pieces import cut_all, last_free, mode_of, walk
-from tilewright_costmodels.timeloop.tables import Hardware, Mappings, Tensors
+from tilewright_costmodels.timeloop.tables import Tensors
 
 YES, NO = truth(True), truth(False)
 LONE = integer(1)
@@ -32,63 +32,53 @@ LONE = integer(1)
 
 
 @kernel_call
-def measure(
-    pieces: Pieces,
-    hardware: Hardware,
-    tensors: Tensors,
-    nest: Nest,
-    tiles: Tiles,
-    mappings: Mappings,
-    n: int,
-    instances: Floats,
-    detailed: bool,
-) -> float:
+def measure(job: Job, pieces: Pieces, n: int, b: int, group: int) -> float:
     """Count the instances of every level, and the words of every tensor: that leave a level inwards, each delivery once;
     that enter it; that it answers for. Of the average instance of the level, and of the first one.
 
     Args:
-        instances: [L], to be written.
+        n, b: the number of the mapping, and its lane.
 
     Returns:
         Steps in time.
     """
-    levels, dims, ends, sizes = Index(len(nest.level)), len(pieces.shares), nest.level, tiles.inside[0]
-    cut_all(pieces, tiles, nest)
+    hardware, tensors, mappings, instances = job.hardware, job.tensors, job.mappings, job.counts.instances
+    levels, dims, children = Index(len(hardware.level)), len(pieces.shares), job.nest.children
+    cut_all(pieces, hardware, job.scratch, mappings.order, n, b)
     iterations = steps = 1.0
     for d in range(dims):
-        iterations, steps = iterations * sizes[d], steps * pieces.cut[pieces.cuts[levels, d]].turns
+        iterations, steps = iterations * job.rules.sizes[d], steps * pieces.cut[pieces.cuts[levels, d]].turns
     for level in range(levels):
-        instances[level] = 1.0 if level == 0 else instances[level - 1]
-        if level > 0 and ends[level - 1].children > 1.0:
-            instances[level] = 1.0
+        instances[group, level, b] = 1.0 if level == 0 else instances[group, level - 1, b]
+        if level > 0 and children[level - 1, b] > 1.0:
+            instances[group, level, b] = 1.0
             for d in range(dims):
-                instances[level] *= pieces.cut[pieces.cuts[level, d]].lanes
+                instances[group, level, b] *= pieces.cut[pieces.cuts[level, d]].lanes
     if len(mappings.unicast) > 0:
         for tensor in range(len(tensors.whole)):
             for s in range(len(hardware.slot)):
-                separate = mappings.unicast[n, hardware.slot[s].entry, tensor]
-                pieces.apart[tensor, s] = separate or not hardware.shared[s, tensor]
-    kept = n if len(mappings.keep) > 1 else 0
+                pieces.apart[tensor, s] = is_unicast(job, n, tensor, s)
     for each in range(len(tensors.whole)):
         tensor, inner, lanes = Index(each), levels, 1.0  # compute units below an instance
-        pieces.words[tensor, 0].entered = pieces.words[tensor, 0].first_entered = 0.0
+        pieces.entered[tensor, 0, b] = pieces.first_entered[tensor, 0, b] = 0.0
         for number in range(levels):
             level = outer = Index(levels - 1 - number)
-            lanes *= ends[level].children
-            keeps = mappings.keep[kept, hardware.level[level].holds, tensor]
-            if keeps or detailed:
-                while not mappings.keep[kept, hardware.level[outer].holds, tensor]:
+            lanes *= children[level, b]
+            keeps = job.scratch.kept[hardware.level[level].holds, tensor, b]
+            if keeps or job.detailed:
+                while not job.scratch.kept[hardware.level[outer].holds, tensor, b]:
                     outer = Index(outer - 1)
-                words = pieces.words[tensor, level]
                 # where no bandwidth can bind, the average instance does for the first one
-                words.even = instances[level] == 1.0 or (not detailed and lanes <= hardware.roomy[level, tensor])
-                known = inner == levels and lanes == 1.0  # each iteration reads its word
-                if known:
-                    words.left, words.first_left = iterations / instances[level], steps
-                if known and words.even:
-                    words.first_left = words.left
-                if not known or detailed or tensors.whole[tensor].is_output:
-                    _between(pieces, tensors, nest, instances, detailed, tensor, level, inner, outer, known)
+                even = instances[group, level, b] == 1.0
+                even |= not job.detailed and lanes <= hardware.roomy[level, tensor]
+                pieces.even[tensor, level] = even
+                if inner == levels and lanes == 1.0:  # each iteration reads its word
+                    pieces.left[tensor, level, b] = iterations / instances[group, level, b]
+                    pieces.first_left[tensor, level, b] = pieces.left[tensor, level, b] if even else steps
+                    if job.detailed or tensors.whole[tensor].is_output:
+                        _between(job, pieces, group, b, tensor, level, inner, outer, True)
+                else:
+                    _between(job, pieces, group, b, tensor, level, inner, outer, False)
             if keeps:
                 inner = level
     return steps
@@ -96,16 +86,7 @@ def measure(
 
 @kernel_part
 def _between(
-    pieces: Pieces,
-    tensors: Tensors,
-    nest: Nest,
-    instances: Floats,
-    detailed: bool,
-    tensor: int,
-    level: int,
-    inner: int,
-    outer: int,
-    known: bool,
+    job: Job, pieces: Pieces, group: int, b: int, tensor: int, level: int, inner: int, outer: int, known: bool
 ) -> None:
     """The words that move between a level and the nearest one inside that keeps the tensor.
 
@@ -113,60 +94,63 @@ def _between(
         outer: the nearest one that keeps it, from the level outwards.
         known: what leaves is written already; nothing enters.
     """
-    loops, ends = nest.loop, nest.level
+    tensors, loops, ends = job.tensors, pieces.loop, pieces.end
     levels, whole, moves = Index(len(ends)), tensors.whole[tensor], tensors.moves[tensor]
-    c = int(ends[inner - 1].end) - 1  # the innermost loop that moves the tile
+    instances = job.counts.instances[group, level, b]
+    c = int(ends[inner - 1]) - 1  # the innermost loop that moves the tile
     while inner < levels and c >= 0 and not whole.moving >> loops[Index(c)].dimension & 1:
         c -= 1
     stays = inner < levels and c >= 0  # some tile may stay where it is, or overlap with the one before
     if stays:
         stays = moves[loops[Index(c)].dimension].together != 0 or pieces.calm[Index(c)]
-    words, entering = pieces.words[tensor, level], pieces.words[tensor, min(inner, levels - 1)]
-    unrolled, windows = ends[level].unrolled, 0
-    for u in range(unrolled, ends[inner - 1].unrolled_end if whole.groups > 2 else unrolled):
-        windows += moves[loops[u].dimension].group > LONE
+    entering, windows = min(inner, levels - 1), 0
+    for number in range(whole.movers if whole.groups > 2 else 0):
+        d = tensors.dims[tensor, number]
+        for k in range(pieces.cuts[level, d], pieces.cuts[inner, d] if moves[d].group > LONE else 0):
+            windows += not pieces.cut[k].steps
     tangled = windows > 1  # sub-clusters may have equal boxes though they differ in loops that move them
-    alone = whole.plain and instances[level] == 1.0  # an only instance answers for every word
-    words.own = whole.iterations
-    answers = level == outer and (whole.is_output or detailed) and not (alone or whole.slides)
+    alone = whole.plain and instances == 1.0  # an only instance answers for every word
+    own = whole.iterations
+    answers = level == outer and (whole.is_output or job.detailed) and not (alone or whole.slides)
     keeps_from = outer if whole.is_output else inner
     if not known:
-        left, entered = _moved(pieces, tensors, nest, tensor, inner, c, stays, keeps_from, True, level)
+        left, entered = _moved(pieces, tensors, tensor, inner, c, stays, keeps_from, True, level)
         if tangled:
             left *= shared(pieces, tensors, tensor, level, inner, YES)
-        words.left = left / instances[level]
+        pieces.left[tensor, level, b] = left / instances
         if inner < levels:
-            entering.entered = entered / instances[inner]
+            pieces.entered[tensor, entering, b] = entered / job.counts.instances[group, inner, b]
     if answers and whole.plain:  # a part of the tensor, as large on average as those of the others
         parts = 1.0
         for number in range(whole.movers):
             parts *= pieces.cut[pieces.cuts[level, tensors.dims[tensor, number]]].lanes
-        words.own = whole.iterations / parts
+        own = whole.iterations / parts
     elif answers:
-        own, _ = _moved(pieces, tensors, nest, tensor, level, NOWHERE, NO, keeps_from, True, levels)
-        words.own = own / instances[level]
+        own, _ = _moved(pieces, tensors, tensor, level, NOWHERE, NO, keeps_from, True, levels)
+        own /= instances
+    first_own = pieces.first_own[tensor, level, b]
     if level == outer:  # the same of the first instance
-        if not (known or words.even):
-            words.first_left, _ = _moved(pieces, tensors, nest, tensor, inner, c, stays, keeps_from, False, level)
+        if not (known or pieces.even[tensor, level]):
+            first_left, _ = _moved(pieces, tensors, tensor, inner, c, stays, keeps_from, False, level)
             if tangled:
-                words.first_left *= shared(pieces, tensors, tensor, level, inner, NO)
-        if inner < levels and not entering.even:
-            _, entering.first_entered = _moved(
-                pieces, tensors, nest, tensor, inner, c, stays, keeps_from, False, levels
-            )
-        if answers and not words.even:
-            words.first_own, _ = _moved(pieces, tensors, nest, tensor, level, NOWHERE, NO, keeps_from, False, levels)
-    if words.even:
-        words.first_left, words.first_own = words.left, words.own
-    if inner < levels and entering.even:
-        entering.first_entered = entering.entered
+                first_left *= shared(pieces, tensors, tensor, level, inner, NO)
+            pieces.first_left[tensor, level, b] = first_left
+        if inner < levels and not pieces.even[tensor, entering]:
+            _, first_entered = _moved(pieces, tensors, tensor, inner, c, stays, keeps_from, False, levels)
+            pieces.first_entered[tensor, entering, b] = first_entered
+        if answers and not pieces.even[tensor, level]:
+            first_own, _ = _moved(pieces, tensors, tensor, level, NOWHERE, NO, keeps_from, False, levels)
+    if pieces.even[tensor, level]:
+        pieces.first_left[tensor, level, b], first_own = pieces.left[tensor, level, b], own
+    if inner < levels and pieces.even[tensor, entering]:
+        pieces.first_entered[tensor, entering, b] = pieces.entered[tensor, entering, b]
+    pieces.own[tensor, level, b], pieces.first_own[tensor, level, b] = own, first_own
 
 
 @kernel_call
 def _moved(
     pieces: Pieces,
     tensors: Tensors,
-    nest: Nest,
     tensor: int,
     stop: int,
     c: int,
@@ -188,7 +172,7 @@ def _moved(
     once, each = _times(pieces, tensors, tensor, stop, c + 1, NOWHERE, every, within)
     left, entered = words * once, words * each
     if stays:
-        sent, received = _staying(pieces, tensors, nest, tensor, stop, c, keeps_from, every, within, once, each)
+        sent, received = _staying(pieces, tensors, tensor, stop, c, keeps_from, every, within, once, each)
         left, entered = left - sent, entered - received
     return left, entered
 
@@ -197,7 +181,6 @@ def _moved(
 def _staying(
     pieces: Pieces,
     tensors: Tensors,
-    nest: Nest,
     tensor: int,
     stop: int,
     c: int,
@@ -212,7 +195,7 @@ def _staying(
     Args:
         once, each: how often each of the different tiles is sent and received.
     """
-    whole, moves, loops = tensors.whole[tensor], tensors.moves[tensor], nest.loop
+    whole, moves, loops = tensors.whole[tensor], tensors.moves[tensor], pieces.loop
     left, entered, passed, quiet, overlaps = 0.0, 0.0, 0, True, False
     inner = usual = 0  # the steps of all loops inside p, undone when p advances; that of c
     group = moves[loops[Index(c)].dimension].group
