@@ -18,7 +18,7 @@ from numba.core import cgutils, types
 from numba.core.datamodel.models import PrimitiveModel
 from numba.core.datamodel.registry import register_default
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
-from numba.extending import lower_builtin, lower_cast
+from numba.extending import lower_builtin
 from numpy.typing import NDArray
 
 Number = TypeVar("Number", bound=np.generic)
@@ -39,13 +39,18 @@ _COMPARED = {
 
 
 def lanes(row: NDArray[Number]) -> NDArray[Number]:
-    """What stands in a row of `LANES` numbers; it does not change with the row."""
-    return row.copy()
+    """What stands in a row of `LANES` numbers; it does not change with the row. Bytes become integers of 64 bits."""
+    return row.astype(np.int64) if row.dtype == np.uint8 else row.copy()
 
 
 def every(number: float | bool) -> NDArray[Any]:
     """The same number in all lanes."""
     return np.full(LANES, number)
+
+
+def floats(row: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Integers as numbers to calculate with."""
+    return row.astype(np.float64)
 
 
 def integers(row: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -72,8 +77,8 @@ def _vector(kind: types.Type) -> ir.VectorType:
 
 
 def _row(kind: types.Type) -> bool:
-    """An array from which, or to which, rows are copied."""
-    return isinstance(kind, types.Array) and kind.ndim == 1 and kind.dtype in _KINDS
+    """An array to which rows are copied."""
+    return isinstance(kind, types.Array) and kind.ndim == 1 and kind.layout == "C" and kind.dtype in _KINDS
 
 
 def _typed(function: Callable[..., object], typer: Callable[..., types.Type | None]) -> None:
@@ -187,7 +192,7 @@ for _function, _of_floats, _of_ints in (
     (operator.truediv, "fdiv", None),
 ):
     _arithmetic(_function, _of_floats, _of_ints)
-for _function, _of_bits in ((operator.and_, "and_"), (operator.or_, "or_")):
+for _function, _of_bits in ((operator.and_, "and_"), (operator.or_, "or_"), (operator.lshift, "shl")):
     _logic(_function, _of_bits)
 for _function, _sign in _COMPARED.items():
     _comparison(_function, _sign)
@@ -229,17 +234,42 @@ def _any(context: Any, builder: Any, given: Any, values: Any) -> Any:
     return builder.icmp_unsigned("!=", bits, ir.Constant(bits.type, 0))
 
 
-_typed(lanes, lambda row: _Lanes(row.dtype) if _row(row) else None)
+def _type_of_lanes(row: Any) -> Any:
+    if not isinstance(row, types.Array) or row.ndim != 1:
+        return None
+    kind = types.int64 if row.dtype == types.uint8 else row.dtype
+    return _Lanes(kind) if kind in _KINDS else None
+
+
+_typed(lanes, _type_of_lanes)
 
 
 @lower_builtin(lanes, types.Array)
 def _load(context: Any, builder: Any, given: Any, values: Any) -> Any:
     (kind,) = given.args
-    start = context.make_array(kind)(context, builder, values[0]).data
-    stored = ir.VectorType(start.type.pointee, LANES)
-    row = builder.load(builder.bitcast(start, stored.as_pointer()))
-    row.align = context.get_abi_sizeof(start.type.pointee)
-    return builder.trunc(row, _vector(kind.dtype)) if kind.dtype == types.boolean else row
+    array = context.make_array(kind)(context, builder, values[0])
+    number = array.data.type.pointee
+    if kind.layout == "C":
+        row = builder.load(builder.bitcast(array.data, ir.VectorType(number, LANES).as_pointer()))
+        row.align = context.get_abi_sizeof(number)
+    else:  # a column
+        row, stride = ir.Constant(ir.VectorType(number, LANES), ir.Undefined), builder.extract_value(array.strides, 0)
+        start = builder.ptrtoint(array.data, stride.type)
+        for lane in range(LANES):
+            place = builder.add(start, builder.mul(stride, ir.Constant(stride.type, lane)))
+            each = builder.load(builder.inttoptr(place, array.data.type))
+            row = builder.insert_element(row, each, ir.Constant(ir.IntType(32), lane))
+    if kind.dtype == types.boolean:
+        return builder.trunc(row, _vector(kind.dtype))
+    return builder.zext(row, _vector(types.int64)) if kind.dtype == types.uint8 else row
+
+
+_typed(floats, lambda row: _Lanes(types.float64) if isinstance(row, _Lanes) and row.kind == types.int64 else None)
+
+
+@lower_builtin(floats, _Lanes)
+def _floats(context: Any, builder: Any, given: Any, values: Any) -> Any:
+    return builder.sitofp(values[0], _vector(types.float64))
 
 
 _typed(integers, lambda row: _Lanes(types.int64) if isinstance(row, _Lanes) and row.kind == types.float64 else None)

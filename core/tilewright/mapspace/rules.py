@@ -19,6 +19,7 @@ from tilewright.compiled import (
     Records,
     compiled,
     every,
+    floats,
     for_kernel,
     inlined,
     integer,
@@ -80,6 +81,8 @@ class Scratch(NamedTuple):
     """[S, D, B]."""
     inside: Floats
     """[S + 1, D, B]: iterations inside a slot and all those further in; ones inside the last slot."""
+    order: Ints
+    """[row, position, B]: dimensions, as many rows as temporal slots at least."""
     used: Floats
     """[E, B]: sub-clusters."""
     kept: Bools
@@ -98,6 +101,7 @@ def scratch_of(rules: Rules, slots: int = 0, faults: int = 1) -> Scratch:
     return Scratch(
         trips=np.ones((slots, len(rules.sizes), LANES)),
         inside=np.ones((slots + 1, len(rules.sizes), LANES)),
+        order=np.ones((slots + entries, len(rules.sizes), LANES), np.int64),
         used=np.ones((entries, LANES)),
         kept=np.ones((entries, tensors, LANES), np.bool_),
         need=np.zeros((len(rules.usable), LANES)),
@@ -262,9 +266,16 @@ def judge(
     hold_all(rules, slots, scratch)
     for memory in range(len(rules.usable)):
         good = good & (lanes(scratch.need[memory]) <= rules.usable[memory])
+    if len(order) > 0:
+        spread_order(order, first, scratch.order)
+        for row in range(order.shape[1]):
+            named = every(0)
+            for position in range(order.shape[2]):
+                named = named | (1 << (lanes(scratch.order[row, position]) & 63))  # out of range: beyond all of them
+            good = good & (named == (1 << order.shape[2]) - 1)
     scratch.good[:] = good
     for n in range(first, min(first + LANES, len(trips))):
-        legal[n] &= scratch.good[n - first] and (len(order) == 0 or _are_orders(order, n))
+        legal[n] &= scratch.good[n - first]
 
 
 @kernel_call
@@ -320,11 +331,31 @@ def _are_kept(rules: Rules, kept: Bools) -> Bools:
 @inlined
 def spread(numbers: Ints, first: int, rows: Floats) -> None:
     """Numbers [n, slot, dimension] of mappings, laid side by side; after the last one comes the last one again."""
-    for b in range(LANES):
-        n = min(first + b, len(numbers) - 1)
+    last = first + LANES
+    if last <= len(numbers):
         for s in range(numbers.shape[1]):
             for d in range(numbers.shape[2]):
-                rows[s, d, b] = numbers[n, s, d]
+                rows[s, d][:] = floats(lanes(numbers[first:last, s, d]))
+    else:
+        for b in range(LANES):
+            for s in range(numbers.shape[1]):
+                for d in range(numbers.shape[2]):
+                    rows[s, d, b] = numbers[min(first + b, len(numbers) - 1), s, d]
+
+
+@inlined
+def spread_order(order: Orders, first: int, rows: Ints) -> None:
+    """The same of orders [n, row, position]."""
+    last = first + LANES
+    if last <= len(order):
+        for row in range(order.shape[1]):
+            for position in range(order.shape[2]):
+                rows[row, position][:] = lanes(order[first:last, row, position])
+    else:
+        for b in range(LANES):
+            for row in range(order.shape[1]):
+                for position in range(order.shape[2]):
+                    rows[row, position, b] = order[min(first + b, len(order) - 1), row, position]
 
 
 @inlined
@@ -416,7 +447,7 @@ def tile_words(terms: Terms, tensor: int, tiles: Floats | Ints, row: int) -> flo
 
 
 @inlined
-def _are_orders(order: Positions | Orders, n: int) -> bool:
+def _are_orders(order: Positions, n: int) -> bool:
     """Whether every row of a mapping names every dimension once."""
     all_named = (1 << order.shape[2]) - 1
     good = True

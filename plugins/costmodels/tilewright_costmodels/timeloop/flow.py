@@ -286,7 +286,7 @@ def describe(job: Job, first: int, b: int, tensor: int, level: int, shift: int, 
         shift: displacement of all tiles by which neighbours may pass on what they held before; NO_SHIFT: they do not.
         plain: no two unrolled loops move one coordinate, so that it does not matter how far they move it.
     """
-    key, scratch, order = job.accounts.key[b], job.scratch, job.mappings.order
+    key, scratch = job.accounts.key[b], job.scratch
     key[0], key[1], key[2] = level, tensor, shift
     length, different = 3, 1
     for s in range(job.hardware.level[level].start, job.hardware.level[level].stop):
@@ -294,7 +294,7 @@ def describe(job: Job, first: int, b: int, tensor: int, level: int, shift: int, 
         if not slot.steps and scratch.used[slot.entry, b] > 1.0:
             name = 2 * s + is_unicast(job, first + b, tensor, s)
             for position in range(scratch.trips.shape[1]):
-                d = order[first + b, slot.order, position] if slot.ordered else position
+                d = scratch.order[slot.order, position, b] if slot.ordered else position
                 trips = int(scratch.trips[s, d, b])
                 move = job.tensors.moves[tensor, d].displacement * int(scratch.inside[s + 1, d, b])
                 if plain and move:

@@ -38,7 +38,7 @@ def evaluate(job: Job, pieces: Pieces | None, valid: Bools, energy_pj: Floats, c
             nest.live[b] = b < count and valid[first + b]
             some |= nest.live[b]
         if some:
-            unfold(job, first, group, pieces is not None)
+            unfold(job, group, pieces is not None)
             counts.compute_cycles[group][:] = lanes(nest.outside[len(nest.dimension)])
             if pieces is not None:
                 for b in range(count):

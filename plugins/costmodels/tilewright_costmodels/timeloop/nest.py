@@ -118,11 +118,11 @@ def divide(sizes: Ints, temporal: Ints, spatial: Ints, trips: Ints, tiles: Ints,
 
 
 @kernel_part
-def unfold(job: Job, first: int, group: int, cut: bool) -> None:
-    """Lay out the loops of mappings from `first` on, those that are alive. No longer is where more instances are in use along an
-    axis than exist (Timeloop's check). `cut`: tiles may not divide."""
+def unfold(job: Job, group: int, cut: bool) -> None:
+    """Lay out the loops of the mappings at hand. No longer alive is where more instances are in use along an axis than exist
+    (Timeloop's check). `cut`: tiles may not divide."""
     hardware, nest, trips, dims = job.hardware, job.nest, job.scratch.trips, job.scratch.trips.shape[1]
-    _place(job, first)
+    _place(job)
     live, x, y, instances, outside = lanes(nest.live), every(1.0), every(1.0), every(1.0), every(1.0)
     for number in range(len(hardware.level)):
         level, children = hardware.level[number], every(1.0)
@@ -154,16 +154,15 @@ def unfold(job: Job, first: int, group: int, cut: bool) -> None:
 
 
 @kernel_part
-def _place(job: Job, first: int) -> None:
+def _place(job: Job) -> None:
     """Write the dimension of the loop at every place, and its trips to the place after in `outside`."""
-    hardware, nest, order, dims = job.hardware, job.nest, job.mappings.order, job.scratch.trips.shape[1]
-    for b in range(LANES):
-        if nest.live[b]:
-            for s in range(len(hardware.slot)):
-                slot = hardware.slot[s]
-                if slot.steps:
-                    for position in range(dims):
-                        d = order[first + b, slot.order, position]
-                        trips = job.scratch.trips[s, d, b]
-                        nest.dimension[slot.place + position, b] = (trips > 1.0) << d
-                        nest.outside[slot.place + position + 1, b] = trips
+    hardware, nest, dims = job.hardware, job.nest, job.scratch.trips.shape[1]
+    for s in range(len(hardware.slot)):
+        slot = hardware.slot[s]
+        if slot.steps:
+            for position in range(dims):
+                at, trips = lanes(job.scratch.order[slot.order, position]), every(1.0)
+                for d in range(dims):
+                    trips = np.where(at == d, lanes(job.scratch.trips[s, d]), trips)
+                nest.dimension[slot.place + position][:] = np.where(trips > 1.0, 1 << (at & 63), 0)
+                nest.outside[slot.place + position + 1][:] = trips

@@ -10,14 +10,14 @@ from __future__ import annotations
 import numpy as np
 
 from tilewright.compiled import Index, kernel_call, kernel_part
-from tilewright.mapspace.rules import Orders, Scratch
+from tilewright.mapspace.rules import Scratch
 from tilewright_costmodels.timeloop.ragged.cuts import BEFORE, PLAIN, QUIET, Pieces
 from tilewright_costmodels.timeloop.ragged.remainders import cut_any, walk_any
 from tilewright_costmodels.timeloop.tables import Hardware
 
 
 @kernel_call
-def cut_all(pieces: Pieces, hardware: Hardware, scratch: Scratch, order: Orders, n: int, b: int) -> None:
+def cut_all(pieces: Pieces, hardware: Hardware, scratch: Scratch, b: int) -> None:
     """Cut all dimensions of the mapping in lane `b` as its loops say."""
     dims, chains, time = scratch.trips.shape[1], True, Index(0)
     for d in range(dims):
@@ -28,7 +28,7 @@ def cut_all(pieces: Pieces, hardware: Hardware, scratch: Scratch, order: Orders,
         for s in range(hardware.level[level].start, hardware.level[level].stop):
             slot = hardware.slot[s]
             for position in range(dims):
-                d = Index(order[n, slot.order, position] if slot.steps else position)
+                d = Index(scratch.order[slot.order, position, b] if slot.steps else position)
                 if scratch.trips[s, d, b] > 1.0:
                     _cut(pieces, level, s, d, slot.steps, time, scratch.trips[s, d, b], scratch.inside[s + 1, d, b])
                     chains &= pieces.chain[d]

@@ -44,7 +44,7 @@ def measure(job: Job, pieces: Pieces, n: int, b: int, group: int) -> float:
     """
     hardware, tensors, mappings, instances = job.hardware, job.tensors, job.mappings, job.counts.instances
     levels, dims, children = Index(len(hardware.level)), len(pieces.shares), job.nest.children
-    cut_all(pieces, hardware, job.scratch, mappings.order, n, b)
+    cut_all(pieces, hardware, job.scratch, b)
     iterations = steps = 1.0
     for d in range(dims):
         iterations, steps = iterations * job.rules.sizes[d], steps * pieces.cut[pieces.cuts[levels, d]].turns
