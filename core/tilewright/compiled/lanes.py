@@ -28,6 +28,7 @@ _KINDS = {
     types.int64: ir.IntType(64),
     types.boolean: ir.IntType(1),
 }
+_BYTES = ir.IntType(8).as_pointer()
 _COMPARED = {
     operator.lt: "<",
     operator.le: "<=",
@@ -41,6 +42,10 @@ _COMPARED = {
 def lanes(row: NDArray[Number]) -> NDArray[Number]:
     """What stands in a row of `LANES` numbers; it does not change with the row. Bytes become integers of 64 bits."""
     return row.astype(np.int64) if row.dtype == np.uint8 else row.copy()
+
+
+def soon(row: NDArray[np.generic]) -> None:
+    """Fetch the beginning of a row from memory while something else is worked on."""
 
 
 def every(number: float | bool) -> NDArray[Any]:
@@ -262,6 +267,19 @@ def _load(context: Any, builder: Any, given: Any, values: Any) -> Any:
     if kind.dtype == types.boolean:
         return builder.trunc(row, _vector(kind.dtype))
     return builder.zext(row, _vector(types.int64)) if kind.dtype == types.uint8 else row
+
+
+_typed(soon, lambda row: types.none if isinstance(row, types.Array) else None)
+
+
+@lower_builtin(soon, types.Array)
+def _soon(context: Any, builder: Any, given: Any, values: Any) -> Any:
+    place = builder.bitcast(context.make_array(given.args[0])(context, builder, values[0]).data, _BYTES)
+    number = ir.IntType(32)
+    called = ir.FunctionType(ir.VoidType(), [_BYTES, number, number, number])
+    prefetch = cgutils.get_or_insert_function(builder.module, called, "llvm.prefetch.p0i8")
+    builder.call(prefetch, [place, *(ir.Constant(number, how) for how in (0, 3, 1))])  # data, to be read, more than once
+    return context.get_dummy_value()
 
 
 _typed(floats, lambda row: _Lanes(types.float64) if isinstance(row, _Lanes) and row.kind == types.int64 else None)

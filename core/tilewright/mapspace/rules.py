@@ -26,6 +26,7 @@ from tilewright.compiled import (
     kernel_call,
     kernel_part,
     lanes,
+    soon,
     structure,
     table,
 )
@@ -336,6 +337,9 @@ def spread(numbers: Ints, first: int, rows: Floats) -> None:
         for s in range(numbers.shape[1]):
             for d in range(numbers.shape[2]):
                 rows[s, d][:] = floats(lanes(numbers[first:last, s, d]))
+        for n in range(last, min(last + LANES, len(numbers))):  # the next ones come while these are worked on
+            for s in range(numbers.shape[1]):
+                soon(numbers[n, s])
     else:
         for b in range(LANES):
             for s in range(numbers.shape[1]):

@@ -16,7 +16,7 @@ from tilewright.compiled import LANES, every, integers, kernel_call, kernel_part
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.mapspace.rules import words_of
 from tilewright_costmodels.timeloop.nest import Job
-from tilewright_costmodels.timeloop.sharing import NO_SHIFT, near, sharing
+from tilewright_costmodels.timeloop.sharing import NO_SHIFT, UNKNOWN, near, sharing
 
 
 @kernel_part
@@ -263,11 +263,15 @@ def _look_up(job: Job, first: int, tensor: int, level: int) -> None:
     nest, accounts = job.nest, job.accounts
     for b in range(LANES):
         if nest.wanted[b]:
+            key, words, shift, apart = accounts.key[b], nest.amount[b], nest.by[b], nest.apart[b]
             if nest.length[b] == 0:
                 nest.length[b] = describe(job, first, b, tensor, level, 0, False)
-            key, words = accounts.key[b], nest.amount[b]
-            key[2] = nest.by[b]
-            if near(job.hardware, nest.length[b], key):
+                nest.displacements[b] = near(job.hardware, nest.length[b], key, apart)
+            may = nest.displacements[b] == UNKNOWN
+            for number in range(nest.displacements[b]):
+                may |= apart[number] == shift or apart[number] == -shift
+            if may:
+                key[2] = shift
                 account = sharing(job.hardware, nest.length[b], key, accounts)
                 left, linked = float(accounts.pool[account]), float(accounts.pool[account + 1])
                 if linked > 0.0 and left < nest.deliveries[b]:

@@ -10,7 +10,7 @@ from tilewright.compiled import LANES, compiled, every, kernel_part, lanes, stru
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.mapspace.rules import Rules, Scratch
 from tilewright_costmodels.timeloop.costs import Counts
-from tilewright_costmodels.timeloop.sharing import Accounts, Deliveries
+from tilewright_costmodels.timeloop.sharing import APART, Accounts, Deliveries
 from tilewright_costmodels.timeloop.tables import Hardware, Mappings, Tables, Tensors
 
 
@@ -55,6 +55,10 @@ class Nest(NamedTuple):
     received: Floats
     length: Ints
     """[B]: of a key; 0: it is not written yet."""
+    apart: Ints
+    """[B, A]: by how much the tiles of neighbours may be displaced."""
+    displacements: Ints
+    """[B]: how many such numbers there are, or UNKNOWN."""
 
 
 @structure
@@ -83,10 +87,10 @@ def nest_of(tables: Tables) -> Nest:
     places = int(tables.hardware.slot["steps"].sum()) * dims
     shapes = {name: (LANES,) for name in Nest._fields}
     shapes |= dict.fromkeys(("dimension", "displaced"), (places, LANES)) | {"outside": (places + 1, LANES)}
-    shapes |= {"step": (dims, LANES)}
+    shapes |= {"step": (dims, LANES), "apart": (LANES, APART)}
     shapes |= dict.fromkeys("children visits before mover iterations shift undone".split(), (levels, LANES))
     kinds = dict.fromkeys(("live", "wanted"), np.bool_)
-    kinds |= dict.fromkeys("dimension displaced step mover shift undone by length".split(), np.int64)
+    kinds |= dict.fromkeys("dimension displaced step mover shift undone by length apart displacements".split(), np.int64)
     return Nest(**{name: np.ones(shape, kinds.get(name, np.float64)) for name, shape in shapes.items()})
 
 

@@ -24,6 +24,10 @@ POOL = 2**19
 """Numbers that are kept at least, 8 MB: what a search of convolutions on 32 x 32 units comes back to."""
 MOST_SPARE, MOST = 2**21, 2**24
 """Numbers beside those of one mapping, and of one mapping: with all that grows with them less than a gigabyte."""
+MOST_LOOPS, UNKNOWN = 6, integer(-1)
+"""Loops of one fanout of which it is worked out how far neighbours lie apart."""
+APART = 2 * MOST_LOOPS + 2 ** (MOST_LOOPS - 1)
+"""Displacements of neighbours, at most."""
 ALONE = (1, 0, 1, 1, 1)
 """The account of an only child, at the beginning of the pool."""
 
@@ -130,29 +134,33 @@ def make_room(accounts: Accounts) -> None:
 
 
 @kernel_part
-def near(hardware: Hardware, length: int, key: Ints) -> bool:
-    """Whether two 4-neighbours may lie one shift of the key apart; if not, no neighbour has words to pass on.
+def near(hardware: Hardware, length: int, key: Ints, apart: Ints) -> int:
+    """Write by how much the tiles of 4-neighbours may be displaced, either way; how many such numbers there are, or UNKNOWN.
 
     Of two children side by side, one loop counts on by one and all faster ones start over; so it is in the next row,
     with the loops along Y, if rows are full.
     """
-    loops = length // 3 - 1
-    shift, children, across, row, column, found = abs(key[2]), 1, 1, 0, 0, False
+    loops, found = length // 3 - 1, 0
+    if loops > MOST_LOOPS:
+        return UNKNOWN
+    children, across, row, column = 1, 1, 0, 0
     for loop in range(loops, 0, -1):
         k = Index(3 * loop)
         trips, move, vertical = key[k + 1], key[k + 2], hardware.slot[Index(key[k] >> 1)].vertical
         started = column if vertical else row  # the faster loops at their ends
-        found |= abs(move - started) == shift
+        apart[found] = abs(move - started)
+        found += 1
         ended = started + (trips - 1) * move
         row, column = (row, ended) if vertical else (ended, column)
         children, across = children * trips, across * (1 if vertical else trips)
     for loop in range(loops, 0, -1):
         k = Index(3 * loop)  # from the end of a full row to the next one, side by side where it is wrapped
         if hardware.slot[Index(key[k] >> 1)].vertical:
-            found |= abs(key[k + 2] - row) == shift
+            apart[found] = abs(key[k + 2] - row)
+            found += 1
             row += (key[k + 1] - 1) * key[k + 2]
     width = max(hardware.level[key[0]].width, across)
-    if found or not across < width < children:
+    if not across < width < children:
         return found
     # rows that wrap: one row down is `width` further, counted in the loops' trips, with every way to carry
     down, rest = 0, Index(width)
@@ -171,8 +179,8 @@ def near(hardware: Hardware, length: int, key: Ints) -> bool:
                     over = left & 1
                     displacement += (carry - over * key[k + 1]) * key[k + 2]
                     carry, left = over, left >> 1
-        found |= abs(displacement) == shift
-    return found
+        apart[found + carries] = abs(displacement)
+    return found + (1 << (loops - 1))
 
 
 @compiled
