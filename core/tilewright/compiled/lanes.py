@@ -259,10 +259,12 @@ def _load(context: Any, builder: Any, given: Any, values: Any) -> Any:
         row.align = context.get_abi_sizeof(number)
     else:  # a column
         row, stride = ir.Constant(ir.VectorType(number, LANES), ir.Undefined), builder.extract_value(array.strides, 0)
-        start = builder.ptrtoint(array.data, stride.type)
+        start = builder.bitcast(array.data, _BYTES)
         for lane in range(LANES):
-            place = builder.add(start, builder.mul(stride, ir.Constant(stride.type, lane)))
-            each = builder.load(builder.inttoptr(place, array.data.type))
+            if lane and lane % 4 == 0:  # how far a place may be from a register
+                start = builder.gep(start, [builder.mul(stride, ir.Constant(stride.type, 4))])
+            place = builder.gep(start, [builder.mul(stride, ir.Constant(stride.type, lane % 4))])
+            each = builder.load(builder.bitcast(place, array.data.type))
             row = builder.insert_element(row, each, ir.Constant(ir.IntType(32), lane))
     if kind.dtype == types.boolean:
         return builder.trunc(row, _vector(kind.dtype))
@@ -278,7 +280,9 @@ def _soon(context: Any, builder: Any, given: Any, values: Any) -> Any:
     number = ir.IntType(32)
     called = ir.FunctionType(ir.VoidType(), [_BYTES, number, number, number])
     prefetch = cgutils.get_or_insert_function(builder.module, called, "llvm.prefetch.p0i8")
-    builder.call(prefetch, [place, *(ir.Constant(number, how) for how in (0, 3, 1))])  # data, to be read, more than once
+    builder.call(
+        prefetch, [place, *(ir.Constant(number, how) for how in (0, 3, 1))]
+    )  # data, to be read, more than once
     return context.get_dummy_value()
 
 

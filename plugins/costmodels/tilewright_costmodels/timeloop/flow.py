@@ -16,7 +16,7 @@ from tilewright.compiled import LANES, every, integers, kernel_call, kernel_part
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.mapspace.rules import words_of
 from tilewright_costmodels.timeloop.nest import Job
-from tilewright_costmodels.timeloop.sharing import NO_SHIFT, UNKNOWN, near, sharing
+from tilewright_costmodels.timeloop.sharing import NO_SHIFT, UNASKED, UNKNOWN, near, sharing
 
 
 @kernel_part
@@ -203,7 +203,7 @@ def pass_on(
                 move = job.tensors.moves[tensor, d].displacement * integers(lanes(job.scratch.inside[s + 1, d]))
                 reach = reach + move * (integers(lanes(trips[s, d])) - 1)
     nest.passed[:] = nest.saved[:] = nest.received[:] = every(0.0)
-    nest.length[:], nest.deliveries[:] = every(0), deliveries
+    nest.displacements[:], nest.deliveries[:] = every(UNASKED), deliveries
     undone, usual = lanes(nest.undone[level]), every(0)
     visits, fresh, brought = lanes(nest.visits[level]), tile - overlap, every(0.0)
     again = visits / lanes(nest.before[level]) - 1.0
@@ -231,7 +231,7 @@ def pass_on(
 @kernel_part
 def share(job: Job, first: int, tensor: int, level: int, wanted: Bools, tangled: Bools, deliveries: Floats) -> Floats:
     """Deliveries per word and visit, looked up where it is wanted."""
-    job.nest.wanted[:], job.nest.length[:], job.nest.deliveries[:] = wanted, np.where(tangled, 0, every(1)), deliveries
+    job.nest.wanted[:], job.nest.tangled[:], job.nest.deliveries[:] = wanted, tangled, deliveries
     _look_up_shares(job, first, tensor, level)
     return lanes(job.nest.deliveries)
 
@@ -243,7 +243,8 @@ def _look_up_shares(job: Job, first: int, tensor: int, level: int) -> None:
         if nest.wanted[b]:
             account = 0
             if nest.children[level, b] > 1.0:
-                length = describe(job, first, b, tensor, level, NO_SHIFT, nest.length[b] == 1)
+                length = describe(job, first, b, tensor, level, NO_SHIFT, not nest.tangled[b])
+                nest.length[b] = length if nest.tangled[b] else 0
                 account = sharing(job.hardware, length, accounts.key[b], accounts)
                 nest.deliveries[b] = accounts.pool[account]
             if job.detailed:
@@ -265,7 +266,8 @@ def _look_up(job: Job, first: int, tensor: int, level: int) -> None:
         if nest.wanted[b]:
             key, words, shift, apart = accounts.key[b], nest.amount[b], nest.by[b], nest.apart[b]
             if nest.length[b] == 0:
-                nest.length[b] = describe(job, first, b, tensor, level, 0, False)
+                nest.length[b] = describe(job, first, b, tensor, level, shift, False)
+            if nest.displacements[b] == UNASKED:
                 nest.displacements[b] = near(job.hardware, nest.length[b], key, apart)
             may = nest.displacements[b] == UNKNOWN
             for number in range(nest.displacements[b]):

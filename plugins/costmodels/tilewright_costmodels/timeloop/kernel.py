@@ -89,6 +89,7 @@ def _count(job: Job, pieces: Pieces | None, first: int, group: int, tensor: int)
                 words = words - np.where(slides, tile * still + overlap * credited, 0.0)
         if np.any(fans & live):
             sharing.make_room(job.accounts)
+            nest.length[:] = every(0)
             deliveries, tangled = flow.different_tiles(job, first, tensor, level)
             if job.link_transfers and (inner or whole.slides):
                 innermost = lanes(nest.visits[level]) == lanes(nest.outside[here.end])

@@ -46,8 +46,11 @@ class Nest(NamedTuple):
     undone: Ints
     """[L, B]: by how much all loops of a level and further out displace it, one step each."""
     wanted: Bools
-    """[B]: whether something is to be looked up, and in `amount`, `by` and `deliveries` of what; what was found."""
+    """[B]: whether something is to be looked up."""
+    tangled: Bools
+    """[B]: whether sub-clusters may have equal tiles though they differ in loops that move them."""
     amount: Floats
+    """[B]: of what it is to be looked up, as `by` and `deliveries`; what was found, as all to `received`."""
     by: Ints
     deliveries: Floats
     passed: Floats
@@ -58,7 +61,7 @@ class Nest(NamedTuple):
     apart: Ints
     """[B, A]: by how much the tiles of neighbours may be displaced."""
     displacements: Ints
-    """[B]: how many such numbers there are, or UNKNOWN."""
+    """[B]: how many such numbers there are, or UNKNOWN, or UNASKED as yet."""
 
 
 @structure
@@ -89,8 +92,10 @@ def nest_of(tables: Tables) -> Nest:
     shapes |= dict.fromkeys(("dimension", "displaced"), (places, LANES)) | {"outside": (places + 1, LANES)}
     shapes |= {"step": (dims, LANES), "apart": (LANES, APART)}
     shapes |= dict.fromkeys("children visits before mover iterations shift undone".split(), (levels, LANES))
-    kinds = dict.fromkeys(("live", "wanted"), np.bool_)
-    kinds |= dict.fromkeys("dimension displaced step mover shift undone by length apart displacements".split(), np.int64)
+    kinds = dict.fromkeys(("live", "wanted", "tangled"), np.bool_)
+    kinds |= dict.fromkeys(
+        "dimension displaced step mover shift undone by length apart displacements".split(), np.int64
+    )
     return Nest(**{name: np.ones(shape, kinds.get(name, np.float64)) for name, shape in shapes.items()})
 
 

@@ -24,8 +24,9 @@ POOL = 2**19
 """Numbers that are kept at least, 8 MB: what a search of convolutions on 32 x 32 units comes back to."""
 MOST_SPARE, MOST = 2**21, 2**24
 """Numbers beside those of one mapping, and of one mapping: with all that grows with them less than a gigabyte."""
-MOST_LOOPS, UNKNOWN = 6, integer(-1)
+MOST_LOOPS = 6
 """Loops of one fanout of which it is worked out how far neighbours lie apart."""
+UNKNOWN, UNASKED = integer(-1), integer(-2)
 APART = 2 * MOST_LOOPS + 2 ** (MOST_LOOPS - 1)
 """Displacements of neighbours, at most."""
 ALONE = (1, 0, 1, 1, 1)
