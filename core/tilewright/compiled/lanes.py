@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from itertools import product
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 
 Number = TypeVar("Number", bound=np.generic)
 LANES = 16
-_KINDS = {
+_KINDS: dict[Any, ir.Type] = {
     types.float64: ir.DoubleType(),
     types.int64: ir.IntType(64),
     types.boolean: ir.IntType(1),
@@ -66,9 +67,12 @@ def integers(row: NDArray[np.float64]) -> NDArray[np.int64]:
 class _Lanes(types.Type):
     """The type of such a row."""
 
-    def __init__(self, kind: types.Type) -> None:
+    def __init__(self, kind: Any) -> None:
         self.kind = kind
         super().__init__(name=f"Lanes({kind})")
+
+
+_GIVEN = _Lanes, types.Number, types.Boolean
 
 
 @register_default(_Lanes)
@@ -96,7 +100,7 @@ def _typed(function: Callable[..., object], typer: Callable[..., types.Type | No
             return None if result is None else signature(result, *given)
 
 
-def _rows_of(*given: types.Type) -> types.Type | None:
+def _rows_of(*given: Any) -> Any:
     """The kind of a row and of whatever else there is: rows of the same, or a number."""
     kinds = {each.kind for each in given if isinstance(each, _Lanes)}
     others = [each for each in given if not isinstance(each, _Lanes)]
@@ -128,22 +132,20 @@ def _lower(function: Callable[..., object], count: int, make: Callable[..., Any]
             *(_spread(context, builder, value, each, kind) for value, each in zip(values, given.args, strict=True)),
         )
 
-    some = [(first,) for first in (_Lanes, types.Number, types.Boolean)]
-    for _ in range(count - 1):
-        some = [(*rest, last) for rest in some for last in (_Lanes, types.Number, types.Boolean)]
-    for each in some:
+    for each in product(_GIVEN, repeat=count):
         if _Lanes in each:
             lower_builtin(function, *each)(lowered)
 
 
-def _arithmetic(function: Any, of_floats: str, of_ints: str | None) -> None:
+def _arithmetic(function: Any, of_floats: str, of_ints: str) -> None:
+    names = {types.float64: of_floats} | ({types.int64: of_ints} if of_ints else {})
+
     def make(builder: Any, kind: Any, a: Any, b: Any) -> Any:
-        return getattr(builder, of_floats if kind == types.float64 else of_ints)(a, b)
+        return getattr(builder, names[kind])(a, b)
 
     def typer(a: Any, b: Any) -> Any:
         kind = _rows_of(a, b)
-        known = kind == types.float64 or (kind == types.int64 and of_ints)
-        return _Lanes(kind) if known else None
+        return _Lanes(kind) if kind in names else None
 
     _typed(function, typer)
     _lower(function, 2, make)
@@ -194,7 +196,7 @@ for _function, _of_floats, _of_ints in (
     (operator.add, "fadd", "add"),
     (operator.sub, "fsub", "sub"),
     (operator.mul, "fmul", "mul"),
-    (operator.truediv, "fdiv", None),
+    (operator.truediv, "fdiv", ""),
 ):
     _arithmetic(_function, _of_floats, _of_ints)
 for _function, _of_bits in ((operator.and_, "and_"), (operator.or_, "or_"), (operator.lshift, "shl")):
@@ -220,14 +222,13 @@ def _type_of_where(condition: Any, a: Any, b: Any) -> Any:
 
 
 _typed(np.where, _type_of_where)
-for _a in (_Lanes, types.Number, types.Boolean):
-    for _b in (_Lanes, types.Number, types.Boolean):
+for _pair in product(_GIVEN, repeat=2):
 
-        @lower_builtin(np.where, _Lanes, _a, _b)
-        def _where(context: Any, builder: Any, given: Any, values: Any) -> Any:
-            kind, kinds = given.return_type.kind, given.args[1:]
-            a, b = (_spread(context, builder, value, each, kind) for value, each in zip(values[1:], kinds, strict=True))
-            return builder.select(values[0], a, b)
+    @lower_builtin(np.where, _Lanes, *_pair)
+    def _where(context: Any, builder: Any, given: Any, values: Any) -> Any:
+        kind, kinds = given.return_type.kind, given.args[1:]
+        a, b = (_spread(context, builder, value, each, kind) for value, each in zip(values[1:], kinds, strict=True))
+        return builder.select(values[0], a, b)
 
 
 _typed(np.any, lambda a: types.boolean if isinstance(a, _Lanes) and a.kind == types.boolean else None)

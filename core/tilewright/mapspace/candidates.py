@@ -14,17 +14,9 @@ from tilewright.compiled import LANES, compiled, for_kernel
 from tilewright.mapspace.batch import Bools, Floats, Ints, MappingBatch, Positions
 from tilewright.mapspace.chains import reshared
 from tilewright.mapspace.limits import Limits
-from tilewright.mapspace.rules import (
-    Orders,
-    Rules,
-    Scratch,
-    hold_all,
-    judge,
-    lay_out,
-    scratch_of,
-    spread,
-    spread_keep,
-)
+from tilewright.mapspace.rules.judge import judge
+from tilewright.mapspace.rules.scratch import Scratch, hold_all, lay_out, scratch_of, spread, spread_keep
+from tilewright.mapspace.rules.tables import Orders, Rules
 from tilewright.schema.architecture import Memory
 from tilewright.schema.mapping import Mapping
 

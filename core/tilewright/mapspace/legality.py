@@ -12,7 +12,9 @@ import numpy as np
 from tilewright.compiled import LANES, compiled, for_kernel
 from tilewright.errors import Reason, Verdict
 from tilewright.mapspace.batch import Bools, Floats, Ints, MappingBatch
-from tilewright.mapspace.rules import (
+from tilewright.mapspace.rules.judge import judge_tiles
+from tilewright.mapspace.rules.scratch import Scratch, hold_tiles, scratch_of
+from tilewright.mapspace.rules.tables import (
     BACKING,
     CAPACITY,
     FANOUT,
@@ -26,11 +28,7 @@ from tilewright.mapspace.rules import (
     WHOLE,
     Codes,
     Rules,
-    Scratch,
-    hold_tiles,
-    judge_tiles,
     rules_of,
-    scratch_of,
 )
 from tilewright.mapspace.skeleton import Skeleton
 from tilewright.schema.architecture import Architecture, Memory

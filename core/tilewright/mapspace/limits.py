@@ -16,7 +16,7 @@ from tilewright.mapspace.batch import Bools, Ints, Positions
 from tilewright.mapspace.counting import prime_powers
 from tilewright.mapspace.factoring.cuts import lefts
 from tilewright.mapspace.legality import legality
-from tilewright.mapspace.rules import Rules, rules_of, slots_of_entries
+from tilewright.mapspace.rules.tables import Rules, rules_of, slots_of_entries
 from tilewright.mapspace.skeleton import Skeleton, Slot
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.constraints import Cutting, Factors, Variant

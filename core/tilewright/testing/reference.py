@@ -8,7 +8,7 @@ import numpy as np
 
 from tilewright.mapspace.batch import Floats, Ints, MappingBatch
 from tilewright.mapspace.legality import legal, legality
-from tilewright.mapspace.rules import rules_of
+from tilewright.mapspace.rules.tables import rules_of
 from tilewright.mapspace.skeleton import Skeleton
 from tilewright.plugin.costmodel import BatchEvaluator, Costs, Relaxation
 from tilewright.schema.architecture import Architecture

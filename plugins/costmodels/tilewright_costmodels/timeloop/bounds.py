@@ -107,7 +107,7 @@ class _Known:
         hardware = self.tables.hardware
         tight = hardware.memory.copy()  # what leaks in the steps of the made-up entries is not sure
         tight["leakage"] = 0.0
-        rows = Counts(*map(_side_by_side, counts))
+        rows = Counts(**{name: _side_by_side(count) for name, count in counts._asdict().items()})
         energies, ignored = np.empty((2, *rows.ragged.shape))
         cost_all(hardware._replace(memory=tight), rows, energies, ignored)
         n, cycles = len(self.batch), computing

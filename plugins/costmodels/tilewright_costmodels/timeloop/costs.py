@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -53,14 +53,19 @@ class Counts(NamedTuple):
 def counts_of(groups: int, tables: Tables) -> Counts:
     """Room for so many groups of mappings."""
     levels, tensors, _ = tables.shape
-    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(Counts._fields, (groups, levels, tensors, LANES))
-    shapes |= dict.fromkeys(
+    rates = dict.fromkeys(
         "read_rate write_rate cycles in_use leaked".split(), (groups, len(tables.hardware.memory), LANES)
     )
-    shapes |= {"instances": (groups, levels, LANES)} | dict.fromkeys(("compute_cycles", "ragged"), (groups, LANES))
-    ones = "instances", "compute_cycles"
-    made = {name: np.full(shape, name in ones, np.float64) for name, shape in shapes.items()}
-    return Counts(**made | {"ragged": np.zeros((groups, LANES), np.bool_)})
+    shapes = rates | {
+        "instances": (groups, levels, LANES),
+        "compute_cycles": (groups, LANES),
+        "ragged": (groups, LANES),
+    }
+    made: dict[str, Any] = {}
+    for name in Counts._fields:
+        kind = np.bool_ if name == "ragged" else np.float64
+        made[name] = np.zeros(shapes.get(name, (groups, levels, tensors, LANES)), kind)
+    return Counts(**made)
 
 
 @compiled

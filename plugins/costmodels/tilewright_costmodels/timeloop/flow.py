@@ -14,7 +14,7 @@ import numpy as np
 
 from tilewright.compiled import LANES, every, integers, kernel_call, kernel_part, lanes
 from tilewright.mapspace.batch import Bools, Floats, Ints
-from tilewright.mapspace.rules import words_of
+from tilewright.mapspace.rules.scratch import words_of
 from tilewright_costmodels.timeloop.nest import Job
 from tilewright_costmodels.timeloop.sharing import NO_SHIFT, UNASKED, UNKNOWN, near, sharing
 

@@ -9,7 +9,9 @@ import numpy as np
 
 from tilewright.compiled import LANES, compiled, every, inlined, kernel_call, kernel_part, lanes
 from tilewright.mapspace.batch import Bools, Floats
-from tilewright.mapspace.rules import NONE, judge, words_of
+from tilewright.mapspace.rules.judge import judge
+from tilewright.mapspace.rules.scratch import words_of
+from tilewright.mapspace.rules.tables import NONE
 from tilewright_costmodels.timeloop import flow, sharing
 from tilewright_costmodels.timeloop.costs import cost
 from tilewright_costmodels.timeloop.nest import Job, unfold
@@ -64,7 +66,7 @@ def _count(job: Job, pieces: Pieces | None, first: int, group: int, tensor: int)
     whole, hardware, nest, counts = job.tensors.whole[tensor], job.hardware, job.nest, job.counts
     levels, live, ragged = len(hardware.level), lanes(nest.live), lanes(counts.ragged[group])
     linked_units = job.link_transfers and np.any(lanes(nest.children[levels - 1]) > 1.0)
-    flow.follow(job, tensor, whole.slides or linked_units)
+    flow.follow(job, tensor, bool(whole.slides or linked_units))
     counts.tile_words[group, 0, tensor][:] = every(whole.words)
     content, keeps, left = every(0.0), every(False), every(1.0)  # words that leave a level; whether it keeps the tensor
     for number in range(levels):

@@ -14,7 +14,7 @@ from tilewright.errors import NotConformableError, Reason
 from tilewright.mapspace.batch import Bools, Ints, MappingBatch, Positions
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.legality import legality
-from tilewright.mapspace.rules import scratch_of
+from tilewright.mapspace.rules.scratch import scratch_of
 from tilewright.mapspace.skeleton import Skeleton, Slot
 from tilewright.plugin.costmodel import BatchEvaluator, Costs, Relaxation
 from tilewright.schema.architecture import Architecture

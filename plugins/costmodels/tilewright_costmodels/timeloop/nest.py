@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tilewright.compiled import LANES, compiled, every, kernel_part, lanes, structure
 from tilewright.mapspace.batch import Bools, Floats, Ints
-from tilewright.mapspace.rules import Rules, Scratch
+from tilewright.mapspace.rules.scratch import Scratch
+from tilewright.mapspace.rules.tables import Rules
 from tilewright_costmodels.timeloop.costs import Counts
 from tilewright_costmodels.timeloop.sharing import APART, Accounts, Deliveries
 from tilewright_costmodels.timeloop.tables import Hardware, Mappings, Tables, Tensors
@@ -88,15 +89,19 @@ def nest_of(tables: Tables) -> Nest:
     """Room for mappings of these tables."""
     levels, _, dims = tables.shape
     places = int(tables.hardware.slot["steps"].sum()) * dims
-    shapes = {name: (LANES,) for name in Nest._fields}
-    shapes |= dict.fromkeys(("dimension", "displaced"), (places, LANES)) | {"outside": (places + 1, LANES)}
-    shapes |= {"step": (dims, LANES), "apart": (LANES, APART)}
-    shapes |= dict.fromkeys("children visits before mover iterations shift undone".split(), (levels, LANES))
-    kinds = dict.fromkeys(("live", "wanted", "tangled"), np.bool_)
-    kinds |= dict.fromkeys(
-        "dimension displaced step mover shift undone by length apart displacements".split(), np.int64
+    by_place = dict.fromkeys(("dimension", "displaced"), places) | {"outside": places + 1}
+    rows = (
+        by_place
+        | {"step": dims}
+        | dict.fromkeys("children visits before mover iterations shift undone".split(), levels)
     )
-    return Nest(**{name: np.ones(shape, kinds.get(name, np.float64)) for name, shape in shapes.items()})
+    truths = "live", "wanted", "tangled"
+    integers = "dimension displaced step mover shift undone by length apart displacements".split()
+    made: dict[str, Any] = {}
+    for name in Nest._fields:
+        kind = np.bool_ if name in truths else np.int64 if name in integers else np.float64
+        made[name] = np.ones((rows[name], LANES) if name in rows else LANES, kind)
+    return Nest(**made | {"apart": np.zeros((LANES, APART), np.int64)})
 
 
 @compiled

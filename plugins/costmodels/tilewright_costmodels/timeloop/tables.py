@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tilewright.compiled import Index, Records, for_kernel, structure, table
 from tilewright.mapspace.batch import Bools, Floats, Ints
-from tilewright.mapspace.rules import Orders, Rules, rules_of, slots_of_entries, terms_of
+from tilewright.mapspace.rules.tables import Orders, Rules, rules_of, slots_of_entries, terms_of
 from tilewright.mapspace.skeleton import Skeleton, Slot
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.problem import Problem

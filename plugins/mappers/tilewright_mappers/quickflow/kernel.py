@@ -8,7 +8,7 @@ import numpy as np
 
 from tilewright.compiled import compiled
 from tilewright.mapspace.batch import Bools, Floats, Ints, Positions
-from tilewright.mapspace.rules import NONE, Terms, tile_words
+from tilewright.mapspace.rules.tables import NONE, Terms, tile_words
 
 
 class Blocks(NamedTuple):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from tilewright.compiled import Index, kernel_call, kernel_part
-from tilewright.mapspace.rules import Scratch
+from tilewright.mapspace.rules.scratch import Scratch
 from tilewright_costmodels.timeloop.ragged.cuts import BEFORE, PLAIN, QUIET, Pieces
 from tilewright_costmodels.timeloop.ragged.remainders import cut_any, walk_any
 from tilewright_costmodels.timeloop.tables import Hardware

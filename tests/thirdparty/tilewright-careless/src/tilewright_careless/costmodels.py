@@ -8,7 +8,7 @@ import numpy as np
 
 from tilewright import Architecture, Mapping, Problem, Report
 from tilewright.errors import NotConformableError, Reason
-from tilewright.mapspace.rules import rules_of
+from tilewright.mapspace.rules.tables import rules_of
 from tilewright.mapspace.skeleton import Skeleton
 from tilewright.plugin import Candidates, Costs, MappingBatch, Relaxation, ScalarEvaluator, legality
 from tilewright.testing.reference import PlainEvaluator, PlainModel

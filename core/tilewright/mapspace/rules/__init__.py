@@ -1,0 +1,1 @@
+"""The rules of legality (Union, section IV-D, generalised), compiled."""

@@ -1,0 +1,208 @@
+"""Whether mappings break a rule: of tiles one mapping at a time, of trip counts side by side.
+
+A rule goes over the tiles of one mapping and notes every fault in a table, as (code, where, which, value, limit). In a
+table of one row, the first rule that is broken ends the judgement. Of trip counts, only whether all rules hold is told.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilewright.compiled import LANES, compiled, every, inlined, kernel_call, kernel_part, lanes
+from tilewright.mapspace.batch import Bools, Floats, Ints, Positions
+from tilewright.mapspace.rules.scratch import Scratch, hold_all, hold_tiles, lay_out, spread, spread_keep, spread_order
+from tilewright.mapspace.rules.tables import (
+    BACKING,
+    CAPACITY,
+    FANOUT,
+    HOME,
+    LEGAL,
+    NONE,
+    ORDER,
+    REST,
+    SPATIAL,
+    TEMPORAL,
+    TWICE,
+    UNROLL,
+    WHOLE,
+    Codes,
+    Orders,
+    Rules,
+)
+
+
+@compiled
+def judge_tiles(
+    rules: Rules,
+    temporal: Ints,
+    spatial: Ints,
+    order: Positions,
+    spatial_order: Positions,
+    keep: Bools,
+    codes: Codes,
+    scratch: Scratch,
+) -> int:
+    """Write the code of the first broken rule of every mapping [n]; the faults of the last one stand in `scratch`.
+
+    Args:
+        spatial_order: of no mappings where the problem's order stands.
+
+    Returns:
+        How many faults the last mapping has.
+    """
+    entries, dims, faults = temporal.shape[1], temporal.shape[2], scratch.faults
+    found = NONE
+    for n in range(len(temporal)):
+        if n % LANES == 0:
+            hold_tiles(rules, temporal, keep, n, scratch)
+        found = NONE
+        for d in range(dims):  # coverage
+            if temporal[n, 0, d] != rules.sizes[d]:
+                found = _note(faults, found, WHOLE, NONE, d, float(temporal[n, 0, d]), float(rules.sizes[d]))
+            if spatial[n, entries - 1, d] != 1:
+                found = _note(faults, found, REST, NONE, d, float(spatial[n, entries - 1, d]), 1.0)
+        for e in range(entries):  # nesting: a tile is no larger than the tile it is cut from
+            for d in range(dims):
+                incoming = spatial[n, e - 1, d] if e else temporal[n, 0, d]
+                if temporal[n, e, d] > incoming or temporal[n, e, d] < 1:
+                    found = _note(faults, found, TEMPORAL, e, d, float(temporal[n, e, d]), float(incoming))
+                if spatial[n, e, d] > temporal[n, e, d] or spatial[n, e, d] < 1:
+                    found = _note(faults, found, SPATIAL, e, d, float(spatial[n, e, d]), float(temporal[n, e, d]))
+        if found < len(faults):
+            for e in range(entries):
+                used = 1.0
+                for d in range(dims):
+                    if spatial[n, e, d] != temporal[n, e, d] and spatial[n, e, d] >= 1:
+                        used *= -(-temporal[n, e, d] // spatial[n, e, d])
+                found = _unrolled(rules, False, e, used, faults, found)
+        if found < len(faults):
+            found = _kept(rules, keep, n, faults, found)
+        if found < len(faults):
+            for memory in range(len(rules.usable)):  # all entries of one memory share its capacity
+                need, usable = scratch.need[memory, n % LANES], rules.usable[memory]
+                if need > usable:
+                    found = _note(faults, found, CAPACITY, NONE, memory, need, usable)
+        codes[n] = faults[0, 0] if found else LEGAL
+        if not found and not (_are_orders(order, n) and (len(spatial_order) == 0 or _are_orders(spatial_order, n))):
+            codes[n] = ORDER
+    return found
+
+
+@kernel_part
+def judge(
+    rules: Rules,
+    slots: Ints,
+    trips: Ints,
+    tiles: Ints,
+    order: Orders,
+    keep: Bools,
+    lax_fanout: bool,
+    first: int,
+    legal: Bools,
+    scratch: Scratch,
+) -> None:
+    """Whether `LANES` mappings from `first` on break no rule; those that do are not `legal`.
+
+    Args:
+        slots: as `slots_of_entries` gives them.
+        trips: with an order per temporal slot.
+        tiles: the tile inside each slot, [n, slot, dimension]; of no mappings where it is what the trips say.
+        order: of no mappings where the problem's order stands.
+        keep: of one mapping where all keep the same.
+        lax_fanout: let more sub-clusters be in use than there are, for models with a rule of their own.
+    """
+    spread(trips, first, scratch.trips)
+    if len(keep) > 1 or first == 0:
+        spread_keep(keep, first, scratch.kept)
+    good = _are_kept(rules, scratch.kept)
+    for e in range(len(slots)):
+        used, slot = every(1.0), slots[e, 1]
+        if slot >= 0:
+            most = np.inf if lax_fanout else float(rules.entry[e].sub_clusters)
+            most = most if rules.entry[e].unrolls else 1.0
+            for d in range(trips.shape[2]):
+                used = used * lanes(scratch.trips[slot, d])
+            good = good & (used <= most)
+        scratch.used[e][:] = used
+    if len(tiles) > 0:
+        spread(tiles, first, scratch.inside[1:])
+        for d in range(tiles.shape[2]):
+            scratch.inside[0, d][:] = every(float(rules.sizes[d]))
+    else:
+        good = good & lay_out(rules.sizes, scratch)
+    hold_all(rules, slots, scratch)
+    for memory in range(len(rules.usable)):
+        good = good & (lanes(scratch.need[memory]) <= rules.usable[memory])
+    if len(order) > 0:
+        spread_order(order, first, scratch.order)
+        for row in range(order.shape[1]):
+            named = every(0)
+            for position in range(order.shape[2]):
+                named = named | (1 << (lanes(scratch.order[row, position]) & 63))  # out of range: beyond all of them
+            good = good & (named == (1 << order.shape[2]) - 1)
+    scratch.good[:] = good
+    for n in range(first, min(first + LANES, len(trips))):
+        legal[n] &= scratch.good[n - first]
+
+
+@kernel_call
+def _note(faults: Floats, found: int, code: int, where: int, which: int, value: float, limit: float) -> int:
+    if found < len(faults):
+        faults[found, 0], faults[found, 1], faults[found, 2] = code, where, which
+        faults[found, 3], faults[found, 4] = value, limit
+    return found + 1
+
+
+@inlined
+def _unrolled(rules: Rules, lax_fanout: bool, e: int, used: float, faults: Floats, found: int) -> int:
+    """No more sub-clusters are in use than there are, and only below the last entry on a cluster."""
+    if used > rules.entry[e].sub_clusters and not lax_fanout:
+        found = _note(faults, found, FANOUT, e, NONE, used, float(rules.entry[e].sub_clusters))
+    if used > 1 and not rules.entry[e].unrolls:
+        found = _note(faults, found, UNROLL, e, NONE, used, 1.0)
+    return found
+
+
+@kernel_call
+def _kept(rules: Rules, keep: Bools, n: int, faults: Floats, found: int) -> int:
+    """A tensor is kept where one memory may hold it, once in a cluster, and by the outermost entry."""
+    for t in range(keep.shape[2]):
+        if not keep[n, 0, t]:
+            found = _note(faults, found, BACKING, NONE, t, 0.0, 0.0)
+    for e in range(keep.shape[1]):
+        for t in range(keep.shape[2]):
+            if keep[n, e, t]:
+                for other in range(rules.entry[e].first_alike, e):
+                    if keep[n, other, t]:
+                        found = _note(faults, found, TWICE, e, t, float(other), 0.0)
+                if rules.memory[e, t] < 0:
+                    found = _note(faults, found, HOME, e, t, 0.0, 0.0)
+    return found
+
+
+@inlined
+def _are_kept(rules: Rules, kept: Bools) -> Bools:
+    """`_kept` of mappings side by side, [B]."""
+    good = every(True)
+    for t in range(kept.shape[1]):
+        good = good & lanes(kept[0, t])
+        for e in range(len(kept)):
+            here = lanes(kept[e, t])
+            if rules.memory[e, t] < 0:
+                good = good & ~here
+            for other in range(rules.entry[e].first_alike, e):
+                good = good & ~(here & lanes(kept[other, t]))
+    return good
+
+
+@inlined
+def _are_orders(order: Positions, n: int) -> bool:
+    """Whether every row of a mapping names every dimension once."""
+    all_named = (1 << order.shape[2]) - 1
+    good = True
+    for row in range(order.shape[1]):
+        named = 0
+        for position in range(order.shape[2]):
+            named |= 1 << (order[n, row, position] & 63)  # out of range: beyond the dimensions, never all of them
+        good &= named == all_named
+    return good

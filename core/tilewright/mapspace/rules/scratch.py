@@ -1,0 +1,154 @@
+"""Mappings laid side by side, one in each lane: their tiles, and what entries keep of them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tilewright.compiled import LANES, every, floats, inlined, kernel_part, lanes, soon, structure
+from tilewright.mapspace.batch import Bools, Floats, Ints
+from tilewright.mapspace.rules.tables import NONE, Orders, Rules, Terms
+
+
+@structure
+class Scratch(NamedTuple):
+    """Room for what is worked out of B = `LANES` mappings of S slots side by side; what `judge` leaves there is of use to cost
+    models."""
+
+    trips: Floats
+    """[S, D, B]."""
+    inside: Floats
+    """[S + 1, D, B]: iterations inside a slot and all those further in; ones inside the last slot."""
+    order: Ints
+    """[row, position, B]: dimensions, as many rows as temporal slots at least."""
+    used: Floats
+    """[E, B]: sub-clusters."""
+    kept: Bools
+    """[E, T, B]: whether the entry keeps the tensor."""
+    need: Floats
+    """[M, B]: slices held."""
+    good: Bools
+    """[B]: no rule is broken."""
+    faults: Floats
+    """[F, 5]."""
+
+
+def scratch_of(rules: Rules, slots: int = 0, faults: int = 1) -> Scratch:
+    """Room for mappings with so many slots, and for so many faults."""
+    entries, tensors = rules.memory.shape
+    return Scratch(
+        trips=np.ones((slots, len(rules.sizes), LANES)),
+        inside=np.ones((slots + 1, len(rules.sizes), LANES)),
+        order=np.ones((slots + entries, len(rules.sizes), LANES), np.int64),
+        used=np.ones((entries, LANES)),
+        kept=np.ones((entries, tensors, LANES), np.bool_),
+        need=np.zeros((len(rules.usable), LANES)),
+        good=np.ones(LANES, np.bool_),
+        faults=np.zeros((faults, 5)),
+    )
+
+
+@inlined
+def spread(numbers: Ints, first: int, rows: Floats) -> None:
+    """Numbers [n, slot, dimension] of mappings, laid side by side; after the last one comes the last one again."""
+    last = first + LANES
+    if last <= len(numbers):
+        for s in range(numbers.shape[1]):
+            for d in range(numbers.shape[2]):
+                rows[s, d][:] = floats(lanes(numbers[first:last, s, d]))
+        for n in range(last, min(last + LANES, len(numbers))):  # the next ones come while these are worked on
+            for s in range(numbers.shape[1]):
+                soon(numbers[n, s])
+    else:
+        for b in range(LANES):
+            for s in range(numbers.shape[1]):
+                for d in range(numbers.shape[2]):
+                    rows[s, d, b] = numbers[min(first + b, len(numbers) - 1), s, d]
+
+
+@inlined
+def spread_order(order: Orders, first: int, rows: Ints) -> None:
+    """The same of orders [n, row, position]."""
+    last = first + LANES
+    if last <= len(order):
+        for row in range(order.shape[1]):
+            for position in range(order.shape[2]):
+                rows[row, position][:] = lanes(order[first:last, row, position])
+    else:
+        for b in range(LANES):
+            for row in range(order.shape[1]):
+                for position in range(order.shape[2]):
+                    rows[row, position, b] = order[min(first + b, len(order) - 1), row, position]
+
+
+@inlined
+def spread_keep(keep: Bools, first: int, kept: Bools) -> None:
+    """The same of what entries keep."""
+    for b in range(LANES):
+        n = min(first + b, len(keep) - 1)
+        for e in range(keep.shape[1]):
+            for t in range(keep.shape[2]):
+                kept[e, t, b] = keep[n, e, t]
+
+
+@inlined
+def lay_out(sizes: Ints, scratch: Scratch) -> Bools:
+    """Turn trips into iterations inside every slot and all those further in, at most all of them. Not good [B] is a trip count
+    below 1, an empty piece of the last cut, and what is not the whole dimension."""
+    trips, inside, good = scratch.trips, scratch.inside, every(True)
+    for d in range(len(sizes)):
+        size, tile = float(sizes[d]), every(1.0)
+        for s in range(len(trips) - 1, -1, -1):
+            here = lanes(trips[s, d])
+            good = good & (here >= 1.0) & ((here - 1.0) * tile < size)
+            tile = np.minimum(here * tile, size)
+            inside[s, d][:] = tile
+        good = good & (tile == size)
+    return good
+
+
+@inlined
+def hold_tiles(rules: Rules, temporal: Ints, keep: Bools, first: int, scratch: Scratch) -> None:
+    """Add up what all entries keep of the tiles of `LANES` mappings from `first` on."""
+    spread_keep(keep, first, scratch.kept)
+    scratch.need[:] = 0.0
+    for e in range(temporal.shape[1]):
+        for b in range(LANES):
+            for d in range(temporal.shape[2]):
+                scratch.inside[0, d, b] = temporal[min(first + b, len(temporal) - 1), e, d]
+        hold(rules, e, NONE, scratch)
+
+
+@inlined
+def hold_all(rules: Rules, slots: Ints, scratch: Scratch) -> None:
+    """Add up what all entries keep of the tiles in `scratch`."""
+    scratch.need[:] = 0.0
+    row = len(scratch.inside) - 1
+    for e in range(len(slots) - 1, -1, -1):
+        row = slots[e, 1] if slots[e, 1] >= 0 else row
+        hold(rules, e, row, scratch)
+        row = slots[e, 0] if slots[e, 0] >= 0 else row
+
+
+@kernel_part
+def hold(rules: Rules, e: int, row: int, scratch: Scratch) -> None:
+    """Add the slices that an entry keeps of the tiles in a row to what its memories need."""
+    for t in range(scratch.kept.shape[1]):
+        memory = rules.memory[e, t]
+        if memory >= 0 and (e > 0 or rules.usable[memory] < np.inf):
+            kept, slices = lanes(scratch.kept[e, t]), rules.slices[memory, t]
+            if np.any(kept):
+                words = words_of(rules.terms, t, scratch.inside[row])
+                scratch.need[memory][:] = lanes(scratch.need[memory]) + np.where(kept, words * slices, 0.0)
+
+
+@inlined
+def words_of(terms: Terms, tensor: int, tiles: Floats) -> Floats:
+    """`tile_words` of tiles [D, B] side by side, [B]."""
+    words, side = every(1.0), every(1.0)
+    for p in range(terms.start[tensor], terms.start[tensor + 1]):
+        side = side + float(terms.term[p].coefficient) * (lanes(tiles[terms.term[p].dimension]) - 1.0)
+        if terms.term[p].last:
+            words, side = words * side, every(1.0)
+    return words
