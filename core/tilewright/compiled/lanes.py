@@ -93,11 +93,14 @@ def _row(kind: types.Type) -> bool:
 def _typed(function: Callable[..., object], typer: Callable[..., types.Type | None]) -> None:
     """Say of what type the result is; None: not of rows."""
 
-    @infer_global(function)
     class _Template(AbstractTemplate):
+        key = function
+
         def generic(self, given: tuple[Any, ...], _: object) -> Any:
             result = typer(*given)
             return None if result is None else signature(result, *given)
+
+    infer_global(function, types.Function(_Template))
 
 
 def _rows_of(*given: Any) -> Any:

@@ -1,0 +1,80 @@
+"""Rows of numbers side by side: compiled, every operation does what NumPy does."""
+
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from tilewright.compiled import LANES, compiled, every, floats, integers, interpreted, lanes, soon
+
+NUMBERS = st.floats(-1e6, 1e6, allow_subnormal=False) | st.sampled_from((0.0, 1.0, np.inf, np.nan))
+WHOLE = st.integers(-(2**31), 2**31)
+
+
+def row(numbers: st.SearchStrategy[Any], kind: type) -> st.SearchStrategy[NDArray[Any]]:
+    return st.lists(numbers, min_size=LANES, max_size=LANES).map(lambda found: np.array(found, kind))
+
+
+@compiled
+def of_floats(a: NDArray[Any], b: NDArray[Any], number: float, found: NDArray[Any], truths: NDArray[Any]) -> bool:
+    x, y = lanes(a), lanes(b)
+    found[0][:], found[1][:], found[2][:], found[3][:] = x + y, x - number, number * y, x / y
+    found[4][:], found[5][:] = np.minimum(x, number), np.maximum(x, y)
+    found[6][:], found[7][:] = np.floor(x), np.ceil(y)
+    found[8][:], found[9][:] = np.where(x < y, x, number), every(number)
+    truths[0][:], truths[1][:], truths[2][:] = x < y, x <= number, x > y
+    truths[3][:], truths[4][:], truths[5][:] = number >= y, x == y, x != y
+    truths[6][:] = (x < y) | ~(y < number) & (x != number)
+    return bool(np.any(x < y))
+
+
+@compiled
+def of_integers(a: NDArray[Any], b: NDArray[Any], number: int, found: NDArray[Any], truths: NDArray[Any]) -> None:
+    x, y = lanes(a), lanes(b)
+    found[0][:], found[1][:], found[2][:] = x + y, x - number, x * y
+    found[3][:], found[4][:], found[5][:] = x & y, x | number, 1 << (y & 63)
+    found[6][:], found[7][:] = np.where(x < number, 1, y), integers(floats(x))
+    truths[0][:], truths[1][:], truths[2][:], truths[3][:] = x < y, x >= number, x == y, (x & y) != 0
+    truths[4][:] = lanes(truths[0]) & (number < y)
+
+
+@compiled
+def of_columns(bytes: NDArray[Any], numbers: NDArray[Any], found: NDArray[Any]) -> None:
+    for column in range(numbers.shape[1]):
+        soon(numbers[0])
+        found[column][:] = lanes(numbers[2 : 2 + LANES, column]) + lanes(bytes[2 : 2 + LANES, column])
+
+
+@given(row(NUMBERS, np.float64), row(NUMBERS, np.float64), NUMBERS)
+def test_floats(a: NDArray[Any], b: NDArray[Any], number: float) -> None:
+    ours, theirs = np.zeros((2, 10, LANES))
+    true, truths = np.zeros((2, 7, LANES), np.bool_)
+    some = of_floats(a, b, number, ours, true)
+    with np.errstate(all="ignore"):
+        assert some == interpreted(of_floats)(a, b, number, theirs, truths)
+    nan = np.isnan(a) | np.isnan(b) | np.isnan(number)
+    theirs[4:6, nan], ours[4:6, nan] = 0.0, 0.0  # of what is no number, either may be the least
+    np.testing.assert_array_equal(ours, theirs)
+    np.testing.assert_array_equal(true, truths)
+
+
+@given(row(WHOLE, np.int64), row(WHOLE, np.int64), WHOLE)
+def test_integers(a: NDArray[Any], b: NDArray[Any], number: int) -> None:
+    ours, theirs = np.zeros((2, 8, LANES), np.int64)
+    true, truths = np.zeros((2, 5, LANES), np.bool_)
+    of_integers(a, b, number, ours, true)
+    interpreted(of_integers)(a, b, number, theirs, truths)
+    np.testing.assert_array_equal(ours, theirs)
+    np.testing.assert_array_equal(true, truths)
+
+
+@given(st.integers(1, 9), st.randoms(use_true_random=False))
+def test_columns(columns: int, random: Any) -> None:
+    bytes = np.array([[random.randrange(256) for _ in range(columns)] for _ in range(20)], np.uint8)
+    numbers = np.array([[random.randrange(10**9) for _ in range(columns)] for _ in range(20)])
+    ours, theirs = np.zeros((2, columns, LANES), np.int64)
+    of_columns(bytes, numbers, ours)
+    interpreted(of_columns)(bytes, numbers, theirs)
+    np.testing.assert_array_equal(ours, theirs)
