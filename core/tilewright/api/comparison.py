@@ -12,6 +12,7 @@ from tilewright.api.progress import sweep_progress
 from tilewright.api.settings import Plan, Settings, Sources, folder_of, name_of
 from tilewright.api.words import checked, names_of
 from tilewright.errors import OptionError, PluginError
+from tilewright.interrupts import keeping
 from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.mapper import Mapper
 from tilewright.run.evaluation import BuiltModel
@@ -19,6 +20,7 @@ from tilewright.run.sweep import SweepPoint, SweepRow, sweep
 
 
 @checked
+@keeping()
 def compare(
     workload: Sources,
     arch: Sources,

@@ -16,7 +16,7 @@ from tilewright.run.configuration import claim, told
 from tilewright.run.evaluation import BuiltModel
 from tilewright.run.sweep import Distance, Proofs, SweepPoint, SweepRow
 from tilewright.run.written.layers import mapping_file
-from tilewright.run.written.summaries import place_told, save_summary
+from tilewright.run.written.summaries import interrupted_told, place_told, save_summary
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.report import UNITS, Objective, Report
 from tilewright.schema.unmatched import unmatched
@@ -51,9 +51,15 @@ class ComparisonReport(Tabular):
         return len(self.points) * len(self.workload.distinct()) - len(self.searches)
 
     @property
+    def stopped(self) -> list[str]:
+        """Searches that an interruption ended when they had found a mapping."""
+        cut = [row for row in self.searches if row.layer.interrupted and row.layer.report is not None]
+        return [f"{row.layer.name} by {row.point.mapper}" for row in cut]
+
+    @property
     def complete(self) -> bool:
-        """Everything was tried."""
-        return not self.missing
+        """Everything was tried, to its end."""
+        return not self.missing and not self.stopped
 
     def save(self, folder: str | Path) -> Path:
         """Write a mapping file per search, `compare.json` and `compare.csv`; what `compare -o` writes. Raises
@@ -149,9 +155,8 @@ class ComparisonReport(Tabular):
         """What a person should know beside the figures."""
         found = [f"warning: {warning}" for warning in self._unmatched()]
         found += [f"warning: {name}: {warning}" for name, warning in self._warnings()]
-        if self.missing:
-            total = self.missing + len(self.searches)
-            found.append(f"interrupted: {self.missing} of {total} searches were not made")
+        total = self.missing + len(self.searches)
+        found += interrupted_told(self.stopped, self.missing, total, "searches were not made")
         return [*found, *place_told(self.folder, self.unwritten)]
 
     def _unmatched(self) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from tilewright.api.settings import Plan, Settings, Sources, folder_of
 from tilewright.api.words import checked, names_of, one_of, options_by_name
 from tilewright.errors import PluginError
 from tilewright.exploration.cluster import Cluster
+from tilewright.interrupts import keeping
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.mapper import Mapper
@@ -29,6 +30,7 @@ from tilewright.schema.unmatched import unmatched
 
 
 @checked
+@keeping()
 def map(
     workload: Sources,
     arch: Sources,

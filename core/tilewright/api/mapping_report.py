@@ -18,7 +18,7 @@ from tilewright.files import RunFolder
 from tilewright.run.configuration import RunConfiguration, claim, limit_of, told
 from tilewright.run.network import MappedLayer
 from tilewright.run.written.layers import certificate_file, certificate_of, layer_file, save_layer
-from tilewright.run.written.summaries import head_of, instead_told, missing_told, place_told, save_summary, title_of
+from tilewright.run.written.summaries import head_of, instead_told, interrupted_told, place_told, save_summary, title_of
 from tilewright.schema.mapped import AlternativeRecord
 from tilewright.schema.mapped.certificate import Certificate
 from tilewright.schema.report.printed import limited_by, summary
@@ -97,6 +97,11 @@ class MappingReport(Tabular):
     def missing(self) -> int:
         """Distinct problems that an interruption left unsearched."""
         return len(self.searched.distinct()) - len(self.layers)
+
+    @property
+    def stopped(self) -> list[str]:
+        """Layers whose search an interruption ended when it had found a mapping."""
+        return [layer.name for layer in self.layers if layer.interrupted and layer.report is not None]
 
     @property
     def complete(self) -> bool:
@@ -256,7 +261,7 @@ class MappingReport(Tabular):
         for distinct in self.workload.distinct() if self.expansion is not None else ():
             if not any(each.is_best for each in self.choices if each.offer.distinct.problem is distinct.problem):
                 found.append(f"no way to compute {distinct.problem.name} has a mapping; try more --algorithms")
-        found += missing_told(self.missing, len(self.searched.distinct()))
+        found += interrupted_told(self.stopped, self.missing, len(self.searched.distinct()))
         return [*found, *place_told(self.folder, self.unwritten)]
 
     @property

@@ -81,7 +81,12 @@ def map_command(
             raise tw.errors.CallError("--pareto goes without --algorithms, --cluster and --graph")
         fronts = tw.front(flags.loaded(workload), arch, points=pareto, mapper=mapper, model=model, **flags.settings())
         show(fronts, flags.json, flags.quiet, fronts.messages())
-        raise typer.Exit(_code(fronts.complete, [fronts.unwritten, *(each.fastest.error for each in fronts.fronts)]))
+        raise typer.Exit(
+            _code(
+                fronts.complete and not fronts.stopped,
+                [fronts.unwritten, *(each.fastest.error for each in fronts.fronts)],
+            )
+        )
     ways: dict[str, Any] = {
         "algorithms": algorithms,
         "movement": movement,
@@ -97,7 +102,9 @@ def map_command(
     told = flags.json or flags.quiet or report.is_one or (report.expansion is not None and report.folder is None)
     if not told:
         _tell_how_to_see_one(report, workload)
-    raise typer.Exit(_code(report.complete, [report.unwritten, *(layer.error for layer in report.layers)]))
+    raise typer.Exit(
+        _code(report.complete and not report.stopped, [report.unwritten, *(layer.error for layer in report.layers)])
+    )
 
 
 def _code(complete: bool, errors: Iterable[TilewrightError | None]) -> int:

@@ -15,6 +15,7 @@ from typing import Any, Self
 import cloudpickle  # type: ignore[import-untyped]
 
 from tilewright.errors import InputError, PluginError
+from tilewright.interrupts import something_found, waking
 from tilewright.run.network import LayerSearch, MappedLayer, map_problem
 
 AHEAD = 3
@@ -68,14 +69,12 @@ class Cluster:
         for _ in range(AHEAD * threads):
             begin()
         try:
-            while places:
-                future = done.get()
-                position = places.pop(future)
-                yield position, _told(future, searches[position])
-                future.release()
-                begin()
-        except KeyboardInterrupt:  # what is done was told
-            return
+            with waking(lambda: done.put(None)):
+                while places and (future := done.get()) is not None:
+                    position = places.pop(future)
+                    yield position, _told(future, searches[position])
+                    future.release()
+                    begin()
         finally:
             self.client.cancel(list(places))
 
@@ -91,6 +90,7 @@ def _told(future: Any, one: LayerSearch) -> MappedLayer:
     error = future.exception()
     if error is None:
         found: MappedLayer = future.result()
+        something_found()
         return found
     plugins = f"mapper {one.configuration.mapper_record}, cost model {one.configuration.model.record}"
     message = f"the search failed on the cluster: {type(error).__name__}: {error} ({plugins})"

@@ -22,6 +22,7 @@ from tilewright.exploration.records import (
 from tilewright.exploration.space import ArchitectureSpace, Point
 from tilewright.exploration.store import Store
 from tilewright.exploration.strategies import Strategy, Watch
+from tilewright.interrupts import asked_to_stop, something_found
 from tilewright.run.configuration import RunConfiguration
 from tilewright.run.network import Engine, LayerSearch, chosen, told_watchers
 from tilewright.schema.frozen import FrozenDict
@@ -79,7 +80,7 @@ class Exploration:
         waves = self.strategy.waves()
         with suppress(StopIteration):
             wave = next(waves)
-            while (judged := self._judged(wave)) is not None:
+            while not asked_to_stop() and (judged := self._judged(wave)) is not None:
                 wave = waves.send(judged)
             return False
         return True
@@ -125,6 +126,7 @@ class Exploration:
             if new is None:
                 break
             self.store.keep(*tasks[position], self.record.method, new)
+            something_found()
             self.searched.add(tasks[position])
             known[tasks[position]] = new
             self._tell(len(wave) * (len(self.searched) - before) / len(tasks), layer.name)

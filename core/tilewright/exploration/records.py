@@ -52,7 +52,7 @@ class FoundLayer(Model):
         """None where the search was interrupted: that is nothing to keep."""
         result, report = layer.result, layer.report
         if result is None or report is None or result.best is None or result.stop not in KEPT:
-            if result is not None and result.stop == "cancelled":
+            if layer.interrupted:
                 return None
             why = layer.error or (None if result is None else result.error)
             told = str(why) if why is not None else "not searched" if result is None else result.told

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from tilewright.errors import OutputError, PluginError, TilewrightError
+from tilewright.interrupts import asked_to_stop, something_found
 from tilewright.mapspace.legality import legality
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import Evaluator, Relaxable
@@ -72,6 +73,11 @@ class MappedLayer(Printed):
         return self.distinct.count
 
     @property
+    def interrupted(self) -> bool:
+        """Ctrl-C ended the search: the best so far is what there is."""
+        return self.result is not None and self.result.stop == "cancelled"
+
+    @property
     def mapping(self) -> BoundMapping | None:
         """The best mapping; None if there is none."""
         if self.result is None or self.result.best is None or self.architecture is None:
@@ -123,6 +129,8 @@ def map_workload(
     ways = [chosen(distinct, configuration) for distinct in todo]
     memories = [_Memory(distinct, each, cache) for distinct, each in zip(todo, ways, strict=True)]
     done = {index: layer for index, memory in enumerate(memories) if (layer := memory.recall()) is not None}
+    if done:
+        something_found()
     missing = [index for index in range(len(todo)) if index not in done]
     searches = [LayerSearch(todo[index], ways[index]) for index in missing]
     following = 0
@@ -184,9 +192,11 @@ def map_each(
     """(position, layer) as each is done; in this process without `workers`. After an interrupted search no other is started."""
     if workers is None:
         for index, one in enumerate(searches):
+            if asked_to_stop():
+                return
             layer = map_problem(one.distinct, one.configuration, watch)
             yield index, layer
-            if layer.result is not None and layer.result.stop == "cancelled":
+            if layer.interrupted:
                 return
         return
     for index, found in in_workers(searches, _map_in_process, watch, workers):
@@ -206,7 +216,11 @@ def in_workers(
         warm_up(evaluator, task, guarded_mapper(configuration.mapper))  # once, and not in every process
     told = None if watch is None else lambda one, progress: watch(one.distinct, progress)
     for index, found in in_processes(searches, work, told, workers, _silence(configuration)):
-        yield index, _named(found, configuration) if isinstance(found, PluginError) else found
+        if isinstance(found, PluginError):
+            yield index, _named(found, configuration)
+        else:
+            something_found()
+            yield index, found
 
 
 def _silence(configuration: RunConfiguration) -> float | None:

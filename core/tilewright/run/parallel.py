@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import queue
-import signal
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Generic, Self, TypeVar
+from typing import Generic, Self, TypeVar
 
 from tilewright.child import Child, Told, stopping, tell
 from tilewright.errors import PluginError
+from tilewright.interrupts import waking
 from tilewright.plugin.result import Progress, Watcher
 
 Item = TypeVar("Item")
@@ -62,7 +60,7 @@ def in_processes(
     told = workers.told
     pool = _Pool(items, work, watch, workers.children)
     try:
-        with _on_interrupt(lambda: told.put(None)):
+        with waking(lambda: told.put(None)):
             yield from pool.begun()
             while pool.busy:
                 try:
@@ -180,22 +178,3 @@ def _work(item: Item, work: Callable[[Item, Watcher], Found]) -> Found:
             tell(progress)
 
     return work(item, watch)
-
-
-@contextmanager
-def _on_interrupt(ask: Callable[[], None]) -> Iterator[None]:
-    """The first Ctrl-C asks, the second ends everything."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.getsignal(signal.SIGINT)
-
-    def first(*_: Any) -> None:
-        ask()
-        signal.signal(signal.SIGINT, before)
-
-    signal.signal(signal.SIGINT, first)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

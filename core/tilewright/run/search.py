@@ -9,11 +9,12 @@ from contextlib import contextmanager
 import numpy as np
 
 from tilewright.errors import TilewrightError
+from tilewright.interrupts import asked_to_stop, keeping, something_found, stoppable
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.legality import legality
 from tilewright.plugin.costmodel import CandidateEvaluator, Costs, Evaluator
-from tilewright.plugin.guard.calls import BUILTIN, Owner, calling, fault, listening
+from tilewright.plugin.guard.calls import BUILTIN, Owner, calling, fault
 from tilewright.plugin.guard.mappers import GuardedMapper, GuardedProposals, guarded_mapper
 from tilewright.plugin.guard.marker import unfinished
 from tilewright.plugin.guard.models import GuardedEvaluator, guarded_evaluator
@@ -44,13 +45,13 @@ def search(
     """Run a mapper until it is done or the budget is spent. Whatever ends it, the best mapping so far is returned.
 
     The loop acts between batches, and between the pieces in which large ones are evaluated. Ctrl-C ends the search, not
-    the program (`cancelled`); a mapper or a model that breaks a promise ends it with `failed` and a PluginError in `error`.
+    the program (`cancelled`), whenever it comes; a mapper or a model that breaks a promise ends it with `failed` and a PluginError in `error`.
     So does one that runs on `ended` seconds after the deadline (by default 15).
     """
     guarded = guarded_evaluator(evaluator, task.problem, task.architecture)
     loop = _Loop(guarded_mapper(mapper), task, guarded, budget, seed, watch, clock)
     cpu = time.process_time()
-    with listening(), _noted(loop.mapper.owner, guarded.owner):
+    with keeping(), _noted(loop.mapper.owner, guarded.owner):
         stop, error = loop.run_through(ENDED if ended is None else ended)
         cpu_seconds, wall_seconds = time.process_time() - cpu, loop.own.elapsed_seconds
         rejections = None
@@ -59,21 +60,21 @@ def search(
                 rejections = loop.sample.explained(task, guarded)
             except KeyboardInterrupt:
                 stop = "cancelled"
-    return Result(
-        best=loop.best,
-        value=loop.value,
-        evaluated=loop.own.evaluated,
-        valid=loop.valid,
-        rejected=loop.rejected,
-        stop=stop,
-        cpu_seconds=cpu_seconds,
-        wall_seconds=wall_seconds,
-        seed=seed,
-        lower_bound=loop.lower_bound,
-        figures=loop.figures,
-        rejections=rejections,
-        error=error,
-    )
+        return Result(
+            best=loop.best,
+            value=loop.value,
+            evaluated=loop.own.evaluated,
+            valid=loop.valid,
+            rejected=loop.rejected,
+            stop="cancelled" if asked_to_stop() and error is None else stop,
+            cpu_seconds=cpu_seconds,
+            wall_seconds=wall_seconds,
+            seed=seed,
+            lower_bound=loop.lower_bound,
+            figures=loop.figures,
+            rejections=rejections,
+            error=error,
+        )
 
 
 class _Loop:
@@ -104,8 +105,9 @@ class _Loop:
 
     def run_through(self, ended_after: float) -> tuple[Stop, TilewrightError | None]:
         try:
-            warm_up(self.evaluator, self.task, self.mapper)
-            proposals = self.mapper.search(self.task, self.run)
+            with stoppable():
+                warm_up(self.evaluator, self.task, self.mapper)
+                proposals = self.mapper.search(self.task, self.run)
         except KeyboardInterrupt:
             return "cancelled", None
         except TilewrightError as error:
@@ -114,7 +116,8 @@ class _Loop:
         ended: tuple[Stop, TilewrightError | None]
         with _deadline(self.own, ended_after):
             try:
-                ended = self._drive(proposals), None
+                with stoppable():
+                    ended = self._drive(proposals), None
             except KeyboardInterrupt:
                 ended = "cancelled", None
             except TilewrightError as error:
@@ -157,7 +160,7 @@ class _Loop:
         self.batch_began = self.own.evaluated
         pieces = [self._price(batch.take(slice(0, self.piece)))]
         done = len(pieces[0])
-        while done < len(batch) and self.own.remaining_seconds > 0:
+        while done < len(batch) and self.own.remaining_seconds > 0 and not asked_to_stop():
             pieces.append(self._price(batch.take(slice(done, done + self.piece))))
             done += len(pieces[-1])
         return Costs.join(pieces)
@@ -192,6 +195,7 @@ class _Loop:
                 self._check_constraints(mapping)
                 self.best, self.value = mapping, float(values[index])
                 self.improved_at = self.batch_began
+                something_found()
                 return
             self.rejected += 1  # a model may be laxer than the rules
             values[index] = np.inf
@@ -204,6 +208,8 @@ class _Loop:
 
     def _over(self) -> Stop | None:
         budget = self.own.budget
+        if asked_to_stop():
+            return "cancelled"
         if self.own.remaining_seconds <= 0:
             return "deadline"
         if budget.evaluations is not None and self.own.evaluated >= budget.evaluations:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tilewright.errors import Reason, TilewrightError
+from tilewright.interrupts import asked_to_stop, stoppable
 from tilewright.mapspace.space import MapSpace
 from tilewright.run.cache import ResultCache
 from tilewright.run.configuration import RunConfiguration, limit_of
@@ -131,12 +132,12 @@ def sweep(
         done, cancelled = 0, False
         for layer in map_workload(workload, point.configuration, watcher, jobs=jobs, cache=cache):
             done += 1
-            cancelled = cancelled or (layer.result is not None and layer.result.stop == "cancelled")
+            cancelled = cancelled or layer.interrupted
             row, interrupted = _row(point, layer, models)
             yield row
             if interrupted:
                 return
-        if cancelled or done < count:
+        if cancelled or done < count or asked_to_stop():
             return
 
 
@@ -151,7 +152,8 @@ def _row(point: SweepPoint, layer: MappedLayer, models: Sequence[BuiltModel]) ->
     for model in models:
         try:
             own = layer.report if model.name == point.model else None
-            reports.append(own or evaluate(model, problem, layer.architecture, best))
+            with stoppable():
+                reports.append(own or evaluate(model, problem, layer.architecture, best))
         except KeyboardInterrupt:
             interrupted = True
             reports.append(refusal(model, problem.name, problem.macs, TilewrightError("interrupted")))

@@ -84,3 +84,14 @@ def test_what_a_search_misses_leaves_the_front_open() -> None:
 
     found = front_of(DISTINCT, least, 8)
     assert [point.cycles for point in found.points] == [10, 100] and not found.whole
+
+
+def test_where_the_fastest_alone_is_known_it_is_what_there_is() -> None:
+    report = Report(model="any", problem="layer", macs=1, valid=True, cycles=10, energy_pj=5.0)
+
+    def least(objective: Objective, cap: float) -> MappedLayer:
+        return MappedLayer(DISTINCT, report=report if objective == "cycles" else None)
+
+    found = front_of(DISTINCT, least, 8)
+    (point,) = found.points
+    assert (point.cycles, point.most_cycles, point.bound, found.whole) == (10, 10, None, False)

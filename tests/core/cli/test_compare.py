@@ -201,6 +201,14 @@ def test_an_interruption_keeps_what_is_done(
     assert len(list(tmp_path.glob("*_timeloop.yaml"))) == 3 and (tmp_path / "compare.csv").is_file()
 
 
+def test_an_interruption_of_the_last_search_is_one(tilewright: Command, layers: Path, third_parties: Registry) -> None:
+    ran = tilewright(
+        "compare", f"{layers}/first", *WORDS, "--mappers", "interrupting", "--models", "timeloop", "--json"
+    )
+    assert ran.code == 1 and not ran.data["complete"] and ran.data["rows"][0]["valid"]
+    assert "interrupted: the best so far is what there is of first by interrupting" in ran.err
+
+
 def test_an_interruption_while_evaluating_keeps_the_mapping(
     tilewright: Command, layers: Path, third_parties: Registry, tmp_path: Path
 ) -> None:

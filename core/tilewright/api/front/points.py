@@ -50,18 +50,19 @@ class FrontPoint:
 @dataclass(frozen=True)
 class Front:
     """Fewest cycles first. `whole`: there are no other points, as far as these are proved; otherwise these are some of them.
-    `fastest`: what was found when only cycles counted, or why nothing was."""
+    `fastest`: what was found when only cycles counted, or why nothing was. `interrupted`: Ctrl-C ended its searches."""
 
     distinct: DistinctProblem
     points: tuple[FrontPoint, ...]
     whole: bool
     fastest: MappedLayer
+    interrupted: bool = False
 
 
 def front_of(distinct: DistinctProblem, least: Least, most: int) -> Front:
     """At most `most` points, at least 2: the ends first, then always in the widest gap in cycles that may have one."""
     fastest = least("cycles", math.inf)
-    if fastest.cycles is None:
+    if fastest.cycles is None or fastest.energy_pj is None:
         return Front(distinct, (), False, fastest)
     search = _Search(least)
     search.ask(float(fastest.cycles))
@@ -74,6 +75,8 @@ def front_of(distinct: DistinctProblem, least: Least, most: int) -> Front:
     if len(found) > most:  # some are by the way
         found = [point for point in found if any(_same(point.energy_pj, each.energy_pj) for each in wanted)]
     whole = not search.failed and not search.gaps() and len(found) == len(search.points)
+    if not found:  # searched no further
+        found = [FrontPoint(fastest, fastest.energy_pj, fastest.cycles, float(fastest.cycles), None)]
     return Front(distinct, tuple(found), whole, fastest)
 
 

@@ -13,7 +13,7 @@ from tilewright.errors import OutputError
 from tilewright.files import RunFolder, file_name
 from tilewright.run.configuration import RunConfiguration, claim
 from tilewright.run.written.layers import certificate_beside, certificate_of, mapping_file
-from tilewright.run.written.summaries import head_of, instead_told, missing_told, place_told, save_summary, title_of
+from tilewright.run.written.summaries import head_of, instead_told, interrupted_told, place_told, save_summary, title_of
 from tilewright.schema.workload import Workload
 from tilewright.tables import Table, Tabular, numbers
 
@@ -42,6 +42,11 @@ class FrontReport(Tabular):
             if name in front.distinct.layers:
                 return front
         raise KeyError(name)
+
+    @property
+    def stopped(self) -> list[str]:
+        """Layers whose front an interruption ended when it had a point."""
+        return [front.distinct.problem.name for front in self.fronts if front.interrupted and front.points]
 
     @property
     def complete(self) -> bool:
@@ -114,7 +119,7 @@ class FrontReport(Tabular):
         if some:
             found.append(f"there may be more points between these: {', '.join(some)}; a larger --pareto finds more")
         layers = len(self.workload.distinct())
-        found += missing_told(layers - len(self.fronts), layers)
+        found += interrupted_told(self.stopped, layers - len(self.fronts), layers)
         return [*found, *place_told(self.folder, self.unwritten)]
 
     def __str__(self) -> str:

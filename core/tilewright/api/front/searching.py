@@ -13,6 +13,7 @@ from tilewright.api.progress import mapping_progress
 from tilewright.api.settings import Plan, Settings, Sources, folder_of
 from tilewright.api.words import at_least, checked
 from tilewright.errors import CallError, PluginError
+from tilewright.interrupts import asked_to_stop, keeping
 from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.mapper import Mapper
 from tilewright.plugin.result import Watcher
@@ -24,6 +25,7 @@ from tilewright.schema.workload import Layer, Workload
 
 
 @checked
+@keeping()
 def front(
     workload: Sources,
     arch: Sources,
@@ -74,10 +76,9 @@ class _FrontSearch(LayerSearch):
     points: int
     cache: ResultCache | None
 
-    def run(self, watch: Watch | None) -> tuple[Front, bool]:
-        """And whether it was interrupted."""
+    def run(self, watch: Watch | None) -> Front:
         asked = _Asked(self, watch)
-        return front_of(self.distinct, asked.least, self.points), asked.interrupted
+        return replace(front_of(self.distinct, asked.least, self.points), interrupted=asked.interrupted)
 
 
 @dataclass
@@ -95,18 +96,19 @@ class _Asked:
             return MappedLayer(search.distinct)
         alone = Workload(name=search.network, layers=(Layer(problem=search.distinct.problem),))
         aimed = search.configuration.aimed(objective, most_cycles)
-        (layer,) = map_workload(alone, aimed, self.watch, cache=search.cache)
-        self.interrupted = layer.result is not None and layer.result.stop == "cancelled"
-        return replace(layer, distinct=search.distinct)
+        layers = list(map_workload(alone, aimed, self.watch, cache=search.cache))
+        self.interrupted = asked_to_stop() or any(layer.interrupted for layer in layers)
+        return replace(layers[0], distinct=search.distinct) if layers else MappedLayer(search.distinct)
 
 
 def _each(searches: Sequence[_FrontSearch], jobs: int, watch: Watch | None) -> Iterator[Front]:
     """The fronts in the workload's order. After an interruption no other is begun, and what is done is yielded."""
     if jobs == 1 or len(searches) < 2:
         for one in searches:
-            found, interrupted = one.run(watch)
-            yield found
-            if interrupted:
+            if asked_to_stop():
+                return
+            yield (found := one.run(watch))
+            if found.interrupted:
                 return
         return
     done: dict[int, Front] = {}
@@ -124,5 +126,4 @@ def _each(searches: Sequence[_FrontSearch], jobs: int, watch: Watch | None) -> I
 
 
 def _run_in_process(one: _FrontSearch, watch: Watcher) -> Front:
-    front, _ = one.run(lambda _, progress: watch(progress))
-    return front
+    return one.run(lambda _, progress: watch(progress))

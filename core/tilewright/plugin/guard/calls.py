@@ -6,14 +6,11 @@ Ctrl-C stays Ctrl-C: a KeyboardInterrupt is the user's only if the signal has co
 from __future__ import annotations
 
 import io
-import signal
 import sys
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Any, NoReturn
 
 from pydantic import ValidationError
@@ -26,6 +23,7 @@ from tilewright.errors import (
     Reason,
     TilewrightError,
 )
+from tilewright.interrupts import Block, Overdue, entered, exited
 
 BUILTIN = "tilewright"
 """The distribution whose plugin names nobody can take over."""
@@ -47,11 +45,7 @@ class Owner:
         return f"{self.kind} '{self.name}'{home}"
 
 
-class Overdue(BaseException):
-    """Raised inside a plugin that has used up its time; no Exception, so that fewer plugins catch it."""
-
-
-class calling:
+class calling(Block):
     """Around a call into a plugin.
 
     Raises:
@@ -63,30 +57,20 @@ class calling:
     __slots__ = ("owner", "since", "what", "_streams")
 
     def __init__(self, owner: Owner, what: str) -> None:
-        self.owner, self.what = owner, what
+        self.owner, self.what, self.left = owner, what, False
 
     def __enter__(self) -> calling:
         self.since = time.monotonic()
         self._streams = sys.stdout, sys.stderr
+        entered(self)
         sys.stdout = _ASIDE
-        if _in_main_thread():
-            if not _running:
-                _signals.arrived = False
-                _listen()
-            _running.append(self)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         sys.stdout, sys.stderr = self._streams
-        arrived = False
-        if _in_main_thread():
-            _running.pop()
-            arrived = _signals.arrived
-            if not _running:
-                _listen_no_more()
-        if arrived:
+        if exited(self):
             raise KeyboardInterrupt from None
         if error is not None:
             _translate(self, error)
@@ -148,105 +132,6 @@ def _is_whole(error: TilewrightError) -> bool:
         and (hint is None or isinstance(hint, str))
         and (type(error).exit_code in (1, 2, 3))
     )
-
-
-# -- signals -------------------------------------------------------------------------------------------------
-
-
-class _Signals:
-    """`former`: who hears Ctrl-C when no plugin runs. `listeners`: blocks that want to be listened for. `arrived`: Ctrl-C
-    came during this call. `sent`: signals of our own that are on their way."""
-
-    former: Any = None
-    listeners = 0
-    arrived = False
-    sent = 0
-
-
-_signals = _Signals()
-_running: list[calling] = []
-"""Calls of the main thread, the innermost last."""
-_ending = threading.Lock()
-"""Held while a signal is sent to the main thread, and when the last call ends."""
-
-
-@contextmanager
-def listening() -> Iterator[None]:
-    """Around many calls: the signal's handler is put in place once, and not for each."""
-    if not _in_main_thread():
-        yield
-        return
-    _listen()
-    try:
-        yield
-    finally:
-        _listen_no_more()
-
-
-def _in_main_thread() -> bool:
-    return threading.get_ident() == threading.main_thread().ident
-
-
-def _hear(number: int, frame: FrameType | None) -> None:
-    if _signals.sent:
-        _signals.sent -= 1
-        if _running and not _at_an_edge(frame):
-            raise Overdue
-        return
-    if callable(_signals.former):
-        try:
-            _signals.former(number, frame)
-        except KeyboardInterrupt:
-            _signals.arrived = True
-            raise
-
-
-def _at_an_edge(frame: FrameType | None) -> bool:
-    """Is a call just beginning or ending? What is raised there would leave it among those that run for ever."""
-    while frame is not None:
-        if frame.f_code in _EDGES and frame.f_locals.get("self") in _running:
-            return True
-        frame = frame.f_back
-    return False
-
-
-_EDGES = (calling.__enter__.__code__, calling.__exit__.__code__)
-
-
-def _listen() -> None:
-    _signals.listeners += 1
-    if _signals.listeners == 1:
-        former = signal.getsignal(signal.SIGINT)
-        if former not in (_hear, signal.SIG_DFL, None):
-            _signals.former = former
-            signal.signal(signal.SIGINT, _hear)
-
-
-def _listen_no_more() -> None:
-    _signals.listeners -= 1
-    if _signals.listeners:
-        return
-    with _ending:
-        pass  # nobody sends any more: there is no call
-    while _signals.sent:
-        time.sleep(0)  # what was sent is heard here, and does no harm
-    if signal.getsignal(signal.SIGINT) is _hear:  # else a plugin, or the host, has put another in place
-        signal.signal(signal.SIGINT, _signals.former)
-
-
-def running() -> calling | None:
-    """The innermost call of the main thread; asked from other threads."""
-    with suppress(IndexError):
-        return _running[-1]
-    return None
-
-
-def end(call: calling) -> None:
-    """Ask from another thread that a call end: Overdue is raised inside it, as soon as it is in Python."""
-    with _ending:
-        if call in _running and signal.getsignal(signal.SIGINT) is _hear:
-            _signals.sent += 1
-            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
 
 # -- what plugins print --------------------------------------------------------------------------------------

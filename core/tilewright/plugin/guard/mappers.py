@@ -7,6 +7,7 @@ from collections.abc import Generator, Sequence
 from types import TracebackType
 from typing import Any
 
+from tilewright.interrupts import stop_if_asked
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.plugin.costmodel import Costs
@@ -63,6 +64,7 @@ class GuardedProposals(Generator[Candidates | MappingBatch, Costs, None]):
 
     def send(self, costs: Costs | None) -> Candidates | MappingBatch:
         with calling(self.owner, "search"):
+            stop_if_asked()
             try:
                 proposed = self.plugin.send(costs)
             except StopIteration:

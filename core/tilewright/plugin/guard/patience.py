@@ -7,10 +7,12 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
+from types import TracebackType
 
-from tilewright.plugin.guard.calls import BUILTIN, Owner, calling, end, running
+from tilewright.interrupts import Block, end, running
+from tilewright.plugin.guard.calls import BUILTIN, Owner, calling
 
 SECONDS = "TILEWRIGHT_PLUGIN_SECONDS"
 """The environment variable that says how long the host waits where no deadline does."""
@@ -73,17 +75,32 @@ def patient(told: float, ended: float, say: Callable[[calling, float], str]) -> 
         thread.join()
 
 
-@contextmanager
-def limited(owner: Owner, what: str) -> Iterator[None]:
+class limited(Block):
     """`calling` with a limit on its time, for third parties' plugins; built-in ones may have to compile."""
-    most = limit()
-    if owner.distribution in (None, BUILTIN):
-        with calling(owner, what):
-            yield
-        return
 
-    def say(call: calling, passed: float) -> str:
-        return f"{call.owner}: {call.what} has taken {passed:.0f} s so far; it is ended after {most:g} s ({SECONDS})"
+    __slots__ = ("_call", "_patience")
 
-    with patient(min(10.0, most), most, say), calling(owner, what):
-        yield
+    def __init__(self, owner: Owner, what: str) -> None:
+        most = limit()
+
+        def say(call: calling, passed: float) -> str:
+            return (
+                f"{call.owner}: {call.what} has taken {passed:.0f} s so far; it is ended after {most:g} s ({SECONDS})"
+            )
+
+        is_ours = owner.distribution in (None, BUILTIN)
+        self._patience: AbstractContextManager[None] = nullcontext() if is_ours else patient(min(10.0, most), most, say)
+        self._call, self.left = calling(owner, what), False
+
+    def __enter__(self) -> None:
+        self._patience.__enter__()
+        self._call.__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._call.__exit__(kind, error, trace)
+        finally:
+            self._patience.__exit__(None, None, None)
+            self.left = True

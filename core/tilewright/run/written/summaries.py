@@ -51,9 +51,12 @@ def place_told(folder: Path | None, unwritten: OutputError | None) -> list[str]:
     return [f"written to {folder}" if unwritten is None else f"error: {unwritten}"]
 
 
-def missing_told(missing: int, of: int) -> list[str]:
-    """What an interruption left out."""
-    return [f"interrupted: {missing} of {of} layers were not searched"] if missing else []
+def interrupted_told(
+    stopped: Sequence[str], missing: int, of: int, what: str = "layers were not searched"
+) -> list[str]:
+    """What an interruption cut short, and what it left out."""
+    found = [f"interrupted: the best so far is what there is of {', '.join(stopped)}"] if stopped else []
+    return [*found, f"interrupted: {missing} of {of} {what}"] if missing else found
 
 
 def instead_told(run: RunConfiguration, layers: Iterable[MappedLayer]) -> list[str]:

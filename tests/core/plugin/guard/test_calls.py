@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from support import interrupts
 from tilewright.errors import InputError, NotConformableError, OverdueError, PluginError, Reason
-from tilewright.plugin.guard.calls import Owner, calling, end, listening, running, said
+from tilewright.interrupts import end, keeping, running
+from tilewright.plugin.guard.calls import Owner, calling, said
 from tilewright.plugin.guard.patience import limited, patient
 
 OWNER = Owner("mapper", "odd", "tilewright-odd", "1.5")
@@ -101,7 +102,7 @@ def turning() -> None:
 @pytest.mark.parametrize("does", [interrupts.press, ignoring, turning])
 def test_ctrl_c_stays_ctrl_c(does: Callable[[], None]) -> None:
     """Whatever the plugin makes of it, and however deep; and it is forgotten afterwards."""
-    for around in (calling(OWNER, "search"), listening()):
+    for around in (calling(OWNER, "search"), keeping()):
         with pytest.raises(KeyboardInterrupt), around, calling(OWNER, "bound"):
             does()
     with calling(OWNER, "search"):

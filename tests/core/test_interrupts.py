@@ -1,0 +1,177 @@
+"""Once a search has found a valid mapping, Ctrl-C loses it nowhere: neither in functions of core, as they are entered, nor while a call begins or ends."""
+
+import inspect
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+from support import interrupts
+from support.command import Ran, command
+from tilewright import interrupts as ours
+from tilewright.cli.common import print_json
+from tilewright.cli.mapping import map_command
+from tilewright.interrupts import asked_to_stop, keeping, something_found, stoppable, waking
+from tilewright.plugin.guard.calls import Owner, calling
+from tilewright.run.network import map_workload
+from tilewright.run.search import _Loop
+
+MAP = inspect.unwrap(map_command)
+CALLS, NETWORK, SHOWN = calling.__module__, map_workload.__module__, print_json.__module__
+OWNER = Owner("mapper", "odd", "tilewright-odd", "1.5")
+LAYER = """
+  - problem:
+      name: {0}
+      operation: contraction
+      dimensions: {{M: {1}, N: 4, K: 2}}
+      tensors:
+        - {{name: A, role: input, projection: [M, K]}}
+        - {{name: B, role: weight, projection: [K, N]}}
+        - {{name: Z, role: output, projection: [M, N]}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def hearing() -> Iterator[None]:
+    with interrupts.heard():
+        yield
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert (ours._running, ours._wakes, ours._state.listeners, ours._state.keeping) == ([], [], 0, 0)
+
+
+class Watch:
+    """Sees the functions of core that this thread enters while `map` runs, once a valid mapping was found. Ctrl-C comes, so many times in a row, as
+    the first of that name is entered."""
+
+    def __init__(self, where: str | None = None, times: int = 1, *, found: bool = False) -> None:
+        self.where, self.times, self.found = where, times, found
+        self.seen: list[str] = []
+
+    def see(self, frame: FrameType, event: str, _: object) -> None:
+        code, module = frame.f_code, frame.f_globals.get("__name__", "")
+        if event == "return" and code is _Loop._keep_best.__code__:
+            self.found |= frame.f_locals["self"].best is not None
+        elif event == "return" and code is MAP.__code__:
+            sys.setprofile(None)
+        elif event == "call" and self.found and module.split(".")[0] in ("tilewright", "contextlib"):
+            name = f"{module}.{code.co_qualname}"
+            if module == "contextlib" and frame.f_back is not None:
+                name += f" in {frame.f_back.f_code.co_qualname}"
+            if name not in self.seen:
+                self.seen.append(name)
+                for _ in range(self.times if name == self.where else 0):
+                    interrupts.press()
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
+    """`map` of two layers, or of one of them, watched."""
+    tilewright = command(monkeypatch, capsys)
+    layers = tmp_path / "layers.yaml"
+    layers.write_text("name: two\nlayers:" + LAYER.format("first", 4) + LAYER.format("second", 8))
+    words = ("--arch", "union_edge", "--mapper", "random", "--evaluations", 20, "--no-cache", "--json")
+
+    def mapped(watch: Watch, layer: str = "", *more: object) -> Ran:
+        sys.setprofile(watch.see)
+        try:
+            return tilewright("map", f"{layers}{layer}", *words, *more)
+        finally:
+            sys.setprofile(None)
+
+    return mapped
+
+
+def test_it_loses_nothing_wherever_it_comes(run: Callable[..., Ran]) -> None:
+    assert run(whole := Watch()).code == 0
+    edges = [f"{CALLS}.calling.__enter__", f"{CALLS}.calling.__exit__", f"{NETWORK}.bound", f"{SHOWN}.print_json"]
+    assert {*edges} <= {*whole.seen}
+    for name in [*edges, *whole.seen[::6]]:
+        ran = run(Watch(name))
+        layers = ran.data["layers"]
+        cut = len(layers) < 2 or layers[-1]["search"]["stop"] == "cancelled"
+        assert layers[0]["best"]["valid"], name
+        assert (ran.code, "interrupted" in ran.err) == (int(cut), cut), name
+
+
+def test_a_search_that_it_stopped_is_told_of(run: Callable[..., Ran]) -> None:
+    ran = run(Watch(f"{_Loop.__module__}._Loop._over"), "/first")
+    (layer,) = ran.data["layers"]
+    assert (layer["search"]["stop"], layer["best"]["valid"]) == ("cancelled", True)
+    assert ran.code == 1 and "interrupted: the best so far is what there is of first" in ran.err
+
+
+def test_a_front_keeps_what_was_found(run: Callable[..., Ran]) -> None:
+    ran = run(Watch(f"{_Loop.__module__}._Loop._over"), "", "--pareto", 3)
+    (layer,) = ran.data["layers"]
+    assert len(layer["points"]) == 1 and not layer["whole"]
+    assert ran.code == 1 and "interrupted: the best so far is what there is of first" in ran.err
+    assert "interrupted: 1 of 2 layers were not searched" in ran.err
+
+
+@pytest.mark.parametrize("where", [f"{NETWORK}.told_watchers", f"{NETWORK}.bound", f"{SHOWN}.show"])
+def test_the_second_one_ends_at_once(where: str, run: Callable[..., Ran]) -> None:
+    ran = run(Watch(where, times=2))
+    assert (ran.code, ran.out, ran.err) == (130, "", "interrupted\n")
+
+
+def test_where_nothing_was_found_the_first_ends_at_once(run: Callable[..., Ran]) -> None:
+    ran = run(Watch(f"{NETWORK}.bound", found=True))
+    assert (ran.code, ran.out, ran.err) == (130, "", "interrupted\n")
+
+
+def test_where_something_is_kept_the_first_is_a_request() -> None:
+    woken: list[bool] = []
+    with keeping():
+        assert not asked_to_stop()
+        something_found()
+        interrupts.press()
+        assert asked_to_stop()
+        with waking(lambda: woken.append(True)), pytest.raises(KeyboardInterrupt):
+            interrupts.press()
+        with keeping():
+            assert asked_to_stop()
+    assert woken == [True] and not asked_to_stop()
+    with keeping():
+        assert not asked_to_stop()
+        with pytest.raises(KeyboardInterrupt):
+            interrupts.press()
+
+
+def test_who_waits_for_others_is_woken() -> None:
+    woken: list[bool] = []
+    with waking(lambda: woken.append(True)):
+        interrupts.press()
+        assert woken == [True]
+
+
+def test_it_stops_plugins_only_where_that_loses_nothing() -> None:
+    reached = []
+    with keeping():
+        something_found()
+        with calling(OWNER, "explain"):
+            interrupts.press()
+            reached.append("explained")
+    with keeping():
+        something_found()
+        with pytest.raises(KeyboardInterrupt), stoppable(), calling(OWNER, "search"):
+            interrupts.press()
+            reached.append("searched")
+    assert reached == ["explained"]
+
+
+@pytest.mark.parametrize("edge", [calling.__enter__, calling.__exit__])
+def test_a_call_is_begun_and_left_as_a_whole(edge: Callable[..., object]) -> None:
+    def press(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code is edge.__code__:
+            sys.setprofile(None)
+            interrupts.press()
+
+    before = sys.stdout
+    with pytest.raises(KeyboardInterrupt):
+        sys.setprofile(press)
+        with calling(OWNER, "search"):
+            pass
+    assert sys.stdout is before
