@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.compiled import LANES, compiled, every, inlined, kernel_call, kernel_part, lanes
+from tilewright.compiled import LANES, compiled, every, kernel_call, kernel_part, lanes
 from tilewright.mapspace.batch import Bools, Floats, Ints, Positions
 from tilewright.mapspace.rules.scratch import Scratch, hold_all, hold_tiles, lay_out, spread, spread_keep, spread_order
 from tilewright.mapspace.rules.tables import (
@@ -153,7 +153,7 @@ def _note(faults: Floats, found: int, code: int, where: int, which: int, value: 
     return found + 1
 
 
-@inlined
+@kernel_part
 def _unrolled(rules: Rules, lax_fanout: bool, e: int, used: float, faults: Floats, found: int) -> int:
     """No more sub-clusters are in use than there are, and only below the last entry on a cluster."""
     if used > rules.entry[e].sub_clusters and not lax_fanout:
@@ -180,7 +180,7 @@ def _kept(rules: Rules, keep: Bools, n: int, faults: Floats, found: int) -> int:
     return found
 
 
-@inlined
+@kernel_part
 def _are_kept(rules: Rules, kept: Bools) -> Bools:
     """`_kept` of mappings side by side, [B]."""
     good = every(True)
@@ -195,7 +195,7 @@ def _are_kept(rules: Rules, kept: Bools) -> Bools:
     return good
 
 
-@inlined
+@kernel_part
 def _are_orders(order: Positions, n: int) -> bool:
     """Whether every row of a mapping names every dimension once."""
     all_named = (1 << order.shape[2]) - 1

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilewright.compiled import LANES, every, floats, inlined, kernel_part, lanes, soon, structure
+from tilewright.compiled import LANES, every, floats, kernel_part, lanes, soon, structure
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.mapspace.rules.tables import NONE, Orders, Rules, Terms
 
@@ -49,7 +49,7 @@ def scratch_of(rules: Rules, slots: int = 0, faults: int = 1) -> Scratch:
     )
 
 
-@inlined
+@kernel_part
 def spread(numbers: Ints, first: int, rows: Floats) -> None:
     """Numbers [n, slot, dimension] of mappings, laid side by side; after the last one comes the last one again."""
     last = first + LANES
@@ -67,7 +67,7 @@ def spread(numbers: Ints, first: int, rows: Floats) -> None:
                     rows[s, d, b] = numbers[min(first + b, len(numbers) - 1), s, d]
 
 
-@inlined
+@kernel_part
 def spread_order(order: Orders, first: int, rows: Ints) -> None:
     """The same of orders [n, row, position]."""
     last = first + LANES
@@ -82,7 +82,7 @@ def spread_order(order: Orders, first: int, rows: Ints) -> None:
                     rows[row, position, b] = order[min(first + b, len(order) - 1), row, position]
 
 
-@inlined
+@kernel_part
 def spread_keep(keep: Bools, first: int, kept: Bools) -> None:
     """The same of what entries keep."""
     for b in range(LANES):
@@ -92,7 +92,7 @@ def spread_keep(keep: Bools, first: int, kept: Bools) -> None:
                 kept[e, t, b] = keep[n, e, t]
 
 
-@inlined
+@kernel_part
 def lay_out(sizes: Ints, scratch: Scratch) -> Bools:
     """Turn trips into iterations inside every slot and all those further in, at most all of them. Not good [B] is a trip count
     below 1, an empty piece of the last cut, and what is not the whole dimension."""
@@ -108,7 +108,7 @@ def lay_out(sizes: Ints, scratch: Scratch) -> Bools:
     return good
 
 
-@inlined
+@kernel_part
 def hold_tiles(rules: Rules, temporal: Ints, keep: Bools, first: int, scratch: Scratch) -> None:
     """Add up what all entries keep of the tiles of `LANES` mappings from `first` on."""
     spread_keep(keep, first, scratch.kept)
@@ -120,7 +120,7 @@ def hold_tiles(rules: Rules, temporal: Ints, keep: Bools, first: int, scratch: S
         hold(rules, e, NONE, scratch)
 
 
-@inlined
+@kernel_part
 def hold_all(rules: Rules, slots: Ints, scratch: Scratch) -> None:
     """Add up what all entries keep of the tiles in `scratch`."""
     scratch.need[:] = 0.0
@@ -143,7 +143,7 @@ def hold(rules: Rules, e: int, row: int, scratch: Scratch) -> None:
                 scratch.need[memory][:] = lanes(scratch.need[memory]) + np.where(kept, words * slices, 0.0)
 
 
-@inlined
+@kernel_part
 def words_of(terms: Terms, tensor: int, tiles: Floats) -> Floats:
     """`tile_words` of tiles [D, B] side by side, [B]."""
     words, side = every(1.0), every(1.0)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.compiled import LANES, Index, Records, compiled, integer, kernel_call, kernel_part, records, structure
+from tilewright.compiled import LANES, Index, Records, integer, kernel_call, kernel_part, records, structure
 from tilewright.errors import NotConformableError, Reason
 from tilewright.mapspace.batch import Floats, Ints
 from tilewright_costmodels.timeloop.tables import Hardware, Tables
@@ -184,7 +184,7 @@ def near(hardware: Hardware, length: int, key: Ints, apart: Ints) -> int:
     return found + (1 << (loops - 1))
 
 
-@compiled
+@kernel_call
 def sharing(hardware: Hardware, length: int, key: Ints, accounts: Accounts) -> int:
     """Where in the pool the account stands of how the children of the unrolling in `key` are served."""
     pool = accounts.pool
