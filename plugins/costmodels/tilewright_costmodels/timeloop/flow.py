@@ -16,7 +16,7 @@ from tilewright.compiled import LANES, every, integers, kernel_call, kernel_part
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.mapspace.rules.scratch import words_of
 from tilewright_costmodels.timeloop.nest import Job
-from tilewright_costmodels.timeloop.sharing import NO_SHIFT, UNASKED, UNKNOWN, near, sharing
+from tilewright_costmodels.timeloop.sharing import NO_SHIFT, PLACE, UNASKED, UNKNOWN, near, sharing
 
 
 @kernel_part
@@ -273,7 +273,7 @@ def _look_up(job: Job, first: int, tensor: int, level: int) -> None:
             for number in range(nest.displacements[b]):
                 may |= apart[number] == shift or apart[number] == -shift
             if may:
-                key[2] = shift
+                key[1] = shift
                 account = sharing(job.hardware, nest.length[b], key, accounts)
                 left, linked = float(accounts.pool[account]), float(accounts.pool[account + 1])
                 if linked > 0.0 and left < nest.deliveries[b]:
@@ -293,8 +293,8 @@ def describe(job: Job, first: int, b: int, tensor: int, level: int, shift: int, 
         plain: no two unrolled loops move one coordinate, so that it does not matter how far they move it.
     """
     key, scratch = job.accounts.key[b], job.scratch
-    key[0], key[1], key[2] = level, tensor, shift
-    length, different = 3, 1
+    key[0], key[1] = tensor << PLACE | level, shift
+    length, different = 2, 1
     for s in range(job.hardware.level[level].start, job.hardware.level[level].stop):
         slot = job.hardware.slot[s]
         if not slot.steps and scratch.used[slot.entry, b] > 1.0:
@@ -306,8 +306,8 @@ def describe(job: Job, first: int, b: int, tensor: int, level: int, shift: int, 
                 if plain and move:
                     move = different
                     different *= trips
-                key[length], key[length + 1], key[length + 2] = name, trips, move
-                length += 3 * (trips > 1)  # a unit loop is overwritten: no branch that nobody can foresee
+                key[length], key[length + 1] = trips << PLACE | name, move
+                length += 2 * (trips > 1)  # a unit loop is overwritten: no branch that nobody can foresee
     return length
 
 

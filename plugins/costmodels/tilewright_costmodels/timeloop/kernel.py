@@ -213,7 +213,7 @@ def _network(job: Job, group: int, level: int, tensor: int) -> None:
                     each.sent = max(each.sent, 2.0 * each.sent - own) if keeps else 0.0
                 if each.sent > 0.0:
                     hops += each.far
-                    routers += np.trunc((1.0 + each.far // each.sent) * each.sent)
+                    routers += np.trunc((1.0 + np.floor(each.far / each.sent)) * each.sent)
                     ingresses += each.sent
             counts.hops[group, level, tensor, b] = hops
             counts.routers[group, level, tensor, b] = routers

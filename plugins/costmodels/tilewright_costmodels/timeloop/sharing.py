@@ -24,6 +24,9 @@ POOL = 2**19
 """Numbers that are kept at least, 8 MB: what a search of convolutions on 32 x 32 units comes back to."""
 MOST_SPARE, MOST = 2**21, 2**24
 """Numbers beside those of one mapping, and of one mapping: with all that grows with them less than a gigabyte."""
+PLACE = 16
+"""Bits of a level, and of a slot."""
+BITS = integer((1 << PLACE) - 1)
 MOST_LOOPS = 6
 """Loops of one fanout of which it is worked out how far neighbours lie apart."""
 UNKNOWN, UNASKED = integer(-1), integer(-2)
@@ -58,7 +61,9 @@ class Accounts(NamedTuple):
     """
 
     key: Ints
-    """[B, numbers]: of mappings side by side."""
+    """[B, numbers]: of mappings side by side, how the children of a level are unrolled: the level, and in the bits from `PLACE` on
+    the tensor; displacement of all tiles; and of every loop the slot and whether its children are served separately, in the bits
+    from `PLACE` on its trips; how far one of these displaces a tile."""
     table: NDArray[np.int32]
     """Hash table of the places of keys in the pool; -1: free."""
     pool: Ints
@@ -96,7 +101,7 @@ def accounts_of(tables: Tables, detailed: bool) -> Accounts:
     levels, _, dims = tables.shape
     loops = dims * len(tables.hardware.slot) + 2
     unrolled = max(1, dims * int((~tables.hardware.slot["steps"]).sum()))
-    most = LANES * loops * (3 * unrolled + 2 * _sizes(tables) + 8)
+    most = LANES * loops * (2 * unrolled + 2 * _sizes(tables) + 8)
     if most > MOST:
         told = (
             f"{levels} levels, {loops} loops and {tables.children:,} sub-clusters give more numbers than are remembered"
@@ -108,7 +113,7 @@ def accounts_of(tables: Tables, detailed: bool) -> Accounts:
     state[0] = len(ALONE), most, 0, detailed
     whole = dict.fromkeys("first size column lowest highest alike".split(), int)
     return Accounts(
-        key=np.zeros((LANES, 3 * unrolled + 3), np.int64),
+        key=np.zeros((LANES, 2 * unrolled + 4), np.int64),
         table=np.full(1 << (len(pool) // 8).bit_length(), -1, np.int32),
         pool=pool,
         pool_hops=np.zeros(len(pool)),
@@ -141,13 +146,13 @@ def near(hardware: Hardware, length: int, key: Ints, apart: Ints) -> int:
     Of two children side by side, one loop counts on by one and all faster ones start over; so it is in the next row,
     with the loops along Y, if rows are full.
     """
-    loops, found = length // 3 - 1, 0
+    loops, found = length // 2 - 1, 0
     if loops > MOST_LOOPS:
         return UNKNOWN
     children, across, row, column = 1, 1, 0, 0
     for loop in range(loops, 0, -1):
-        k = Index(3 * loop)
-        trips, move, vertical = key[k + 1], key[k + 2], hardware.slot[Index(key[k] >> 1)].vertical
+        k = Index(2 * loop)
+        trips, move, vertical = key[k] >> PLACE, key[k + 1], _is_vertical(hardware, key[k])
         started = column if vertical else row  # the faster loops at their ends
         apart[found] = abs(move - started)
         found += 1
@@ -155,33 +160,39 @@ def near(hardware: Hardware, length: int, key: Ints, apart: Ints) -> int:
         row, column = (row, ended) if vertical else (ended, column)
         children, across = children * trips, across * (1 if vertical else trips)
     for loop in range(loops, 0, -1):
-        k = Index(3 * loop)  # from the end of a full row to the next one, side by side where it is wrapped
-        if hardware.slot[Index(key[k] >> 1)].vertical:
-            apart[found] = abs(key[k + 2] - row)
+        k = Index(2 * loop)  # from the end of a full row to the next one, side by side where it is wrapped
+        if _is_vertical(hardware, key[k]):
+            apart[found] = abs(key[k + 1] - row)
             found += 1
-            row += (key[k + 1] - 1) * key[k + 2]
-    width = max(hardware.level[key[0]].width, across)
+            row += ((key[k] >> PLACE) - 1) * key[k + 1]
+    width = max(hardware.level[Index(key[0] & BITS)].width, across)
     if not across < width < children:
         return found
     # rows that wrap: one row down is `width` further, counted in the loops' trips, with every way to carry
     down, rest = 0, Index(width)
     for vertical in range(2):
         for loop in range(loops, 0, -1):
-            k = Index(3 * loop)
-            if hardware.slot[Index(key[k] >> 1)].vertical == vertical:
-                down += rest % Index(key[k + 1]) * key[k + 2]
-                rest = Index(rest // Index(key[k + 1]))
+            k = Index(2 * loop)
+            if _is_vertical(hardware, key[k]) == vertical:
+                down += rest % Index(key[k] >> PLACE) * key[k + 1]
+                rest = Index(rest // Index(key[k] >> PLACE))
     for carries in range(1 << (loops - 1)):
         displacement, carry, left = down, 0, carries
         for vertical in range(2):
             for loop in range(loops, 0, -1):
-                k = Index(3 * loop)
-                if hardware.slot[Index(key[k] >> 1)].vertical == vertical:
+                k = Index(2 * loop)
+                if _is_vertical(hardware, key[k]) == vertical:
                     over = left & 1
-                    displacement += (carry - over * key[k + 1]) * key[k + 2]
+                    displacement += (carry - over * (key[k] >> PLACE)) * key[k + 1]
                     carry, left = over, left >> 1
         apart[found + carries] = abs(displacement)
     return found + (1 << (loops - 1))
+
+
+@kernel_part
+def _is_vertical(hardware: Hardware, loop: int) -> bool:
+    """Of a loop in a key."""
+    return bool(hardware.slot[Index((loop & BITS) >> 1)].vertical)
 
 
 @kernel_call
@@ -231,9 +242,9 @@ def _count(hardware: Hardware, length: int, key: Ints, accounts: Accounts) -> No
     count = across = separate = ONE
     children[0].offset = children[0].separate = 0
     for vertical in range(2):  # row-major order, from the fastest loop to the slowest; those along Y stand outside
-        for k in range(length - 3, 2, -3):
-            slot, unicast, trips, move = key[k] // 2, key[k] % 2, key[k + 1], key[k + 2]
-            if hardware.slot[slot].vertical == vertical:
+        for k in range(length - 2, 1, -2):
+            unicast, trips, move = key[k] & 1, key[k] >> PLACE, key[k + 1]
+            if _is_vertical(hardware, key[k]) == vertical:
                 for number in range(count, trips * count):
                     child, like, index = children[number], children[number % count], number // count
                     child.offset = like.offset + index * move
@@ -244,9 +255,9 @@ def _count(hardware: Hardware, length: int, key: Ints, accounts: Accounts) -> No
         if vertical == 0:
             across = count
     # Timeloop lays out the used loops in the physical width, and so wraps rows when they are not full
-    level = hardware.level[key[0]]
+    level = hardware.level[Index(key[0] & BITS)]
     width, middle = max(level.width, across), (max(level.height, count // across) - 1) / 2
-    pool[at + 1] = _link(count, width, key[2], children)
+    pool[at + 1] = _link(count, width, key[1], children)
     groups = _group(count, accounts)
     pool[at] = groups
     if accounts.state[0].detailed:
