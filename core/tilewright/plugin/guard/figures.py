@@ -37,9 +37,8 @@ def fault_of_costs(costs: object, count: int, least: float) -> str | None:
         if column.shape != (count,) or column.dtype != kind:
             shape = f"{column.dtype} of shape {column.shape}"
             return f"returned {name} as {shape}, {np.dtype(kind)} of shape ({count},) is expected"
-    good = (costs.energy_pj >= 0) & (costs.energy_pj < np.inf) & (costs.cycles >= least) & (costs.cycles < np.inf)
-    empty = (costs.energy_pj == np.inf) & (costs.cycles == np.inf)
-    right = np.where(costs.valid, good, empty)
+    right = (costs.energy_pj >= 0) & (costs.cycles >= least)
+    right &= ((costs.energy_pj < np.inf) == costs.valid) & ((costs.cycles < np.inf) == costs.valid)
     if right.all():
         return None
     row = int(right.argmin())
