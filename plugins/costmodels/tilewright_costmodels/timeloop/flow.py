@@ -241,14 +241,12 @@ def _look_up_shares(job: Job, first: int, tensor: int, level: int) -> None:
     nest, accounts = job.nest, job.accounts
     for b in range(LANES):
         if nest.wanted[b]:
-            account = 0
-            if nest.children[level, b] > 1.0:
-                length = describe(job, first, b, tensor, level, NO_SHIFT, not nest.tangled[b])
-                nest.length[b] = length if nest.tangled[b] else 0
-                account = sharing(job.hardware, length, accounts.key[b], accounts)
-                nest.deliveries[b] = accounts.pool[account]
+            length = describe(job, first, b, tensor, level, NO_SHIFT, not nest.tangled[b])
+            nest.length[b] = length if nest.tangled[b] else 0
+            account = sharing(job.hardware, length, accounts.key[b], accounts)
+            nest.deliveries[b] = accounts.pool[account]
             if job.detailed:
-                job.deliveries.account[b, 0], job.deliveries.sent[b] = account, 1
+                job.deliveries.account[b, 0], job.deliveries.noted[b] = account, 1
 
 
 @kernel_part
@@ -315,38 +313,51 @@ def describe(job: Job, first: int, b: int, tensor: int, level: int, shift: int, 
 def send(job: Job, b: int, words: float, account: int) -> None:
     """Note words of a mapping, each to be delivered as an account says."""
     deliveries = job.deliveries
-    at = deliveries.sent[b]
+    at = deliveries.noted[b]
     deliveries.words[b, at], deliveries.account[b, at] = words, account
-    deliveries.sent[b] = at + 1
+    deliveries.noted[b] = at + 1
 
 
 @kernel_part
-def deliver_all(job: Job, tensor: int, level: int, b: int) -> None:
-    """Deliver what was noted of a mapping: what neighbours pass on, and then the rest, `saved` words."""
-    deliveries = job.deliveries
-    deliveries.sizes[tensor, level] = 0
-    for number in range(1, deliveries.sent[b]):
-        deliver(job, tensor, level, deliveries.words[b, number], deliveries.account[b, number])
-    deliver(job, tensor, level, job.nest.saved[b], deliveries.account[b, 0])
+def deliver(job: Job, level: int, words: Floats) -> int:
+    """Sort what is delivered below a level by size: what neighbours pass on, and then the rest, so many words; how many sizes
+    there are at most."""
+    deliveries, children = job.deliveries, lanes(job.nest.children[level])
+    alone = children == 1.0  # to whom every word comes by itself, and from nowhere far
+    deliveries.sizes[:] = np.where(alone, every(1), 0)
+    deliveries.multicast[0][:] = deliveries.scatter[0][:] = every(1)
+    deliveries.accesses[0][:], deliveries.far[0][:] = np.where(alone, words, 0.0), every(0.0)
+    job.nest.wanted[:], job.nest.amount[:] = lanes(job.nest.live) & ~alone, words
+    return _deliver_all(job) if np.any(lanes(job.nest.wanted)) else 1
+
+
+@kernel_call
+def _deliver_all(job: Job) -> int:
+    deliveries, most = job.deliveries, 1
+    for b in range(LANES):
+        if job.nest.wanted[b]:
+            for number in range(1, deliveries.noted[b]):
+                _deliver(job, b, deliveries.words[b, number], deliveries.account[b, number])
+            _deliver(job, b, job.nest.amount[b], deliveries.account[b, 0])
+            most = max(most, deliveries.sizes[b])
+    return most
 
 
 @kernel_part
-def deliver(job: Job, tensor: int, level: int, words: float, account: int) -> None:
-    """Add words, each delivered as an account says, to what is delivered below a level."""
-    sizes, delivered, accounts = job.deliveries.sizes, job.deliveries.delivered, job.accounts
+def _deliver(job: Job, b: int, words: float, account: int) -> None:
+    """Add words, each delivered as an account says."""
+    deliveries, accounts = job.deliveries, job.accounts
     if words == 0.0:
         return
     for number in range(accounts.pool[account + 2]):
         at = account + 3 + 2 * number
         multicast, scatter = accounts.pool[at], accounts.pool[at + 1]
-        row, rows = 0, sizes[tensor, level]
-        while row < rows and (
-            delivered[tensor, level, row].multicast != multicast or delivered[tensor, level, row].scatter != scatter
-        ):
+        row, rows = 0, deliveries.sizes[b]
+        while row < rows and (deliveries.multicast[row, b] != multicast or deliveries.scatter[row, b] != scatter):
             row += 1
-        each = delivered[tensor, level, row]
         if row == rows:
-            sizes[tensor, level] += 1
-            each.multicast, each.scatter, each.accesses, each.far = multicast, scatter, 0.0, 0.0
-        each.accesses += words * scatter
-        each.far += words * accounts.pool_hops[at]
+            deliveries.sizes[b] += 1
+            deliveries.multicast[row, b], deliveries.scatter[row, b] = multicast, scatter
+            deliveries.accesses[row, b] = deliveries.far[row, b] = 0.0
+        deliveries.accesses[row, b] += words * scatter
+        deliveries.far[row, b] += words * accounts.pool_hops[at]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.compiled import LANES, compiled, every, inlined, kernel_call, kernel_part, lanes
+from tilewright.compiled import LANES, compiled, every, inlined, kernel_part, lanes
 from tilewright.mapspace.batch import Bools, Floats
 from tilewright.mapspace.rules.judge import judge
 from tilewright.mapspace.rules.scratch import words_of
@@ -97,7 +97,7 @@ def _count(job: Job, pieces: Pieces | None, first: int, group: int, tensor: int)
                 innermost = lanes(nest.visits[level]) == lanes(nest.outside[here.end])
                 passing = live & fans & (inner | (slides & innermost))
         # of true pieces, only what neighbours pass on is to be learnt from full ones
-        shared = live & (job.detailed | (tangled & (passing | ~ragged)))
+        shared = live & fans & (job.detailed | (tangled & (passing | ~ragged)))
         if np.any(shared):
             deliveries = flow.share(job, first, tensor, level, shared, tangled, deliveries)
         even, served, linked = words * deliveries, words * children, every(0.0)
@@ -128,8 +128,7 @@ def _count(job: Job, pieces: Pieces | None, first: int, group: int, tensor: int)
             _access(job, group, level + 1, tensor, inner_keeps, inside, served / children, peer)
         if job.detailed:
             counts.links[group, level, tensor][:] = np.where(exact, linked, 0.0)
-            nest.saved[:], nest.amount[:] = words, factor
-            _network(job, group, level, tensor)
+            _network(job, group, level, tensor, words, factor)
     if pieces is not None:
         _access_pieces(job, pieces, group, NONE, tensor, keeps, left, every(0.0))
     _access(job, group, NONE, tensor, keeps, content, every(0.0), every(0.0))
@@ -191,30 +190,31 @@ def _access(
     counts.updates[group, level, tensor][:] = np.where(keeps, np.where(ragged, true, updates), 0.0)
 
 
-@kernel_call
-def _network(job: Job, group: int, level: int, tensor: int) -> None:
-    """Hops, routers and ingresses below one instance of a level (Timeloop's legacy network), of `saved` words and what neighbours
-    pass on, `amount` times."""
-    counts, nest, deliveries = job.counts, job.nest, job.deliveries
-    whole, below = job.tensors.whole[tensor], job.hardware.level[level]
-    for b in range(LANES):
-        if nest.live[b]:
-            flow.deliver_all(job, tensor, level, b)
-            hops = routers = ingresses = 0.0
-            for size in range(deliveries.sizes[tensor, level]):
-                each = deliveries.delivered[tensor, level, size]
-                each.accesses *= nest.amount[b]
-                each.far *= nest.amount[b] if counts.ragged[group, b] else 1.0
-                each.sent = np.floor(each.accesses + 0.5)
-                if whole.is_output and below.in_dram:
-                    # DRAM cannot add: partial sums go down and come back
-                    own = counts.partition_words[group, level, tensor, b]
-                    keeps = job.scratch.kept[below.holds, tensor, b]
-                    each.sent = max(each.sent, 2.0 * each.sent - own) if keeps else 0.0
-                if each.sent > 0.0:
-                    hops += each.far
-                    routers += np.trunc((1.0 + np.floor(each.far / each.sent)) * each.sent)
-                    ingresses += each.sent
-            counts.hops[group, level, tensor, b] = hops
-            counts.routers[group, level, tensor, b] = routers
-            counts.ingresses[group, level, tensor, b] = ingresses
+@kernel_part
+def _network(job: Job, group: int, level: int, tensor: int, words: Floats, factor: Floats) -> None:
+    """Hops, routers and ingresses below one instance of a level (Timeloop's legacy network), of so many words and what neighbours
+    pass on, so many times."""
+    counts, deliveries = job.counts, job.deliveries
+    below, ragged = job.hardware.level[level], lanes(counts.ragged[group])
+    rows, sizes = flow.deliver(job, level, words), lanes(deliveries.sizes)
+    hops, routers, ingresses = every(0.0), every(0.0), every(0.0)
+    for row in range(rows):
+        far = lanes(deliveries.far[row]) * np.where(ragged, factor, 1.0)
+        sent = np.floor(lanes(deliveries.accesses[row]) * factor + 0.5)
+        if job.tensors.whole[tensor].is_output and below.in_dram:
+            # DRAM cannot add: partial sums go down and come back
+            again = 2.0 * sent - lanes(counts.partition_words[group, level, tensor])
+            sent = np.where(lanes(job.scratch.kept[below.holds, tensor]), np.maximum(sent, again), 0.0)
+        some = (row < sizes) & (sent > 0.0)
+        hops = hops + np.where(some, far, 0.0)
+        routed = 1.0 + np.floor(far / np.where(some, sent, 1.0))
+        routers = routers + np.where(some, np.floor(routed * sent), 0.0)
+        ingresses = ingresses + np.where(some, sent, 0.0)
+        deliveries.far[row][:], deliveries.accesses[row][:] = far, sent
+    counts.hops[group, level, tensor][:], counts.routers[group, level, tensor][:] = hops, routers
+    counts.ingresses[group, level, tensor][:] = ingresses
+    deliveries.told[tensor, level] = deliveries.sizes[0]
+    for row in range(deliveries.sizes[0]):
+        told = deliveries.delivered[tensor, level, row]
+        told.multicast, told.scatter = deliveries.multicast[row, 0], deliveries.scatter[row, 0]
+        told.far, told.sent = deliveries.far[row, 0], deliveries.accesses[row, 0]

@@ -128,7 +128,7 @@ def _network(
             accesses=int(each.sent),
             hops=float(each.far / each.sent),
         )
-        for each in deliveries.delivered[number, level, : deliveries.sizes[number, level]]
+        for each in deliveries.delivered[number, level, : deliveries.told[number, level]]
         if each.sent
     ]
     ingresses, output = int(counts.ingresses[here]), bool(tables.tensors.whole[number].is_output)

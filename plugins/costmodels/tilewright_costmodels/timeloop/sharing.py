@@ -38,18 +38,27 @@ ALONE = (1, 0, 1, 1, 1)
 
 @structure
 class Deliveries(NamedTuple):
-    """What is delivered below every level. Shapes: T tensors, L levels, G sizes of deliveries at most, B mappings side by side."""
+    """What is delivered below a level. Shapes: T tensors, L levels, G sizes of deliveries at most, B mappings side by side."""
 
     sizes: Ints
-    """[T, L]: rows in use."""
-    delivered: Records
-    """[T, L, G]: children per delivery (`multicast`); deliveries of that size side by side (`scatter`); words that the
-    parent handles, their hops, and as many as the network counts."""
-    sent: Ints
-    """[B]: below the level at hand, how often words are noted; [B, number]: how many, and what account says how they are delivered:
-    first the words that come from the parent, and then what neighbours pass on."""
+    """[B]: how many, of the tensor and the level at hand."""
+    multicast: Ints
+    """[G, B]: children per delivery."""
+    scatter: Ints
+    """[G, B]: deliveries of that size side by side."""
+    accesses: Floats
+    """[G, B]: words that the parent handles."""
+    far: Floats
+    """[G, B]: their hops."""
+    noted: Ints
+    """[B]: how often words are to be delivered; [B, number]: how many, and what account says how: first the words that come from the
+    parent, and then what neighbours pass on."""
     words: Floats
     account: Ints
+    told: Ints
+    """[T, L]: of the last group's first mapping, how many sizes there are; [T, L, G]: the same of each, and as many words as the
+    network counts."""
+    delivered: Records
 
 
 @structure
@@ -86,13 +95,18 @@ def deliveries_of(tables: Tables, detailed: bool) -> Deliveries:
     levels, tensors, dims = tables.shape
     loops = dims * len(tables.hardware.slot) + 2
     sizes = loops * _sizes(tables) if detailed else 1
-    fields = dict.fromkeys("multicast scatter accesses far sent".split(), float)
+    fields = dict.fromkeys("multicast scatter far sent".split(), float)
     return Deliveries(
-        sizes=np.zeros((tensors, levels), np.int64),
-        delivered=records((tensors, levels, sizes), **fields),
-        sent=np.zeros(LANES, np.int64),
+        sizes=np.zeros(LANES, np.int64),
+        multicast=np.ones((sizes, LANES), np.int64),
+        scatter=np.ones((sizes, LANES), np.int64),
+        accesses=np.zeros((sizes, LANES)),
+        far=np.zeros((sizes, LANES)),
+        noted=np.zeros(LANES, np.int64),
         words=np.zeros((LANES, loops)),
         account=np.zeros((LANES, loops), np.int64),
+        told=np.zeros((tensors, levels), np.int64),
+        delivered=records((tensors, levels, sizes), **fields),
     )
 
 
@@ -152,13 +166,13 @@ def near(hardware: Hardware, length: int, key: Ints, apart: Ints) -> int:
     children, across, row, column = 1, 1, 0, 0
     for loop in range(loops, 0, -1):
         k = Index(2 * loop)
-        trips, move, vertical = key[k] >> PLACE, key[k + 1], _is_vertical(hardware, key[k])
-        started = column if vertical else row  # the faster loops at their ends
+        trips, move, along_y = key[k] >> PLACE, key[k + 1], _is_vertical(hardware, key[k])
+        started = column if along_y else row  # the faster loops at their ends
         apart[found] = abs(move - started)
         found += 1
         ended = started + (trips - 1) * move
-        row, column = (row, ended) if vertical else (ended, column)
-        children, across = children * trips, across * (1 if vertical else trips)
+        row, column = (row, ended) if along_y else (ended, column)
+        children, across = children * trips, across * (1 if along_y else trips)
     for loop in range(loops, 0, -1):
         k = Index(2 * loop)  # from the end of a full row to the next one, side by side where it is wrapped
         if _is_vertical(hardware, key[k]):
