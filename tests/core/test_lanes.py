@@ -3,8 +3,10 @@
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numba.core.errors import TypingError
 from numpy.typing import NDArray
 
 from tilewright.compiled import LANES, compiled, every, floats, integers, interpreted, lanes, soon
@@ -78,3 +80,13 @@ def test_columns(columns: int, random: Any) -> None:
     of_columns(bytes, numbers, ours)
     interpreted(of_columns)(bytes, numbers, theirs)
     np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_number_of_another_kind_is_refused() -> None:
+    @compiled
+    def halves(row: NDArray[Any]) -> None:
+        row[:] = lanes(row) * 0.5
+
+    halves(np.ones(LANES))
+    with pytest.raises(TypingError):
+        halves(np.ones(LANES, np.int64))

@@ -104,12 +104,13 @@ def _typed(function: Callable[..., object], typer: Callable[..., types.Type | No
 
 
 def _rows_of(*given: Any) -> Any:
-    """The kind of a row and of whatever else there is: rows of the same, or a number."""
+    """The kind of a row and of whatever else there is: rows of the same, or a number that is one of that kind."""
     kinds = {each.kind for each in given if isinstance(each, _Lanes)}
-    others = [each for each in given if not isinstance(each, _Lanes)]
-    if len(kinds) != 1 or not all(isinstance(each, (types.Number, types.Boolean)) for each in others):
+    if len(kinds) != 1:
         return None
-    return kinds.pop()
+    kind = kinds.pop()
+    allowed = {types.float64: types.Number, types.int64: types.Integer, types.boolean: types.Boolean}[kind]
+    return kind if all(isinstance(each, (_Lanes, allowed)) for each in given) else None
 
 
 def _spread(context: Any, builder: Any, value: Any, kind: Any, wanted: Any) -> Any:

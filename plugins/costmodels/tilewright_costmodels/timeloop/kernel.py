@@ -78,9 +78,8 @@ def _count(job: Job, pieces: Pieces | None, first: int, group: int, tensor: int)
         deliveries, tangled, slides, passing = every(1.0), every(False), every(False), every(False)
         # compute has no register: every operation fetches its words
         words, tile, overlap = lanes(nest.outside[here.end]), every(1.0), every(0.0)
-        if (
-            not inner
-        ):  # every step of the innermost loop that moves the tile, and every restart of it, moves a whole one
+        if not inner:
+            # every step of the innermost loop that moves the tile, and every restart of it, moves a whole one
             tile = words_of(job.rules.terms, tensor, job.scratch.inside[here.stop])
             counts.tile_words[group, level + 1, tensor][:] = tile
             words = lanes(nest.visits[level]) * tile
