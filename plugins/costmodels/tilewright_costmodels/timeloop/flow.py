@@ -16,7 +16,7 @@ from tilewright.compiled import LANES, every, integers, kernel_call, kernel_part
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.mapspace.rules.scratch import words_of
 from tilewright_costmodels.timeloop.nest import Job
-from tilewright_costmodels.timeloop.sharing import NO_SHIFT, PLACE, UNASKED, UNKNOWN, near, sharing
+from tilewright_costmodels.timeloop.sharing import NO_SHIFT, PLACE, UNKNOWN, near, sharing
 
 
 @kernel_part
@@ -80,12 +80,11 @@ def follow(job: Job, tensor: int, far: bool) -> None:
     for number in range(len(hardware.level)):
         level = hardware.level[number]
         for s in range(level.start, level.stop):
-            slot = hardware.slot[s]
-            if slot.steps and far:
+            if far and nest.place[s] < nest.place[s + 1]:
                 for each in range(whole.movers):
                     d = job.tensors.dims[tensor, each]
                     nest.step[d][:] = integers(lanes(inside[s + 1, d])) * job.tensors.moves[tensor, d].displacement
-            for p in range(slot.place, slot.place + inside.shape[1] if slot.steps else slot.place):
+            for p in range(nest.place[s], nest.place[s + 1]):
                 dimension = lanes(nest.dimension[p])
                 moves = (dimension & whole.moving) != 0
                 visits = np.where(moves, lanes(nest.outside[p + 1]), visits)
@@ -151,7 +150,7 @@ def revisits(job: Job, tensor: int, level: int) -> tuple[Floats, Floats]:
     undone = lanes(nest.undone[level])  # the steps of all loops inside p are undone when p advances
     usual = undone + lanes(nest.shift[level])
     still, credited = every(0.0), every(0.0)
-    for p in range(job.hardware.level[level].end):
+    for p in range(nest.place[job.hardware.level[level].stop]):
         displaced, moves = lanes(nest.displaced[p]), (lanes(nest.dimension[p]) & moving) != 0
         times = lanes(nest.outside[p + 1]) - lanes(nest.outside[p])
         still = still + np.where(moves & (displaced == undone), times, 0.0)
@@ -194,23 +193,17 @@ def pass_on(
         inner: the children are compute units. They keep nothing, so that every step moves a whole tile, and a neighbour has it
             even where the step moved none of them. Else `c`, which moves the tile, is the innermost loop of all.
     """
-    nest, trips, here = job.nest, job.scratch.trips, job.hardware.level[level]
-    reach = every(0)  # the farthest that two children's tiles lie apart
-    for s in range(here.start, here.stop):
-        if not job.hardware.slot[s].steps:
-            for each in range(job.tensors.whole[tensor].movers):
-                d = job.tensors.dims[tensor, each]
-                move = job.tensors.moves[tensor, d].displacement * integers(lanes(job.scratch.inside[s + 1, d]))
-                reach = reach + move * (integers(lanes(trips[s, d])) - 1)
+    nest = job.nest
     nest.passed[:] = nest.saved[:] = nest.received[:] = every(0.0)
-    nest.displacements[:], nest.deliveries[:] = every(UNASKED), deliveries
+    nest.wanted[:], nest.deliveries[:] = passing, deliveries
+    most = _look_around(job, first, tensor, level)
     undone, usual = lanes(nest.undone[level]), every(0)
     visits, fresh, brought = lanes(nest.visits[level]), tile - overlap, every(0.0)
     again = visits / lanes(nest.before[level]) - 1.0
     if not inner:
         usual = lanes(nest.shift[level])
         brought = np.where(overlap == 0.0, again * fresh, 0.0)  # words that arrive by the usual shift, in the end
-    for p in range(here.end - 1, -1, -1):
+    for p in range(nest.place[job.hardware.level[level].stop] - 1, -1, -1):
         outside = lanes(nest.outside[p + 1])
         shift, times = lanes(nest.displaced[p]) - undone, outside - lanes(nest.outside[p])
         same, words = shift == usual, times * tile
@@ -222,9 +215,8 @@ def pass_on(
             counts = (outside < visits) & (shift != 0) & (same | (overlap == 0.0))
             brought = brought + np.where(counts, times * again * fresh, 0.0)
             words = np.where(counts, np.where(same, times * fresh, words), 0.0)
-        _ask(job, first, tensor, level, passing & (words > 0.0) & (shift <= reach) & (0 - shift <= reach), words, shift)
-    wanted = passing & (brought > 0.0) & (usual <= reach)
-    _ask(job, first, tensor, level, wanted, brought, usual)
+        _ask(job, most, passing & (words > 0.0), words, shift)
+    _ask(job, most, passing & (brought > 0.0), brought, usual)
     return lanes(nest.passed), lanes(nest.saved), lanes(nest.received)
 
 
@@ -249,37 +241,48 @@ def _look_up_shares(job: Job, first: int, tensor: int, level: int) -> None:
                 job.deliveries.account[b, 0], job.deliveries.noted[b] = account, 1
 
 
+@kernel_call
+def _look_around(job: Job, first: int, tensor: int, level: int) -> int:
+    """Write how far the tiles of neighbours may lie apart, where it is wanted; how many such numbers there are at most."""
+    nest, most = job.nest, 0
+    for b in range(LANES):
+        if nest.wanted[b]:
+            if nest.length[b] == 0:
+                nest.length[b] = describe(job, first, b, tensor, level, NO_SHIFT, False)
+            nest.displacements[b] = near(job.hardware, nest.length[b], job.accounts.key[b], nest.apart, b)
+            most = max(most, nest.displacements[b])
+    return most
+
+
 @kernel_part
-def _ask(job: Job, first: int, tensor: int, level: int, wanted: Bools, words: Floats, shift: Ints) -> None:
+def _ask(job: Job, most: int, wanted: Bools, words: Floats, shift: Ints) -> None:
     """Whether neighbours have the words, where it is wanted."""
     if np.any(wanted):
-        job.nest.wanted[:], job.nest.amount[:], job.nest.by[:] = wanted, words, shift
-        _look_up(job, first, tensor, level)
+        nest, away, displacements = job.nest, np.maximum(shift, 0 - shift), lanes(job.nest.displacements)
+        may = displacements == UNKNOWN
+        for number in range(most):
+            may = may | ((lanes(nest.apart[number]) == away) & (number < displacements))
+        may = may & wanted
+        if np.any(may):
+            nest.wanted[:], nest.amount[:], nest.by[:] = may, words, shift
+            _look_up(job)
 
 
 @kernel_call
-def _look_up(job: Job, first: int, tensor: int, level: int) -> None:
+def _look_up(job: Job) -> None:
     nest, accounts = job.nest, job.accounts
     for b in range(LANES):
         if nest.wanted[b]:
-            key, words, shift, apart = accounts.key[b], nest.amount[b], nest.by[b], nest.apart[b]
-            if nest.length[b] == 0:
-                nest.length[b] = describe(job, first, b, tensor, level, shift, False)
-            if nest.displacements[b] == UNASKED:
-                nest.displacements[b] = near(job.hardware, nest.length[b], key, apart)
-            may = nest.displacements[b] == UNKNOWN
-            for number in range(nest.displacements[b]):
-                may |= apart[number] == shift or apart[number] == -shift
-            if may:
-                key[1] = shift
-                account = sharing(job.hardware, nest.length[b], key, accounts)
-                left, linked = float(accounts.pool[account]), float(accounts.pool[account + 1])
-                if linked > 0.0 and left < nest.deliveries[b]:
-                    nest.passed[b] += words
-                    nest.saved[b] += words * (nest.deliveries[b] - left)
-                    nest.received[b] += words * linked
-                    if job.detailed:
-                        send(job, b, words, account)
+            accounts.key[b, 1] = nest.by[b]
+            account = sharing(job.hardware, nest.length[b], accounts.key[b], accounts)
+            left, linked = float(accounts.pool[account]), float(accounts.pool[account + 1])
+            if linked > 0.0 and left < nest.deliveries[b]:
+                words = nest.amount[b]
+                nest.passed[b] += words
+                nest.saved[b] += words * (nest.deliveries[b] - left)
+                nest.received[b] += words * linked
+                if job.detailed:
+                    send(job, b, words, account)
 
 
 @kernel_part

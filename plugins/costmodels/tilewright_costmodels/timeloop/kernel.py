@@ -41,7 +41,7 @@ def evaluate(job: Job, pieces: Pieces | None, valid: Bools, energy_pj: Floats, c
             some |= nest.live[b]
         if some:
             unfold(job, group, pieces is not None)
-            counts.compute_cycles[group][:] = lanes(nest.outside[len(nest.dimension)])
+            counts.compute_cycles[group][:] = lanes(nest.outside[nest.place[len(nest.place) - 1]])
             if pieces is not None:
                 for b in range(count):
                     if counts.ragged[group, b]:
@@ -72,12 +72,13 @@ def _count(job: Job, pieces: Pieces | None, first: int, group: int, tensor: int)
     for number in range(levels):
         level, inner, inside, part, inner_keeps = levels - 1 - number, number == 0, content, left, keeps
         here, children = hardware.level[level], lanes(nest.children[level])
+        loops = lanes(nest.outside[nest.place[here.stop]])  # iterations of all loops down to the level
         keeps = lanes(job.scratch.kept[here.holds, tensor])
         fans = children > 1.0
         exact = inner_keeps | inner  # elsewhere, only the ratio of counts matters
         deliveries, tangled, slides, passing = every(1.0), every(False), every(False), every(False)
         # compute has no register: every operation fetches its words
-        words, tile, overlap = lanes(nest.outside[here.end]), every(1.0), every(0.0)
+        words, tile, overlap = loops, every(1.0), every(0.0)
         if not inner:
             # every step of the innermost loop that moves the tile, and every restart of it, moves a whole one
             tile = words_of(job.rules.terms, tensor, job.scratch.inside[here.stop])
@@ -93,7 +94,7 @@ def _count(job: Job, pieces: Pieces | None, first: int, group: int, tensor: int)
             nest.length[:] = every(0)
             deliveries, tangled = flow.different_tiles(job, first, tensor, level)
             if job.link_transfers and (inner or whole.slides):
-                innermost = lanes(nest.visits[level]) == lanes(nest.outside[here.end])
+                innermost = lanes(nest.visits[level]) == loops
                 passing = live & fans & (inner | (slides & innermost))
         # of true pieces, only what neighbours pass on is to be learnt from full ones
         shared = live & fans & (job.detailed | (tangled & (passing | ~ragged)))

@@ -17,11 +17,13 @@ from tilewright_costmodels.timeloop.tables import Hardware, Mappings, Tables, Te
 
 @structure
 class Nest(NamedTuple):
-    """The loops in time of B mappings side by side, and what is worked out of them. Shapes: K places, D for each slot in time,
-    outermost first; L levels."""
+    """The loops in time of B mappings side by side, and what is worked out of them. Shapes: K places, outermost first, of which only
+    those are used at which some mapping has a loop; S slots, L levels."""
 
     live: Bools
     """[B]: valid so far."""
+    place: Ints
+    """[S + 1]: the first place of a slot, and the number of places."""
     dimension: Ints
     """[K, B]: of the loop, as a bit; 0: it has one trip."""
     outside: Floats
@@ -60,9 +62,9 @@ class Nest(NamedTuple):
     length: Ints
     """[B]: of a key; 0: it is not written yet."""
     apart: Ints
-    """[B, A]: by how much the tiles of neighbours may be displaced."""
+    """[A, B]: by how much the tiles of neighbours may be displaced."""
     displacements: Ints
-    """[B]: how many such numbers there are, or UNKNOWN, or UNASKED as yet."""
+    """[B]: how many such numbers there are, or UNKNOWN."""
 
 
 @structure
@@ -92,7 +94,7 @@ def nest_of(tables: Tables) -> Nest:
     by_place = dict.fromkeys(("dimension", "displaced"), places) | {"outside": places + 1}
     rows = (
         by_place
-        | {"step": dims}
+        | {"step": dims, "apart": APART}
         | dict.fromkeys("children visits before mover iterations shift undone".split(), levels)
     )
     truths = "live", "wanted", "tangled"
@@ -101,7 +103,7 @@ def nest_of(tables: Tables) -> Nest:
     for name in Nest._fields:
         kind = np.bool_ if name in truths else np.int64 if name in integers else np.float64
         made[name] = np.ones((rows[name], LANES) if name in rows else LANES, kind)
-    return Nest(**made | {"apart": np.zeros((LANES, APART), np.int64)})
+    return Nest(**made | {"place": np.zeros(len(tables.hardware.slot) + 1, np.int64)})
 
 
 @compiled
@@ -144,7 +146,7 @@ def unfold(job: Job, group: int, cut: bool) -> None:
         for s in range(level.start, level.stop):
             slot = hardware.slot[s]
             if slot.steps:
-                for p in range(slot.place, slot.place + dims):
+                for p in range(nest.place[s], nest.place[s + 1]):
                     outside = outside * lanes(nest.outside[p + 1])
                     nest.outside[p + 1][:] = outside
             else:
@@ -170,13 +172,20 @@ def unfold(job: Job, group: int, cut: bool) -> None:
 @kernel_part
 def _place(job: Job) -> None:
     """Write the dimension of the loop at every place, and its trips to the place after in `outside`."""
-    hardware, nest, dims = job.hardware, job.nest, job.scratch.trips.shape[1]
+    hardware, nest, scratch, dims = job.hardware, job.nest, job.scratch, job.scratch.trips.shape[1]
+    live, place = lanes(nest.live), 0
     for s in range(len(hardware.slot)):
-        slot = hardware.slot[s]
-        if slot.steps:
-            for position in range(dims):
-                at, trips = lanes(job.scratch.order[slot.order, position]), every(1.0)
-                for d in range(dims):
-                    trips = np.where(at == d, lanes(job.scratch.trips[s, d]), trips)
-                nest.dimension[slot.place + position][:] = np.where(trips > 1.0, 1 << (at & 63), 0)
-                nest.outside[slot.place + position + 1][:] = trips
+        slot, looped = hardware.slot[s], 0
+        nest.place[s] = place
+        for d in range(dims if slot.steps else 0):
+            if np.any(live & (lanes(scratch.trips[s, d]) > 1.0)):
+                looped |= 1 << d
+        for position in range(dims if looped else 0):
+            at, trips = lanes(scratch.order[slot.order, position]), every(1.0)
+            for d in range(dims):
+                if looped >> d & 1:
+                    trips = np.where(at == d, lanes(scratch.trips[s, d]), trips)
+            some = live & (trips > 1.0)
+            nest.dimension[place][:], nest.outside[place + 1][:] = np.where(some, 1 << (at & 63), 0), trips
+            place += int(np.any(some))  # a place without loops is used again
+    nest.place[len(hardware.slot)] = place

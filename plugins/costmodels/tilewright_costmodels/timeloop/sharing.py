@@ -29,7 +29,7 @@ PLACE = 16
 BITS = integer((1 << PLACE) - 1)
 MOST_LOOPS = 6
 """Loops of one fanout of which it is worked out how far neighbours lie apart."""
-UNKNOWN, UNASKED = integer(-1), integer(-2)
+UNKNOWN = integer(-1)
 APART = 2 * MOST_LOOPS + 2 ** (MOST_LOOPS - 1)
 """Displacements of neighbours, at most."""
 ALONE = (1, 0, 1, 1, 1)
@@ -154,8 +154,9 @@ def make_room(accounts: Accounts) -> None:
 
 
 @kernel_part
-def near(hardware: Hardware, length: int, key: Ints, apart: Ints) -> int:
-    """Write by how much the tiles of 4-neighbours may be displaced, either way; how many such numbers there are, or UNKNOWN.
+def near(hardware: Hardware, length: int, key: Ints, apart: Ints, b: int) -> int:
+    """Write by how much the tiles of 4-neighbours may be displaced, either way, to `apart[:, b]`; how many such numbers there are,
+    or UNKNOWN.
 
     Of two children side by side, one loop counts on by one and all faster ones start over; so it is in the next row,
     with the loops along Y, if rows are full.
@@ -168,7 +169,7 @@ def near(hardware: Hardware, length: int, key: Ints, apart: Ints) -> int:
         k = Index(2 * loop)
         trips, move, along_y = key[k] >> PLACE, key[k + 1], _is_vertical(hardware, key[k])
         started = column if along_y else row  # the faster loops at their ends
-        apart[found] = abs(move - started)
+        apart[found, b] = abs(move - started)
         found += 1
         ended = started + (trips - 1) * move
         row, column = (row, ended) if along_y else (ended, column)
@@ -176,7 +177,7 @@ def near(hardware: Hardware, length: int, key: Ints, apart: Ints) -> int:
     for loop in range(loops, 0, -1):
         k = Index(2 * loop)  # from the end of a full row to the next one, side by side where it is wrapped
         if _is_vertical(hardware, key[k]):
-            apart[found] = abs(key[k + 1] - row)
+            apart[found, b] = abs(key[k + 1] - row)
             found += 1
             row += ((key[k] >> PLACE) - 1) * key[k + 1]
     width = max(hardware.level[Index(key[0] & BITS)].width, across)
@@ -199,7 +200,7 @@ def near(hardware: Hardware, length: int, key: Ints, apart: Ints) -> int:
                     over = left & 1
                     displacement += (carry - over * (key[k] >> PLACE)) * key[k + 1]
                     carry, left = over, left >> 1
-        apart[found + carries] = abs(displacement)
+        apart[found + carries, b] = abs(displacement)
     return found + (1 << (loops - 1))
 
 

@@ -51,11 +51,11 @@ class Hardware(NamedTuple):
 
     slot: Records
     """[S]: the entry; whether its loops have an order of their own, and its row; whether it steps in time, or unrolls along
-    Y; of one that steps, the place of its first loop (see `Nest`)."""
+    Y."""
     shared: Bools
     """[S, T]: sub-clusters may share a delivery, or be added up on the way."""
     level: Records
-    """[L]: its first slot and the one after its last; the place after its last loop in time; the entry that holds; instances of the next level that exist along X
+    """[L]: its first slot and the one after its last; the entry that holds; instances of the next level that exist along X
     and along Y over the whole chip; the physical fanout to the next level along X and along Y; pJ of the network below;
     whether it is DRAM, which cannot add."""
     home: Ints
@@ -224,7 +224,6 @@ def tables_of(
             (
                 start,
                 stop,
-                sum(not slot.spatial for slot in slots[:stop]) * len(problem.sizes),
                 entry,
                 _across(within),
                 within.get("Y", 1),
@@ -242,18 +241,17 @@ def tables_of(
     for slot, block in zip(slots, blocks, strict=True):
         fanout = clusters[slot.entry].fanout
         order = temporal + slot.entry if slot.spatial else block
-        place = max(0, block) * len(problem.sizes)
-        rows.append((slot.entry, placed or not slot.spatial, order, not slot.spatial, fanout.axis == "Y", place))
+        rows.append((slot.entry, placed or not slot.spatial, order, not slot.spatial, fanout.axis == "Y"))
         shared.append([fanout.reduction if tensor.is_output else fanout.multicast for tensor in problem.tensors])
     home = for_kernel(rules.memory[holds])
     memory = _memories(problem, architecture, {clusters[entry].name for entry in holds})
     room = np.minimum(memory["read_bandwidth"], memory["write_bandwidth"]) / (2.0 * np.maximum(memory["tensors"], 1.0))
     hardware = Hardware(
-        slot=table(rows, entry=Index, ordered=bool, order=Index, steps=bool, vertical=bool, place=Index),
+        slot=table(rows, entry=Index, ordered=bool, order=Index, steps=bool, vertical=bool),
         shared=for_kernel(np.array(shared, np.bool_).reshape(len(slots), len(problem.tensors))),
         level=table(
             levels,
-            **dict.fromkeys(("start", "stop", "end", "holds"), Index),
+            **dict.fromkeys(("start", "stop", "holds"), Index),
             **dict.fromkeys(("across", "down", "width", "height"), int),
             **dict.fromkeys(("hop_energy", "router_energy", "ingress_energy"), float),
             in_dram=bool,
