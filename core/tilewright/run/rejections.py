@@ -23,22 +23,21 @@ SECONDS = 5.0
 
 
 class RejectionSample:
-    """Some proposals of a search, from its beginning to its end, as long as nothing valid was found."""
+    """Some proposals of a search, at equal distances from its beginning to its end, as long as nothing valid was found."""
 
     def __init__(self) -> None:
-        self.kept: list[tuple[Candidates | MappingBatch, int]] = []
+        self.kept: list[Candidates | MappingBatch] = []
         self.every, self.seen = 1, 0
 
     def add(self, batch: Candidates | MappingBatch) -> None:
-        """Look at a piece of a search."""
-        rows = np.unique(np.linspace(0, len(batch) - 1, min(SAMPLED, len(batch))).astype(np.int64))
-        some = batch.take(rows)
-        for row in range(len(some)):
-            if self.seen % self.every == 0:
-                self.kept.append((some, row))
-            self.seen += 1
-        if len(self.kept) > 2 * SAMPLED:
-            self.kept, self.every = self.kept[::2], 2 * self.every
+        """Look at a piece of a search. How large pieces are, the machine's speed decides; it changes nothing here."""
+        row = -self.seen % self.every
+        while row < len(batch):
+            self.kept.append(batch.take(np.array([row])))
+            if len(self.kept) > 2 * SAMPLED:
+                self.kept, self.every = self.kept[::2], 2 * self.every
+            row += self.every - (self.seen + row) % self.every
+        self.seen += len(batch)
 
     def explained(self, task: Task, evaluator: Evaluator) -> Rejections | None:
         """Their reasons, the commonest first: by the rules of legality, and of legal mappings by the model."""
@@ -48,8 +47,7 @@ class RejectionSample:
         for at in np.random.default_rng(0).permutation(len(self.kept))[:SAMPLED].tolist():
             if sampled and time.perf_counter() > until:
                 break
-            batch, row = self.kept[at]
-            mapping = batch[row]
+            mapping = self.kept[at][0]
             reasons = legality(task.problem, task.architecture, mapping).reasons or _said(evaluator, mapping)
             sampled += 1
             for (code, where), message in {(each.code, each.where): each.message for each in reasons}.items():

@@ -1,6 +1,7 @@
 """A search that finds nothing tells the commonest reasons of a sample of its proposals."""
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -87,6 +88,19 @@ def test_the_sample_is_of_the_whole_search() -> None:
     assert len(sample.kept) > SAMPLED
     told = sample.explained(Task(GEMM.space), Choosy())
     assert told is not None and told.sampled == SAMPLED
+
+
+def test_the_sample_does_not_depend_on_the_pieces() -> None:
+    """Which the machine's speed decides."""
+    batch = GEMM.batch(64)
+    whole = MappingBatch.join([batch] * 40)
+    one, many = RejectionSample(), RejectionSample()
+    one.add(whole)
+    ends = [0, 1, 8, 64, 500, 503, 2000, len(whole)]
+    for start, end in pairwise(ends):
+        many.add(whole.take(slice(start, end)))
+    assert len(one.kept) > SAMPLED
+    assert [each[0] for each in one.kept] == [each[0] for each in many.kept]
 
 
 def test_explaining_takes_no_longer_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
