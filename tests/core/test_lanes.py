@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numba.core.errors import TypingError
 from numpy.typing import NDArray
 
-from tilewright.compiled import LANES, compiled, every, floats, integers, interpreted, lanes, soon
+from tilewright.compiled import LANES, compiled, every, integers, interpreted, lanes, soon
 
 NUMBERS = st.floats(-1e6, 1e6, allow_subnormal=False) | st.sampled_from((0.0, 1.0, np.inf, np.nan))
 WHOLE = st.integers(-(2**31), 2**31)
@@ -33,11 +33,14 @@ def of_floats(a: NDArray[Any], b: NDArray[Any], number: float, found: NDArray[An
 
 
 @compiled
-def of_integers(a: NDArray[Any], b: NDArray[Any], number: int, found: NDArray[Any], truths: NDArray[Any]) -> None:
+def of_integers(
+    a: NDArray[Any], b: NDArray[Any], number: int, whole: NDArray[Any], found: NDArray[Any], truths: NDArray[Any]
+) -> None:
     x, y = lanes(a), lanes(b)
+    whole[:] = x
     found[0][:], found[1][:], found[2][:] = x + y, x - number, x * y
     found[3][:], found[4][:], found[5][:] = x & y, x | number, 1 << (y & 63)
-    found[6][:], found[7][:] = np.where(x < number, 1, y), integers(floats(x))
+    found[6][:], found[7][:] = np.where(x < number, 1, y), integers(lanes(whole))
     truths[0][:], truths[1][:], truths[2][:], truths[3][:] = x < y, x >= number, x == y, (x & y) != 0
     truths[4][:] = lanes(truths[0]) & (number < y)
 
@@ -66,8 +69,10 @@ def test_floats(a: NDArray[Any], b: NDArray[Any], number: float) -> None:
 def test_integers(a: NDArray[Any], b: NDArray[Any], number: int) -> None:
     ours, theirs = np.zeros((2, 8, LANES), np.int64)
     true, truths = np.zeros((2, 5, LANES), np.bool_)
-    of_integers(a, b, number, ours, true)
-    interpreted(of_integers)(a, b, number, theirs, truths)
+    whole, numbers = np.zeros((2, LANES))
+    of_integers(a, b, number, whole, ours, true)
+    interpreted(of_integers)(a, b, number, numbers, theirs, truths)
+    np.testing.assert_array_equal(whole, numbers)
     np.testing.assert_array_equal(ours, theirs)
     np.testing.assert_array_equal(true, truths)
 

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from tilewright.compiled.lanes import LANES as LANES
 from tilewright.compiled.lanes import every as every
-from tilewright.compiled.lanes import floats as floats
 from tilewright.compiled.lanes import integers as integers
 from tilewright.compiled.lanes import lanes as lanes
 from tilewright.compiled.lanes import soon as soon

@@ -2,7 +2,7 @@
 """Rows of sixteen numbers, one for each of sixteen mappings that are worked on side by side: one instruction works on several.
 
 Kernels are written as NumPy on such rows: `+ - * / < <= > >= == != & | ~`, `np.where`, `np.minimum`, `np.maximum`, `np.floor`,
-`np.ceil`, `np.any`, and `place[:] = row`. Interpreted, that is what runs. Compiled, a row is a vector of the machine, which numba
+`np.ceil`, `np.any`, and `place[:] = row`, where integers may become fractions. Interpreted, that is what runs. Compiled, a row is a vector of the machine, which numba
 does not have: no loop, no array, and nothing that might overlap.
 """
 
@@ -52,11 +52,6 @@ def soon(row: NDArray[np.generic]) -> None:
 def every(number: float | bool) -> NDArray[Any]:
     """The same number in all lanes."""
     return np.full(LANES, number)
-
-
-def floats(row: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Integers as numbers to calculate with."""
-    return row.astype(np.float64)
 
 
 def integers(row: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -291,14 +286,6 @@ def _soon(context: Any, builder: Any, given: Any, values: Any) -> Any:
     return context.get_dummy_value()
 
 
-_typed(floats, lambda row: _Lanes(types.float64) if isinstance(row, _Lanes) and row.kind == types.int64 else None)
-
-
-@lower_builtin(floats, _Lanes)
-def _floats(context: Any, builder: Any, given: Any, values: Any) -> Any:
-    return builder.sitofp(values[0], _vector(types.float64))
-
-
 _typed(integers, lambda row: _Lanes(types.int64) if isinstance(row, _Lanes) and row.kind == types.float64 else None)
 
 
@@ -316,22 +303,24 @@ def _every(context: Any, builder: Any, given: Any, values: Any) -> Any:
     return _spread(context, builder, values[0], given.args[0], given.args[0])
 
 
-_typed(
-    operator.setitem,
-    lambda row, places, value: (
-        types.none
-        if _row(row) and isinstance(places, types.SliceType) and isinstance(value, _Lanes) and value.kind == row.dtype
-        else None
-    ),
-)
+def _type_of_setitem(row: Any, places: Any, value: Any) -> Any:
+    if not (_row(row) and isinstance(places, types.SliceType) and isinstance(value, _Lanes)):
+        return None
+    return types.none if (value.kind, row.dtype) in {(row.dtype, row.dtype), (types.int64, types.float64)} else None
+
+
+_typed(operator.setitem, _type_of_setitem)
 
 
 @lower_builtin(operator.setitem, types.Array, types.SliceType, _Lanes)
 def _store(context: Any, builder: Any, given: Any, values: Any) -> Any:
-    kind = given.args[0]
-    start = context.make_array(kind)(context, builder, values[0]).data
+    kind, _, value = given.args
+    start, row = context.make_array(kind)(context, builder, values[0]).data, values[2]
     stored = ir.VectorType(start.type.pointee, LANES)
-    row = builder.zext(values[2], stored) if kind.dtype == types.boolean else values[2]
+    if kind.dtype == types.boolean:
+        row = builder.zext(row, stored)
+    elif kind.dtype != value.kind:
+        row = builder.sitofp(row, stored)
     place = builder.store(row, builder.bitcast(start, stored.as_pointer()))
     place.align = context.get_abi_sizeof(start.type.pointee)
     return context.get_dummy_value()

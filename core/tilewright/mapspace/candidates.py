@@ -15,7 +15,7 @@ from tilewright.mapspace.batch import Bools, Floats, Ints, MappingBatch, Positio
 from tilewright.mapspace.chains import reshared
 from tilewright.mapspace.limits import Limits
 from tilewright.mapspace.rules.judge import judge
-from tilewright.mapspace.rules.scratch import Scratch, hold_all, lay_out, scratch_of, spread, spread_keep
+from tilewright.mapspace.rules.scratch import Scratch, hold_all, lay_out, scratch_of, spread
 from tilewright.mapspace.rules.tables import Orders, Rules
 from tilewright.schema.architecture import Memory
 from tilewright.schema.mapping import Mapping
@@ -214,7 +214,7 @@ def _count_slices(rules: Rules, slots: Ints, trips: Ints, keep: Bools, need: Flo
     """Write the slices that their tiles take in every memory of limited capacity, [n, M]; arguments as of `judge`."""
     for first in range(0, len(trips), LANES):
         spread(trips, first, scratch.trips)
-        spread_keep(keep, first, scratch.kept)
+        spread(keep, first, scratch.kept)
         lay_out(rules.sizes, scratch)
         hold_all(rules, slots, scratch)
         for n in range(first, min(first + LANES, len(trips))):

@@ -10,7 +10,7 @@ import numpy as np
 
 from tilewright.compiled import LANES, compiled, every, kernel_call, kernel_part, lanes
 from tilewright.mapspace.batch import Bools, Floats, Ints, Positions
-from tilewright.mapspace.rules.scratch import Scratch, hold_all, hold_tiles, lay_out, spread, spread_keep, spread_order
+from tilewright.mapspace.rules.scratch import Scratch, hold_all, hold_tiles, lay_out, spread
 from tilewright.mapspace.rules.tables import (
     BACKING,
     CAPACITY,
@@ -113,7 +113,7 @@ def judge(
     """
     spread(trips, first, scratch.trips)
     if len(keep) > 1 or first == 0:
-        spread_keep(keep, first, scratch.kept)
+        spread(keep, first, scratch.kept)
     good = _are_kept(rules, scratch.kept)
     for e in range(len(slots)):
         used, slot = every(1.0), slots[e, 1]
@@ -134,7 +134,7 @@ def judge(
     for memory in range(len(rules.usable)):
         good = good & (lanes(scratch.need[memory]) <= rules.usable[memory])
     if len(order) > 0:
-        spread_order(order, first, scratch.order)
+        spread(order, first, scratch.order)
         for row in range(order.shape[1]):
             named = every(0)
             for position in range(order.shape[2]):

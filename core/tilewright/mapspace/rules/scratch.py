@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tilewright.compiled import LANES, every, floats, kernel_part, lanes, soon, structure
+from tilewright.compiled import LANES, every, kernel_part, lanes, soon, structure
 from tilewright.mapspace.batch import Bools, Floats, Ints
-from tilewright.mapspace.rules.tables import NONE, Orders, Rules, Terms
+from tilewright.mapspace.rules.tables import NONE, Rules, Terms
 
 
 @structure
@@ -50,46 +51,23 @@ def scratch_of(rules: Rules, slots: int = 0, faults: int = 1) -> Scratch:
 
 
 @kernel_part
-def spread(numbers: Ints, first: int, rows: Floats) -> None:
-    """Numbers [n, slot, dimension] of mappings, laid side by side; after the last one comes the last one again."""
+def spread(numbers: NDArray[Any], first: int, rows: NDArray[Any]) -> None:
+    """Numbers [n, slot, dimension] of mappings, orders, or what entries keep, laid side by side; after the last one comes the last
+    one again."""
     last = first + LANES
     if last <= len(numbers):
         for s in range(numbers.shape[1]):
             for d in range(numbers.shape[2]):
-                rows[s, d][:] = floats(lanes(numbers[first:last, s, d]))
+                rows[s, d][:] = lanes(numbers[first:last, s, d])
         for n in range(last, min(last + LANES, len(numbers))):  # the next ones come while these are worked on
             for s in range(numbers.shape[1]):
                 soon(numbers[n, s])
     else:
         for b in range(LANES):
+            n = min(first + b, len(numbers) - 1)
             for s in range(numbers.shape[1]):
                 for d in range(numbers.shape[2]):
-                    rows[s, d, b] = numbers[min(first + b, len(numbers) - 1), s, d]
-
-
-@kernel_part
-def spread_order(order: Orders, first: int, rows: Ints) -> None:
-    """The same of orders [n, row, position]."""
-    last = first + LANES
-    if last <= len(order):
-        for row in range(order.shape[1]):
-            for position in range(order.shape[2]):
-                rows[row, position][:] = lanes(order[first:last, row, position])
-    else:
-        for b in range(LANES):
-            for row in range(order.shape[1]):
-                for position in range(order.shape[2]):
-                    rows[row, position, b] = order[min(first + b, len(order) - 1), row, position]
-
-
-@kernel_part
-def spread_keep(keep: Bools, first: int, kept: Bools) -> None:
-    """The same of what entries keep."""
-    for b in range(LANES):
-        n = min(first + b, len(keep) - 1)
-        for e in range(keep.shape[1]):
-            for t in range(keep.shape[2]):
-                kept[e, t, b] = keep[n, e, t]
+                    rows[s, d, b] = numbers[n, s, d]
 
 
 @kernel_part
@@ -111,12 +89,10 @@ def lay_out(sizes: Ints, scratch: Scratch) -> Bools:
 @kernel_part
 def hold_tiles(rules: Rules, temporal: Ints, keep: Bools, first: int, scratch: Scratch) -> None:
     """Add up what all entries keep of the tiles of `LANES` mappings from `first` on."""
-    spread_keep(keep, first, scratch.kept)
+    spread(keep, first, scratch.kept)
     scratch.need[:] = 0.0
     for e in range(temporal.shape[1]):
-        for b in range(LANES):
-            for d in range(temporal.shape[2]):
-                scratch.inside[0, d, b] = temporal[min(first + b, len(temporal) - 1), e, d]
+        spread(temporal[:, e : e + 1], first, scratch.inside)
         hold(rules, e, NONE, scratch)
 
 
