@@ -98,7 +98,7 @@ class _Known:
         outside = self.problem.macs / self.left / self.used
         computing = outside * np.ceil(self.left / self.lanes) * self.architecture.compute.cycles_per_operation
         # short tiles may take fewer steps than full ones: all that is left for the first lane of what is known, shared
-        computing = np.where(self.counts.ragged, counts.compute_cycles / self.lanes, computing)
+        computing = np.where(counts.ragged, counts.compute_cycles / self.lanes, computing)
         inwards = np.zeros(len(self.batch))
         for number, tensor in enumerate(self.problem.tensors):
             inwards += self._undecided(number, tensor)

@@ -22,11 +22,11 @@ from tilewright_costmodels.timeloop.sharing import NO_SHIFT, PLACE, UNKNOWN, nea
 @kernel_part
 def divide_tensor(job: Job, group: int, tensor: int) -> None:
     """The part of an output, in words, that one instance of each level answers for."""
-    hardware, scratch, terms, counts = job.hardware, job.scratch, job.rules.terms, job.counts
+    hardware, scratch, terms, counts, nest = job.hardware, job.scratch, job.rules.terms, job.counts, job.nest
     part = every(job.tensors.whole[tensor].words)
     for level in range(len(hardware.level)):
         outer = hardware.level[max(0, level - 1)]
-        if level > 0 and np.any(lanes(job.nest.children[level - 1]) > 1.0):
+        if level > 0 and np.any(lanes(nest.children[level - 1]) > 1.0):
             # the next part is to this one as a tile is to what all children of a parent hold together
             whole, side = every(1.0), every(1.0)
             for p in range(terms.start[tensor], terms.start[tensor + 1]):
@@ -39,16 +39,14 @@ def divide_tensor(job: Job, group: int, tensor: int) -> None:
                 if term.last:
                     whole, side = whole * side, every(1.0)
             words = words_of(terms, tensor, scratch.inside[hardware.level[level].start])
-            rounded = part * words >= 2.0**53
-            if np.any(rounded):
-                job.nest.wanted[:], job.nest.amount[:], job.nest.saved[:] = rounded, part, words
-                job.nest.passed[:] = whole
+            large, divided = part * words >= 2.0**53, np.floor(part * words / whole)
+            if np.any(large):
+                nest.wanted[:], nest.amount[:], nest.passed[:], nest.saved[:] = large, part, words, whole
                 for b in range(LANES):
-                    if job.nest.wanted[b]:
-                        job.nest.amount[b] = _share_of(job.nest.amount[b], job.nest.saved[b], job.nest.passed[b])
-                part = np.where(rounded, lanes(job.nest.amount), np.floor(part * words / whole))
-            else:
-                part = np.floor(part * words / whole)
+                    if nest.wanted[b]:
+                        nest.amount[b] = _share_of(nest.amount[b], nest.passed[b], nest.saved[b])
+                divided = np.where(large, lanes(nest.amount), divided)
+            part = divided
         counts.partition_words[group, level, tensor][:] = part
 
 
