@@ -16,7 +16,7 @@ from tilewright.compiled import LANES, every, integers, kernel_call, kernel_part
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.mapspace.rules.scratch import words_of
 from tilewright_costmodels.timeloop.nest import Job
-from tilewright_costmodels.timeloop.sharing import NO_SHIFT, PLACE, UNKNOWN, near, sharing
+from tilewright_costmodels.timeloop.sharing import NO_SHIFT, PLACE, UNKNOWN, sharing
 
 
 @kernel_part
@@ -233,7 +233,7 @@ def _look_up_shares(job: Job, first: int, tensor: int, level: int) -> None:
         if nest.wanted[b]:
             length = describe(job, first, b, tensor, level, NO_SHIFT, not nest.tangled[b])
             nest.length[b] = length if nest.tangled[b] else 0
-            account = sharing(job.hardware, length, accounts.key[b], accounts)
+            nest.account[b] = account = sharing(job.hardware, length, accounts.key[b], accounts)
             nest.deliveries[b] = accounts.pool[account]
             if job.detailed:
                 job.deliveries.account[b, 0], job.deliveries.noted[b] = account, 1
@@ -242,12 +242,16 @@ def _look_up_shares(job: Job, first: int, tensor: int, level: int) -> None:
 @kernel_call
 def _look_around(job: Job, first: int, tensor: int, level: int) -> int:
     """Write how far the tiles of neighbours may lie apart, where it is wanted; how many such numbers there are at most."""
-    nest, most = job.nest, 0
+    nest, accounts, most = job.nest, job.accounts, 0
     for b in range(LANES):
         if nest.wanted[b]:
             if nest.length[b] == 0:
                 nest.length[b] = describe(job, first, b, tensor, level, NO_SHIFT, False)
-            nest.displacements[b] = near(job.hardware, nest.length[b], job.accounts.key[b], nest.apart, b)
+                nest.account[b] = sharing(job.hardware, nest.length[b], accounts.key[b], accounts)
+            at = nest.account[b] + 3 + 2 * accounts.pool[nest.account[b] + 2]
+            nest.displacements[b] = accounts.pool[at]
+            for number in range(accounts.pool[at]):
+                nest.apart[number, b] = accounts.pool[at + 1 + number]
             most = max(most, nest.displacements[b])
     return most
 

@@ -61,6 +61,8 @@ class Nest(NamedTuple):
     received: Floats
     length: Ints
     """[B]: of a key; 0: it is not written yet."""
+    account: Ints
+    """[B]: where it is told how its children are served."""
     apart: Ints
     """[A, B]: by how much the tiles of neighbours may be displaced."""
     displacements: Ints
@@ -98,7 +100,7 @@ def nest_of(tables: Tables) -> Nest:
         | dict.fromkeys("children visits before mover iterations shift undone".split(), levels)
     )
     truths = "live", "wanted", "tangled"
-    integers = "dimension displaced step mover shift undone by length apart displacements".split()
+    integers = "dimension displaced step mover shift undone by length account apart displacements".split()
     made: dict[str, Any] = {}
     for name in Nest._fields:
         kind = np.bool_ if name in truths else np.int64 if name in integers else np.float64

@@ -66,7 +66,8 @@ class Accounts(NamedTuple):
     """What is known of ways to unroll. Shapes: C children at most.
 
     An account in `pool` reads: deliveries per word, children that a neighbour serves, number of sizes, and for each
-    size the children per delivery and deliveries side by side; their hops stand in `pool_hops`.
+    size the children per delivery and deliveries side by side; their hops stand in `pool_hops`. Where neighbours pass nothing on,
+    it goes on with how many different displacements the tiles of 4-neighbours may have, either way, or UNKNOWN, and what they are.
     """
 
     key: Ints
@@ -115,7 +116,7 @@ def accounts_of(tables: Tables, detailed: bool) -> Accounts:
     levels, _, dims = tables.shape
     loops = dims * len(tables.hardware.slot) + 2
     unrolled = max(1, dims * int((~tables.hardware.slot["steps"]).sum()))
-    most = LANES * loops * (2 * unrolled + 2 * _sizes(tables) + 8)
+    most = LANES * loops * (2 * unrolled + 2 * _sizes(tables) + 9 + APART)
     if most > MOST:
         told = (
             f"{levels} levels, {loops} loops and {tables.children:,} sub-clusters give more numbers than are remembered"
@@ -151,57 +152,6 @@ def make_room(accounts: Accounts) -> None:
         state.used = len(ALONE)
         for place in range(len(accounts.table)):
             accounts.table[place] = -1
-
-
-@kernel_part
-def near(hardware: Hardware, length: int, key: Ints, apart: Ints, b: int) -> int:
-    """Write by how much the tiles of 4-neighbours may be displaced, either way, to `apart[:, b]`; how many such numbers there are,
-    or UNKNOWN.
-
-    Of two children side by side, one loop counts on by one and all faster ones start over; so it is in the next row,
-    with the loops along Y, if rows are full.
-    """
-    loops, found = length // 2 - 1, 0
-    if loops > MOST_LOOPS:
-        return UNKNOWN
-    children, across, row, column = 1, 1, 0, 0
-    for loop in range(loops, 0, -1):
-        k = Index(2 * loop)
-        trips, move, along_y = key[k] >> PLACE, key[k + 1], _is_vertical(hardware, key[k])
-        started = column if along_y else row  # the faster loops at their ends
-        apart[found, b] = abs(move - started)
-        found += 1
-        ended = started + (trips - 1) * move
-        row, column = (row, ended) if along_y else (ended, column)
-        children, across = children * trips, across * (1 if along_y else trips)
-    for loop in range(loops, 0, -1):
-        k = Index(2 * loop)  # from the end of a full row to the next one, side by side where it is wrapped
-        if _is_vertical(hardware, key[k]):
-            apart[found, b] = abs(key[k + 1] - row)
-            found += 1
-            row += ((key[k] >> PLACE) - 1) * key[k + 1]
-    width = max(hardware.level[Index(key[0] & BITS)].width, across)
-    if not across < width < children:
-        return found
-    # rows that wrap: one row down is `width` further, counted in the loops' trips, with every way to carry
-    down, rest = 0, Index(width)
-    for vertical in range(2):
-        for loop in range(loops, 0, -1):
-            k = Index(2 * loop)
-            if _is_vertical(hardware, key[k]) == vertical:
-                down += rest % Index(key[k] >> PLACE) * key[k + 1]
-                rest = Index(rest // Index(key[k] >> PLACE))
-    for carries in range(1 << (loops - 1)):
-        displacement, carry, left = down, 0, carries
-        for vertical in range(2):
-            for loop in range(loops, 0, -1):
-                k = Index(2 * loop)
-                if _is_vertical(hardware, key[k]) == vertical:
-                    over = left & 1
-                    displacement += (carry - over * (key[k] >> PLACE)) * key[k + 1]
-                    carry, left = over, left >> 1
-        apart[found + carries, b] = abs(displacement)
-    return found + (1 << (loops - 1))
 
 
 @kernel_part
@@ -290,6 +240,69 @@ def _count(hardware: Hardware, length: int, key: Ints, accounts: Accounts) -> No
             alike.alike, alike.hops_alike = 0, 0.0
             pool[at + 2] += 1
             accounts.state[0].used = row + 2
+    if key[1] == NO_SHIFT:
+        row = accounts.state[0].used
+        pool[row] = found = _near(hardware, length, key, pool[row + 1 :])
+        different = 0
+        for number in range(found):
+            apart, before = pool[row + 1 + number], 0
+            while before < different and pool[row + 1 + before] != apart:
+                before += 1
+            pool[row + 1 + before] = apart
+            different = max(different, before + 1)
+        if found >= 0:
+            pool[row] = different
+        accounts.state[0].used = row + 1 + different
+
+
+@kernel_part
+def _near(hardware: Hardware, length: int, key: Ints, apart: Ints) -> int:
+    """Write by how much the tiles of 4-neighbours may be displaced, either way; how many such numbers there are, or UNKNOWN.
+
+    Of two children side by side, one loop counts on by one and all faster ones start over; so it is in the next row,
+    with the loops along Y, if rows are full.
+    """
+    loops, found = length // 2 - 1, 0
+    if loops > MOST_LOOPS:
+        return UNKNOWN
+    children, across, row, column = 1, 1, 0, 0
+    for loop in range(loops, 0, -1):
+        k = Index(2 * loop)
+        trips, move, along_y = key[k] >> PLACE, key[k + 1], _is_vertical(hardware, key[k])
+        started = column if along_y else row  # the faster loops at their ends
+        apart[found] = abs(move - started)
+        found += 1
+        ended = started + (trips - 1) * move
+        row, column = (row, ended) if along_y else (ended, column)
+        children, across = children * trips, across * (1 if along_y else trips)
+    for loop in range(loops, 0, -1):
+        k = Index(2 * loop)  # from the end of a full row to the next one, side by side where it is wrapped
+        if _is_vertical(hardware, key[k]):
+            apart[found] = abs(key[k + 1] - row)
+            found += 1
+            row += ((key[k] >> PLACE) - 1) * key[k + 1]
+    width = max(hardware.level[Index(key[0] & BITS)].width, across)
+    if not across < width < children:
+        return found
+    # rows that wrap: one row down is `width` further, counted in the loops' trips, with every way to carry
+    down, rest = 0, Index(width)
+    for vertical in range(2):
+        for loop in range(loops, 0, -1):
+            k = Index(2 * loop)
+            if _is_vertical(hardware, key[k]) == vertical:
+                down += rest % Index(key[k] >> PLACE) * key[k + 1]
+                rest = Index(rest // Index(key[k] >> PLACE))
+    for carries in range(1 << (loops - 1)):
+        displacement, carry, left = down, 0, carries
+        for vertical in range(2):
+            for loop in range(loops, 0, -1):
+                k = Index(2 * loop)
+                if _is_vertical(hardware, key[k]) == vertical:
+                    over = left & 1
+                    displacement += (carry - over * (key[k] >> PLACE)) * key[k + 1]
+                    carry, left = over, left >> 1
+        apart[found + carries] = abs(displacement)
+    return found + (1 << (loops - 1))
 
 
 @kernel_part
