@@ -304,13 +304,14 @@ def describe(job: Job, first: int, b: int, tensor: int, level: int, shift: int, 
             name = 2 * s + is_unicast(job, first + b, tensor, s)
             for position in range(scratch.trips.shape[1]):
                 d = scratch.order[slot.order, position, b] if slot.ordered else position
-                trips = int(scratch.trips[s, d, b])
-                move = job.tensors.moves[tensor, d].displacement * int(scratch.inside[s + 1, d, b])
-                if plain and move:
-                    move = different
-                    different *= trips
-                key[length], key[length + 1] = trips << PLACE | name, move
-                length += 2 * (trips > 1)  # a unit loop is overwritten: no branch that nobody can foresee
+                if job.nest.looped[s] >> d & 1:
+                    trips = int(scratch.trips[s, d, b])
+                    move = job.tensors.moves[tensor, d].displacement * int(scratch.inside[s + 1, d, b])
+                    if plain and move:
+                        move = different
+                        different *= trips
+                    key[length], key[length + 1] = trips << PLACE | name, move
+                    length += 2 * (trips > 1)  # a unit loop is overwritten: no branch that nobody can foresee
     return length
 
 

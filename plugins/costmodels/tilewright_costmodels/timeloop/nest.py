@@ -24,6 +24,8 @@ class Nest(NamedTuple):
     """[B]: valid so far."""
     place: Ints
     """[S + 1]: the first place of a slot, and the number of places."""
+    looped: Ints
+    """[S]: the dimensions along which some mapping has a loop in the slot, as bits."""
     dimension: Ints
     """[K, B]: of the loop, as a bit; 0: it has one trip."""
     outside: Floats
@@ -105,7 +107,8 @@ def nest_of(tables: Tables) -> Nest:
     for name in Nest._fields:
         kind = np.bool_ if name in truths else np.int64 if name in integers else np.float64
         made[name] = np.ones((rows[name], LANES) if name in rows else LANES, kind)
-    return Nest(**made | {"place": np.zeros(len(tables.hardware.slot) + 1, np.int64)})
+    slots = len(tables.hardware.slot)
+    return Nest(**made | {"place": np.zeros(slots + 1, np.int64), "looped": np.zeros(slots, np.int64)})
 
 
 @compiled
@@ -179,10 +182,11 @@ def _place(job: Job) -> None:
     for s in range(len(hardware.slot)):
         slot, looped = hardware.slot[s], 0
         nest.place[s] = place
-        for d in range(dims if slot.steps else 0):
+        for d in range(dims):
             if np.any(live & (lanes(scratch.trips[s, d]) > 1.0)):
                 looped |= 1 << d
-        for position in range(dims if looped else 0):
+        nest.looped[s] = looped
+        for position in range(dims if looped and slot.steps else 0):
             at, trips = lanes(scratch.order[slot.order, position]), every(1.0)
             for d in range(dims):
                 if looped >> d & 1:
