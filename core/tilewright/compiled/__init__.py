@@ -27,6 +27,7 @@ from tilewright.compiled.lanes import every as every
 from tilewright.compiled.lanes import integers as integers
 from tilewright.compiled.lanes import lanes as lanes
 from tilewright.compiled.lanes import soon as soon
+from tilewright.compiled.lanes import turn as turn
 from tilewright.digests import of_code
 
 Function = TypeVar("Function", bound=Callable[..., object])

@@ -45,6 +45,12 @@ def lanes(row: NDArray[Number]) -> NDArray[Number]:
     return row.astype(np.int64) if row.dtype == np.uint8 else row.copy()
 
 
+def turn(numbers: NDArray[Number], rows: NDArray[Any]) -> None:
+    """Lay the numbers of `LANES` mappings, [B, slot, dimension], side by side, in the first rows of [slots, dimension, B]. Those of one
+    mapping stand in one piece."""
+    rows[: numbers.shape[1]] = np.moveaxis(numbers, 0, -1)
+
+
 def soon(row: NDArray[np.generic]) -> None:
     """Fetch the beginning of a row from memory while something else is worked on."""
 
@@ -240,7 +246,7 @@ def _any(context: Any, builder: Any, given: Any, values: Any) -> Any:
 
 
 def _type_of_lanes(row: Any) -> Any:
-    if not isinstance(row, types.Array) or row.ndim != 1:
+    if not isinstance(row, types.Array) or row.ndim != 1 or row.layout != "C":
         return None
     kind = types.int64 if row.dtype == types.uint8 else row.dtype
     return _Lanes(kind) if kind in _KINDS else None
@@ -254,21 +260,85 @@ def _load(context: Any, builder: Any, given: Any, values: Any) -> Any:
     (kind,) = given.args
     array = context.make_array(kind)(context, builder, values[0])
     number = array.data.type.pointee
-    if kind.layout == "C":
-        row = builder.load(builder.bitcast(array.data, ir.VectorType(number, LANES).as_pointer()))
-        row.align = context.get_abi_sizeof(number)
-    else:  # a column
-        row, stride = ir.Constant(ir.VectorType(number, LANES), ir.Undefined), builder.extract_value(array.strides, 0)
-        start = builder.bitcast(array.data, _BYTES)
-        for lane in range(LANES):
-            if lane and lane % 4 == 0:  # how far a place may be from a register
-                start = builder.gep(start, [builder.mul(stride, ir.Constant(stride.type, 4))])
-            place = builder.gep(start, [builder.mul(stride, ir.Constant(stride.type, lane % 4))])
-            each = builder.load(builder.bitcast(place, array.data.type))
-            row = builder.insert_element(row, each, ir.Constant(ir.IntType(32), lane))
+    row = builder.load(builder.bitcast(array.data, ir.VectorType(number, LANES).as_pointer()))
+    row.align = context.get_abi_sizeof(number)
     if kind.dtype == types.boolean:
         return builder.trunc(row, _vector(kind.dtype))
     return builder.zext(row, _vector(types.int64)) if kind.dtype == types.uint8 else row
+
+
+def _type_of_turn(numbers: Any, rows: Any) -> Any:
+    arrays = isinstance(numbers, types.Array) and isinstance(rows, types.Array) and numbers.ndim == rows.ndim == 3
+    kinds = {(numbers.dtype, rows.dtype)} if arrays and rows.layout == "C" else set()
+    known = {(types.int64, types.float64), (types.uint8, types.int64), (types.boolean, types.boolean)}
+    return types.none if kinds & known else None
+
+
+_typed(turn, _type_of_turn)
+_BLOCK = 8
+"""Numbers of each mapping that are turned at once: as many of 64 bits as a register holds."""
+
+
+@lower_builtin(turn, types.Array, types.Array)
+def _turn(context: Any, builder: Any, given: Any, values: Any) -> Any:
+    numbers, rows = (context.make_array(kind)(context, builder, value) for kind, value in zip(given.args, values, strict=True))
+    _, slots, dims = cgutils.unpack_tuple(builder, numbers.shape)
+    stride, count = builder.extract_value(numbers.strides, 0), builder.mul(slots, dims)
+    size = ir.Constant(count.type, context.get_abi_sizeof(numbers.data.type.pointee))
+
+    def blocks(width: int) -> None:
+        """The last one ends with the last number, though the one before may have gone as far."""
+        step, last = ir.Constant(count.type, width), builder.sub(count, ir.Constant(count.type, width))
+        zero = ir.Constant(count.type, 0)
+        with cgutils.for_range_slice(builder, zero, count, step, inc=True) as (number, _):
+            at = builder.select(builder.icmp_signed("<", number, last), number, last)
+            start = builder.gep(builder.bitcast(numbers.data, _BYTES), [builder.mul(at, size)])
+            starts = [builder.gep(start, [builder.mul(stride, ir.Constant(stride.type, lane))]) for lane in range(LANES)]
+            for row, turned in enumerate(_turned(context, builder, starts, numbers.data.type.pointee, width)):
+                if given.args[0].dtype == types.int64:
+                    turned = builder.sitofp(turned, _vector(types.float64))
+                elif given.args[0].dtype == types.uint8:
+                    turned = builder.zext(turned, _vector(types.int64))
+                place = builder.gep(rows.data, [builder.mul(builder.add(at, ir.Constant(at.type, row)), ir.Constant(at.type, LANES))])
+                stored = builder.store(turned, builder.bitcast(place, turned.type.as_pointer()))
+                stored.align = context.get_abi_sizeof(rows.data.type.pointee)
+
+    with builder.if_else(builder.icmp_signed(">=", count, ir.Constant(count.type, _BLOCK))) as (long, short):
+        with long:
+            blocks(_BLOCK)
+        with short:
+            blocks(1)
+    return context.get_dummy_value()
+
+
+def _turned(context: Any, builder: Any, starts: list[Any], number: Any, width: int) -> list[Any]:
+    """Vectors of the first number at every place, of the second, and so on."""
+    loaded = []
+    for start in starts:
+        row = builder.load(builder.bitcast(start, ir.VectorType(number, width).as_pointer()))
+        row.align = context.get_abi_sizeof(number)
+        loaded.append(row)
+
+    def taken(a: Any, b: Any, places: list[int]) -> Any:
+        return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(ir.IntType(32), len(places)), places))
+
+    parts = []
+    for first in range(0, LANES, width):
+        part = loaded[first : first + width]
+        for step in (1, 2, 4)[: width.bit_length() - 1]:  # numbers change places with those `step` rows down and to the left
+            for row in range(width):
+                if not row & step:
+                    a, b = part[row], part[row + step]
+                    low = [place + width - step if place & step else place for place in range(width)]
+                    part[row], part[row + step] = taken(a, b, low), taken(a, b, [place + step for place in low])
+        parts.append(part)
+    while len(parts) > 1:
+        length = parts[0][0].type.count
+        parts = [
+            [taken(a, b, list(range(2 * length))) for a, b in zip(*pair, strict=True)]
+            for pair in zip(parts[::2], parts[1::2], strict=True)
+        ]
+    return parts[0]
 
 
 _typed(soon, lambda row: types.none if isinstance(row, types.Array) else None)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.compiled import LANES, every, kernel_part, lanes, soon, structure
+from tilewright.compiled import LANES, every, kernel_part, lanes, soon, structure, turn
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.mapspace.rules.tables import NONE, Rules, Terms
 
@@ -56,9 +56,7 @@ def spread(numbers: NDArray[Any], first: int, rows: NDArray[Any]) -> None:
     one again."""
     last = first + LANES
     if last <= len(numbers):
-        for s in range(numbers.shape[1]):
-            for d in range(numbers.shape[2]):
-                rows[s, d][:] = lanes(numbers[first:last, s, d])
+        turn(numbers[first:last], rows)
         for n in range(last, min(last + LANES, len(numbers))):  # the next ones come while these are worked on
             for s in range(numbers.shape[1]):
                 soon(numbers[n, s])
