@@ -270,7 +270,7 @@ def _load(context: Any, builder: Any, given: Any, values: Any) -> Any:
 def _type_of_turn(numbers: Any, rows: Any) -> Any:
     arrays = isinstance(numbers, types.Array) and isinstance(rows, types.Array) and numbers.ndim == rows.ndim == 3
     kinds = {(numbers.dtype, rows.dtype)} if arrays and rows.layout == "C" else set()
-    known = {(types.int64, types.float64), (types.uint8, types.int64), (types.boolean, types.boolean)}
+    known = {(types.int64, types.float64), (types.uint8, types.uint8), (types.boolean, types.boolean)}
     return types.none if kinds & known else None
 
 
@@ -281,7 +281,9 @@ _BLOCK = 8
 
 @lower_builtin(turn, types.Array, types.Array)
 def _turn(context: Any, builder: Any, given: Any, values: Any) -> Any:
-    numbers, rows = (context.make_array(kind)(context, builder, value) for kind, value in zip(given.args, values, strict=True))
+    numbers, rows = (
+        context.make_array(kind)(context, builder, value) for kind, value in zip(given.args, values, strict=True)
+    )
     _, slots, dims = cgutils.unpack_tuple(builder, numbers.shape)
     stride, count = builder.extract_value(numbers.strides, 0), builder.mul(slots, dims)
     size = ir.Constant(count.type, context.get_abi_sizeof(numbers.data.type.pointee))
@@ -293,13 +295,15 @@ def _turn(context: Any, builder: Any, given: Any, values: Any) -> Any:
         with cgutils.for_range_slice(builder, zero, count, step, inc=True) as (number, _):
             at = builder.select(builder.icmp_signed("<", number, last), number, last)
             start = builder.gep(builder.bitcast(numbers.data, _BYTES), [builder.mul(at, size)])
-            starts = [builder.gep(start, [builder.mul(stride, ir.Constant(stride.type, lane))]) for lane in range(LANES)]
+            starts = [
+                builder.gep(start, [builder.mul(stride, ir.Constant(stride.type, lane))]) for lane in range(LANES)
+            ]
             for row, turned in enumerate(_turned(context, builder, starts, numbers.data.type.pointee, width)):
                 if given.args[0].dtype == types.int64:
                     turned = builder.sitofp(turned, _vector(types.float64))
-                elif given.args[0].dtype == types.uint8:
-                    turned = builder.zext(turned, _vector(types.int64))
-                place = builder.gep(rows.data, [builder.mul(builder.add(at, ir.Constant(at.type, row)), ir.Constant(at.type, LANES))])
+                place = builder.gep(
+                    rows.data, [builder.mul(builder.add(at, ir.Constant(at.type, row)), ir.Constant(at.type, LANES))]
+                )
                 stored = builder.store(turned, builder.bitcast(place, turned.type.as_pointer()))
                 stored.align = context.get_abi_sizeof(rows.data.type.pointee)
 
@@ -325,7 +329,9 @@ def _turned(context: Any, builder: Any, starts: list[Any], number: Any, width: i
     parts = []
     for first in range(0, LANES, width):
         part = loaded[first : first + width]
-        for step in (1, 2, 4)[: width.bit_length() - 1]:  # numbers change places with those `step` rows down and to the left
+        for step in (1, 2, 4)[
+            : width.bit_length() - 1
+        ]:  # numbers change places with those `step` rows down and to the left
             for row in range(width):
                 if not row & step:
                     a, b = part[row], part[row + step]

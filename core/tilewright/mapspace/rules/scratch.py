@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tilewright.compiled import LANES, every, kernel_part, lanes, soon, structure, turn
 from tilewright.mapspace.batch import Bools, Floats, Ints
-from tilewright.mapspace.rules.tables import NONE, Rules, Terms
+from tilewright.mapspace.rules.tables import NONE, Orders, Rules, Terms
 
 
 @structure
@@ -21,7 +21,7 @@ class Scratch(NamedTuple):
     """[S, D, B]."""
     inside: Floats
     """[S + 1, D, B]: iterations inside a slot and all those further in; ones inside the last slot."""
-    order: Ints
+    order: Orders
     """[row, position, B]: dimensions, as many rows as temporal slots at least."""
     used: Floats
     """[E, B]: sub-clusters."""
@@ -41,7 +41,7 @@ def scratch_of(rules: Rules, slots: int = 0, faults: int = 1) -> Scratch:
     return Scratch(
         trips=np.ones((slots, len(rules.sizes), LANES)),
         inside=np.ones((slots + 1, len(rules.sizes), LANES)),
-        order=np.ones((slots + entries, len(rules.sizes), LANES), np.int64),
+        order=np.ones((slots + entries, len(rules.sizes), LANES), np.uint8),
         used=np.ones((entries, LANES)),
         kept=np.ones((entries, tensors, LANES), np.bool_),
         need=np.zeros((len(rules.usable), LANES)),

@@ -103,10 +103,14 @@ def cost(hardware: Hardware, counts: Counts, detailed: bool, group: int) -> tupl
                 busy, in_use = reads + fills + updates > 0.0, lanes(counts.in_use[group, m])
                 counts.in_use[group, m][:] = np.where(busy, np.maximum(in_use, instances), in_use)
                 if memory.read_bandwidth < np.inf or memory.write_bandwidth < np.inf:
-                    most_read = lanes(counts.most_read[group, level, tensor]) * slices
-                    most_written = lanes(counts.most_written[group, level, tensor]) * slices
-                    read = np.where(busy, np.where(ragged, most_read, reads) / compute_cycles, 0.0)
-                    written = np.where(busy, np.where(ragged, most_written, fills + updates) / compute_cycles, 0.0)
+                    read, written = reads, fills + updates
+                    if np.any(ragged):
+                        read = np.where(ragged, lanes(counts.most_read[group, level, tensor]) * slices, read)
+                        written = np.where(ragged, lanes(counts.most_written[group, level, tensor]) * slices, written)
+                    read, written = (
+                        np.where(busy, read / compute_cycles, 0.0),
+                        np.where(busy, written / compute_cycles, 0.0),
+                    )
                     counts.read_rate[group, m][:] = lanes(counts.read_rate[group, m]) + read
                     counts.write_rate[group, m][:] = lanes(counts.write_rate[group, m]) + written
                 block = memory.block
@@ -115,9 +119,9 @@ def cost(hardware: Hardware, counts: Counts, detailed: bool, group: int) -> tupl
                 access = reads * memory.read_energy + fills * memory.write_energy
                 access = access + updates * memory.update_energy
                 spent = np.where(busy, access * np.minimum(instances, memory.built), 0.0)
-            counts.energy[group, level, tensor][:] = spent
             energy = energy + spent
             if detailed:
+                counts.energy[group, level, tensor][:] = spent
                 below = hardware.level[level]
                 network = lanes(counts.hops[group, level, tensor]) * below.hop_energy
                 network = network + lanes(counts.routers[group, level, tensor]) * below.router_energy

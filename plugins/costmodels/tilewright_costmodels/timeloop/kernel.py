@@ -82,7 +82,8 @@ def _count(job: Job, pieces: Pieces | None, first: int, group: int, tensor: int)
         if not inner:
             # every step of the innermost loop that moves the tile, and every restart of it, moves a whole one
             tile = words_of(job.rules.terms, tensor, job.scratch.inside[here.stop])
-            counts.tile_words[group, level + 1, tensor][:] = tile
+            if job.detailed:
+                counts.tile_words[group, level + 1, tensor][:] = tile
             words = lanes(nest.visits[level]) * tile
             slides = (lanes(nest.mover[level]) & whole.sliding) != 0
             if whole.slides and np.any(slides & (exact | fans | job.detailed)):
@@ -125,13 +126,13 @@ def _count(job: Job, pieces: Pieces | None, first: int, group: int, tensor: int)
                 _access_pieces(job, pieces, group, level + 1, tensor, inner_keeps, part, gone)
         if not inner:
             peer = linked / lanes(counts.instances[group, level + 1])
-            _access(job, group, level + 1, tensor, inner_keeps, inside, served / children, peer)
+            _access(job, pieces, group, level + 1, tensor, inner_keeps, inside, served / children, peer)
         if job.detailed:
             counts.links[group, level, tensor][:] = np.where(exact, linked, 0.0)
             _network(job, group, level, tensor, words, factor)
     if pieces is not None:
         _access_pieces(job, pieces, group, NONE, tensor, keeps, left, every(0.0))
-    _access(job, group, NONE, tensor, keeps, content, every(0.0), every(0.0))
+    _access(job, pieces, group, NONE, tensor, keeps, content, every(0.0), every(0.0))
 
 
 @kernel_part
@@ -166,7 +167,15 @@ def _access_pieces(
 
 @kernel_part
 def _access(
-    job: Job, group: int, level: int, tensor: int, keeps: Bools, content: Floats, share: Floats, peer: Floats
+    job: Job,
+    pieces: Pieces | None,
+    group: int,
+    level: int,
+    tensor: int,
+    keeps: Bools,
+    content: Floats,
+    share: Floats,
+    peer: Floats,
 ) -> None:
     """The same where they do, rounded; what `_access_pieces` wrote stays.
 
@@ -174,7 +183,6 @@ def _access(
         content: words that leave one instance; `share`, `peer`: that the average one gets from outside, and from neighbours.
     """
     counts = job.counts
-    ragged = lanes(counts.ragged[group])
     reads, fills, updates = np.floor(content + peer + 0.5), np.floor(share + peer), every(0.0)
     if job.tensors.whole[tensor].is_output:
         # the first partial sum of every word is written, not added; a box with holes promises more words than exist
@@ -182,12 +190,14 @@ def _access(
         reads = np.maximum(np.floor(content + peer - own + 0.5), 0.0)
         fills = np.maximum(np.floor(share + peer - own + 0.5), 0.0)
         updates = np.floor(content + 0.5)
-    true = lanes(counts.reads[group, level, tensor])
-    counts.reads[group, level, tensor][:] = np.where(keeps, np.where(ragged, true, reads), 0.0)
-    true = lanes(counts.fills[group, level, tensor])
-    counts.fills[group, level, tensor][:] = np.where(keeps, np.where(ragged, true, fills), 0.0)
-    true = lanes(counts.updates[group, level, tensor])
-    counts.updates[group, level, tensor][:] = np.where(keeps, np.where(ragged, true, updates), 0.0)
+    if pieces is not None:
+        ragged = lanes(counts.ragged[group])
+        reads = np.where(ragged, lanes(counts.reads[group, level, tensor]), reads)
+        fills = np.where(ragged, lanes(counts.fills[group, level, tensor]), fills)
+        updates = np.where(ragged, lanes(counts.updates[group, level, tensor]), updates)
+    counts.reads[group, level, tensor][:] = np.where(keeps, reads, 0.0)
+    counts.fills[group, level, tensor][:] = np.where(keeps, fills, 0.0)
+    counts.updates[group, level, tensor][:] = np.where(keeps, updates, 0.0)
 
 
 @kernel_part
