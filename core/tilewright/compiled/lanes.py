@@ -204,7 +204,12 @@ for _function, _of_floats, _of_ints in (
     (operator.truediv, "fdiv", ""),
 ):
     _arithmetic(_function, _of_floats, _of_ints)
-for _function, _of_bits in ((operator.and_, "and_"), (operator.or_, "or_"), (operator.lshift, "shl")):
+for _function, _of_bits in (
+    (operator.and_, "and_"),
+    (operator.or_, "or_"),
+    (operator.lshift, "shl"),
+    (operator.rshift, "ashr"),
+):
     _logic(_function, _of_bits)
 for _function, _sign in _COMPARED.items():
     _comparison(_function, _sign)

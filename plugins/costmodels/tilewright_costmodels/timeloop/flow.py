@@ -16,7 +16,7 @@ from tilewright.compiled import LANES, every, integers, kernel_call, kernel_part
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.mapspace.rules.scratch import words_of
 from tilewright_costmodels.timeloop.nest import Job
-from tilewright_costmodels.timeloop.sharing import NO_SHIFT, PLACE, UNKNOWN, sharing
+from tilewright_costmodels.timeloop.sharing import PLACE, bit_of, passing, sharing
 
 
 @kernel_part
@@ -194,7 +194,7 @@ def pass_on(
     nest = job.nest
     nest.passed[:] = nest.saved[:] = nest.received[:] = every(0.0)
     nest.wanted[:], nest.deliveries[:] = passing, deliveries
-    most = _look_around(job, first, tensor, level)
+    _look_around(job, first, tensor, level)
     undone, usual = lanes(nest.undone[level]), every(0)
     visits, fresh, brought = lanes(nest.visits[level]), tile - overlap, every(0.0)
     again = visits / lanes(nest.before[level]) - 1.0
@@ -213,8 +213,8 @@ def pass_on(
             counts = (outside < visits) & (shift != 0) & (same | (overlap == 0.0))
             brought = brought + np.where(counts, times * again * fresh, 0.0)
             words = np.where(counts, np.where(same, times * fresh, words), 0.0)
-        _ask(job, most, passing & (words > 0.0), words, shift)
-    _ask(job, most, passing & (brought > 0.0), brought, usual)
+        _ask(job, passing & (words > 0.0), words, shift)
+    _ask(job, passing & (brought > 0.0), brought, usual)
     return lanes(nest.passed), lanes(nest.saved), lanes(nest.received)
 
 
@@ -231,7 +231,7 @@ def _look_up_shares(job: Job, first: int, tensor: int, level: int) -> None:
     nest, accounts = job.nest, job.accounts
     for b in range(LANES):
         if nest.wanted[b]:
-            length = describe(job, first, b, tensor, level, NO_SHIFT, not nest.tangled[b])
+            length = describe(job, first, b, tensor, level, not nest.tangled[b])
             nest.length[b] = length if nest.tangled[b] else 0
             nest.account[b] = account = sharing(job.hardware, length, accounts.key[b], accounts)
             nest.deliveries[b] = accounts.pool[account]
@@ -240,31 +240,23 @@ def _look_up_shares(job: Job, first: int, tensor: int, level: int) -> None:
 
 
 @kernel_call
-def _look_around(job: Job, first: int, tensor: int, level: int) -> int:
-    """Write how far the tiles of neighbours may lie apart, where it is wanted; how many such numbers there are at most."""
-    nest, accounts, most = job.nest, job.accounts, 0
+def _look_around(job: Job, first: int, tensor: int, level: int) -> None:
+    """Look up how far the tiles of neighbours may lie apart, where it is wanted."""
+    nest, accounts = job.nest, job.accounts
     for b in range(LANES):
         if nest.wanted[b]:
             if nest.length[b] == 0:
-                nest.length[b] = describe(job, first, b, tensor, level, NO_SHIFT, False)
+                nest.length[b] = describe(job, first, b, tensor, level, False)
                 nest.account[b] = sharing(job.hardware, nest.length[b], accounts.key[b], accounts)
-            at = nest.account[b] + 3 + 2 * accounts.pool[nest.account[b] + 2]
-            nest.displacements[b] = accounts.pool[at]
-            for number in range(accounts.pool[at]):
-                nest.apart[number, b] = accounts.pool[at + 1 + number]
-            most = max(most, nest.displacements[b])
-    return most
+            nest.apart[b] = accounts.pool[nest.account[b] + 4 + 2 * accounts.pool[nest.account[b] + 2]]
 
 
 @kernel_part
-def _ask(job: Job, most: int, wanted: Bools, words: Floats, shift: Ints) -> None:
+def _ask(job: Job, wanted: Bools, words: Floats, shift: Ints) -> None:
     """Whether neighbours have the words, where it is wanted."""
     if np.any(wanted):
-        nest, away, displacements = job.nest, np.maximum(shift, 0 - shift), lanes(job.nest.displacements)
-        may = displacements == UNKNOWN
-        for number in range(most):
-            may = may | ((lanes(nest.apart[number]) == away) & (number < displacements))
-        may = may & wanted
+        nest = job.nest
+        may = wanted & ((lanes(nest.apart) >> bit_of(np.maximum(shift, 0 - shift)) & 1) != 0)
         if np.any(may):
             nest.wanted[:], nest.amount[:], nest.by[:] = may, words, shift
             _look_up(job)
@@ -275,8 +267,7 @@ def _look_up(job: Job) -> None:
     nest, accounts = job.nest, job.accounts
     for b in range(LANES):
         if nest.wanted[b]:
-            accounts.key[b, 1] = nest.by[b]
-            account = sharing(job.hardware, nest.length[b], accounts.key[b], accounts)
+            account = passing(job.hardware, nest.length[b], accounts.key[b], nest.account[b], nest.by[b], accounts)
             left, linked = float(accounts.pool[account]), float(accounts.pool[account + 1])
             if linked > 0.0 and left < nest.deliveries[b]:
                 words = nest.amount[b]
@@ -288,16 +279,15 @@ def _look_up(job: Job) -> None:
 
 
 @kernel_part
-def describe(job: Job, first: int, b: int, tensor: int, level: int, shift: int, plain: bool) -> int:
+def describe(job: Job, first: int, b: int, tensor: int, level: int, plain: bool) -> int:
     """Write the key of how the children of a level are unrolled; its length.
 
     Args:
-        shift: displacement of all tiles by which neighbours may pass on what they held before; NO_SHIFT: they do not.
         plain: no two unrolled loops move one coordinate, so that it does not matter how far they move it.
     """
     key, scratch = job.accounts.key[b], job.scratch
-    key[0], key[1] = tensor << PLACE | level, shift
-    length, different = 2, 1
+    key[0] = tensor << PLACE | level
+    length, different = 1, 1
     for s in range(job.hardware.level[level].start, job.hardware.level[level].stop):
         slot = job.hardware.slot[s]
         if not slot.steps and scratch.used[slot.entry, b] > 1.0:

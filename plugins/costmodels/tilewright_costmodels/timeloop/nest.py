@@ -11,7 +11,7 @@ from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.mapspace.rules.scratch import Scratch
 from tilewright.mapspace.rules.tables import Rules
 from tilewright_costmodels.timeloop.costs import Counts
-from tilewright_costmodels.timeloop.sharing import APART, Accounts, Deliveries
+from tilewright_costmodels.timeloop.sharing import Accounts, Deliveries
 from tilewright_costmodels.timeloop.tables import Hardware, Mappings, Tables, Tensors
 
 
@@ -66,9 +66,7 @@ class Nest(NamedTuple):
     account: Ints
     """[B]: where it is told how its children are served."""
     apart: Ints
-    """[A, B]: by how much the tiles of neighbours may be displaced."""
-    displacements: Ints
-    """[B]: how many such numbers there are, or UNKNOWN."""
+    """[B]: by how much the tiles of neighbours may be displaced: the bits of all."""
 
 
 @structure
@@ -98,11 +96,11 @@ def nest_of(tables: Tables) -> Nest:
     by_place = dict.fromkeys(("dimension", "displaced"), places) | {"outside": places + 1}
     rows = (
         by_place
-        | {"step": dims, "apart": APART}
+        | {"step": dims}
         | dict.fromkeys("children visits before mover iterations shift undone".split(), levels)
     )
     truths = "live", "wanted", "tangled"
-    integers = "dimension displaced step mover shift undone by length account apart displacements".split()
+    integers = "dimension displaced step mover shift undone by length account apart".split()
     made: dict[str, Any] = {}
     for name in Nest._fields:
         kind = np.bool_ if name in truths else np.int64 if name in integers else np.float64

@@ -7,7 +7,7 @@ a way to unroll is kept: searches come back to the same few again and again.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,13 +67,16 @@ class Accounts(NamedTuple):
 
     An account in `pool` reads: deliveries per word, children that a neighbour serves, number of sizes, and for each
     size the children per delivery and deliveries side by side; their hops stand in `pool_hops`. Where neighbours pass nothing on,
-    it goes on with how many different displacements the tiles of 4-neighbours may have, either way, or UNKNOWN, and what they are.
+    it goes on with how many different displacements the tiles of 4-neighbours may have, either way, or UNKNOWN, with the bits of them
+    all, and with what they are.
     """
 
     key: Ints
     """[B, numbers]: of mappings side by side, how the children of a level are unrolled: the level, and in the bits from `PLACE` on
-    the tensor; displacement of all tiles; and of every loop the slot and whether its children are served separately, in the bits
+    the tensor; and of every loop the slot and whether its children are served separately, in the bits
     from `PLACE` on its trips; how far one of these displaces a tile."""
+    pair: Ints
+    """[2]: an account, and the displacement of all tiles by which neighbours may pass on what they held before."""
     table: NDArray[np.int32]
     """Hash table of the places of keys in the pool; -1: free."""
     pool: Ints
@@ -116,7 +119,7 @@ def accounts_of(tables: Tables, detailed: bool) -> Accounts:
     levels, _, dims = tables.shape
     loops = dims * len(tables.hardware.slot) + 2
     unrolled = max(1, dims * int((~tables.hardware.slot["steps"]).sum()))
-    most = LANES * loops * (2 * unrolled + 2 * _sizes(tables) + 9 + APART)
+    most = LANES * loops * (2 * unrolled + 2 * _sizes(tables) + 10 + APART)
     if most > MOST:
         told = (
             f"{levels} levels, {loops} loops and {tables.children:,} sub-clusters give more numbers than are remembered"
@@ -128,7 +131,8 @@ def accounts_of(tables: Tables, detailed: bool) -> Accounts:
     state[0] = len(ALONE), most, 0, detailed
     whole = dict.fromkeys("first size column lowest highest alike".split(), int)
     return Accounts(
-        key=np.zeros((LANES, 2 * unrolled + 4), np.int64),
+        key=np.zeros((LANES, 2 * unrolled + 3), np.int64),
+        pair=np.zeros(2, np.int64),
         table=np.full(1 << (len(pool) // 8).bit_length(), -1, np.int32),
         pool=pool,
         pool_hops=np.zeros(len(pool)),
@@ -163,6 +167,33 @@ def _is_vertical(hardware: Hardware, loop: int) -> bool:
 @kernel_call
 def sharing(hardware: Hardware, length: int, key: Ints, accounts: Accounts) -> int:
     """Where in the pool the account stands of how the children of the unrolling in `key` are served."""
+    account = _entry(length, key, accounts)
+    if account == accounts.state[0].used:
+        _count(hardware, length, key, NO_SHIFT, accounts)
+    return account
+
+
+@kernel_call
+def passing(hardware: Hardware, length: int, key: Ints, account: int, shift: int, accounts: Accounts) -> int:
+    """Where the account stands of how the same children are served if neighbours pass on what they held one shift before; `account`
+    if none can."""
+    pool = accounts.pool
+    at = account + 3 + 2 * pool[account + 2]
+    number, last = at + 2, at + 2 + pool[at]
+    while number < last and pool[number] != abs(shift):
+        number += 1
+    if 0 <= last - (at + 2) and number == last:
+        return account
+    accounts.pair[0], accounts.pair[1] = account, shift
+    found = _entry(2, accounts.pair, accounts)
+    if found == accounts.state[0].used:
+        _count(hardware, length, key, shift, accounts)
+    return found
+
+
+@kernel_call
+def _entry(length: int, key: Ints, accounts: Accounts) -> int:
+    """Where what is kept under a key begins; at the end of the pool if there is nothing yet."""
     pool = accounts.pool
     mixed = 0
     for k in range(length):
@@ -182,7 +213,10 @@ def sharing(hardware: Hardware, length: int, key: Ints, accounts: Accounts) -> i
     if not found:
         at = accounts.state[0].used
         accounts.table[place] = at
-        _count(hardware, length, key, accounts)
+        pool[at] = length
+        for k in range(length):
+            pool[at + 1 + k] = key[k]
+        accounts.state[0].used = at + 1 + length
     return int(at + 1 + length)
 
 
@@ -194,20 +228,20 @@ def mix(number: int) -> int:
 
 
 @kernel_call
-def _count(hardware: Hardware, length: int, key: Ints, accounts: Accounts) -> None:
-    """Write the unrolling in `key`, and its account, at the end of the pool."""
+def _count(hardware: Hardware, length: int, key: Ints, shift: int, accounts: Accounts) -> None:
+    """Write the account of the unrolling in `key` at the end of the pool.
+
+    Args:
+        shift: displacement of all tiles by which neighbours may pass on what they held before; NO_SHIFT: they do not.
+    """
     pool, children, deliveries = accounts.pool, accounts.child, accounts.group
     at = accounts.state[0].used
-    pool[at] = length
-    for k in range(length):
-        pool[at + 1 + k] = key[k]
-    at += 1 + length
     pool[at] = pool[at + 1] = pool[at + 2] = 0
     accounts.state[0].used = at + 3
     count = across = separate = ONE
     children[0].offset = children[0].separate = 0
     for vertical in range(2):  # row-major order, from the fastest loop to the slowest; those along Y stand outside
-        for k in range(length - 2, 1, -2):
+        for k in range(length - 2, 0, -2):
             unicast, trips, move = key[k] & 1, key[k] >> PLACE, key[k + 1]
             if _is_vertical(hardware, key[k]) == vertical:
                 for number in range(count, trips * count):
@@ -222,7 +256,7 @@ def _count(hardware: Hardware, length: int, key: Ints, accounts: Accounts) -> No
     # Timeloop lays out the used loops in the physical width, and so wraps rows when they are not full
     level = hardware.level[Index(key[0] & BITS)]
     width, middle = max(level.width, across), (max(level.height, count // across) - 1) / 2
-    pool[at + 1] = _link(count, width, key[1], children)
+    pool[at + 1] = _link(count, width, shift, children)
     groups = _group(count, accounts)
     pool[at] = groups
     if accounts.state[0].detailed:
@@ -240,19 +274,23 @@ def _count(hardware: Hardware, length: int, key: Ints, accounts: Accounts) -> No
             alike.alike, alike.hops_alike = 0, 0.0
             pool[at + 2] += 1
             accounts.state[0].used = row + 2
-    if key[1] == NO_SHIFT:
+    if shift == NO_SHIFT:
         row = accounts.state[0].used
-        pool[row] = found = _near(hardware, length, key, pool[row + 1 :])
-        different = 0
+        found, different = _near(hardware, length, key, pool[row + 2 :]), 0
+        pool[row], pool[row + 1] = found, 0 if found >= 0 else -1
         for number in range(found):
-            apart, before = pool[row + 1 + number], 0
-            while before < different and pool[row + 1 + before] != apart:
+            apart, before = pool[row + 2 + number], 0
+            while before < different and pool[row + 2 + before] != apart:
                 before += 1
-            pool[row + 1 + before] = apart
-            different = max(different, before + 1)
-        if found >= 0:
-            pool[row] = different
-        accounts.state[0].used = row + 1 + different
+            pool[row + 2 + before], pool[row + 1] = apart, pool[row + 1] | 1 << bit_of(apart)
+            different = pool[row] = max(different, before + 1)
+        accounts.state[0].used = row + 2 + different
+
+
+@kernel_part
+def bit_of(displacement: Any) -> Any:
+    """A number below 64 that stands for a displacement, or a row of them."""
+    return ((displacement & 0x7FFFFFFF) * 0x9E3779B1 >> 26) & 63
 
 
 @kernel_part
@@ -262,12 +300,12 @@ def _near(hardware: Hardware, length: int, key: Ints, apart: Ints) -> int:
     Of two children side by side, one loop counts on by one and all faster ones start over; so it is in the next row,
     with the loops along Y, if rows are full.
     """
-    loops, found = length // 2 - 1, 0
+    loops, found = length // 2, 0
     if loops > MOST_LOOPS:
         return UNKNOWN
     children, across, row, column = 1, 1, 0, 0
     for loop in range(loops, 0, -1):
-        k = Index(2 * loop)
+        k = Index(2 * loop - 1)
         trips, move, along_y = key[k] >> PLACE, key[k + 1], _is_vertical(hardware, key[k])
         started = column if along_y else row  # the faster loops at their ends
         apart[found] = abs(move - started)
@@ -276,7 +314,7 @@ def _near(hardware: Hardware, length: int, key: Ints, apart: Ints) -> int:
         row, column = (row, ended) if along_y else (ended, column)
         children, across = children * trips, across * (1 if along_y else trips)
     for loop in range(loops, 0, -1):
-        k = Index(2 * loop)  # from the end of a full row to the next one, side by side where it is wrapped
+        k = Index(2 * loop - 1)  # from the end of a full row to the next one, side by side where it is wrapped
         if _is_vertical(hardware, key[k]):
             apart[found] = abs(key[k + 1] - row)
             found += 1
@@ -288,7 +326,7 @@ def _near(hardware: Hardware, length: int, key: Ints, apart: Ints) -> int:
     down, rest = 0, Index(width)
     for vertical in range(2):
         for loop in range(loops, 0, -1):
-            k = Index(2 * loop)
+            k = Index(2 * loop - 1)
             if _is_vertical(hardware, key[k]) == vertical:
                 down += rest % Index(key[k] >> PLACE) * key[k + 1]
                 rest = Index(rest // Index(key[k] >> PLACE))
@@ -296,7 +334,7 @@ def _near(hardware: Hardware, length: int, key: Ints, apart: Ints) -> int:
         displacement, carry, left = down, 0, carries
         for vertical in range(2):
             for loop in range(loops, 0, -1):
-                k = Index(2 * loop)
+                k = Index(2 * loop - 1)
                 if _is_vertical(hardware, key[k]) == vertical:
                     over = left & 1
                     displacement += (carry - over * (key[k] >> PLACE)) * key[k + 1]
