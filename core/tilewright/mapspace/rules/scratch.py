@@ -57,15 +57,21 @@ def spread(numbers: NDArray[Any], first: int, rows: NDArray[Any]) -> None:
     last = first + LANES
     if last <= len(numbers):
         turn(numbers[first:last], rows)
-        for n in range(last, min(last + LANES, len(numbers))):  # the next ones come while these are worked on
-            for s in range(numbers.shape[1]):
-                soon(numbers[n, s])
     else:
         for b in range(LANES):
             n = min(first + b, len(numbers) - 1)
             for s in range(numbers.shape[1]):
                 for d in range(numbers.shape[2]):
                     rows[s, d, b] = numbers[n, s, d]
+
+
+@kernel_part
+def fetch(numbers: NDArray[Any], n: int) -> None:
+    """Have the numbers of a mapping, if there is one, come from memory while others are worked on; a few mappings at a time, since
+    more are not fetched."""
+    if n < len(numbers):
+        for s in range(numbers.shape[1]):
+            soon(numbers[n, s])
 
 
 @kernel_part

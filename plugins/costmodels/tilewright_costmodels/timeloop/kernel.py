@@ -10,7 +10,7 @@ import numpy as np
 from tilewright.compiled import LANES, compiled, every, inlined, kernel_part, lanes
 from tilewright.mapspace.batch import Bools, Floats
 from tilewright.mapspace.rules.judge import judge
-from tilewright.mapspace.rules.scratch import words_of
+from tilewright.mapspace.rules.scratch import fetch, words_of
 from tilewright.mapspace.rules.tables import NONE
 from tilewright_costmodels.timeloop import flow, sharing
 from tilewright_costmodels.timeloop.costs import cost
@@ -70,6 +70,8 @@ def _count(job: Job, pieces: Pieces | None, first: int, group: int, tensor: int)
     counts.tile_words[group, 0, tensor][:] = every(whole.words)
     content, keeps, left = every(0.0), every(False), every(1.0)  # words that leave a level; whether it keeps the tensor
     for number in range(levels):
+        fetch(job.mappings.trips, first + LANES + tensor * levels + number)
+        fetch(job.mappings.order, first + LANES + tensor * levels + number)
         level, inner, inside, part, inner_keeps = levels - 1 - number, number == 0, content, left, keeps
         here, children = hardware.level[level], lanes(nest.children[level])
         loops = lanes(nest.outside[nest.place[here.stop]])  # iterations of all loops down to the level
