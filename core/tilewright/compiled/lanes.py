@@ -209,6 +209,7 @@ for _function, _of_bits in (
     (operator.or_, "or_"),
     (operator.lshift, "shl"),
     (operator.rshift, "ashr"),
+    (operator.xor, "xor"),
 ):
     _logic(_function, _of_bits)
 for _function, _sign in _COMPARED.items():

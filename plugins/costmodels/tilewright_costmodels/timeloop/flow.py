@@ -16,7 +16,18 @@ from tilewright.compiled import LANES, every, integers, kernel_call, kernel_part
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.mapspace.rules.scratch import words_of
 from tilewright_costmodels.timeloop.nest import Job
-from tilewright_costmodels.timeloop.sharing import PLACE, bit_of, passing, sharing
+from tilewright_costmodels.timeloop.sharing import (
+    DELIVERED,
+    HEAD,
+    LINKED,
+    PLACE,
+    SIZES,
+    apart_of,
+    bit_of,
+    mix,
+    passing,
+    sharing,
+)
 
 
 @kernel_part
@@ -105,6 +116,16 @@ def follow(job: Job, tensor: int, far: bool) -> None:
 
 
 @kernel_part
+def unicast(job: Job, first: int, tensor: int, slot: int) -> Ints:
+    """`is_unicast` of mappings side by side, [B]: 0 or 1."""
+    if len(job.mappings.unicast) == 0:
+        return every(0 if job.hardware.shared[slot, tensor] else 1)
+    for b in range(LANES):
+        job.nest.by[b] = is_unicast(job, min(first + b, len(job.mappings.unicast) - 1), tensor, slot)
+    return lanes(job.nest.by)
+
+
+@kernel_part
 def is_unicast(job: Job, n: int, tensor: int, slot: int) -> bool:
     """Whether children that differ in a loop of the slot are each served separately."""
     unicast = job.mappings.unicast
@@ -130,13 +151,7 @@ def different_tiles(job: Job, first: int, tensor: int, level: int) -> tuple[Floa
                     several = unrolled > 1.0
                     again = again | np.where(several, seen & together, 0)
                     seen = seen | np.where(several, together, 0)
-            if not job.hardware.shared[s, tensor]:
-                moved = used
-            elif len(job.mappings.unicast) > 0:
-                for b in range(LANES):
-                    job.nest.wanted[b] = is_unicast(job, min(first + b, len(job.mappings.unicast) - 1), tensor, s)
-                moved = np.where(lanes(job.nest.wanted), used, moved)
-            different = different * moved
+            different = different * np.where(unicast(job, first, tensor, s) != 0, used, moved)
     return different, again != 0
 
 
@@ -193,8 +208,7 @@ def pass_on(
     """
     nest = job.nest
     nest.passed[:] = nest.saved[:] = nest.received[:] = every(0.0)
-    nest.wanted[:], nest.deliveries[:] = passing, deliveries
-    _look_around(job, first, tensor, level)
+    nest.deliveries[:] = deliveries
     undone, usual = lanes(nest.undone[level]), every(0)
     visits, fresh, brought = lanes(nest.visits[level]), tile - overlap, every(0.0)
     again = visits / lanes(nest.before[level]) - 1.0
@@ -219,36 +233,24 @@ def pass_on(
 
 
 @kernel_part
-def share(job: Job, first: int, tensor: int, level: int, wanted: Bools, tangled: Bools, deliveries: Floats) -> Floats:
-    """Deliveries per word and visit, looked up where it is wanted."""
-    job.nest.wanted[:], job.nest.tangled[:], job.nest.deliveries[:] = wanted, tangled, deliveries
-    _look_up_shares(job, first, tensor, level)
+def share(job: Job, first: int, tensor: int, level: int, wanted: Bools, plain: Bools, deliveries: Floats) -> Floats:
+    """Deliveries per word and visit, looked up where it is wanted, with how far neighbours lie apart; `plain`: as `_describe` says."""
+    loops = _describe(job, first, tensor, level, plain)
+    job.nest.wanted[:], job.nest.deliveries[:] = wanted, deliveries
+    _look_up_shares(job, loops)
     return lanes(job.nest.deliveries)
 
 
 @kernel_call
-def _look_up_shares(job: Job, first: int, tensor: int, level: int) -> None:
+def _look_up_shares(job: Job, loops: int) -> None:
     nest, accounts = job.nest, job.accounts
     for b in range(LANES):
         if nest.wanted[b]:
-            length = describe(job, first, b, tensor, level, not nest.tangled[b])
-            nest.length[b] = length if nest.tangled[b] else 0
-            nest.account[b] = account = sharing(job.hardware, length, accounts.key[b], accounts)
-            nest.deliveries[b] = accounts.pool[account]
+            nest.account[b] = account = sharing(job.hardware, accounts, loops, b)
+            nest.deliveries[b] = accounts.pool[account + DELIVERED]
+            nest.apart[b] = accounts.pool[apart_of(accounts, account) + 1]
             if job.detailed:
                 job.deliveries.account[b, 0], job.deliveries.noted[b] = account, 1
-
-
-@kernel_call
-def _look_around(job: Job, first: int, tensor: int, level: int) -> None:
-    """Look up how far the tiles of neighbours may lie apart, where it is wanted."""
-    nest, accounts = job.nest, job.accounts
-    for b in range(LANES):
-        if nest.wanted[b]:
-            if nest.length[b] == 0:
-                nest.length[b] = describe(job, first, b, tensor, level, False)
-                nest.account[b] = sharing(job.hardware, nest.length[b], accounts.key[b], accounts)
-            nest.apart[b] = accounts.pool[nest.account[b] + 4 + 2 * accounts.pool[nest.account[b] + 2]]
 
 
 @kernel_part
@@ -267,8 +269,8 @@ def _look_up(job: Job) -> None:
     nest, accounts = job.nest, job.accounts
     for b in range(LANES):
         if nest.wanted[b]:
-            account = passing(job.hardware, nest.length[b], accounts.key[b], nest.account[b], nest.by[b], accounts)
-            left, linked = float(accounts.pool[account]), float(accounts.pool[account + 1])
+            account = passing(job.hardware, accounts, nest.account[b], nest.by[b])
+            left, linked = float(accounts.pool[account + DELIVERED]), float(accounts.pool[account + LINKED])
             if linked > 0.0 and left < nest.deliveries[b]:
                 words = nest.amount[b]
                 nest.passed[b] += words
@@ -279,30 +281,49 @@ def _look_up(job: Job) -> None:
 
 
 @kernel_part
-def describe(job: Job, first: int, b: int, tensor: int, level: int, plain: bool) -> int:
-    """Write the key of how the children of a level are unrolled; its length.
+def _describe(job: Job, first: int, tensor: int, level: int, plain: Bools) -> int:
+    """Write how the children of a level are unrolled, side by side; of how many loops.
 
     Args:
-        plain: no two unrolled loops move one coordinate, so that it does not matter how far they move it.
+        plain: it does not matter how far a loop moves tiles, since no two unrolled ones move one coordinate.
     """
-    key, scratch = job.accounts.key[b], job.scratch
-    key[0] = tensor << PLACE | level
-    length, different = 1, 1
-    for s in range(job.hardware.level[level].start, job.hardware.level[level].stop):
-        slot = job.hardware.slot[s]
-        if not slot.steps and scratch.used[slot.entry, b] > 1.0:
-            name = 2 * s + is_unicast(job, first + b, tensor, s)
-            for position in range(scratch.trips.shape[1]):
-                d = scratch.order[slot.order, position, b] if slot.ordered else position
-                if job.nest.looped[s] >> d & 1:
-                    trips = int(scratch.trips[s, d, b])
-                    move = job.tensors.moves[tensor, d].displacement * int(scratch.inside[s + 1, d, b])
-                    if plain and move:
-                        move = different
-                        different *= trips
-                    key[length], key[length + 1] = trips << PLACE | name, move
-                    length += 2 * (trips > 1)  # a unit loop is overwritten: no branch that nobody can foresee
-    return length
+    accounts, here = job.accounts, job.hardware.level[level]
+    accounts.children[0] = tensor << PLACE | level
+    loops, mixed, different = 0, every(tensor << PLACE | level), every(1)
+    for s in range(here.start, here.stop):
+        slot, looped = job.hardware.slot[s], job.nest.looped[s]
+        if not slot.steps and looped:
+            name = unicast(job, first, tensor, s) | 2 * s
+            for position in range(job.scratch.trips.shape[1]):
+                trips, move = every(1), every(0)
+                if slot.ordered:
+                    at = lanes(job.scratch.order[slot.order, position])
+                    for d in range(job.scratch.trips.shape[1]):
+                        if looped >> d & 1:
+                            trips = np.where(at == d, integers(lanes(job.scratch.trips[s, d])), trips)
+                            move = np.where(at == d, _move(job, tensor, s, d), move)
+                elif looped >> position & 1:
+                    trips, move = integers(lanes(job.scratch.trips[s, position])), _move(job, tensor, s, position)
+                if slot.ordered or looped >> position & 1:
+                    counted, some = plain & (move != 0), trips > 1
+                    move, different = (
+                        np.where(counted, different, move),
+                        np.where(counted, different * trips, different),
+                    )
+                    loop = np.where(some, (trips << PLACE) | name, 0)
+                    accounts.loops[loops][:], accounts.moves[loops][:] = loop, move
+                    mixed = np.where(some, mix(mixed ^ loop ^ (move << PLACE)), mixed)
+                    loops += 1
+    accounts.mixed[:] = mixed
+    return loops
+
+
+@kernel_part
+def _move(job: Job, tensor: int, s: int, d: int) -> Ints:
+    """By how much one trip along a dimension displaces the tile, [B]."""
+    iterations = integers(lanes(job.scratch.inside[s + 1, d]))
+    moved: Ints = iterations * job.tensors.moves[tensor, d].displacement
+    return moved
 
 
 @kernel_part
@@ -345,8 +366,8 @@ def _deliver(job: Job, b: int, words: float, account: int) -> None:
     deliveries, accounts = job.deliveries, job.accounts
     if words == 0.0:
         return
-    for number in range(accounts.pool[account + 2]):
-        at = account + 3 + 2 * number
+    for number in range(accounts.pool[account + SIZES]):
+        at = account + HEAD + 2 * number
         multicast, scatter = accounts.pool[at], accounts.pool[at + 1]
         row, rows = 0, deliveries.sizes[b]
         while row < rows and (deliveries.multicast[row, b] != multicast or deliveries.scatter[row, b] != scatter):

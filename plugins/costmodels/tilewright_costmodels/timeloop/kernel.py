@@ -94,15 +94,14 @@ def _count(job: Job, pieces: Pieces | None, first: int, group: int, tensor: int)
                 words = words - np.where(slides, tile * still + overlap * credited, 0.0)
         if np.any(fans & live):
             sharing.make_room(job.accounts)
-            nest.length[:] = every(0)
             deliveries, tangled = flow.different_tiles(job, first, tensor, level)
             if job.link_transfers and (inner or whole.slides):
                 innermost = lanes(nest.visits[level]) == loops
                 passing = live & fans & (inner | (slides & innermost))
         # of true pieces, only what neighbours pass on is to be learnt from full ones
-        shared = live & fans & (job.detailed | (tangled & (passing | ~ragged)))
+        shared = passing | (live & fans & (job.detailed | (tangled & ~ragged)))
         if np.any(shared):
-            deliveries = flow.share(job, first, tensor, level, shared, tangled, deliveries)
+            deliveries = flow.share(job, first, tensor, level, shared, ~(tangled | passing), deliveries)
         even, served, linked = words * deliveries, words * children, every(0.0)
         given = even  # words that leave
         if np.any(passing):

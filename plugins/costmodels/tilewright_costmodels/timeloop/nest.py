@@ -52,8 +52,6 @@ class Nest(NamedTuple):
     """[L, B]: by how much all loops of a level and further out displace it, one step each."""
     wanted: Bools
     """[B]: whether something is to be looked up."""
-    tangled: Bools
-    """[B]: whether sub-clusters may have equal tiles though they differ in loops that move them."""
     amount: Floats
     """[B]: of what it is to be looked up, as `by` and `deliveries`; what was found, as all to `received`."""
     by: Ints
@@ -61,8 +59,6 @@ class Nest(NamedTuple):
     passed: Floats
     saved: Floats
     received: Floats
-    length: Ints
-    """[B]: of a key; 0: it is not written yet."""
     account: Ints
     """[B]: where it is told how its children are served."""
     apart: Ints
@@ -99,8 +95,8 @@ def nest_of(tables: Tables) -> Nest:
         | {"step": dims}
         | dict.fromkeys("children visits before mover iterations shift undone".split(), levels)
     )
-    truths = "live", "wanted", "tangled"
-    integers = "dimension displaced step mover shift undone by length account apart".split()
+    truths = "live", "wanted"
+    integers = "dimension displaced step mover shift undone by account apart".split()
     made: dict[str, Any] = {}
     for name in Nest._fields:
         kind = np.bool_ if name in truths else np.int64 if name in integers else np.float64

@@ -32,7 +32,10 @@ MOST_LOOPS = 6
 UNKNOWN = integer(-1)
 APART = 2 * MOST_LOOPS + 2 ** (MOST_LOOPS - 1)
 """Displacements of neighbours, at most."""
-ALONE = (1, 0, 1, 1, 1)
+DELIVERED, LINKED, SIZES, NEXT, SHIFT, HEAD = map(integer, range(6))
+"""Of an account: deliveries per word, children that a neighbour serves, number of sizes; where the next account of the same
+children stands, 0: there is none; by how much it was that all tiles moved; and how many numbers these are."""
+ALONE = (1, 0, 1, 0, 0, 1, 1)
 """The account of an only child, at the beginning of the pool."""
 
 
@@ -65,20 +68,24 @@ class Deliveries(NamedTuple):
 class Accounts(NamedTuple):
     """What is known of ways to unroll. Shapes: C children at most.
 
-    An account in `pool` reads: deliveries per word, children that a neighbour serves, number of sizes, and for each
-    size the children per delivery and deliveries side by side; their hops stand in `pool_hops`. Where neighbours pass nothing on,
-    it goes on with how many different displacements the tiles of 4-neighbours may have, either way, or UNKNOWN, with the bits of them
-    all, and with what they are.
+    In `pool` stand, of every way to unroll: `children`, and `loops` and `moves` of all its loops in turn; how many numbers these are; and
+    the account of how the children are served if neighbours pass nothing on: HEAD numbers, and for each size of deliveries the
+    children per delivery and deliveries side by side; their hops stand in `pool_hops`. It goes on with how many different displacements
+    the tiles of 4-neighbours may have, either way, or UNKNOWN; with the bits of them all; and with what they are. Elsewhere
+    stand the accounts of the same children where neighbours pass on what they held one shift before.
     """
 
-    key: Ints
-    """[B, numbers]: of mappings side by side, how the children of a level are unrolled: the level, and in the bits from `PLACE` on
-    the tensor; and of every loop the slot and whether its children are served separately, in the bits
-    from `PLACE` on its trips; how far one of these displaces a tile."""
-    pair: Ints
-    """[2]: an account, and the displacement of all tiles by which neighbours may pass on what they held before."""
+    children: Ints
+    """[1]: of what children it is at the moment: the level, and in the bits from `PLACE` on the tensor."""
+    loops: Ints
+    """[U, B]: of mappings side by side, how these are unrolled: the slot and whether children are served separately, in the bits
+    from `PLACE` on the trips; 0: no loop."""
+    moves: Ints
+    """[U, B]: how far one of these trips displaces a tile."""
+    mixed: Ints
+    """[B]: where to begin to look in the hash table."""
     table: NDArray[np.int32]
-    """Hash table of the places of keys in the pool; -1: free."""
+    """Hash table of the places of accounts in the pool; -1: free."""
     pool: Ints
     pool_hops: Floats
     state: Records
@@ -131,8 +138,10 @@ def accounts_of(tables: Tables, detailed: bool) -> Accounts:
     state[0] = len(ALONE), most, 0, detailed
     whole = dict.fromkeys("first size column lowest highest alike".split(), int)
     return Accounts(
-        key=np.zeros((LANES, 2 * unrolled + 3), np.int64),
-        pair=np.zeros(2, np.int64),
+        children=np.zeros(1, np.int64),
+        loops=np.zeros((unrolled, LANES), np.int64),
+        moves=np.zeros((unrolled, LANES), np.int64),
+        mixed=np.zeros(LANES, np.int64),
         table=np.full(1 << (len(pool) // 8).bit_length(), -1, np.int32),
         pool=pool,
         pool_hops=np.zeros(len(pool)),
@@ -165,79 +174,82 @@ def _is_vertical(hardware: Hardware, loop: int) -> bool:
 
 
 @kernel_call
-def sharing(hardware: Hardware, length: int, key: Ints, accounts: Accounts) -> int:
-    """Where in the pool the account stands of how the children of the unrolling in `key` are served."""
-    account = _entry(length, key, accounts)
-    if account == accounts.state[0].used:
-        _count(hardware, length, key, NO_SHIFT, accounts)
-    return account
+def sharing(hardware: Hardware, accounts: Accounts, loops: int, b: int) -> int:
+    """Where the account stands of how the children of mapping b, with so many `loops`, are served."""
+    pool, mask = accounts.pool, len(accounts.table) - 1
+    place, found = accounts.mixed[b] & mask, False
+    account = accounts.table[place]
+    while account >= 0 and not found:
+        at = account - pool[account - 1]
+        found = pool[at - 1] == accounts.children[0]
+        for k in range(loops):
+            loop, move = accounts.loops[k, b], accounts.moves[k, b]
+            found &= (loop == 0) | ((pool[at] == loop) & (pool[at + 1] == move))
+            at += 2 * (loop != 0)  # no branch that nobody can foresee
+        found &= at == account - 1
+        if not found:
+            place = (place + 1) & mask
+            account = accounts.table[place]
+    if not found:
+        at = start = accounts.state[0].used
+        pool[at] = accounts.children[0]
+        for k in range(loops):
+            pool[at + 1], pool[at + 2] = accounts.loops[k, b], accounts.moves[k, b]
+            at += 2 * (accounts.loops[k, b] != 0)
+        pool[at + 1] = at + 1 - start
+        account = accounts.table[place] = at + 2
+        _count(hardware, account, NO_SHIFT, accounts)
+    return int(account)
 
 
 @kernel_call
-def passing(hardware: Hardware, length: int, key: Ints, account: int, shift: int, accounts: Accounts) -> int:
+def passing(hardware: Hardware, accounts: Accounts, account: int, shift: int) -> int:
     """Where the account stands of how the same children are served if neighbours pass on what they held one shift before; `account`
-    if none can."""
+    if none has it."""
     pool = accounts.pool
-    at = account + 3 + 2 * pool[account + 2]
+    at = apart_of(accounts, account)
     number, last = at + 2, at + 2 + pool[at]
     while number < last and pool[number] != abs(shift):
         number += 1
-    if 0 <= last - (at + 2) and number == last:
+    if pool[at] != UNKNOWN and number == last:
         return account
-    accounts.pair[0], accounts.pair[1] = account, shift
-    found = _entry(2, accounts.pair, accounts)
-    if found == accounts.state[0].used:
-        _count(hardware, length, key, shift, accounts)
-    return found
-
-
-@kernel_call
-def _entry(length: int, key: Ints, accounts: Accounts) -> int:
-    """Where what is kept under a key begins; at the end of the pool if there is nothing yet."""
-    pool = accounts.pool
-    mixed = 0
-    for k in range(length):
-        mixed = mix(mixed ^ key[k])
-    mask = len(accounts.table) - 1
-    place, found = mixed & mask, False
-    at = accounts.table[place]
-    while at >= 0 and not found:
-        found = pool[at] == length
-        k = 0
-        while found and k < length:
-            found = pool[at + 1 + k] == key[k]
-            k += 1
-        if not found:
-            place = (place + 1) & mask
-            at = accounts.table[place]
+    found = pool[account + NEXT]
+    while found and pool[found + SHIFT] != shift:
+        found = pool[found + NEXT]
     if not found:
-        at = accounts.state[0].used
-        accounts.table[place] = at
-        pool[at] = length
-        for k in range(length):
-            pool[at + 1 + k] = key[k]
-        accounts.state[0].used = at + 1 + length
-    return int(at + 1 + length)
+        found = accounts.state[0].used
+        _count(hardware, account, shift, accounts)
+        pool[found + NEXT], pool[account + NEXT] = pool[account + NEXT], found
+    return int(found)
 
 
 @kernel_part
-def mix(number: int) -> int:
-    """Bits that look drawn, for a hash table; no product overflows."""
+def apart_of(accounts: Accounts, account: int) -> int:
+    """Where in an account it is told how far neighbours lie apart; the bits stand next to it."""
+    return int(account + HEAD + 2 * accounts.pool[account + SIZES])
+
+
+@kernel_part
+def mix(number: Any) -> Any:
+    """Bits that look drawn, for a hash table, or a row of them; no product overflows."""
     low = ((number ^ (number >> 31)) & 0x7FFFFFFF) * 0x9E3779B1
     return low ^ (low >> 15)
 
 
 @kernel_call
-def _count(hardware: Hardware, length: int, key: Ints, shift: int, accounts: Accounts) -> None:
-    """Write the account of the unrolling in `key` at the end of the pool.
+def _count(hardware: Hardware, account: int, shift: int, accounts: Accounts) -> None:
+    """Write an account at `account`, of the unrolling before it; or of the same one at the end of the pool, with a shift.
 
     Args:
         shift: displacement of all tiles by which neighbours may pass on what they held before; NO_SHIFT: they do not.
     """
     pool, children, deliveries = accounts.pool, accounts.child, accounts.group
-    at = accounts.state[0].used
-    pool[at] = pool[at + 1] = pool[at + 2] = 0
-    accounts.state[0].used = at + 3
+    length = pool[account - 1]
+    key = pool[account - 1 - length :]
+    at = account if shift == NO_SHIFT else accounts.state[0].used
+    pool[at + LINKED] = pool[at + SIZES] = pool[at + NEXT] = 0
+    pool[at + SHIFT] = shift
+    accounts.state[0].used = at + HEAD
     count = across = separate = ONE
     children[0].offset = children[0].separate = 0
     for vertical in range(2):  # row-major order, from the fastest loop to the slowest; those along Y stand outside
@@ -256,9 +268,8 @@ def _count(hardware: Hardware, length: int, key: Ints, shift: int, accounts: Acc
     # Timeloop lays out the used loops in the physical width, and so wraps rows when they are not full
     level = hardware.level[Index(key[0] & BITS)]
     width, middle = max(level.width, across), (max(level.height, count // across) - 1) / 2
-    pool[at + 1] = _link(count, width, shift, children)
-    groups = _group(count, accounts)
-    pool[at] = groups
+    pool[at + LINKED] = _link(count, width, shift, children)
+    groups = pool[at + DELIVERED] = _group(count, accounts)
     if accounts.state[0].detailed:
         _measure(count, width, middle, accounts)
     for number in range(groups):
@@ -272,7 +283,7 @@ def _count(hardware: Hardware, length: int, key: Ints, shift: int, accounts: Acc
             row = accounts.state[0].used
             pool[row], pool[row + 1], accounts.pool_hops[row] = size, alike.alike, alike.hops_alike
             alike.alike, alike.hops_alike = 0, 0.0
-            pool[at + 2] += 1
+            pool[at + SIZES] += 1
             accounts.state[0].used = row + 2
     if shift == NO_SHIFT:
         row = accounts.state[0].used
