@@ -312,7 +312,7 @@ def _describe(job: Job, first: int, tensor: int, level: int, plain: Bools) -> in
                     )
                     loop = np.where(some, (trips << PLACE) | name, 0)
                     accounts.loops[loops][:], accounts.moves[loops][:] = loop, move
-                    mixed = np.where(some, mix(mixed ^ loop ^ (move << PLACE)), mixed)
+                    mixed = np.where(some, mix(mixed ^ loop ^ (move * 0x9E3779B1)), mixed)
                     loops += 1
     accounts.mixed[:] = mixed
     return loops
