@@ -208,6 +208,8 @@ def _record(fields: dict[str, type]) -> np.dtype[Any]:
 
 def for_kernel(array: NDArray[Scalar]) -> NDArray[Scalar]:
     """The same array, contiguous and read-only: one type for the compiler, whatever made it."""
+    if array.flags.c_contiguous and not array.flags.writeable:
+        return array
     array = np.ascontiguousarray(array).view()
     array.flags.writeable = False
     return array

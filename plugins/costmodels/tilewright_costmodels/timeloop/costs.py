@@ -72,15 +72,16 @@ def counts_of(groups: int, tables: Tables) -> Counts:
 def cost_all(hardware: Hardware, counts: Counts, energy_pj: Floats, cycles: Floats) -> None:
     """Write energy and cycles, [G, B]."""
     for group in range(len(energy_pj)):
-        energy_pj[group][:], cycles[group][:] = cost(hardware, counts, False, group)
+        energy_pj[group][:], cycles[group][:] = cost(hardware, counts, False, False, group)
 
 
 @kernel_part
-def cost(hardware: Hardware, counts: Counts, detailed: bool, group: int) -> tuple[Floats, Floats]:
-    """(energy in pJ, cycles) of the counts of a group, written there by level and tensor, too.
+def cost(hardware: Hardware, counts: Counts, detailed: bool, reported: bool, group: int) -> tuple[Floats, Floats]:
+    """(energy in pJ, cycles) of the counts of a group.
 
     Args:
         detailed: with the networks.
+        reported: keep them by level, tensor and memory, too.
 
     Where tiles do not divide, the busiest instance sets the cycles, not the average one. Timeloop: one access per block, per
     macro; the slowest memory sets the cycles; what is in use leaks in all of them.
@@ -100,36 +101,39 @@ def cost(hardware: Hardware, counts: Counts, detailed: bool, group: int) -> tupl
                 reads = lanes(counts.reads[group, level, tensor]) * slices
                 fills = lanes(counts.fills[group, level, tensor]) * slices
                 updates = lanes(counts.updates[group, level, tensor]) * slices
-                busy, in_use = reads + fills + updates > 0.0, lanes(counts.in_use[group, m])
-                counts.in_use[group, m][:] = np.where(busy, np.maximum(in_use, instances), in_use)
-                if memory.read_bandwidth < np.inf or memory.write_bandwidth < np.inf:
-                    read, written = reads, fills + updates
-                    if np.any(ragged):
-                        read = np.where(ragged, lanes(counts.most_read[group, level, tensor]) * slices, read)
-                        written = np.where(ragged, lanes(counts.most_written[group, level, tensor]) * slices, written)
-                    read, written = (
-                        np.where(busy, read / compute_cycles, 0.0),
-                        np.where(busy, written / compute_cycles, 0.0),
-                    )
-                    counts.read_rate[group, m][:] = lanes(counts.read_rate[group, m]) + read
-                    counts.write_rate[group, m][:] = lanes(counts.write_rate[group, m]) + written
-                block = memory.block
-                if block > 1.0:
-                    reads, fills, updates = np.ceil(reads / block), np.ceil(fills / block), np.ceil(updates / block)
-                access = reads * memory.read_energy + fills * memory.write_energy
-                access = access + updates * memory.update_energy
-                spent = np.where(busy, access * np.minimum(instances, memory.built), 0.0)
+                busy = reads + fills + updates > 0.0
+                if np.any(busy):
+                    in_use = lanes(counts.in_use[group, m])
+                    counts.in_use[group, m][:] = np.where(busy, np.maximum(in_use, instances), in_use)
+                    if memory.read_bandwidth < np.inf or memory.write_bandwidth < np.inf:
+                        read, written = reads, fills + updates
+                        if np.any(ragged):
+                            read = np.where(ragged, lanes(counts.most_read[group, level, tensor]) * slices, read)
+                            written = np.where(
+                                ragged, lanes(counts.most_written[group, level, tensor]) * slices, written
+                            )
+                        read, written = np.where(busy, read, 0.0), np.where(busy, written, 0.0)
+                        counts.read_rate[group, m][:] = lanes(counts.read_rate[group, m]) + read / compute_cycles
+                        counts.write_rate[group, m][:] = lanes(counts.write_rate[group, m]) + written / compute_cycles
+                    block = memory.block
+                    if block > 1.0:
+                        reads, fills, updates = np.ceil(reads / block), np.ceil(fills / block), np.ceil(updates / block)
+                    access = reads * memory.read_energy + fills * memory.write_energy
+                    access = access + updates * memory.update_energy
+                    spent = np.where(busy, access * np.minimum(instances, memory.built), 0.0)
             energy = energy + spent
-            if detailed:
+            if reported:
                 counts.energy[group, level, tensor][:] = spent
+            if detailed:
                 below = hardware.level[level]
                 network = lanes(counts.hops[group, level, tensor]) * below.hop_energy
                 network = network + lanes(counts.routers[group, level, tensor]) * below.router_energy
                 network = network + lanes(counts.ingresses[group, level, tensor]) * below.ingress_energy
                 linked = below.hop_energy + 2.0 * below.router_energy
                 network = (network + lanes(counts.links[group, level, tensor]) * linked) * instances
-                counts.network_energy[group, level, tensor][:] = network
                 energy = energy + network
+                if reported:
+                    counts.network_energy[group, level, tensor][:] = network
     cycles = compute_cycles
     for m in range(len(hardware.memory)):
         memory, taken = hardware.memory[m], compute_cycles
@@ -144,11 +148,13 @@ def cost(hardware: Hardware, counts: Counts, detailed: bool, group: int) -> tupl
                 longest = np.where(ragged, ported, longest)
             taken = np.where(slowdown < 1.0, longest, compute_cycles)
             cycles = np.maximum(cycles, taken)
-        counts.cycles[group, m][:] = taken
+        if reported:
+            counts.cycles[group, m][:] = taken
     for m in range(len(hardware.memory)):
         memory = hardware.memory[m]
         leaked = cycles * memory.leakage * lanes(counts.in_use[group, memory.gate])
-        counts.leaked[group, m][:] = leaked
+        if reported:
+            counts.leaked[group, m][:] = leaked
         energy = energy + leaked
     return energy, cycles
 

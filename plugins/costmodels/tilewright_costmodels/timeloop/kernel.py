@@ -52,7 +52,7 @@ def evaluate(job: Job, pieces: Pieces | None, valid: Bools, energy_pj: Floats, c
                 if job.detailed or job.tensors.whole[tensor].is_output:
                     flow.divide_tensor(job, group, tensor)
                 _count(job, pieces, first, group, tensor)
-            energy, taken = cost(job.hardware, counts, job.detailed, group)
+            energy, taken = cost(job.hardware, counts, job.detailed, job.reported, group)
             nest.amount[:], nest.saved[:] = energy, taken
         for b in range(count):
             valid[first + b] &= nest.live[b]
@@ -84,7 +84,7 @@ def _count(job: Job, pieces: Pieces | None, first: int, group: int, tensor: int)
         if not inner:
             # every step of the innermost loop that moves the tile, and every restart of it, moves a whole one
             tile = words_of(job.rules.terms, tensor, job.scratch.inside[here.stop])
-            if job.detailed:
+            if job.reported:
                 counts.tile_words[group, level + 1, tensor][:] = tile
             words = lanes(nest.visits[level]) * tile
             slides = (lanes(nest.mover[level]) & whole.sliding) != 0
@@ -221,11 +221,13 @@ def _network(job: Job, group: int, level: int, tensor: int, words: Floats, facto
         routed = 1.0 + np.floor(far / np.where(some, sent, 1.0))
         routers = routers + np.where(some, np.floor(routed * sent), 0.0)
         ingresses = ingresses + np.where(some, sent, 0.0)
-        deliveries.far[row][:], deliveries.accesses[row][:] = far, sent
+        if job.reported:
+            deliveries.far[row][:], deliveries.accesses[row][:] = far, sent
     counts.hops[group, level, tensor][:], counts.routers[group, level, tensor][:] = hops, routers
     counts.ingresses[group, level, tensor][:] = ingresses
-    deliveries.told[tensor, level] = deliveries.sizes[0]
-    for row in range(deliveries.sizes[0]):
-        told = deliveries.delivered[tensor, level, row]
-        told.multicast, told.scatter = deliveries.multicast[row, 0], deliveries.scatter[row, 0]
-        told.far, told.sent = deliveries.far[row, 0], deliveries.accesses[row, 0]
+    if job.reported:
+        deliveries.told[tensor, level] = deliveries.sizes[0]
+        for row in range(deliveries.sizes[0]):
+            told = deliveries.delivered[tensor, level, row]
+            told.multicast, told.scatter = deliveries.multicast[row, 0], deliveries.scatter[row, 0]
+            told.far, told.sent = deliveries.far[row, 0], deliveries.accesses[row, 0]

@@ -57,7 +57,7 @@ class Room:
 
     def __init__(self, tables: Tables, detailed: bool) -> None:
         self.tables = tables
-        self.detailed = detailed or tables.noc_costs
+        self.reported, self.detailed = detailed, detailed or tables.noc_costs
         self.nest = nest_of(tables)
         self.scratch = scratch_of(tables.rules, len(tables.hardware.slot))
         self.accounts = accounts_of(tables, self.detailed)  # refuses what would be too large
@@ -97,9 +97,11 @@ class Room:
             lax_fanout=sound is not None,
             link_transfers=link_transfers,
             detailed=self.detailed,
+            reported=self.reported,
         )
-        np.logical_not(self.tables.hardware.shared.T, out=self.pieces.apart)  # but for what mappings say
         pieces = self.pieces if chains or len(mappings.tiles) else None
+        if pieces is not None:
+            np.logical_not(self.tables.hardware.shared.T, out=pieces.apart)  # but for what mappings say
         evaluate(job, pieces, costs.valid, costs.energy_pj, costs.cycles)
         return costs
 
@@ -112,6 +114,7 @@ class TimeloopEvaluator(BatchEvaluator):
         self.architecture = architecture
         self.link_transfers = link_transfers
         self._rooms: dict[tuple[object, ...], Room | None] = {}
+        self._last: tuple[object, Room | None] = None, None
         self._lock = threading.Lock()  # a room is for one at a time
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -130,7 +133,10 @@ class TimeloopEvaluator(BatchEvaluator):
     def evaluate_candidates(self, candidates: Candidates) -> Costs:
         """The costs of candidates, taken as the trip counts that they are."""
         space = candidates.space
-        room = self.room(space.skeleton, space.slots)
+        known, room = self._last
+        if known is not space:
+            room = self.room(space.skeleton, space.slots)
+            self._last = space, room
         if room is None:
             return _nothing(len(candidates))
         keep = space.keeps[0][None] if candidates.keep is None else candidates.keep

@@ -83,6 +83,8 @@ class Job(NamedTuple):
     link_transfers: bool
     detailed: bool
     """Count the traffic of the NoCs too; of use where they take energy."""
+    reported: bool
+    """Keep what reports tell, of the last group's first mapping."""
 
 
 def nest_of(tables: Tables) -> Nest:
