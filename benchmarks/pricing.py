@@ -20,6 +20,7 @@ from functools import partial
 import numpy as np
 
 import tilewright as tw
+from tilewright.interrupts import keeping
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin import Budget, CostModelSpec, Evaluator, MapperSpec, Task, installed
@@ -88,20 +89,21 @@ def rates(work: dict[str, Work], seconds: float) -> dict[str, float]:
     for run, _ in work.values():
         run()
     turns = 0
-    while sum(spent.values()) < seconds * len(work):
-        turns += 1
-        for name, (run, _) in work.items():
-            started = time.process_time()
-            run()
-            spent[name] += time.process_time() - started
+    with keeping():  # as in a search, which sets up once how Ctrl-C is heard
+        while sum(spent.values()) < seconds * len(work):
+            turns += 1
+            for name, (run, _) in work.items():
+                started = time.process_time()
+                run()
+                spent[name] += time.process_time() - started
     return {name: turns * mappings / spent[name] for name, (_, mappings) in work.items()}
 
 
-def costs(evaluator: Evaluator, candidates: Candidates) -> Costs:
-    """As the search asks."""
+def asked(evaluator: Evaluator) -> Callable[[Candidates], Costs]:
+    """How a search asks for the costs of candidates."""
     if isinstance(evaluator, CandidateEvaluator):
-        return evaluator.evaluate_candidates(candidates)
-    return evaluator.evaluate_batch(candidates.batch())
+        return evaluator.evaluate_candidates
+    return lambda candidates: evaluator.evaluate_batch(candidates.batch())
 
 
 def with_noc_energy(architecture: tw.Architecture) -> tw.Architecture:
@@ -117,8 +119,9 @@ def figures(space: MapSpace, model: str, seconds: float) -> dict[str, float]:
         return installed().make(CostModelSpec, model).bind(space.problem, architecture)
 
     evaluator = bound(space.architecture)
+    costs = asked(evaluator)
     drawn = space.sample(np.random.default_rng(1), BATCH)
-    first = costs(evaluator, drawn)
+    first = costs(drawn)
     good = drawn.take(np.resize(np.flatnonzero(first.valid), BATCH))
     best = drawn.take(np.argsort(first.edp)[:256])
     near, _ = space.neighbours(best)
@@ -126,21 +129,21 @@ def figures(space: MapSpace, model: str, seconds: float) -> dict[str, float]:
     found = search(installed().make(MapperSpec, "random"), Task(space), evaluator, Budget(seconds=seconds))
     singles = [good[index] for index in range(40)]
     work: dict[str, Work] = {
-        "drawn": (partial(costs, evaluator, drawn), BATCH),
-        "neighbours": (partial(costs, evaluator, near), len(near)),
-        "valid": (partial(costs, evaluator, good), BATCH),
+        "drawn": (partial(costs, drawn), BATCH),
+        "neighbours": (partial(costs, near), len(near)),
+        "valid": (partial(costs, good), BATCH),
         "as tiles": (partial(evaluator.evaluate_batch, good.batch()), BATCH),
         "single": (lambda: [evaluator.explain(mapping) for mapping in singles], len(singles)),
     }
     if model == "timeloop":
         ragged = replace(space, factors="ragged").sample(np.random.default_rng(1), BATCH)
-        whole = ragged.take(np.resize(np.flatnonzero(costs(evaluator, ragged).valid), BATCH))
-        costly = bound(with_noc_energy(space.architecture))
+        whole = ragged.take(np.resize(np.flatnonzero(costs(ragged).valid), BATCH))
+        costly = asked(bound(with_noc_energy(space.architecture)))
         work |= {
-            "ragged": (partial(costs, evaluator, ragged), BATCH),
-            "its valid": (partial(costs, evaluator, whole), BATCH),
-            "NoC drawn": (partial(costs, costly, drawn), BATCH),
-            "NoC valid": (partial(costs, costly, good), BATCH),
+            "ragged": (partial(costs, ragged), BATCH),
+            "its valid": (partial(costs, whole), BATCH),
+            "NoC drawn": (partial(costly, drawn), BATCH),
+            "NoC valid": (partial(costly, good), BATCH),
         }
     row = rates(work, seconds) | {"search": found.evaluated / found.cpu_seconds}
     if model == "timeloop":
