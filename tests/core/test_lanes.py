@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numba.core.errors import TypingError
 from numpy.typing import NDArray
 
-from tilewright.compiled import LANES, compiled, every, integers, interpreted, lanes, soon
+from tilewright.compiled import LANES, compiled, every, integers, interpreted, lanes, soon, turn
 
 NUMBERS = st.floats(-1e6, 1e6, allow_subnormal=False) | st.sampled_from((0.0, 1.0, np.inf, np.nan))
 WHOLE = st.integers(-(2**31), 2**31)
@@ -40,16 +40,26 @@ def of_integers(
     whole[:] = x
     found[0][:], found[1][:], found[2][:] = x + y, x - number, x * y
     found[3][:], found[4][:], found[5][:] = x & y, x | number, 1 << (y & 63)
+    found[8][:], found[9][:] = x ^ y, number >> (y & 63)
     found[6][:], found[7][:] = np.where(x < number, 1, y), integers(lanes(whole))
     truths[0][:], truths[1][:], truths[2][:], truths[3][:] = x < y, x >= number, x == y, (x & y) != 0
     truths[4][:] = lanes(truths[0]) & (number < y)
 
 
 @compiled
-def of_columns(bytes: NDArray[Any], numbers: NDArray[Any], found: NDArray[Any]) -> None:
-    for column in range(numbers.shape[1]):
-        soon(numbers[0])
-        found[column][:] = lanes(numbers[2 : 2 + LANES, column]) + lanes(bytes[2 : 2 + LANES, column])
+def turned(
+    numbers: NDArray[Any],
+    bytes: NDArray[Any],
+    truths: NDArray[Any],
+    first: int,
+    found: NDArray[Any],
+    rest: NDArray[Any],
+) -> None:
+    soon(numbers[0, 0])
+    turn(numbers[first : first + LANES], found)
+    turn(bytes[first : first + LANES], rest)
+    turn(bytes[first : first + LANES, 1:2], rest[1:])
+    turn(truths[first : first + LANES], rest.view(np.bool_)[2:])
 
 
 @given(row(NUMBERS, np.float64), row(NUMBERS, np.float64), NUMBERS)
@@ -67,7 +77,7 @@ def test_floats(a: NDArray[Any], b: NDArray[Any], number: float) -> None:
 
 @given(row(WHOLE, np.int64), row(WHOLE, np.int64), WHOLE)
 def test_integers(a: NDArray[Any], b: NDArray[Any], number: int) -> None:
-    ours, theirs = np.zeros((2, 8, LANES), np.int64)
+    ours, theirs = np.zeros((2, 10, LANES), np.int64)
     true, truths = np.zeros((2, 5, LANES), np.bool_)
     whole, numbers = np.zeros((2, LANES))
     of_integers(a, b, number, whole, ours, true)
@@ -77,14 +87,18 @@ def test_integers(a: NDArray[Any], b: NDArray[Any], number: int) -> None:
     np.testing.assert_array_equal(true, truths)
 
 
-@given(st.integers(1, 9), st.randoms(use_true_random=False))
-def test_columns(columns: int, random: Any) -> None:
-    bytes = np.array([[random.randrange(256) for _ in range(columns)] for _ in range(20)], np.uint8)
-    numbers = np.array([[random.randrange(10**9) for _ in range(columns)] for _ in range(20)])
-    ours, theirs = np.zeros((2, columns, LANES), np.int64)
-    of_columns(bytes, numbers, ours)
-    interpreted(of_columns)(bytes, numbers, theirs)
+@given(st.integers(2, 9), st.integers(1, 8), st.integers(0, 4), st.randoms(use_true_random=False))
+def test_turned(slots: int, dims: int, first: int, random: Any) -> None:
+    shape = 20, slots, dims
+    numbers = np.array([random.randrange(-(10**9), 10**9) for _ in range(20 * slots * dims)]).reshape(shape)
+    bytes = (numbers % 256).astype(np.uint8)
+    ours, theirs = np.zeros((2, slots + 1, dims, LANES))
+    some, others = np.zeros((2, slots + 3, dims, LANES), np.uint8)
+    turned(numbers, bytes, bytes > 99, first, ours, some)
+    interpreted(turned)(numbers, bytes, bytes > 99, first, theirs, others)
     np.testing.assert_array_equal(ours, theirs)
+    np.testing.assert_array_equal(some, others)
+    np.testing.assert_array_equal(ours[:slots, :, 3], numbers[first + 3])
 
 
 def test_a_number_of_another_kind_is_refused() -> None:

@@ -26,8 +26,8 @@ from tilewright.compiled.lanes import LANES as LANES
 from tilewright.compiled.lanes import every as every
 from tilewright.compiled.lanes import integers as integers
 from tilewright.compiled.lanes import lanes as lanes
-from tilewright.compiled.lanes import soon as soon
-from tilewright.compiled.lanes import turn as turn
+from tilewright.compiled.turning import soon as soon
+from tilewright.compiled.turning import turn as turn
 from tilewright.digests import of_code
 
 Function = TypeVar("Function", bound=Callable[..., object])

@@ -45,16 +45,6 @@ def lanes(row: NDArray[Number]) -> NDArray[Number]:
     return row.astype(np.int64) if row.dtype == np.uint8 else row.copy()
 
 
-def turn(numbers: NDArray[Number], rows: NDArray[Any]) -> None:
-    """Lay the numbers of `LANES` mappings, [B, slot, dimension], side by side, in the first rows of [slots, dimension, B]. Those of one
-    mapping stand in one piece."""
-    rows[: numbers.shape[1]] = np.moveaxis(numbers, 0, -1)
-
-
-def soon(row: NDArray[np.generic]) -> None:
-    """Fetch the beginning of a row from memory while something else is worked on."""
-
-
 def every(number: float | bool) -> NDArray[Any]:
     """The same number in all lanes."""
     return np.full(LANES, number)
@@ -91,7 +81,7 @@ def _row(kind: types.Type) -> bool:
     return isinstance(kind, types.Array) and kind.ndim == 1 and kind.layout == "C" and kind.dtype in _KINDS
 
 
-def _typed(function: Callable[..., object], typer: Callable[..., types.Type | None]) -> None:
+def typed(function: Callable[..., object], typer: Callable[..., types.Type | None]) -> None:
     """Say of what type the result is; None: not of rows."""
 
     class _Template(AbstractTemplate):
@@ -152,7 +142,7 @@ def _arithmetic(function: Any, of_floats: str, of_ints: str) -> None:
         kind = _rows_of(a, b)
         return _Lanes(kind) if kind in names else None
 
-    _typed(function, typer)
+    typed(function, typer)
     _lower(function, 2, make)
 
 
@@ -161,7 +151,7 @@ def _logic(function: Any, name: str) -> None:
         kind = _rows_of(a, b)
         return _Lanes(kind) if kind in (types.boolean, types.int64) else None
 
-    _typed(function, typer)
+    typed(function, typer)
     _lower(function, 2, lambda builder, _, a, b: getattr(builder, name)(a, b))
 
 
@@ -169,7 +159,7 @@ def _comparison(function: Any, sign: str) -> None:
     def typer(a: Any, b: Any) -> Any:
         return None if _rows_of(a, b) in (None, types.boolean) else _Lanes(types.boolean)
 
-    _typed(function, typer)
+    typed(function, typer)
     _lower(function, 2, lambda builder, kind, a, b: _compare(builder, kind, sign, a, b))
 
 
@@ -183,12 +173,12 @@ def _extreme(function: Any, sign: str) -> None:
     def make(builder: Any, kind: Any, a: Any, b: Any) -> Any:
         return builder.select(_compare(builder, kind, sign, a, b), a, b)
 
-    _typed(function, lambda a, b: _Lanes(kind) if (kind := _rows_of(a, b)) not in (None, types.boolean) else None)
+    typed(function, lambda a, b: _Lanes(kind) if (kind := _rows_of(a, b)) not in (None, types.boolean) else None)
     _lower(function, 2, make)
 
 
 def _rounding(function: Any, name: str) -> None:
-    _typed(function, lambda a: a if isinstance(a, _Lanes) and a.kind == types.float64 else None)
+    typed(function, lambda a: a if isinstance(a, _Lanes) and a.kind == types.float64 else None)
 
     def make(builder: Any, kind: Any, a: Any) -> Any:
         called = ir.FunctionType(a.type, [a.type])
@@ -219,7 +209,7 @@ _extreme(np.maximum, ">")
 _rounding(np.floor, "floor")
 _rounding(np.ceil, "ceil")
 
-_typed(operator.invert, lambda a: a if isinstance(a, _Lanes) and a.kind == types.boolean else None)
+typed(operator.invert, lambda a: a if isinstance(a, _Lanes) and a.kind == types.boolean else None)
 _lower(operator.invert, 1, lambda builder, _, a: builder.not_(a))
 
 
@@ -232,7 +222,7 @@ def _type_of_where(condition: Any, a: Any, b: Any) -> Any:
     return None if kind is None else _Lanes(kind)
 
 
-_typed(np.where, _type_of_where)
+typed(np.where, _type_of_where)
 for _pair in product(_GIVEN, repeat=2):
 
     @lower_builtin(np.where, _Lanes, *_pair)
@@ -242,7 +232,7 @@ for _pair in product(_GIVEN, repeat=2):
         return builder.select(values[0], a, b)
 
 
-_typed(np.any, lambda a: types.boolean if isinstance(a, _Lanes) and a.kind == types.boolean else None)
+typed(np.any, lambda a: types.boolean if isinstance(a, _Lanes) and a.kind == types.boolean else None)
 
 
 @lower_builtin(np.any, _Lanes)
@@ -258,7 +248,7 @@ def _type_of_lanes(row: Any) -> Any:
     return _Lanes(kind) if kind in _KINDS else None
 
 
-_typed(lanes, _type_of_lanes)
+typed(lanes, _type_of_lanes)
 
 
 @lower_builtin(lanes, types.Array)
@@ -273,102 +263,7 @@ def _load(context: Any, builder: Any, given: Any, values: Any) -> Any:
     return builder.zext(row, _vector(types.int64)) if kind.dtype == types.uint8 else row
 
 
-def _type_of_turn(numbers: Any, rows: Any) -> Any:
-    arrays = isinstance(numbers, types.Array) and isinstance(rows, types.Array) and numbers.ndim == rows.ndim == 3
-    kinds = {(numbers.dtype, rows.dtype)} if arrays and rows.layout == "C" else set()
-    known = {(types.int64, types.float64), (types.uint8, types.uint8), (types.boolean, types.boolean)}
-    return types.none if kinds & known else None
-
-
-_typed(turn, _type_of_turn)
-_BLOCK = 8
-"""Numbers of each mapping that are turned at once: as many of 64 bits as a register holds."""
-
-
-@lower_builtin(turn, types.Array, types.Array)
-def _turn(context: Any, builder: Any, given: Any, values: Any) -> Any:
-    numbers, rows = (
-        context.make_array(kind)(context, builder, value) for kind, value in zip(given.args, values, strict=True)
-    )
-    _, slots, dims = cgutils.unpack_tuple(builder, numbers.shape)
-    stride, count = builder.extract_value(numbers.strides, 0), builder.mul(slots, dims)
-    size = ir.Constant(count.type, context.get_abi_sizeof(numbers.data.type.pointee))
-
-    def blocks(width: int) -> None:
-        """The last one ends with the last number, though the one before may have gone as far."""
-        step, last = ir.Constant(count.type, width), builder.sub(count, ir.Constant(count.type, width))
-        zero = ir.Constant(count.type, 0)
-        with cgutils.for_range_slice(builder, zero, count, step, inc=True) as (number, _):
-            at = builder.select(builder.icmp_signed("<", number, last), number, last)
-            start = builder.gep(builder.bitcast(numbers.data, _BYTES), [builder.mul(at, size)])
-            starts = [
-                builder.gep(start, [builder.mul(stride, ir.Constant(stride.type, lane))]) for lane in range(LANES)
-            ]
-            for row, turned in enumerate(_turned(context, builder, starts, numbers.data.type.pointee, width)):
-                if given.args[0].dtype == types.int64:
-                    turned = builder.sitofp(turned, _vector(types.float64))
-                place = builder.gep(
-                    rows.data, [builder.mul(builder.add(at, ir.Constant(at.type, row)), ir.Constant(at.type, LANES))]
-                )
-                stored = builder.store(turned, builder.bitcast(place, turned.type.as_pointer()))
-                stored.align = context.get_abi_sizeof(rows.data.type.pointee)
-
-    with builder.if_else(builder.icmp_signed(">=", count, ir.Constant(count.type, _BLOCK))) as (long, short):
-        with long:
-            blocks(_BLOCK)
-        with short:
-            blocks(1)
-    return context.get_dummy_value()
-
-
-def _turned(context: Any, builder: Any, starts: list[Any], number: Any, width: int) -> list[Any]:
-    """Vectors of the first number at every place, of the second, and so on."""
-    loaded = []
-    for start in starts:
-        row = builder.load(builder.bitcast(start, ir.VectorType(number, width).as_pointer()))
-        row.align = context.get_abi_sizeof(number)
-        loaded.append(row)
-
-    def taken(a: Any, b: Any, places: list[int]) -> Any:
-        return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(ir.IntType(32), len(places)), places))
-
-    parts = []
-    for first in range(0, LANES, width):
-        part = loaded[first : first + width]
-        for step in (1, 2, 4)[
-            : width.bit_length() - 1
-        ]:  # numbers change places with those `step` rows down and to the left
-            for row in range(width):
-                if not row & step:
-                    a, b = part[row], part[row + step]
-                    low = [place + width - step if place & step else place for place in range(width)]
-                    part[row], part[row + step] = taken(a, b, low), taken(a, b, [place + step for place in low])
-        parts.append(part)
-    while len(parts) > 1:
-        length = parts[0][0].type.count
-        parts = [
-            [taken(a, b, list(range(2 * length))) for a, b in zip(*pair, strict=True)]
-            for pair in zip(parts[::2], parts[1::2], strict=True)
-        ]
-    return parts[0]
-
-
-_typed(soon, lambda row: types.none if isinstance(row, types.Array) else None)
-
-
-@lower_builtin(soon, types.Array)
-def _soon(context: Any, builder: Any, given: Any, values: Any) -> Any:
-    place = builder.bitcast(context.make_array(given.args[0])(context, builder, values[0]).data, _BYTES)
-    number = ir.IntType(32)
-    called = ir.FunctionType(ir.VoidType(), [_BYTES, number, number, number])
-    prefetch = cgutils.get_or_insert_function(builder.module, called, "llvm.prefetch.p0i8")
-    builder.call(
-        prefetch, [place, *(ir.Constant(number, how) for how in (0, 3, 1))]
-    )  # data, to be read, more than once
-    return context.get_dummy_value()
-
-
-_typed(integers, lambda row: _Lanes(types.int64) if isinstance(row, _Lanes) and row.kind == types.float64 else None)
+typed(integers, lambda row: _Lanes(types.int64) if isinstance(row, _Lanes) and row.kind == types.float64 else None)
 
 
 @lower_builtin(integers, _Lanes)
@@ -376,7 +271,7 @@ def _integers(context: Any, builder: Any, given: Any, values: Any) -> Any:
     return builder.fptosi(values[0], _vector(types.int64))
 
 
-_typed(every, lambda number: _Lanes(number) if number in _KINDS else None)
+typed(every, lambda number: _Lanes(number) if number in _KINDS else None)
 
 
 @lower_builtin(every, types.Number)
@@ -391,7 +286,7 @@ def _type_of_setitem(row: Any, places: Any, value: Any) -> Any:
     return types.none if (value.kind, row.dtype) in {(row.dtype, row.dtype), (types.int64, types.float64)} else None
 
 
-_typed(operator.setitem, _type_of_setitem)
+typed(operator.setitem, _type_of_setitem)
 
 
 @lower_builtin(operator.setitem, types.Array, types.SliceType, _Lanes)

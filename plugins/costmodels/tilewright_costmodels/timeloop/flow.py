@@ -15,19 +15,9 @@ import numpy as np
 from tilewright.compiled import LANES, every, integers, kernel_call, kernel_part, lanes
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.mapspace.rules.scratch import words_of
+from tilewright_costmodels.timeloop.accounts import DELIVERED, HEAD, LINKED, PLACE, SIZES, apart_of
 from tilewright_costmodels.timeloop.nest import Job
-from tilewright_costmodels.timeloop.sharing import (
-    DELIVERED,
-    HEAD,
-    LINKED,
-    PLACE,
-    SIZES,
-    apart_of,
-    bit_of,
-    mix,
-    passing,
-    sharing,
-)
+from tilewright_costmodels.timeloop.sharing import bit_of, mix, passing, sharing
 
 
 @kernel_part

@@ -12,7 +12,8 @@ from tilewright.mapspace.batch import Bools, Floats
 from tilewright.mapspace.rules.judge import judge
 from tilewright.mapspace.rules.scratch import fetch, words_of
 from tilewright.mapspace.rules.tables import NONE
-from tilewright_costmodels.timeloop import flow, sharing
+from tilewright_costmodels.timeloop import flow
+from tilewright_costmodels.timeloop.accounts import make_room
 from tilewright_costmodels.timeloop.costs import cost
 from tilewright_costmodels.timeloop.nest import Job, unfold
 from tilewright_costmodels.timeloop.ragged.cuts import Pieces
@@ -93,7 +94,7 @@ def _count(job: Job, pieces: Pieces | None, first: int, group: int, tensor: int)
                 overlap = np.where(slides, flow.overlap_of(job, tensor, level), 0.0)
                 words = words - np.where(slides, tile * still + overlap * credited, 0.0)
         if np.any(fans & live):
-            sharing.make_room(job.accounts)
+            make_room(job.accounts)
             deliveries, tangled = flow.different_tiles(job, first, tensor, level)
             if job.link_transfers and (inner or whole.slides):
                 innermost = lanes(nest.visits[level]) == loops

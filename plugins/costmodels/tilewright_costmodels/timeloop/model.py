@@ -24,13 +24,13 @@ from tilewright.schema.report import Report
 from tilewright_costmodels import TimeloopOptions
 from tilewright_costmodels.exact import overflow
 from tilewright_costmodels.timeloop import bounds
+from tilewright_costmodels.timeloop.accounts import accounts_of, deliveries_of
 from tilewright_costmodels.timeloop.costs import Counts, counts_of
 from tilewright_costmodels.timeloop.kernel import evaluate
 from tilewright_costmodels.timeloop.nest import Job, divide, nest_of
 from tilewright_costmodels.timeloop.ragged.cuts import pieces_of
 from tilewright_costmodels.timeloop.relaxation import relaxation_of
 from tilewright_costmodels.timeloop.report import figures
-from tilewright_costmodels.timeloop.sharing import accounts_of, deliveries_of
 from tilewright_costmodels.timeloop.tables import Mappings, Tables, capacity, tables_of
 
 MOST_UNITS = 2**20

@@ -10,8 +10,8 @@ from tilewright.compiled import LANES, compiled, every, kernel_part, lanes, stru
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.mapspace.rules.scratch import Scratch
 from tilewright.mapspace.rules.tables import Rules
+from tilewright_costmodels.timeloop.accounts import Accounts, Deliveries
 from tilewright_costmodels.timeloop.costs import Counts
-from tilewright_costmodels.timeloop.sharing import Accounts, Deliveries
 from tilewright_costmodels.timeloop.tables import Hardware, Mappings, Tables, Tensors
 
 

@@ -12,8 +12,8 @@ from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Delivery, LevelReport, Limit, LimitAction, NetworkReport, TensorCounts, overlapping
+from tilewright_costmodels.timeloop.accounts import Deliveries
 from tilewright_costmodels.timeloop.costs import Counts
-from tilewright_costmodels.timeloop.sharing import Deliveries
 from tilewright_costmodels.timeloop.tables import Tables
 
 

@@ -1,0 +1,114 @@
+# mypy: disable-error-code="import-untyped, no-untyped-call, untyped-decorator"
+"""From mappings that stand one after another in memory to mappings that lie side by side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import lower_builtin
+from numpy.typing import NDArray
+
+from tilewright.compiled.lanes import LANES, Number, typed
+
+_BLOCK = 8
+"""Numbers of each mapping that are turned at once: as many of 64 bits as a register holds."""
+_BYTES = ir.IntType(8).as_pointer()
+_TURNED = {(types.int64, types.float64), (types.uint8, types.uint8), (types.boolean, types.boolean)}
+
+
+def turn(numbers: NDArray[Number], rows: NDArray[Any]) -> None:
+    """Lay the numbers of `LANES` mappings, [B, slot, dimension], side by side, in the first rows of [slots, dimension, B]. Those of one
+    mapping stand in one piece."""
+    rows[: numbers.shape[1]] = np.moveaxis(numbers, 0, -1)
+
+
+def soon(row: NDArray[np.generic]) -> None:
+    """Fetch the beginning of a row from memory while something else is worked on."""
+
+
+def _type_of_turn(numbers: Any, rows: Any) -> types.Type | None:
+    arrays = isinstance(numbers, types.Array) and isinstance(rows, types.Array) and numbers.ndim == rows.ndim == 3
+    return types.none if arrays and rows.layout == "C" and (numbers.dtype, rows.dtype) in _TURNED else None
+
+
+typed(turn, _type_of_turn)
+typed(soon, lambda row: types.none if isinstance(row, types.Array) else None)
+
+
+@lower_builtin(turn, types.Array, types.Array)
+def _turn(context: Any, builder: Any, given: Any, values: Any) -> Any:
+    numbers, rows = (
+        context.make_array(kind)(context, builder, value) for kind, value in zip(given.args, values, strict=True)
+    )
+    kind, stored = numbers.data.type.pointee, ir.VectorType(rows.data.type.pointee, LANES)
+    size = context.get_abi_sizeof(kind)
+    _, slots, dims = cgutils.unpack_tuple(builder, numbers.shape)
+    stride, count = builder.extract_value(numbers.strides, 0), builder.mul(slots, dims)
+
+    def constant(number: int) -> Any:
+        return ir.Constant(count.type, number)
+
+    def blocks(width: int) -> None:
+        """The last one ends with the last number, though the one before may have gone as far."""
+        last = builder.sub(count, constant(width))
+        with cgutils.for_range_slice(builder, constant(0), count, constant(width), inc=True) as (number, _):
+            at = builder.select(builder.icmp_signed("<", number, last), number, last)
+            start = builder.gep(builder.bitcast(numbers.data, _BYTES), [builder.mul(at, constant(size))])
+            loaded = []
+            for lane in range(LANES):
+                place = builder.gep(start, [builder.mul(stride, constant(lane))])
+                loaded.append(builder.load(builder.bitcast(place, ir.VectorType(kind, width).as_pointer())))
+                loaded[-1].align = size
+            place = builder.gep(rows.data, [builder.mul(at, constant(LANES))])
+            for row, turned in enumerate(_turned(builder, loaded, width)):
+                if turned.type != stored:
+                    turned = builder.sitofp(turned, stored)
+                to = builder.bitcast(builder.gep(place, [constant(LANES * row)]), stored.as_pointer())
+                builder.store(turned, to).align = context.get_abi_sizeof(stored.element)
+
+    with builder.if_else(builder.icmp_signed(">=", count, constant(_BLOCK))) as (long, short):
+        with long:
+            blocks(_BLOCK)
+        with short:
+            blocks(1)
+    return context.get_dummy_value()
+
+
+def _turned(builder: Any, loaded: list[Any], width: int) -> list[Any]:
+    """Of vectors of so many numbers, one for each lane: the first numbers of all, the second ones, and so on."""
+
+    def taken(a: Any, b: Any, places: list[int]) -> Any:
+        return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(ir.IntType(32), len(places)), places))
+
+    squares = [loaded[first : first + width] for first in range(0, LANES, width)]
+    for square in squares:
+        step = 1
+        while step < width:  # what stands `step` places apart changes places with what stands as many rows apart
+            upper = [place + width - step if place & step else place for place in range(width)]
+            lower = [place + step for place in upper]
+            for row in range(width):
+                if not row & step:
+                    a, b = square[row], square[row + step]
+                    square[row], square[row + step] = taken(a, b, upper), taken(a, b, lower)
+            step *= 2
+    while len(squares) > 1:
+        whole = list(range(2 * squares[0][0].type.count))
+        squares = [
+            [taken(a, b, whole) for a, b in zip(*pair, strict=True)]
+            for pair in zip(squares[::2], squares[1::2], strict=True)
+        ]
+    return squares[0]
+
+
+@lower_builtin(soon, types.Array)
+def _soon(context: Any, builder: Any, given: Any, values: Any) -> Any:
+    place = builder.bitcast(context.make_array(given.args[0])(context, builder, values[0]).data, _BYTES)
+    number = ir.IntType(32)
+    called = ir.FunctionType(ir.VoidType(), [_BYTES, number, number, number])
+    prefetch = cgutils.get_or_insert_function(builder.module, called, "llvm.prefetch.p0i8")
+    how = [ir.Constant(number, each) for each in (0, 3, 1)]  # to be read, more than once, as data
+    builder.call(prefetch, [place, *how])
+    return context.get_dummy_value()
