@@ -71,8 +71,9 @@ def _count(job: Job, pieces: Pieces | None, first: int, group: int, tensor: int)
     counts.tile_words[group, 0, tensor][:] = every(whole.words)
     content, keeps, left = every(0.0), every(False), every(1.0)  # words that leave a level; whether it keeps the tensor
     for number in range(levels):
-        fetch(job.mappings.trips, first + LANES + tensor * levels + number)
-        fetch(job.mappings.order, first + LANES + tensor * levels + number)
+        ahead = first + LANES + tensor * levels + number  # one mapping of the next group
+        fetch(job.mappings.trips, ahead)
+        fetch(job.mappings.order, ahead)
         level, inner, inside, part, inner_keeps = levels - 1 - number, number == 0, content, left, keeps
         here, children = hardware.level[level], lanes(nest.children[level])
         loops = lanes(nest.outside[nest.place[here.stop]])  # iterations of all loops down to the level
