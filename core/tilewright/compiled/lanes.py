@@ -1,9 +1,9 @@
 # mypy: disable-error-code="import-untyped, no-untyped-call, no-untyped-def, untyped-decorator, attr-defined"
 """Rows of sixteen numbers, one for each of sixteen mappings that are worked on side by side: one instruction works on several.
 
-Kernels are written as NumPy on such rows: `+ - * / < <= > >= == != & | ~`, `np.where`, `np.minimum`, `np.maximum`, `np.floor`,
-`np.ceil`, `np.any`, and `place[:] = row`, where integers may become fractions. Interpreted, that is what runs. Compiled, a row is a vector of the machine, which numba
-does not have: no loop, no array, and nothing that might overlap.
+Kernels are written as NumPy on such rows: `+ - * / < <= > >= == != & | ^ ~ << >>`, `np.where`, `np.minimum`, `np.maximum`, `np.floor`,
+`np.ceil`, `np.any`, and `place[:] = row`, where integers may become fractions. Interpreted, that is what runs. Compiled, a row is a vector
+of the machine, which numba does not have: no loop, no array, and nothing that might overlap.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ _KINDS: dict[Any, ir.Type] = {
     types.int64: ir.IntType(64),
     types.boolean: ir.IntType(1),
 }
-_BYTES = ir.IntType(8).as_pointer()
 _COMPARED = {
     operator.lt: "<",
     operator.le: "<=",
