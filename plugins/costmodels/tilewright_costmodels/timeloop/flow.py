@@ -106,7 +106,7 @@ def follow(job: Job, tensor: int, far: bool) -> None:
 
 
 @kernel_part
-def unicast(job: Job, first: int, tensor: int, slot: int) -> Ints:
+def _unicast(job: Job, first: int, tensor: int, slot: int) -> Ints:
     """`is_unicast` of mappings side by side, [B]: 0 or 1."""
     if len(job.mappings.unicast) == 0:
         return every(0 if job.hardware.shared[slot, tensor] else 1)
@@ -141,7 +141,7 @@ def different_tiles(job: Job, first: int, tensor: int, level: int) -> tuple[Floa
                     several = unrolled > 1.0
                     again = again | np.where(several, seen & together, 0)
                     seen = seen | np.where(several, together, 0)
-            different = different * np.where(unicast(job, first, tensor, s) != 0, used, moved)
+            different = different * np.where(_unicast(job, first, tensor, s) != 0, used, moved)
     return different, again != 0
 
 
@@ -179,8 +179,6 @@ def overlap_of(job: Job, tensor: int, level: int) -> Floats:
 @kernel_part
 def pass_on(
     job: Job,
-    first: int,
-    tensor: int,
     level: int,
     inner: bool,
     passing: Bools,
@@ -283,23 +281,13 @@ def _describe(job: Job, first: int, tensor: int, level: int, plain: Bools) -> in
     for s in range(here.start, here.stop):
         slot, looped = job.hardware.slot[s], job.nest.looped[s]
         if not slot.steps and looped:
-            name = unicast(job, first, tensor, s) | 2 * s
+            name = _unicast(job, first, tensor, s) | 2 * s
             for position in range(job.scratch.trips.shape[1]):
-                trips, move = every(1), every(0)
-                if slot.ordered:
-                    at = lanes(job.scratch.order[slot.order, position])
-                    for d in range(job.scratch.trips.shape[1]):
-                        if looped >> d & 1:
-                            trips = np.where(at == d, integers(lanes(job.scratch.trips[s, d])), trips)
-                            move = np.where(at == d, _move(job, tensor, s, d), move)
-                elif looped >> position & 1:
-                    trips, move = integers(lanes(job.scratch.trips[s, position])), _move(job, tensor, s, position)
                 if slot.ordered or looped >> position & 1:
+                    trips, move = _loop_at(job, tensor, s, position)
                     counted, some = plain & (move != 0), trips > 1
-                    move, different = (
-                        np.where(counted, different, move),
-                        np.where(counted, different * trips, different),
-                    )
+                    move = np.where(counted, different, move)
+                    different = np.where(counted, different * trips, different)
                     loop = np.where(some, (trips << PLACE) | name, 0)
                     accounts.loops[loops][:], accounts.moves[loops][:] = loop, move
                     mixed = np.where(some, mix(mixed ^ loop ^ (move * 0x9E3779B1)), mixed)
@@ -309,11 +297,25 @@ def _describe(job: Job, first: int, tensor: int, level: int, plain: Bools) -> in
 
 
 @kernel_part
-def _move(job: Job, tensor: int, s: int, d: int) -> Ints:
-    """By how much one trip along a dimension displaces the tile, [B]."""
+def _loop_at(job: Job, tensor: int, s: int, position: int) -> tuple[Ints, Ints]:
+    """Trips of the loops at a position of a slot, and by how much one trip displaces the tile, [B]; of which dimension they are, the
+    mappings' order says, if the slot has one."""
+    slot = job.hardware.slot[s]
+    if not slot.ordered:
+        return _loop(job, tensor, s, position)
+    at, trips, move = lanes(job.scratch.order[slot.order, position]), every(1), every(0)
+    for d in range(job.scratch.trips.shape[1]):
+        if job.nest.looped[s] >> d & 1:
+            these, displacement = _loop(job, tensor, s, d)
+            trips, move = np.where(at == d, these, trips), np.where(at == d, displacement, move)
+    return trips, move
+
+
+@kernel_part
+def _loop(job: Job, tensor: int, s: int, d: int) -> tuple[Ints, Ints]:
+    """The same along a dimension."""
     iterations = integers(lanes(job.scratch.inside[s + 1, d]))
-    moved: Ints = iterations * job.tensors.moves[tensor, d].displacement
-    return moved
+    return integers(lanes(job.scratch.trips[s, d])), iterations * job.tensors.moves[tensor, d].displacement
 
 
 @kernel_part

@@ -68,7 +68,8 @@ def _count(job: Job, pieces: Pieces | None, first: int, group: int, tensor: int)
     levels, live, ragged = len(hardware.level), lanes(nest.live), lanes(counts.ragged[group])
     linked_units = job.link_transfers and np.any(lanes(nest.children[levels - 1]) > 1.0)
     flow.follow(job, tensor, bool(whole.slides or linked_units))
-    counts.tile_words[group, 0, tensor][:] = every(whole.words)
+    if job.reported:
+        counts.tile_words[group, 0, tensor][:] = every(whole.words)
     content, keeps, left = every(0.0), every(False), every(1.0)  # words that leave a level; whether it keeps the tensor
     for number in range(levels):
         ahead = first + LANES + tensor * levels + number  # one mapping of the next group
@@ -107,7 +108,7 @@ def _count(job: Job, pieces: Pieces | None, first: int, group: int, tensor: int)
         even, served, linked = words * deliveries, words * children, every(0.0)
         given = even  # words that leave
         if np.any(passing):
-            passed, saved, linked = flow.pass_on(job, first, tensor, level, inner, passing, tile, overlap, deliveries)
+            passed, saved, linked = flow.pass_on(job, level, inner, passing, tile, overlap, deliveries)
             words, given, served = words - passed, even - saved, served - linked
         # accessed as often as the level inside, in its own mix of deliveries, if that does not keep the tensor
         factor = np.where(exact, 1.0, inside * children / served)
