@@ -22,10 +22,16 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from tilewright.compiled.lanes import FEW as FEW
 from tilewright.compiled.lanes import LANES as LANES
+from tilewright.compiled.lanes import among as among
+from tilewright.compiled.lanes import bits as bits
+from tilewright.compiled.lanes import eight as eight
 from tilewright.compiled.lanes import every as every
+from tilewright.compiled.lanes import floats as floats
 from tilewright.compiled.lanes import integers as integers
 from tilewright.compiled.lanes import lanes as lanes
+from tilewright.compiled.lanes import product as product
 from tilewright.compiled.turning import soon as soon
 from tilewright.compiled.turning import turn as turn
 from tilewright.digests import of_code

@@ -1,16 +1,17 @@
 # mypy: disable-error-code="import-untyped, no-untyped-call, no-untyped-def, untyped-decorator, attr-defined"
-"""Rows of sixteen numbers, one for each of sixteen mappings that are worked on side by side: one instruction works on several.
+"""Rows of numbers that are worked on side by side: one instruction works on several. There are rows of sixteen, one for each of
+sixteen mappings, and of eight, one for each of what a mapping has few of.
 
-Kernels are written as NumPy on such rows: `+ - * / < <= > >= == != & | ^ ~ << >>`, `np.where`, `np.minimum`, `np.maximum`, `np.floor`,
-`np.ceil`, `np.any`, and `place[:] = row`, where integers may become fractions. Interpreted, that is what runs. Compiled, a row is a vector
-of the machine, which numba does not have: no loop, no array, and nothing that might overlap.
+Kernels are written as NumPy on such rows: `+ - * / // < <= > >= == != & | ^ ~ << >>`, `np.where`, `np.minimum`, `np.maximum`,
+`np.floor`, `np.ceil`, `np.any`, and `place[:] = row`, where integers may become fractions. Interpreted, that is what runs. Compiled, a
+row is a vector of the machine, which numba does not have: no loop, no array, and nothing that might overlap.
 """
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable
-from itertools import product
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,7 +24,7 @@ from numba.extending import lower_builtin
 from numpy.typing import NDArray
 
 Number = TypeVar("Number", bound=np.generic)
-LANES = 16
+LANES, FEW = 16, 8
 _KINDS: dict[Any, ir.Type] = {
     types.float64: ir.DoubleType(),
     types.int64: ir.IntType(64),
@@ -44,6 +45,11 @@ def lanes(row: NDArray[Number]) -> NDArray[Number]:
     return row.astype(np.int64) if row.dtype == np.uint8 else row.copy()
 
 
+def eight(row: NDArray[Number]) -> NDArray[Number]:
+    """The same of a row of `FEW` numbers; `//` is of integers below 2**53."""
+    return lanes(row)
+
+
 def every(number: float | bool) -> NDArray[Any]:
     """The same number in all lanes."""
     return np.full(LANES, number)
@@ -54,12 +60,40 @@ def integers(row: NDArray[np.float64]) -> NDArray[np.int64]:
     return row.astype(np.int64)
 
 
+def floats(row: NDArray[Any]) -> NDArray[np.float64]:
+    """Integers as fractions."""
+    return row.astype(np.float64)
+
+
+def product(row: NDArray[Any]) -> Any:
+    """Of all numbers in a row, a number."""
+    return row.prod()
+
+
+def among(bits: int) -> NDArray[np.bool_]:
+    """Which of the lowest `FEW` bits of a number are set."""
+    return np.array([bits >> place & 1 for place in range(FEW)], dtype=np.bool_)
+
+
+def bits(row: NDArray[np.bool_]) -> int:
+    """The number of which these are the bits, lowest first."""
+    return sum(1 << place for place, each in enumerate(row.tolist()) if each)
+
+
 class _Lanes(types.Type):
     """The type of such a row."""
 
-    def __init__(self, kind: Any) -> None:
-        self.kind = kind
-        super().__init__(name=f"Lanes({kind})")
+    def __init__(self, kind: Any, count: int = LANES) -> None:
+        self.kind, self.count = kind, count
+        super().__init__(name=f"Lanes({kind}, {count})")
+
+    def of(self, kind: Any) -> _Lanes:
+        """A row as long, of another kind."""
+        return _Lanes(kind, self.count)
+
+    @property
+    def vector(self) -> ir.VectorType:
+        return ir.VectorType(_KINDS[self.kind], self.count)
 
 
 _GIVEN = _Lanes, types.Number, types.Boolean
@@ -68,11 +102,7 @@ _GIVEN = _Lanes, types.Number, types.Boolean
 @register_default(_Lanes)
 class _Model(PrimitiveModel):
     def __init__(self, models: Any, kind: _Lanes) -> None:
-        super().__init__(models, kind, _vector(kind.kind))
-
-
-def _vector(kind: types.Type) -> ir.VectorType:
-    return ir.VectorType(_KINDS[kind], LANES)
+        super().__init__(models, kind, kind.vector)
 
 
 def _row(kind: types.Type) -> bool:
@@ -94,39 +124,45 @@ def typed(function: Callable[..., object], typer: Callable[..., types.Type | Non
 
 
 def _rows_of(*given: Any) -> Any:
-    """The kind of a row and of whatever else there is: rows of the same, or a number that is one of that kind."""
-    kinds = {each.kind for each in given if isinstance(each, _Lanes)}
-    if len(kinds) != 1:
+    """The type of a row and of whatever else there is: rows of the same, or a number that is one of that kind."""
+    rows = {each for each in given if isinstance(each, _Lanes)}
+    if len(rows) != 1:
         return None
-    kind = kinds.pop()
-    allowed = {types.float64: types.Number, types.int64: types.Integer, types.boolean: types.Boolean}[kind]
-    return kind if all(isinstance(each, (_Lanes, allowed)) for each in given) else None
+    row = rows.pop()
+    allowed = {types.float64: types.Number, types.int64: types.Integer, types.boolean: types.Boolean}[row.kind]
+    return row if all(isinstance(each, (_Lanes, allowed)) for each in given) else None
+
+
+def _rows_of_numbers(*given: Any) -> Any:
+    """The same where they are not of truths."""
+    row = _rows_of(*given)
+    return None if row is None or row.kind == types.boolean else row
 
 
 def _spread(context: Any, builder: Any, value: Any, kind: Any, wanted: Any) -> Any:
     """A number in every lane; a row as it is."""
     if isinstance(kind, _Lanes):
         return value
-    number = context.cast(builder, value, kind, wanted)
-    if wanted == types.boolean:
-        number = builder.trunc(number, _KINDS[wanted]) if number.type != _KINDS[wanted] else number
-    vector, zeros = _vector(wanted), ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
-    one = builder.insert_element(ir.Constant(vector, ir.Undefined), number, ir.Constant(ir.IntType(32), 0))
-    return builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), zeros)
+    number = context.cast(builder, value, kind, wanted.kind)
+    if wanted.kind == types.boolean:
+        number = builder.trunc(number, _KINDS[wanted.kind]) if number.type != _KINDS[wanted.kind] else number
+    zeros = ir.Constant(ir.VectorType(ir.IntType(32), wanted.count), [0] * wanted.count)
+    one = builder.insert_element(ir.Constant(wanted.vector, ir.Undefined), number, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(one, ir.Constant(wanted.vector, ir.Undefined), zeros)
 
 
 def _lower(function: Callable[..., object], count: int, make: Callable[..., Any]) -> None:
-    """Of `count` arguments of which some are rows; `make` is given them all as vectors, and their kind."""
+    """Of `count` arguments of which some are rows; `make` is given them all as vectors, and their type."""
 
     def lowered(context: Any, builder: Any, given: Any, values: Any) -> Any:
-        kind = _rows_of(*given.args)
+        row = _rows_of(*given.args)
         return make(
             builder,
-            kind,
-            *(_spread(context, builder, value, each, kind) for value, each in zip(values, given.args, strict=True)),
+            row,
+            *(_spread(context, builder, value, each, row) for value, each in zip(values, given.args, strict=True)),
         )
 
-    for each in product(_GIVEN, repeat=count):
+    for each in itertools.product(_GIVEN, repeat=count):
         if _Lanes in each:
             lower_builtin(function, *each)(lowered)
 
@@ -134,12 +170,12 @@ def _lower(function: Callable[..., object], count: int, make: Callable[..., Any]
 def _arithmetic(function: Any, of_floats: str, of_ints: str) -> None:
     names = {types.float64: of_floats} | ({types.int64: of_ints} if of_ints else {})
 
-    def make(builder: Any, kind: Any, a: Any, b: Any) -> Any:
-        return getattr(builder, names[kind])(a, b)
+    def make(builder: Any, row: Any, a: Any, b: Any) -> Any:
+        return getattr(builder, names[row.kind])(a, b)
 
     def typer(a: Any, b: Any) -> Any:
-        kind = _rows_of(a, b)
-        return _Lanes(kind) if kind in names else None
+        row = _rows_of(a, b)
+        return row if row is not None and row.kind in names else None
 
     typed(function, typer)
     _lower(function, 2, make)
@@ -147,8 +183,8 @@ def _arithmetic(function: Any, of_floats: str, of_ints: str) -> None:
 
 def _logic(function: Any, name: str) -> None:
     def typer(a: Any, b: Any) -> Any:
-        kind = _rows_of(a, b)
-        return _Lanes(kind) if kind in (types.boolean, types.int64) else None
+        row = _rows_of(a, b)
+        return row if row is not None and row.kind in (types.boolean, types.int64) else None
 
     typed(function, typer)
     _lower(function, 2, lambda builder, _, a, b: getattr(builder, name)(a, b))
@@ -156,34 +192,35 @@ def _logic(function: Any, name: str) -> None:
 
 def _comparison(function: Any, sign: str) -> None:
     def typer(a: Any, b: Any) -> Any:
-        return None if _rows_of(a, b) in (None, types.boolean) else _Lanes(types.boolean)
+        row = _rows_of_numbers(a, b)
+        return None if row is None else row.of(types.boolean)
 
     typed(function, typer)
-    _lower(function, 2, lambda builder, kind, a, b: _compare(builder, kind, sign, a, b))
+    _lower(function, 2, lambda builder, row, a, b: _compare(builder, row, sign, a, b))
 
 
-def _compare(builder: Any, kind: Any, sign: str, a: Any, b: Any) -> Any:
-    if kind != types.float64:
+def _compare(builder: Any, row: Any, sign: str, a: Any, b: Any) -> Any:
+    if row.kind != types.float64:
         return builder.icmp_signed(sign, a, b)
     return builder.fcmp_unordered(sign, a, b) if sign == "!=" else builder.fcmp_ordered(sign, a, b)
 
 
 def _extreme(function: Any, sign: str) -> None:
-    def make(builder: Any, kind: Any, a: Any, b: Any) -> Any:
-        return builder.select(_compare(builder, kind, sign, a, b), a, b)
+    def make(builder: Any, row: Any, a: Any, b: Any) -> Any:
+        return builder.select(_compare(builder, row, sign, a, b), a, b)
 
-    typed(function, lambda a, b: _Lanes(kind) if (kind := _rows_of(a, b)) not in (None, types.boolean) else None)
+    typed(function, _rows_of_numbers)
     _lower(function, 2, make)
+
+
+def _round(builder: Any, name: str, a: Any) -> Any:
+    called = ir.FunctionType(a.type, [a.type])
+    return builder.call(cgutils.get_or_insert_function(builder.module, called, f"llvm.{name}.v{a.type.count}f64"), [a])
 
 
 def _rounding(function: Any, name: str) -> None:
     typed(function, lambda a: a if isinstance(a, _Lanes) and a.kind == types.float64 else None)
-
-    def make(builder: Any, kind: Any, a: Any) -> Any:
-        called = ir.FunctionType(a.type, [a.type])
-        return builder.call(cgutils.get_or_insert_function(builder.module, called, f"llvm.{name}.v{LANES}f64"), [a])
-
-    _lower(function, 1, make)
+    _lower(function, 1, lambda builder, _, a: _round(builder, name, a))
 
 
 for _function, _of_floats, _of_ints in (
@@ -208,6 +245,20 @@ _extreme(np.maximum, ">")
 _rounding(np.floor, "floor")
 _rounding(np.ceil, "ceil")
 
+
+def _whole_quotient(builder: Any, row: Any, a: Any, b: Any) -> Any:
+    """As fractions, exact below 2**53; integers are divided one at a time by machines."""
+    a, b = (builder.sitofp(each, row.of(types.float64).vector) for each in (a, b))
+    return builder.fptosi(_round(builder, "floor", builder.fdiv(a, b)), row.vector)
+
+
+def _type_of_quotient(a: Any, b: Any) -> Any:
+    row = _rows_of(a, b)
+    return row if row is not None and row.kind == types.int64 else None
+
+
+typed(operator.floordiv, _type_of_quotient)
+_lower(operator.floordiv, 2, _whole_quotient)
 typed(operator.invert, lambda a: a if isinstance(a, _Lanes) and a.kind == types.boolean else None)
 _lower(operator.invert, 1, lambda builder, _, a: builder.not_(a))
 
@@ -215,19 +266,19 @@ _lower(operator.invert, 1, lambda builder, _, a: builder.not_(a))
 def _type_of_where(condition: Any, a: Any, b: Any) -> Any:
     if not (isinstance(condition, _Lanes) and condition.kind == types.boolean):
         return None
-    kind = _rows_of(a, b)
-    if kind is None and a == b and a in _KINDS:  # two numbers
-        kind = a
-    return None if kind is None else _Lanes(kind)
+    row = _rows_of(a, b)
+    if row is None and a == b and a in _KINDS:  # two numbers
+        row = condition.of(a)
+    return row if row is not None and row.count == condition.count else None
 
 
 typed(np.where, _type_of_where)
-for _pair in product(_GIVEN, repeat=2):
+for _pair in itertools.product(_GIVEN, repeat=2):
 
     @lower_builtin(np.where, _Lanes, *_pair)
     def _where(context: Any, builder: Any, given: Any, values: Any) -> Any:
-        kind, kinds = given.return_type.kind, given.args[1:]
-        a, b = (_spread(context, builder, value, each, kind) for value, each in zip(values[1:], kinds, strict=True))
+        row, kinds = given.return_type, given.args[1:]
+        a, b = (_spread(context, builder, value, each, row) for value, each in zip(values[1:], kinds, strict=True))
         return builder.select(values[0], a, b)
 
 
@@ -236,38 +287,84 @@ typed(np.any, lambda a: types.boolean if isinstance(a, _Lanes) and a.kind == typ
 
 @lower_builtin(np.any, _Lanes)
 def _any(context: Any, builder: Any, given: Any, values: Any) -> Any:
-    bits = builder.bitcast(values[0], ir.IntType(LANES))
-    return builder.icmp_unsigned("!=", bits, ir.Constant(bits.type, 0))
+    found = builder.bitcast(values[0], ir.IntType(given.args[0].count))
+    return builder.icmp_unsigned("!=", found, ir.Constant(found.type, 0))
 
 
-def _type_of_lanes(row: Any) -> Any:
-    if not isinstance(row, types.Array) or row.ndim != 1 or row.layout != "C":
-        return None
-    kind = types.int64 if row.dtype == types.uint8 else row.dtype
-    return _Lanes(kind) if kind in _KINDS else None
+def _type_of_lanes(count: int) -> Callable[[Any], Any]:
+    def typer(row: Any) -> Any:
+        if not isinstance(row, types.Array) or row.ndim != 1 or row.layout != "C":
+            return None
+        kind = types.int64 if row.dtype == types.uint8 else row.dtype
+        return _Lanes(kind, count) if kind in _KINDS else None
+
+    return typer
 
 
-typed(lanes, _type_of_lanes)
+typed(lanes, _type_of_lanes(LANES))
+typed(eight, _type_of_lanes(FEW))
 
 
+@lower_builtin(eight, types.Array)
 @lower_builtin(lanes, types.Array)
 def _load(context: Any, builder: Any, given: Any, values: Any) -> Any:
-    (kind,) = given.args
+    (kind,), loaded = given.args, given.return_type
     array = context.make_array(kind)(context, builder, values[0])
     number = array.data.type.pointee
-    row = builder.load(builder.bitcast(array.data, ir.VectorType(number, LANES).as_pointer()))
+    row = builder.load(builder.bitcast(array.data, ir.VectorType(number, loaded.count).as_pointer()))
     row.align = context.get_abi_sizeof(number)
     if kind.dtype == types.boolean:
-        return builder.trunc(row, _vector(kind.dtype))
-    return builder.zext(row, _vector(types.int64)) if kind.dtype == types.uint8 else row
+        return builder.trunc(row, loaded.vector)
+    return builder.zext(row, loaded.vector) if kind.dtype == types.uint8 else row
 
 
-typed(integers, lambda row: _Lanes(types.int64) if isinstance(row, _Lanes) and row.kind == types.float64 else None)
+def _converted(kind: Any, wanted: Any) -> Callable[[Any], Any]:
+    return lambda row: row.of(wanted) if isinstance(row, _Lanes) and row.kind == kind else None
+
+
+typed(integers, _converted(types.float64, types.int64))
+typed(floats, _converted(types.int64, types.float64))
 
 
 @lower_builtin(integers, _Lanes)
 def _integers(context: Any, builder: Any, given: Any, values: Any) -> Any:
-    return builder.fptosi(values[0], _vector(types.int64))
+    return builder.fptosi(values[0], given.return_type.vector)
+
+
+@lower_builtin(floats, _Lanes)
+def _floats(context: Any, builder: Any, given: Any, values: Any) -> Any:
+    return builder.sitofp(values[0], given.return_type.vector)
+
+
+typed(product, lambda row: row.kind if _rows_of_numbers(row) else None)
+
+
+@lower_builtin(product, _Lanes)
+def _product(context: Any, builder: Any, given: Any, values: Any) -> Any:
+    (kind,), (row,) = given.args, values
+    half = kind.count
+    while half > 1:  # the one half times the other, again and again
+        half //= 2
+        places = [
+            ir.Constant(ir.VectorType(ir.IntType(32), half), list(range(start, start + half))) for start in (0, half)
+        ]
+        parts = [builder.shuffle_vector(row, ir.Constant(row.type, ir.Undefined), each) for each in places]
+        row = (builder.fmul if kind.kind == types.float64 else builder.mul)(*parts)
+    return builder.extract_element(row, ir.Constant(ir.IntType(32), 0))
+
+
+typed(among, lambda number: _Lanes(types.boolean, FEW) if isinstance(number, types.Integer) else None)
+typed(bits, lambda row: types.int64 if row == _Lanes(types.boolean, FEW) else None)
+
+
+@lower_builtin(among, types.Integer)
+def _among(context: Any, builder: Any, given: Any, values: Any) -> Any:
+    return builder.bitcast(builder.trunc(values[0], ir.IntType(FEW)), given.return_type.vector)
+
+
+@lower_builtin(bits, _Lanes)
+def _bits(context: Any, builder: Any, given: Any, values: Any) -> Any:
+    return builder.zext(builder.bitcast(values[0], ir.IntType(FEW)), _KINDS[types.int64])
 
 
 typed(every, lambda number: _Lanes(number) if number in _KINDS else None)
@@ -276,7 +373,7 @@ typed(every, lambda number: _Lanes(number) if number in _KINDS else None)
 @lower_builtin(every, types.Number)
 @lower_builtin(every, types.Boolean)
 def _every(context: Any, builder: Any, given: Any, values: Any) -> Any:
-    return _spread(context, builder, values[0], given.args[0], given.args[0])
+    return _spread(context, builder, values[0], given.args[0], given.return_type)
 
 
 def _type_of_setitem(row: Any, places: Any, value: Any) -> Any:
@@ -292,7 +389,7 @@ typed(operator.setitem, _type_of_setitem)
 def _store(context: Any, builder: Any, given: Any, values: Any) -> Any:
     kind, _, value = given.args
     start, row = context.make_array(kind)(context, builder, values[0]).data, values[2]
-    stored = ir.VectorType(start.type.pointee, LANES)
+    stored = ir.VectorType(start.type.pointee, value.count)
     if kind.dtype == types.boolean:
         row = builder.zext(row, stored)
     elif kind.dtype != value.kind:

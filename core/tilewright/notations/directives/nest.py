@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilewright.compiled import for_kernel, integer, kernel_part
+from tilewright.compiled import eight, for_kernel, integer, kernel_part
 from tilewright.mapspace.batch import Bools, Ints, Positions
 from tilewright.notations.directives.table import NOWHERE, Letters, Table
 
@@ -185,8 +185,7 @@ def _place(
     `first`: the outermost entry that holds in L1.
     """
     fault, order, tiles = table.fault, table.order, scratch.tiles
-    for letter in range(len(nests.cast.whole)):
-        tiles[0, letter] = nests.cast.whole[letter]
+    tiles[0][:] = eight(nests.cast.whole)
     level = placed = stepping = unrolled = 0
     table.unrolled[0], table.clusters[0] = NOWHERE, 1
     for number in range(loops):
@@ -204,8 +203,7 @@ def _place(
                 return
             scratch.stepping[level] = stepping
             _end(order[level], placed)
-            for each in range(len(nests.cast.whole)):
-                tiles[level + 1, each] = tiles[level, each]
+            tiles[level + 1][:] = eight(tiles[level])
             level, placed, stepping, unrolled = level + 1, 0, 0, 0
             table.unrolled[level], table.clusters[level] = NOWHERE, 1
         now = tiles[level, letter]
@@ -257,6 +255,7 @@ def _measure(letters: Letters, nests: Nests, table: Table, scratch: Scratch) -> 
     """Sizes and offsets of the directives, of inputs for Y and X."""
     for level in range(table.levels[0]):
         order, tile, stepping = table.order[level], scratch.tiles[level], scratch.stepping[level]
+        size, offset = table.size[level], table.offset[level]
         mapped, pair = table.unrolled[level], NOWHERE
         if mapped == NOWHERE:
             mapped = _idle(letters, nests, order, stepping)
@@ -270,14 +269,12 @@ def _measure(letters: Letters, nests: Nests, table: Table, scratch: Scratch) -> 
             if letter != NOWHERE and not stepping >> letter & 1:
                 order[placed] = letter
                 placed += 1
-        for place in range(placed):
-            letter = order[place]
-            size = offset = tile[letter]
-            window = letters.windows[letter]
-            if window != NOWHERE:
-                size = (tile[letter] - 1) * letters.strides[letter] + tile[window]
-                offset = tile[window] if pair == window else tile[letter] * letters.strides[letter]
-            table.size[level, letter], table.offset[level, letter] = size, offset
+        size[:] = eight(tile)
+        offset[:] = eight(tile)
+        for each in range(len(letters.pairs)):
+            letter, window = letters.pairs[each, 0], letters.pairs[each, 1]
+            size[letter] = (tile[letter] - 1) * letters.strides[letter] + tile[window]
+            offset[letter] = tile[window] if pair == window else tile[letter] * letters.strides[letter]
 
 
 @kernel_part

@@ -5,11 +5,12 @@ The functions here are plain Python on arrays, so that one statement serves a si
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from tilewright.compiled import for_kernel, integer, kernel_part
+from tilewright.compiled import FEW, among, eight, for_kernel, integer, kernel_part
 from tilewright.mapspace.batch import Ints
 from tilewright.notations.directives.program import FILTER, INPUT, OUTPUT, WINDOWS, DirectiveLayer
 
@@ -19,8 +20,11 @@ MAX_LEVELS = 4
 
 
 class Letters(NamedTuple):
-    """The dimensions of a layer in alphabetical order, by which all else is indexed. Shapes: L letters."""
+    """The dimensions of a layer in alphabetical order, by which all else is indexed. Shapes: L = FEW letters, the last of them
+    without a name: of size 1, in no tensor."""
 
+    named: int
+    """How many have a name."""
     sizes: Ints
     """[L]: of the layer, inputs for Y and X."""
     strides: Ints
@@ -29,17 +33,19 @@ class Letters(NamedTuple):
     """[L]: the filter letter that slides along Y or X; NOWHERE for others."""
     slides: Ints
     """[L]: Y or X for the filter letter that slides along it; NOWHERE for others."""
+    pairs: Ints
+    """[pair, 2]: Y or X, and the filter letter that slides along it."""
     tensors: Ints
     """[3]: the letters of input, filter and output, as bits."""
 
 
 class Table(NamedTuple):
-    """A dataflow as written, or complete. Shapes: V = MAX_LEVELS, L letters."""
+    """A dataflow as written, or complete. Shapes: V = MAX_LEVELS, L letters, N of them with a name."""
 
     levels: Ints
     """[1]: how many."""
     order: Ints
-    """[V, L]: the letters of a level, outermost first; NOWHERE after the last."""
+    """[V, N]: the letters of a level, outermost first; NOWHERE after the last."""
     size: Ints
     """[V, L]: of the directive on a letter."""
     offset: Ints
@@ -67,30 +73,37 @@ def letters_of(layer: DirectiveLayer) -> Letters:
     names = names_of(layer)
     windows = {name: window for name, window in WINDOWS.items() if name in names and layer.type != "GEMM"}
 
-    def numbers(values: list[int]) -> Ints:
+    def numbers(values: Sequence[object]) -> Ints:
         return for_kernel(np.array(values, dtype=np.int64))
 
     def places(partners: dict[str, str]) -> Ints:
-        return numbers([names.index(partners[name]) if name in partners else int(NOWHERE) for name in names])
+        return row([names.index(partners[name]) if name in partners else NOWHERE for name in names], NOWHERE)
 
     return Letters(
-        sizes=numbers([layer.dimensions[name] for name in names]),
-        strides=numbers([layer.stride(name) if name in windows else 1 for name in names]),
+        named=integer(len(names)),
+        sizes=row([layer.dimensions[name] for name in names]),
+        strides=row([layer.stride(name) if name in windows else 1 for name in names]),
         windows=places(windows),
         slides=places({window: name for name, window in windows.items()}),
+        pairs=numbers([(names.index(name), names.index(window)) for name, window in windows.items()]).reshape(-1, 2),
         tensors=numbers(
             [sum(1 << names.index(each) for each in layer.tensors[tensor]) for tensor in (INPUT, FILTER, OUTPUT)]
         ),
     )
 
 
-def empty_table(letters: int) -> Table:
-    """Room for a dataflow."""
+def row(values: list[int], rest: int = 1) -> Ints:
+    """Numbers of letters, [L], and what those without a name have."""
+    return for_kernel(np.array(values + [rest] * (FEW - len(values)), dtype=np.int64))
+
+
+def empty_table(named: int) -> Table:
+    """Room for a dataflow of so many letters with a name."""
     return Table(
         levels=np.zeros(1, dtype=np.int64),
-        order=np.full((MAX_LEVELS, letters), NOWHERE, dtype=np.int64),
-        size=np.ones((MAX_LEVELS, letters), dtype=np.int64),
-        offset=np.ones((MAX_LEVELS, letters), dtype=np.int64),
+        order=np.full((MAX_LEVELS, named), NOWHERE, dtype=np.int64),
+        size=np.ones((MAX_LEVELS, FEW), dtype=np.int64),
+        offset=np.ones((MAX_LEVELS, FEW), dtype=np.int64),
         unrolled=np.full(MAX_LEVELS, NOWHERE, dtype=np.int64),
         pair=np.full(MAX_LEVELS, NOWHERE, dtype=np.int64),
         clusters=np.ones(MAX_LEVELS, dtype=np.int64),
@@ -106,7 +119,8 @@ def fill_in(letters: Letters, table: Table) -> None:
     What the outer level has and an inner one does not goes in front, last first, in time; what no level names is taken
     whole, innermost. With a stride, tiles at least a window wide are rounded and their offsets replaced.
     """
-    count = len(letters.sizes)
+    count = table.order.shape[1]
+    sizes = offsets = eight(letters.sizes)  # of the level outside
     for level in range(table.levels[0]):
         order, size, offset = table.order[level], table.size[level], table.offset[level]
         own, have = 0, 0
@@ -118,7 +132,6 @@ def fill_in(letters: Letters, table: Table) -> None:
                 if not have >> letter & 1:
                     order[own] = letter
                     own += 1
-                    size[letter] = offset[letter] = letters.sizes[letter]
         else:
             missing = count - own
             for place in range(own - 1, -1, -1):
@@ -128,14 +141,14 @@ def fill_in(letters: Letters, table: Table) -> None:
                 if not have >> letter & 1:
                     missing -= 1
                     order[missing] = letter
-                    size[letter] = table.size[level - 1, letter]
-                    offset[letter] = table.offset[level - 1, letter]
-        for letter in range(count):
-            stride, window = letters.strides[letter], letters.windows[letter]
-            if stride == 1:
-                continue
-            width = letters.sizes[window]
-            if size[letter] >= width:
+        sizes, offsets = np.where(among(have), eight(size), sizes), np.where(among(have), eight(offset), offsets)
+        size[:] = sizes
+        offset[:] = offsets
+        for pair in range(len(letters.pairs)):
+            letter, window = letters.pairs[pair, 0], letters.pairs[pair, 1]
+            stride, width = letters.strides[letter], letters.sizes[window]
+            if stride != 1 and size[letter] >= width:
                 steps = (size[letter] + stride - width) // stride
                 size[letter] = steps * min(stride, width) + max(width - stride, 0)
                 offset[letter] = steps * (min(stride, width) if level else stride)
+                sizes, offsets = eight(size), eight(offset)

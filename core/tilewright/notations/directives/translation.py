@@ -18,7 +18,16 @@ from tilewright.notations.directives.nest import Cast, Nests
 from tilewright.notations.directives.plan import Plan
 from tilewright.notations.directives.program import DirectiveHardware, DirectiveLayer, Map
 from tilewright.notations.directives.roles import Roles, refusal
-from tilewright.notations.directives.table import MAX_LEVELS, NOWHERE, Letters, Table, empty_table, letters_of, names_of
+from tilewright.notations.directives.table import (
+    MAX_LEVELS,
+    NOWHERE,
+    Letters,
+    Table,
+    empty_table,
+    letters_of,
+    names_of,
+    row,
+)
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 
@@ -66,7 +75,7 @@ def cast_of(problem: Problem, roles: Roles, layer: DirectiveLayer) -> Cast:
     strides, slides = letters_of(layer).strides, letters_of(layer).slides
     return Cast(
         letter=_ints([names.index(roles.letters[name]) for name in problem.dimension_names]),
-        whole=_ints([played.get(name, 1) for name in names]),
+        whole=row([played.get(name, 1) for name in names]),
         refused=_ints(
             [
                 np.where(slides != NOWHERE, nest.STEPPED_WINDOW, nest.FINE),
@@ -101,7 +110,7 @@ def nests_of(mappings: MappingBatch | Candidates, legal: Bools, cast: Cast, plan
 
 def written(letters: Letters, nests: Nests, n: int) -> Table:
     """The directives of mapping n, which is legal: as written, or why there are none."""
-    table = empty_table(len(letters.sizes))
+    table = empty_table(int(letters.named))
     interpreted(nest.write_directives)(letters, nests, n, table, nest.scratch_of(nests, table))
     return table
 

@@ -25,7 +25,7 @@ def analyse(
     Compiled, in int64, or where counts may be larger, in Python's integers. With a `kind` given as plain Python on arrays
     of it: `object` for Python's integers.
     """
-    result, work, nests = empty_result(), work_for(len(letters.sizes), kind or np.int64), Nests()
+    result, work, nests = empty_result(), work_for(int(letters.named), kind or np.int64), Nests()
     scratch = scratch_of(nests, table)
     if kind is None:
         analyse_all(letters, hardware, nests, scratch, table, explain, EXACT, result, work)

@@ -9,7 +9,9 @@ level are taken in groups with the same edges, and for each loop at once.
 
 from __future__ import annotations
 
-from tilewright.compiled import compiled, kernel_part
+import numpy as np
+
+from tilewright.compiled import among, compiled, eight, kernel_part, product
 from tilewright.mapspace.batch import Ints
 from tilewright.notations.directives.nest import Nests, Scratch, write_directives
 from tilewright.notations.directives.table import NOWHERE, Letters, Table, fill_in
@@ -157,10 +159,8 @@ def _count(letters: Letters, hardware: Hardware, innermost: int, work: Work) -> 
     counts[L2, OUTPUT, at.READS], counts[L2, OUTPUT, at.UPDATES] = held[OUTPUT], sums.egress
     counts[L1, OUTPUT, at.READS] = counts[L1, OUTPUT, at.UPDATES] = sums.all_macs
     for tensor in range(3):
-        words = 2
-        for letter in range(len(letters.sizes)):
-            words *= work.tiles[innermost, letter].full if letters.tensors[tensor] >> letter & 1 else 1
-        work.required[L1, tensor] = words
+        elements = np.where(among(letters.tensors[tensor]), eight(work.tiles[innermost].full), 1)
+        work.required[L1, tensor] = 2 * product(elements)
 
 
 @kernel_part

@@ -60,8 +60,8 @@ class MaestroEvaluator(BatchEvaluator):
 
     def _costs(self, mappings: MappingBatch | Candidates, judged: Bools) -> Costs:
         letters, numbers = self.letters, self.numbers
-        nests, table = nests_of(mappings, judged, self.cast, self.plan), empty_table(len(letters.sizes))
-        result, work = empty_result(len(mappings)), work_for(len(letters.sizes), np.int64)
+        nests, table = nests_of(mappings, judged, self.cast, self.plan), empty_table(int(letters.named))
+        result, work = empty_result(len(mappings)), work_for(int(letters.named), np.int64)
         analyse_all(letters, numbers, nests, scratch_of(nests, table), table, False, EXACT, result, work)
         for n in np.flatnonzero(result.code == INEXACT).tolist():
             table = written(letters, nests, n)

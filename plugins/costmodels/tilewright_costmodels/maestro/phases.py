@@ -6,7 +6,9 @@ down on these and on the letter that moved last.
 
 from __future__ import annotations
 
-from tilewright.compiled import kernel_part
+import numpy as np
+
+from tilewright.compiled import among, eight, kernel_part, product
 from tilewright.notations.directives.table import NOWHERE, Letters
 from tilewright_costmodels.maestro.work import INPUT, OUTPUT, Work
 
@@ -55,33 +57,30 @@ def work_in(letters: Letters, number: int, sub: int, edges: int, steady: int, wo
     """
     state, level, group = work.states[number, sub], work.levels[number], work.group[0]
     at_work, short, partial = at_work_in(number, sub, edges, work)
-    at_edge, along, up = state.short | edges, level.along, letters.tensors[OUTPUT]
-    tile = sums = 1  # along letters in time, of the output and of what is summed up
-    for letter in range(len(letters.sizes)):
-        each = work.tiles[number, letter]
-        extent = each.part_outputs if at_edge >> letter & 1 else each.outputs
-        extent = 1 if along >> letter & 1 else extent
-        tile *= extent if up >> letter & 1 else 1
-        sums *= 1 if up >> letter & 1 else extent
+    along, up, tiles = level.along, letters.tensors[OUTPUT], work.tiles[number]
+    extents = np.where(among(state.short | edges), eight(tiles.part_outputs), eight(tiles.outputs))
+    tile = product(
+        np.where(among(up & ~along), extents, 1)
+    )  # along letters in time, of the output and of what is summed up
+    sums = product(np.where(among(up | along), 1, extents))
     first = first_up = last = other_up = last_up = 1  # along letters in space, of operations and of the output
     for letter in (level.spatial, level.pair):
         if letter == NOWHERE:
             continue
-        each = work.tiles[number, letter]
-        mine, part, fresh_part = each.outputs, each.part_outputs, each.fresh_part
+        mine, part, fresh_part = tiles.outputs[letter], tiles.part_outputs[letter], tiles.fresh_part[letter]
         if letters.windows[letter] != NOWHERE:
-            fresh_part = min(each.offset, part)
+            fresh_part = min(tiles.offset[letter], part)
         cut = fresh_part if (edges | steady) >> letter & 1 else part
         if short and at_work == 1:
             if edges >> letter & 1:
-                mine = each.part  # MAESTRO takes the input's even for output columns
+                mine = tiles.part[letter]  # MAESTRO takes the input's even for output columns
             elif partial:
                 mine = cut
         first *= mine
         last *= cut
         if up >> letter & 1:
             first_up *= mine
-            other_up *= min(each.full, each.offset)
+            other_up *= min(tiles.full[letter], tiles.offset[letter])
             last_up *= fresh_part
     group.at_work, group.partial, group.critical = at_work, 1 if partial else 0, tile * sums * first
     group.macs = tile * sums * every(at_work, partial, first, first, last)
@@ -94,33 +93,31 @@ def work_in(letters: Letters, number: int, sub: int, edges: int, steady: int, wo
 def sent_in(letters: Letters, tensor: int, number: int, sub: int, moved: int, work: Work) -> int:
     """Elements of an input sent down in the phases of `work.group` if letter `moved` moved last; NOWHERE: in the very
     first step."""
-    state, level, group = work.states[number, sub], work.levels[number], work.group[0]
+    state, level, group, tiles = work.states[number, sub], work.levels[number], work.group[0], work.tiles[number]
     at_work, partial, mine = group.at_work, group.partial == 1, letters.tensors[tensor]
     shared = 0  # letters of which only what is new is sent
     tile: int = state.input_tile if tensor == INPUT else state.filter_tile
     if moved != NOWHERE:
         if not mine >> moved & 1:
             return 0
-        mover = work.tiles[number, moved]
-        shared = mover.inside
+        shared = tiles.inside[moved]
         if not mine & shared & ~state.unrolled:  # no loop inside is back at its start
             shared |= 1 << moved
-            if not level.along >> moved & 1 and mover.fresh != mover.full:
-                tile = tile // mover.full * mover.fresh
+            if not level.along >> moved & 1 and tiles.fresh[moved] != tiles.full[moved]:
+                tile = tile // tiles.full[moved] * tiles.fresh[moved]
     if not mine & level.along:
         return tile
     first = other = last = 1
     for letter in (level.spatial, level.pair):
         if letter == NOWHERE or not mine >> letter & 1:
             continue
-        each = work.tiles[number, letter]
-        full = part = each.full
+        full = part = tiles.full[letter]
         if partial and (moved != NOWHERE or state.short >> letter & 1):
-            part = each.part
+            part = tiles.part[letter]
         first *= part if at_work == 1 else full
         if shared >> letter & 1:
-            other *= min(full, each.offset)
-            last *= each.fresh_part
+            other *= min(full, tiles.offset[letter])
+            last *= tiles.fresh_part[letter]
         else:
             other *= full
             last *= part
@@ -153,7 +150,7 @@ def list_groups(number: int, sub: int, work: Work) -> int:
                     continue
                 most *= moves
                 after = _note(kinds, edges, steady, letter, outside * moves, most, work)
-                kinds = kinds if fixed & work.tiles[number, letter].inside else after
+                kinds = kinds if fixed & work.tiles[number].inside[letter] else after
                 outside *= moves if fixed >> letter & 1 else moves + 1
             steady = steady - may_be & may_be
             if not steady:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tilewright.compiled import kernel_part
+import numpy as np
+
+from tilewright.compiled import among, bits, eight, floats, kernel_part, product
 from tilewright.mapspace.batch import Ints
 from tilewright.notations.directives.table import NOWHERE, Letters, Table
 from tilewright_costmodels.maestro.work import FILTER, FINE, INPUT, MOVES, Hardware, Work
@@ -23,41 +25,43 @@ def cut_tiles(letters: Letters, hardware: Hardware, table: Table, work: Work) ->
     cycles exceeds: all steps, times what one can compute or send."""
     steps_of_all = most_elements = 1.0
     for number in range(table.levels[0]):
-        level = work.levels[number]
+        level, tile = work.levels[number], work.tiles[number]
         spatial, pair, clusters = table.unrolled[number], table.pair[number], table.clusters[number]
         level.spatial, level.pair, level.clusters = spatial, pair, clusters
         level.along = 1 << spatial if pair == NOWHERE else 1 << spatial | 1 << pair
         level.lanes = table.lanes[0] if number + 1 == table.levels[0] else 0
-        elements = float(clusters)
-        for letter in range(len(letters.sizes)):
-            tile = work.tiles[number, letter]
-            full, offset = table.size[number, letter], table.offset[number, letter]
-            cut = most = letters.sizes[letter]
-            if number:
-                outer = work.tiles[number - 1, letter]
-                cut, most = min(outer.full, outer.cut), max(outer.full, outer.part)
-            steps = (cut - full) // offset if full < cut else 0
-            rest = cut - (steps + 1) * offset
-            rest = cut if rest < 0 else rest
-            part = full if full <= cut and steps * offset + full == cut else rest
-            tile.full, tile.offset, tile.cut, tile.steps, tile.part = full, offset, cut, steps, part
-            tile.fresh = max(min(full, offset), 1) if full < cut else 1
-            tile.fresh_part = max(offset - (full - rest), 0)
-            tile.outputs, tile.part_outputs = full, part
-            window = letters.windows[letter]
-            if window != NOWHERE:  # which comes before in the alphabet
-                sliding = work.tiles[number, window]
-                tile.outputs, tile.part_outputs = full - sliding.full + 1, part - sliding.part + 1
-            elements *= max(full, part, 1)
-            if full < most:
-                steps_of_all *= steps + 2 if most <= cut else most + 1
-        most_elements = max(most_elements, elements)
-        tile = work.tiles[number, spatial]
+        full, offset = eight(table.size[number]), eight(table.offset[number])
+        cut = most = eight(letters.sizes)
+        if number:
+            outer = work.tiles[number - 1]
+            cut, most = eight(outer.full), np.maximum(eight(outer.full), eight(outer.part))
+            cut = np.minimum(cut, eight(outer.cut))
+        steps = np.where(full < cut, cut - full, 0) // offset
+        rest = cut - (steps + 1) * offset
+        rest = np.where(rest < 0, cut, rest)
+        part = np.where((full <= cut) & (steps * offset + full == cut), full, rest)
+        tile.full[:] = full
+        tile.offset[:] = offset
+        tile.cut[:] = cut
+        tile.steps[:] = steps
+        tile.part[:] = part
+        tile.fresh[:] = np.where(full < cut, np.maximum(np.minimum(full, offset), 1), 1)
+        tile.fresh_part[:] = np.maximum(offset - (full - rest), 0)
+        tile.outputs[:] = full
+        tile.part_outputs[:] = part
+        for each in range(len(letters.pairs)):
+            letter, window = letters.pairs[each, 0], letters.pairs[each, 1]
+            tile.outputs[letter] = tile.full[letter] - tile.full[window] + 1
+            tile.part_outputs[letter] = tile.part[letter] - tile.part[window] + 1
+        most_elements = max(most_elements, clusters * product(floats(np.maximum(np.maximum(full, part), 1))))
+        steps_of_all *= product(floats(np.where(full < most, np.where(most <= cut, steps + 2, most + 1), 1)))
         level.edge_clusters = 1
-        if tile.cut > tile.full + tile.offset * (clusters - 1):
-            _, _, level.edge_clusters = last_fold(tile.cut, tile.full, tile.offset, clusters)
-        elif tile.cut > tile.full:  # a partial one is counted only if all fit in one fold
-            level.edge_clusters = tile.steps + 1 + (tile.offset * tile.steps + tile.full < tile.cut)
+        all_of_it, whole, apart = tile.cut[spatial], tile.full[spatial], tile.offset[spatial]
+        if all_of_it > whole + apart * (clusters - 1):
+            _, _, level.edge_clusters = last_fold(all_of_it, whole, apart, clusters)
+        elif all_of_it > whole:  # a partial one is counted only if all fit in one fold
+            steps_here = tile.steps[spatial]
+            level.edge_clusters = steps_here + 1 + (apart * steps_here + whole < all_of_it)
     most_of_one: float = most_elements + (hardware.noc_latency + 1.0) * table.levels[0]
     return 2.0 * steps_of_all * most_of_one
 
@@ -65,44 +69,51 @@ def cut_tiles(letters: Letters, hardware: Hardware, table: Table, work: Work) ->
 @kernel_part
 def find_states(letters: Letters, order: Ints, number: int, sub: int, work: Work) -> None:
     """What the directives of a level, whose letters stand in this order, do on a sub-problem."""
-    state, level, fault = work.states[number, sub], work.levels[number], work.faults[number, sub]
-    short = unrolled = edges = partial = movers = outside = 0
-    input_tile = filter_tile = 1
-    fault[0], along, clusters = FINE, level.along, level.clusters
-    inputs, filters = letters.tensors[INPUT], letters.tensors[FILTER]
+    state, level, fault, tile = (
+        work.states[number, sub],
+        work.levels[number],
+        work.faults[number, sub],
+        work.tiles[number],
+    )
+    full, offset, cut = eight(tile.full), eight(tile.offset), eight(letters.sizes)
+    if number:
+        outer = work.tiles[number - 1]
+        cut = np.where(among(sub), eight(outer.part), eight(outer.full))
+    in_time = ~level.along
+    times = np.where(full < cut, cut - full, 0) // offset
+    tile.times[:] = times
+    tile.within[:] = cut
+    moving, short, unrolled = bits(full < cut) & in_time, bits(cut < full) & in_time, bits(cut <= full) & in_time
+    edges, partial = bits((full < cut) & (times * offset + full < cut)) & in_time, 0
+    stuck = bits((full < cut) & (eight(tile.cut) <= full)) & in_time
+    extents = np.where(cut < full, eight(tile.part), full)
+    state.input_tile = product(np.where(among(letters.tensors[INPUT] & in_time), extents, 1))
+    state.filter_tile = product(np.where(among(letters.tensors[FILTER] & in_time), extents, 1))
+    for letter in (level.spatial, level.pair):
+        if letter == NOWHERE:
+            continue
+        bit, clusters, all_of_it = 1 << letter, level.clusters, tile.within[letter]
+        covered = tile.full[letter] + tile.offset[letter] * (clusters - 1)
+        tile.times[letter] = 0
+        if all_of_it > covered:
+            folds, rest, whole = last_fold(all_of_it, tile.full[letter], tile.offset[letter], clusters)
+            tile.times[letter] = folds
+            moving |= bit
+            if covered + folds * tile.offset[letter] * clusters != all_of_it:
+                edges |= bit
+                if (whole - 1) * tile.offset[letter] + tile.full[letter] < rest:
+                    partial |= bit
+        else:
+            unrolled |= bit
+            short |= bit if all_of_it < covered else 0
+    movers, outside, fault[0] = 0, 0, FINE
     for place in range(len(order)):
         letter = order[place]
-        tile = work.tiles[number, letter]
-        full, offset, cut = tile.full, tile.offset, letters.sizes[letter]
-        if number:
-            outer = work.tiles[number - 1, letter]
-            cut = outer.part if sub >> letter & 1 else outer.full
-        bit = 1 << letter
-        outside |= bit
-        tile.inside = ~outside
-        if along & bit:
-            covered = full + offset * (clusters - 1)
-            steps = 0
-            if cut > covered:
-                steps, rest, whole = last_fold(cut, full, offset, clusters)
-                if covered + steps * offset * clusters != cut:
-                    edges |= bit
-                    if (whole - 1) * offset + full < rest:
-                        partial |= bit
-        else:
-            covered = full
-            steps = tile.steps if cut == tile.cut else max(cut - full, 0) // offset
-            if full < cut:
-                if steps * offset + full < cut:
-                    edges |= bit
-                if tile.cut <= full:
-                    fault[0], fault[1], fault[2], fault[3] = MOVES, number, letter, cut
-            extent = tile.part if cut < full else full
-            input_tile *= extent if inputs & bit else 1
-            filter_tile *= extent if filters & bit else 1
-        work.movers[number, sub, movers].letter, work.movers[number, sub, movers].times = letter, steps
-        movers += covered < cut
-        unrolled |= bit if cut <= covered else 0
-        short |= bit if cut < covered else 0
+        outside |= 1 << letter
+        tile.inside[letter] = ~outside
+        work.movers[number, sub, movers].letter, work.movers[number, sub, movers].times = letter, tile.times[letter]
+        movers += moving >> letter & 1
+        if stuck >> letter & 1:
+            fault[0], fault[1], fault[2], fault[3] = MOVES, number, letter, tile.within[letter]
     state.short, state.unrolled, state.edges, state.partial, state.movers = short, unrolled, edges, partial, movers
-    state.input_tile, state.filter_tile, state.cycles = input_tile, filter_tile, 0
+    state.cycles = 0

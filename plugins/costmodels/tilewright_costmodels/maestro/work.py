@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.compiled import integer
+from tilewright.compiled import FEW, integer
 from tilewright.mapspace.batch import Floats, Ints
 from tilewright.notations.directives.table import MAX_LEVELS
 
@@ -46,10 +46,11 @@ class Hardware(NamedTuple):
         return self._replace(capacity=self.capacity[:0])
 
 
-TILE = "full offset cut steps part fresh fresh_part outputs part_outputs inside"
-"""Of a letter in a level: a whole tile, the offset, the nominal size that is cut, whole offsets in it after the first tile,
-the last tile; of a tile in time what its own loop brings, 1 at least; what the last one in space does not share; both tiles
-in outputs, for Y and X regardless of strides; the letters placed inside (and bits that are no letter's)."""
+TILE = "full offset cut steps part fresh fresh_part outputs part_outputs inside times within"
+"""Of all letters in a level, rows [L]: a whole tile, the offset, the nominal size that is cut, whole offsets in it after the first
+tile, the last tile; of a tile in time what its own loop brings, 1 at least; what the last one in space does not share; both
+tiles in outputs, for Y and X regardless of strides; the letters placed inside (and bits that are no letter's); how often a
+letter moves in its steady state on the sub-problem last looked at, and what there is of it."""
 LEVEL = "spatial pair along clusters edge_clusters lanes"
 """First and second letter in space, the letters in space, sub-clusters, sub-clusters at work in the last fold, MACs at once
 in each of the innermost level (0 outside it)."""
@@ -94,11 +95,11 @@ class Result(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Room for one mapping, and the account of the last one. Shapes: V levels, L letters, S = 2**L sub-problems, each by the
-    letters of the level outside whose tile is the short last one."""
+    """Room for one mapping, and the account of the last one. Shapes: V levels, N letters with a name, S = 2**N sub-problems, each by
+    the letters of the level outside whose tile is the short last one."""
 
     tiles: NDArray[Any]
-    """[V, L]: TILE."""
+    """[V]: TILE."""
     levels: NDArray[Any]
     """[V]: LEVEL."""
     states: NDArray[Any]
@@ -106,7 +107,7 @@ class Work(NamedTuple):
     faults: Ints
     """[V, S, 4]: code, level and two numbers."""
     movers: NDArray[Any]
-    """[V, S, L]: MOVER, the first `movers` of a state, outermost first."""
+    """[V, S, N]: MOVER, the first `movers` of a state, outermost first."""
     queue: Ints
     """[V, 1 + S]: how many sub-problems were met, and which."""
     kinds: NDArray[Any]
@@ -125,15 +126,15 @@ class Work(NamedTuple):
     """[level, tensor]: elements of buffer, both copies of a tile."""
 
 
-def work_for(letters: int, kind: type) -> Work:
-    """Room for layers of so many letters, with integers of a kind."""
-    deep, wide, phases = MAX_LEVELS, 2**letters, 3**letters
+def work_for(named: int, kind: type) -> Work:
+    """Room for layers of so many letters with a name, with integers of a kind."""
+    deep, wide, phases = MAX_LEVELS, 2**named, 3**named
     return Work(
-        tiles=np.zeros((deep, letters), _record(TILE, kind)),
+        tiles=np.zeros(deep, _record(TILE, kind, FEW)),
         levels=np.zeros(deep, _record(LEVEL, kind)),
         states=np.zeros((deep, wide), _record(STATE, kind)),
         faults=np.zeros((deep, wide, 4), kind),
-        movers=np.zeros((deep, wide, letters), _record(MOVER, kind)),
+        movers=np.zeros((deep, wide, named), _record(MOVER, kind)),
         queue=np.zeros((deep, 1 + wide), kind),
         kinds=np.zeros(phases, _record(KIND, kind)),
         group=np.zeros(1, _record(GROUP, kind)),
@@ -146,6 +147,6 @@ def work_for(letters: int, kind: type) -> Work:
 
 
 @functools.cache
-def _record(names: str, kind: type) -> np.dtype[Any]:
-    """All fields are integers but means."""
-    return np.dtype([(name, float if name == "active" else kind) for name in names.split()], align=True)
+def _record(names: str, kind: type, *row: int) -> np.dtype[Any]:
+    """All fields are integers, or rows of so many, but means."""
+    return np.dtype([(name, float if name == "active" else kind, row) for name in names.split()], align=True)
