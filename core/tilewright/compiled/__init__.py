@@ -28,6 +28,7 @@ from tilewright.compiled.lanes import among as among
 from tilewright.compiled.lanes import bits as bits
 from tilewright.compiled.lanes import eight as eight
 from tilewright.compiled.lanes import every as every
+from tilewright.compiled.lanes import few as few
 from tilewright.compiled.lanes import floats as floats
 from tilewright.compiled.lanes import integers as integers
 from tilewright.compiled.lanes import lanes as lanes

@@ -50,6 +50,11 @@ def eight(row: NDArray[Number]) -> NDArray[Number]:
     return lanes(row)
 
 
+def few(row: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The same of a row of at most `FEW` integers; behind them come ones."""
+    return np.append(row, np.ones(FEW - len(row), row.dtype))
+
+
 def every(number: float | bool) -> NDArray[Any]:
     """The same number in all lanes."""
     return np.full(LANES, number)
@@ -316,6 +321,27 @@ def _load(context: Any, builder: Any, given: Any, values: Any) -> Any:
     if kind.dtype == types.boolean:
         return builder.trunc(row, loaded.vector)
     return builder.zext(row, loaded.vector) if kind.dtype == types.uint8 else row
+
+
+typed(few, lambda row: _type_of_lanes(FEW)(row) if getattr(row, "dtype", None) == types.int64 else None)
+
+
+@lower_builtin(few, types.Array)
+def _load_few(context: Any, builder: Any, given: Any, values: Any) -> Any:
+    (kind,), loaded = given.args, given.return_type
+    array = context.make_array(kind)(context, builder, values[0])
+    number, truths = ir.IntType(64), ir.VectorType(ir.IntType(1), FEW)
+    (length,) = cgutils.unpack_tuple(builder, array.shape, 1)
+    places = ir.Constant(ir.VectorType(number, FEW), list(range(FEW)))
+    there = builder.icmp_signed("<", places, _spread(context, builder, length, types.int64, loaded))
+    place = builder.bitcast(array.data, loaded.vector.as_pointer())
+    called = ir.FunctionType(loaded.vector, [place.type, ir.IntType(32), truths, loaded.vector])
+    name = f"llvm.masked.load.v{FEW}i64.p0v{FEW}i64"
+    ones = ir.Constant(loaded.vector, [1] * FEW)
+    return builder.call(
+        cgutils.get_or_insert_function(builder.module, called, name),
+        [place, ir.Constant(ir.IntType(32), context.get_abi_sizeof(number)), there, ones],
+    )
 
 
 def _converted(kind: Any, wanted: Any) -> Callable[[Any], Any]:

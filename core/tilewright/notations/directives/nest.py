@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilewright.compiled import eight, for_kernel, integer, kernel_part
+from tilewright.compiled import among, bits, eight, few, for_kernel, integer, kernel_part, product
 from tilewright.mapspace.batch import Bools, Ints, Positions
 from tilewright.notations.directives.table import NOWHERE, Letters, Table
 
@@ -80,10 +80,16 @@ class Nests(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room for one mapping. Shapes: V levels, L letters."""
+    """Room for one mapping. Shapes: V levels, L letters, as many dimensions, where those that the problem has not come last."""
 
+    trips: Ints
+    """[S, L]: of all loops, by dimension."""
+    inside: Ints
+    """[S + 1, L]: tiles inside the loops of a slot and of all those further in, by dimension; those inside the last one."""
+    looping: Ints
+    """[S]: dimensions with a loop of more than one step, as bits."""
     loops: Ints
-    """[S * D, 3]: loops of more than one step outside L1, outermost first: slot, dimension, trips."""
+    """[D]: those of a slot, outermost first."""
     tiles: Ints
     """[V, L]: what the loops of a level and those outside it leave of every letter."""
     stepping: Ints
@@ -95,9 +101,12 @@ class Scratch(NamedTuple):
 
 def scratch_of(nests: Nests, table: Table) -> Scratch:
     """Room for any mapping of the nests."""
-    levels, letters = table.size.shape
+    (levels, letters), slots = table.size.shape, len(nests.slots)
     return Scratch(
-        loops=np.zeros((len(nests.slots) * len(nests.cast.letter), 3), dtype=np.int64),
+        trips=np.ones((slots, letters), dtype=np.int64),
+        inside=np.ones((slots + 1, letters), dtype=np.int64),
+        looping=np.zeros(slots, dtype=np.int64),
+        loops=np.zeros(letters, dtype=np.int64),
         tiles=np.zeros((levels, letters), dtype=np.int64),
         stepping=np.zeros(levels, dtype=np.int64),
         l1=np.full(3, UNKNOWN),
@@ -125,106 +134,106 @@ def _find_l1(nests: Nests, n: int, l1: Ints) -> None:
 
 
 @kernel_part
-def _trips(nests: Nests, n: int, slot: int, d: int) -> int:
-    """Of a loop."""
+def _lay_out(nests: Nests, n: int, scratch: Scratch) -> None:
+    """The trips of a mapping's loops, and the tiles inside them."""
+    trips, inside = scratch.trips, scratch.inside
     if len(nests.trips):
-        trips: int = nests.trips[n, slot, d]
-        return trips
-    entry = nests.slots[slot, 0]
-    if nests.slots[slot, 1]:
-        outer, inner = nests.temporal[n, entry, d], nests.spatial[n, entry, d]
-    else:
-        outer, inner = nests.spatial[n, entry - 1, d], nests.temporal[n, entry, d]
-    return 1 if outer == inner else -(-outer // inner)
+        for slot in range(len(trips) - 1, -1, -1):
+            here = few(nests.trips[n, slot])
+            trips[slot][:] = here
+            inside[slot][:] = eight(inside[slot + 1]) * here
+            scratch.looping[slot] = bits(here > 1)
+        return
+    outer = few(nests.temporal[n, 0])
+    inside[0][:] = outer
+    for slot in range(len(trips)):
+        tiles = nests.spatial if nests.slots[slot, 1] else nests.temporal
+        inner = few(tiles[n, nests.slots[slot, 0]])
+        here = np.where(outer == inner, 1, (outer + inner - 1) // inner)
+        trips[slot][:] = here
+        inside[slot + 1][:] = inner
+        scratch.looping[slot] = bits(here > 1)
+        outer = inner
 
 
 @kernel_part
-def _find_loops(nests: Nests, n: int, last: int, fault: Ints, loops: Ints) -> tuple[int, int, int]:
-    """How many loops of more than one step there are outside the tile that entry `last` holds in L1; the number of the last
-    one in space; and the product of those in space inside that tile."""
-    count, last_unrolled, lanes = 0, NOWHERE, 1
+def _find_unrolled(nests: Nests, n: int, last: int, fault: Ints, scratch: Scratch) -> tuple[int, int]:
+    """The last slot with loops in space outside the tile that entry `last` holds in L1, and the product of those inside it."""
+    last_unrolled, lanes = NOWHERE, 1
     for slot in range(len(nests.slots)):
-        entry, in_space, block = nests.slots[slot, 0], nests.slots[slot, 1], nests.slots[slot, 2]
-        outside, before, unrolled = entry + in_space <= last, count, 1
-        if not outside and not in_space:
+        entry, in_space = nests.slots[slot, 0], nests.slots[slot, 1]
+        if not in_space or not scratch.looping[slot]:
             continue
+        if entry < last:
+            last_unrolled = slot
+        else:
+            lanes *= product(eight(scratch.trips[slot]))
+        for tensor in range(nests.unicast.shape[2]):
+            if len(nests.unicast) and nests.unicast[n, entry, tensor]:
+                fault[0], fault[1] = UNICAST, entry
+    return last_unrolled, lanes
+
+
+@kernel_part
+def _list_loops(nests: Nests, n: int, slot: int, scratch: Scratch) -> int:
+    """Into `scratch.loops`: those of a slot. Gives how many there are."""
+    entry, block, looping, loops = nests.slots[slot, 0], nests.slots[slot, 2], scratch.looping[slot], scratch.loops
+    count = 0
+    if looping:
         for place in range(len(nests.cast.letter)):
             d = place
             if block != NOWHERE:
                 d = nests.order[n, block, place]
             elif len(nests.spatial_order):
                 d = nests.spatial_order[n, entry, place]
-            trips = _trips(nests, n, slot, d)
-            loops[count, 0], loops[count, 1], loops[count, 2] = slot, d, trips
-            count += trips > 1
-            unrolled *= trips
-        if in_space and unrolled > 1:
-            last_unrolled = count - 1 if outside else last_unrolled
-            for tensor in range(nests.unicast.shape[2]):
-                if len(nests.unicast) and nests.unicast[n, entry, tensor]:
-                    fault[0], fault[1] = UNICAST, entry
-        if not outside:
-            count = before
-            lanes *= unrolled
-    return count, last_unrolled, lanes
+            loops[count] = d
+            count += looping >> d & 1
+    return count
 
 
 @kernel_part
-def _place(
-    letters: Letters,
-    nests: Nests,
-    n: int,
-    first: int,
-    loops: int,
-    last_unrolled: int,
-    table: Table,
-    scratch: Scratch,
-) -> None:
-    """The levels that the loops of a mapping come to: their letters, and the tiles that the loops leave.
-
-    `first`: the outermost entry that holds in L1.
-    """
-    fault, order, tiles = table.fault, table.order, scratch.tiles
-    tiles[0][:] = eight(nests.cast.whole)
+def _place(letters: Letters, nests: Nests, n: int, last_unrolled: int, table: Table, scratch: Scratch) -> None:
+    """The levels that the loops of a mapping come to: their letters, and the tiles that the loops leave."""
+    fault, order, tiles, l1 = table.fault, table.order, scratch.tiles, scratch.l1
     level = placed = stepping = unrolled = 0
     table.unrolled[0], table.clusters[0] = NOWHERE, 1
-    for number in range(loops):
-        slot, d, trips = scratch.loops[number, 0], scratch.loops[number, 1], scratch.loops[number, 2]
-        entry, in_space, letter = nests.slots[slot, 0], nests.slots[slot, 1], nests.cast.letter[d]
-        slides = letters.slides[letter]
-        pair = 1 << slides if slides != NOWHERE else 0
-        fault[1] = letter
-        if nests.cast.refused[in_space, letter] or first < entry:
-            fault[0] = nests.cast.refused[in_space, letter] or UNEVEN
-            return
-        if stepping & pair or (unrolled and (number <= last_unrolled or (stepping | unrolled) >> letter & 1)):
-            if level + 1 == len(tiles):
-                fault[0] = LEVELS
+    for slot in range(len(nests.slots)):
+        entry, in_space = nests.slots[slot, 0], nests.slots[slot, 1]
+        if entry + in_space > l1[2]:  # inside the tile that L1 holds
+            continue
+        for number in range(_list_loops(nests, n, slot, scratch)):
+            d = scratch.loops[number]
+            letter, trips, tile = nests.cast.letter[d], scratch.trips[slot, d], scratch.inside[slot + 1, d]
+            slides = letters.slides[letter]
+            pair = 1 << slides if slides != NOWHERE else 0
+            fault[1] = letter
+            if nests.cast.refused[in_space, letter] or l1[1] < entry:
+                fault[0] = nests.cast.refused[in_space, letter] or UNEVEN
                 return
-            scratch.stepping[level] = stepping
-            _end(order[level], placed)
-            tiles[level + 1][:] = eight(tiles[level])
-            level, placed, stepping, unrolled = level + 1, 0, 0, 0
-            table.unrolled[level], table.clusters[level] = NOWHERE, 1
-        now = tiles[level, letter]
-        tile = now // trips
-        if not len(nests.trips):
-            tile = nests.spatial[n, entry, d] if in_space else nests.temporal[n, entry, d]
-        tiles[level, letter] = tile
-        if in_space:
-            table.unrolled[level], table.clusters[level] = letter, trips
-            unrolled = 1 << letter | pair
-            # a letter that steps and is unrolled takes full folds; the pieces of a diagonal are equal
-            if now != tile * trips and (pair or stepping >> letter & 1):
-                fault[0], fault[2], fault[3], fault[4] = PIECES if pair else FOLD, now, trips, tile
+            if stepping & pair or (unrolled and (slot <= last_unrolled or (stepping | unrolled) >> letter & 1)):
+                if level + 1 == len(tiles):
+                    fault[0] = LEVELS
+                    return
+                scratch.stepping[level] = stepping
+                _end(order[level], placed)
+                level, placed, stepping, unrolled = level + 1, 0, 0, 0
+                table.unrolled[level], table.clusters[level] = NOWHERE, 1
+            tiles[level, letter] = tile
+            if in_space:
+                table.unrolled[level], table.clusters[level] = letter, trips
+                unrolled = 1 << letter | pair
+                # a letter that steps and is unrolled takes full folds; the pieces of a diagonal are equal
+                whole = scratch.inside[slot, d]
+                if whole != tile * trips and (pair or stepping >> letter & 1):
+                    fault[0], fault[2], fault[3], fault[4] = PIECES if pair else FOLD, whole, trips, tile
+                    return
+            elif not stepping >> letter & 1:
+                order[level, placed] = letter
+                stepping |= 1 << letter
+                placed += 1
+            elif order[level, placed - 1] != letter:
+                fault[0] = REPEATED
                 return
-        elif not stepping >> letter & 1:
-            order[level, placed] = letter
-            stepping |= 1 << letter
-            placed += 1
-        elif order[level, placed - 1] != letter:
-            fault[0] = REPEATED
-            return
     scratch.stepping[level] = stepping
     _end(order[level], placed)
     table.levels[0] = level + 1
@@ -253,10 +262,13 @@ def _idle(letters: Letters, nests: Nests, order: Ints, stepping: int) -> int:
 @kernel_part
 def _measure(letters: Letters, nests: Nests, table: Table, scratch: Scratch) -> None:
     """Sizes and offsets of the directives, of inputs for Y and X."""
+    tiles = eight(nests.cast.whole)
     for level in range(table.levels[0]):
         order, tile, stepping = table.order[level], scratch.tiles[level], scratch.stepping[level]
-        size, offset = table.size[level], table.offset[level]
         mapped, pair = table.unrolled[level], NOWHERE
+        cut = stepping if mapped == NOWHERE else stepping | 1 << mapped
+        tiles = np.where(among(cut), eight(tile), tiles)
+        tile[:] = tiles
         if mapped == NOWHERE:
             mapped = _idle(letters, nests, order, stepping)
         elif letters.slides[mapped] != NOWHERE:  # a diagonal
@@ -269,12 +281,14 @@ def _measure(letters: Letters, nests: Nests, table: Table, scratch: Scratch) -> 
             if letter != NOWHERE and not stepping >> letter & 1:
                 order[placed] = letter
                 placed += 1
-        size[:] = eight(tile)
-        offset[:] = eight(tile)
+        sizes = offsets = tiles
         for each in range(len(letters.pairs)):
             letter, window = letters.pairs[each, 0], letters.pairs[each, 1]
-            size[letter] = (tile[letter] - 1) * letters.strides[letter] + tile[window]
-            offset[letter] = tile[window] if pair == window else tile[letter] * letters.strides[letter]
+            this, stride = among(1 << letter), letters.strides[letter]
+            sizes = np.where(this, (tile[letter] - 1) * stride + tile[window], sizes)
+            offsets = np.where(this, tile[window] if pair == window else tile[letter] * stride, offsets)
+        table.size[level][:] = sizes
+        table.offset[level][:] = offsets
 
 
 @kernel_part
@@ -285,8 +299,9 @@ def write_directives(letters: Letters, nests: Nests, n: int, table: Table, scrat
         _find_l1(nests, n if len(nests.keep) > 1 else 0, l1)
     fault[0] = l1[0]
     if not fault[0]:
-        loops, last_unrolled, table.lanes[0] = _find_loops(nests, n, l1[2], fault, scratch.loops)
+        _lay_out(nests, n, scratch)
+        last_unrolled, table.lanes[0] = _find_unrolled(nests, n, l1[2], fault, scratch)
         if not fault[0]:
-            _place(letters, nests, n, l1[1], loops, last_unrolled, table, scratch)
+            _place(letters, nests, n, last_unrolled, table, scratch)
     if not fault[0]:
         _measure(letters, nests, table, scratch)

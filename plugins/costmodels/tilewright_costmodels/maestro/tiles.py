@@ -47,12 +47,14 @@ def cut_tiles(letters: Letters, hardware: Hardware, table: Table, work: Work) ->
         tile.part[:] = part
         tile.fresh[:] = np.where(full < cut, np.maximum(np.minimum(full, offset), 1), 1)
         tile.fresh_part[:] = np.maximum(offset - (full - rest), 0)
-        tile.outputs[:] = full
-        tile.part_outputs[:] = part
+        outputs, part_outputs = full, part
         for each in range(len(letters.pairs)):
             letter, window = letters.pairs[each, 0], letters.pairs[each, 1]
-            tile.outputs[letter] = tile.full[letter] - tile.full[window] + 1
-            tile.part_outputs[letter] = tile.part[letter] - tile.part[window] + 1
+            this = among(1 << letter)
+            outputs = np.where(this, tile.full[letter] - tile.full[window] + 1, outputs)
+            part_outputs = np.where(this, tile.part[letter] - tile.part[window] + 1, part_outputs)
+        tile.outputs[:] = outputs
+        tile.part_outputs[:] = part_outputs
         most_elements = max(most_elements, clusters * product(floats(np.maximum(np.maximum(full, part), 1))))
         steps_of_all *= product(floats(np.where(full < most, np.where(most <= cut, steps + 2, most + 1), 1)))
         level.edge_clusters = 1
