@@ -118,7 +118,8 @@ class Candidates:
     @property
     def kept(self) -> Bools:
         """`keeps`, of one mapping where all keep the same."""
-        return self.keeps if self.keeps.strides[0] else self.keeps[:1]
+        keeps = self.keeps
+        return keeps if keeps.strides[0] else keeps[:1]
 
     def keeping(self, keep: Bools | None) -> Candidates:
         """The same trips and orders, all with one choice of what is kept, [entry, tensor]."""

@@ -18,7 +18,7 @@ from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.legality import legal
 from tilewright.notations.directives.completion import complete_table
 from tilewright.notations.directives.table import fill_in, letters_of
-from tilewright.notations.directives.translation import nests_of, written
+from tilewright.notations.directives.translation import form_of, nests_of, written
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
@@ -65,7 +65,7 @@ def test_compiled_equals_interpreted(case: Case) -> None:
     evaluator = MaestroModel(MaestroOptions()).bind(problem, architecture)
     batch = MappingBatch.pack(problem, found)
     costs, letters, judged = evaluator.evaluate_batch(batch), evaluator.letters, legal(problem, architecture, batch)
-    nests = nests_of(batch, judged, evaluator.cast, evaluator.plan)
+    nests = nests_of(batch, judged, form_of(batch, evaluator.cast, evaluator.plan))
     for n in np.flatnonzero(judged).tolist():
         table = written(letters, nests, n)
         if table.fault[0]:

@@ -44,7 +44,7 @@ def directives_of(
     """
     layer = layer_of(problem, roles)
     batch = MappingBatch.pack(problem, [mapping])
-    nests = nests_of(batch, np.ones(1, dtype=np.bool_), cast_of(problem, roles, layer), plan)
+    nests = nests_of(batch, np.ones(1, dtype=np.bool_), form_of(batch, cast_of(problem, roles, layer), plan))
     table = written(letters_of(layer), nests, 0)
     if table.fault[0]:
         raise refusal(*_reason(table.fault.tolist(), mapping, problem, roles, plan, names_of(layer)))
@@ -87,25 +87,33 @@ def cast_of(problem: Problem, roles: Roles, layer: DirectiveLayer) -> Cast:
     )
 
 
-def nests_of(mappings: MappingBatch | Candidates, legal: Bools, cast: Cast, plan: Plan) -> Nests:
-    """A batch or candidates for `nest.write_directives`."""
+def form_of(mappings: MappingBatch | Candidates, cast: Cast, plan: Plan) -> Nests:
+    """No mappings, and what all over one skeleton, or of one map space, share."""
     if isinstance(mappings, Candidates):
-        entries, blocks = (
-            mappings.space.skeleton.entries,
-            {slot: n for n, slot in enumerate(mappings.space.temporal_slots)},
-        )
-        slots = [(slot.entry, int(slot.spatial), blocks.get(n, -1)) for n, slot in enumerate(mappings.space.slots)]
-        keep = mappings.kept
-        arrays: dict[str, NDArray[Any] | None] = {"trips": mappings.trips, "order": mappings.orders, "keep": keep}
+        space = mappings.space
+        entries, blocks = space.skeleton.entries, {slot: n for n, slot in enumerate(space.temporal_slots)}
+        slots = [(slot.entry, int(slot.spatial), blocks.get(n, -1)) for n, slot in enumerate(space.slots)]
     else:
         entries = mappings.skeleton.entries
         slots = [(at // 2, at % 2, -1 if at % 2 else at // 2) for at in range(1, 2 * len(entries))]
+    l2, l1 = ([entry.holds and entry.target == cluster.name for entry in entries] for cluster in (plan.l2, plan.l1))
+    return Nests(cast=cast, l2=for_kernel(np.array(l2)), l1=for_kernel(np.array(l1)), slots=_ints(slots))
+
+
+def nests_of(mappings: MappingBatch | Candidates, legal: Bools, form: Nests) -> Nests:
+    """A batch or candidates for `nest.write_directives`, in their form."""
+    if isinstance(mappings, Candidates):
+        arrays: dict[str, NDArray[Any] | None] = {
+            "trips": mappings.trips,
+            "order": mappings.orders,
+            "keep": mappings.kept,
+        }
+    else:
         names = ("temporal", "spatial", "order", "spatial_order", "keep", "unicast")
         arrays = {name: getattr(mappings, name) for name in names}
-    arrays |= {"legal": legal, "slots": np.array(slots, dtype=np.int64)}
-    for name, cluster in (("l2", plan.l2), ("l1", plan.l1)):
-        arrays[name] = np.array([entry.holds and entry.target == cluster.name for entry in entries])
-    return Nests(cast=cast, **{name: for_kernel(array) for name, array in arrays.items() if array is not None})
+    arrays["legal"] = legal
+    given: dict[str, Any] = {name: for_kernel(array) for name, array in arrays.items() if array is not None}
+    return form._replace(**given)
 
 
 def written(letters: Letters, nests: Nests, n: int) -> Table:

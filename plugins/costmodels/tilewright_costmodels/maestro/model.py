@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -12,11 +14,11 @@ from tilewright.mapspace.batch import Bools, MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.legality import legal, legality
 from tilewright.notations.directives import DirectiveProgram
-from tilewright.notations.directives.nest import scratch_of
+from tilewright.notations.directives.nest import UNKNOWN, Nests, scratch_of
 from tilewright.notations.directives.plan import plan_of
 from tilewright.notations.directives.roles import roles_of
-from tilewright.notations.directives.table import empty_table, fill_in, letters_of
-from tilewright.notations.directives.translation import cast_of, directives_of, layer_of, nests_of, written
+from tilewright.notations.directives.table import Letters, empty_table, fill_in, letters_of
+from tilewright.notations.directives.translation import cast_of, directives_of, form_of, layer_of, nests_of, written
 from tilewright.plugin.costmodel import BatchEvaluator, Costs
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
@@ -30,6 +32,15 @@ from tilewright_costmodels.maestro.kernel import analyse_all
 from tilewright_costmodels.maestro.machine import machine_of, machine_of_directives
 from tilewright_costmodels.maestro.report import report_of
 from tilewright_costmodels.maestro.work import INEXACT, work_for
+
+
+class _Room:
+    """What all mappings of one form share, and room to work in."""
+
+    def __init__(self, form: Nests, letters: Letters) -> None:
+        named = int(letters.named)
+        self.form, self.table, self.work = form, empty_table(named), work_for(named, np.int64)
+        self.scratch = scratch_of(form, self.table)
 
 
 class MaestroEvaluator(BatchEvaluator):
@@ -47,6 +58,11 @@ class MaestroEvaluator(BatchEvaluator):
         self.letters = letters_of(layer)
         self.machine = machine_of(layer, architecture, self.roles, self.plan)
         self.numbers = self.machine.numbers.boundless if faithful else self.machine.numbers
+        self._last: tuple[object, _Room | None] = None, None
+        self._lock = threading.Lock()  # a room is for one at a time
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.problem, self.architecture, self.faithful)
 
     def evaluate_batch(self, batch: MappingBatch) -> Costs:
         """The costs of a batch."""
@@ -59,16 +75,26 @@ class MaestroEvaluator(BatchEvaluator):
         return self._costs(candidates, candidates.legal())
 
     def _costs(self, mappings: MappingBatch | Candidates, judged: Bools) -> Costs:
-        letters, numbers = self.letters, self.numbers
-        nests, table = nests_of(mappings, judged, self.cast, self.plan), empty_table(int(letters.named))
-        result, work = empty_result(len(mappings)), work_for(int(letters.named), np.int64)
-        analyse_all(letters, numbers, nests, scratch_of(nests, table), table, False, EXACT, result, work)
+        letters, numbers, result = self.letters, self.numbers, empty_result(len(mappings))
+        with self._lock:
+            room = self._room(mappings)
+            nests = nests_of(mappings, judged, room.form)
+            room.scratch.l1[0] = UNKNOWN
+            analyse_all(letters, numbers, nests, room.scratch, room.table, False, EXACT, result, room.work)
         for n in np.flatnonzero(result.code == INEXACT).tolist():
             table = written(letters, nests, n)
             interpreted(fill_in)(letters, table)
             one, _ = analyse(letters, numbers, table)
             result.energy_pj[n], result.cycles[n] = one.energy_pj[0], one.cycles[0]
         return Costs(result.cycles < np.inf, result.energy_pj, result.cycles)
+
+    def _room(self, mappings: MappingBatch | Candidates) -> _Room:
+        of = mappings.space if isinstance(mappings, Candidates) else mappings.skeleton
+        known, room = self._last
+        if room is None or known is not of:
+            room = _Room(form_of(mappings, self.cast, self.plan), self.letters)
+            self._last = of, room
+        return room
 
     def explain(self, mapping: Mapping) -> Report:
         """The full account; `valid` false and every reason for a mapping that is illegal or has no directives."""
