@@ -13,6 +13,7 @@ import numpy as np
 
 from tilewright.compiled import among, compiled, eight, kernel_part, product
 from tilewright.mapspace.batch import Ints
+from tilewright.mapspace.rules.scratch import fetch
 from tilewright.notations.directives.nest import Nests, Scratch, write_directives
 from tilewright.notations.directives.table import NOWHERE, Letters, Table, fill_in
 from tilewright_costmodels.maestro import work as at
@@ -220,6 +221,7 @@ def analyse_all(
         fault = work.faults[0, 0]
         fault[0] = at.FINE
         if len(nests.legal):
+            fetch(nests.trips, n + 8)
             fault[0] = at.UNTRANSLATED
             if nests.legal[n]:
                 write_directives(letters, nests, n, table, scratch)
