@@ -19,7 +19,7 @@ from tilewright.notations.directives.table import NOWHERE, Letters, Table, fill_
 from tilewright_costmodels.maestro import work as at
 from tilewright_costmodels.maestro.phases import at_work_in, inner_of, list_groups, list_phases, sent_in, work_in
 from tilewright_costmodels.maestro.tiles import cut_tiles, find_states
-from tilewright_costmodels.maestro.work import FILTER, INPUT, L1, L2, NONE, OUTPUT, Hardware, Result, Work
+from tilewright_costmodels.maestro.work import FILTER, INPUT, L1, L2, NONE, OUTPUT, Group, Hardware, Result, Work
 
 
 @kernel_part
@@ -31,13 +31,11 @@ def _fail(number: int, sub: int, code: int, where: int, about: int, value: int, 
 
 
 @kernel_part
-def _compute(number: int, sub: int, edges: int, work: Work) -> None:
-    """Into the group: cycles that a step computes, and the sub-clusters at work in one."""
-    group = work.group[0]
+def _compute(number: int, sub: int, edges: int, group: Group, work: Work) -> tuple[int, float]:
+    """Cycles that a step computes, and the sub-clusters of the innermost level at work in one."""
     at_work, lanes = group.at_work, work.levels[number].lanes
     if lanes:
-        group.compute, group.active = -(-group.critical // lanes), at_work
-        return
+        return -(-group.critical // lanes), float(at_work)
     last, others = inner_of(number, sub, edges, at_work, work)
     cycles, active = max(0, work.states[number + 1, last].cycles), work.states[number + 1, last].active
     if at_work > 1:  # the slower counts
@@ -49,7 +47,7 @@ def _compute(number: int, sub: int, edges: int, work: Work) -> None:
             _fail(number, sub, fault[0], fault[1], fault[2], fault[3], work)
     if number == 0 and cycles <= 0:
         _fail(number, sub, at.NO_WORK_INSIDE, number, NONE, NONE, work)
-    group.compute, group.active = cycles, active
+    return cycles, active
 
 
 @kernel_part
@@ -59,37 +57,15 @@ def _delay(hardware: Hardware, elements: int) -> int:
 
 
 @kernel_part
-def _step(
-    letters: Letters, hardware: Hardware, number: int, sub: int, moved: int, occurrences: int, place: int, work: Work
-) -> None:
-    """Add phases of the group, those in which a letter moved last, to `work.sums`; note what one of them does
-    in a place of `work.steps`."""
-    group, sums, step = work.group[0], work.sums[0], work.steps[place]
-    sent = sent_in(letters, INPUT, number, sub, moved, work)
-    filtered = sent_in(letters, FILTER, number, sub, moved, work)
-    arriving = _delay(hardware, sent + filtered)
-    step.occurrences, step.input_sent, step.filter_sent, step.egress = occurrences, sent, filtered, group.egress
-    step.macs, step.arriving, step.leaving, step.compute = group.macs, arriving, group.leaving, group.compute
-    sums.egress += occurrences * group.egress
-    sums.all_macs += occurrences * group.macs
-    if number == 0 and not sums.occurrences:  # up to the first step that does work
-        need = work.required[L2]
-        need[INPUT] += 2 * sent
-        need[FILTER] += 2 * filtered
-        need[OUTPUT] = 2 * group.egress
-        bandwidth = hardware.offchip_bandwidth  # a whole tile of L2 is loaded and stored, half of it hidden
-        sums.offchip = max((need[INPUT] + need[FILTER]) // bandwidth // 2, need[OUTPUT] // bandwidth // 2)
-    if group.critical <= 0:  # passed over
-        return
-    cycles = group.compute + arriving if moved == NOWHERE else max(group.compute, arriving, group.leaving)
-    if number == 0:
-        cycles = max(cycles, sums.offchip)
-    sums.occurrences += occurrences
-    sums.input_sent += occurrences * sent
-    sums.filter_sent += occurrences * filtered
-    sums.macs += occurrences * group.macs
-    sums.cycles += occurrences * cycles
-    sums.active += occurrences * group.active
+def _load(hardware: Hardware, sent: int, filtered: int, egress: int, work: Work) -> int:
+    """Add what a step of the outermost level, up to the first that does work, asks of L2. Gives the cycles of DRAM behind each
+    step: a whole tile of L2 is loaded and stored, half of it hidden."""
+    need, bandwidth = work.required[L2], hardware.offchip_bandwidth
+    need[INPUT] += 2 * sent
+    need[FILTER] += 2 * filtered
+    need[OUTPUT] = 2 * egress
+    cycles: int = max((need[INPUT] + need[FILTER]) // bandwidth // 2, need[OUTPUT] // bandwidth // 2)
+    return cycles
 
 
 @kernel_part
@@ -100,24 +76,47 @@ def _total(letters: Letters, hardware: Hardware, number: int, sub: int, one_by_o
     which it does where the first of the outermost level does no work: then gives NONE.
     """
     kinds = list_phases(number, sub, work) if one_by_one else list_groups(number, sub, work)
-    sums, group, state = work.sums[0], work.group[0], work.states[number, sub]
-    sums.occurrences = sums.input_sent = sums.filter_sent = sums.macs = sums.cycles = sums.all_macs = sums.egress = 0
-    sums.active = 0.0
+    occurrences = input_sent = filter_sent = macs = all_macs = egress = cycles = offchip = 0
+    active = at_once = 0.0
+    group, leaving, compute = Group(0, False, 0, 0, 0), 0, 0
     if number == 0:
         work.required[L2, :] = 0
     for place in range(kinds):
         kind, before = work.kinds[place], work.kinds[max(place - 1, 0)]
         if place == 0 or kind.edges != before.edges or kind.steady != before.steady:
-            work_in(letters, number, sub, kind.edges, kind.steady, work)
-            group.leaving, group.compute, group.active = _delay(hardware, group.egress), 0, 0.0
+            group = work_in(letters, number, sub, kind.edges, kind.steady, work)
+            leaving, compute, at_once = _delay(hardware, group.egress), 0, 0.0
             if group.critical > 0:
-                _compute(number, sub, kind.edges, work)
+                compute, at_once = _compute(number, sub, kind.edges, group, work)
             elif number == 0 and place == 0 and not one_by_one:
                 return NONE
-        _step(letters, hardware, number, sub, kind.moved, kind.occurrences, place if one_by_one else 0, work)
-        if kind.most >= at.COUNTER_LIMIT and group.critical > 0:
+        moved, times = kind.moved, kind.occurrences
+        sent = sent_in(letters, INPUT, number, sub, moved, group, work)
+        filtered = sent_in(letters, FILTER, number, sub, moved, group, work)
+        arriving = _delay(hardware, sent + filtered)
+        if one_by_one:
+            step = work.steps[place]
+            step.occurrences, step.input_sent, step.filter_sent, step.egress = times, sent, filtered, group.egress
+            step.macs, step.arriving, step.leaving, step.compute = group.macs, arriving, leaving, compute
+        egress += times * group.egress
+        all_macs += times * group.macs
+        if number == 0 and not occurrences:
+            offchip = _load(hardware, sent, filtered, group.egress, work)
+        if group.critical <= 0:  # passed over
+            continue
+        if kind.most >= at.COUNTER_LIMIT:
             _fail(number, sub, at.OVERFLOW, number, NONE, kind.most, work)
-    state.cycles, state.active = sums.cycles, sums.active / sums.occurrences if sums.occurrences else 0.0
+        longest = compute + arriving if moved == NOWHERE else max(compute, arriving, leaving)
+        cycles += times * (max(longest, offchip) if number == 0 else longest)
+        occurrences += times
+        input_sent += times * sent
+        filter_sent += times * filtered
+        macs += times * group.macs
+        active += times * at_once
+    sums, state = work.sums[0], work.states[number, sub]
+    sums.occurrences, sums.input_sent, sums.filter_sent = occurrences, input_sent, filter_sent
+    sums.macs, sums.all_macs, sums.egress = macs, all_macs, egress
+    state.cycles, state.active = cycles, active / occurrences if occurrences else 0.0
     return kinds
 
 

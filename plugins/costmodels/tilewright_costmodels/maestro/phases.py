@@ -10,7 +10,7 @@ import numpy as np
 
 from tilewright.compiled import among, eight, kernel_part, product
 from tilewright.notations.directives.table import NOWHERE, Letters
-from tilewright_costmodels.maestro.work import INPUT, OUTPUT, Work
+from tilewright_costmodels.maestro.work import INPUT, OUTPUT, Group, Work
 
 
 @kernel_part
@@ -49,13 +49,12 @@ def every(at_work: int, partial: bool, first: int, other: int, last: int) -> int
 
 
 @kernel_part
-def work_in(letters: Letters, number: int, sub: int, edges: int, steady: int, work: Work) -> None:
-    """Into `work.group`: who is at work in such phases, operations of the first sub-cluster, those of all, and elements of
-    the output sent up.
+def work_in(letters: Letters, number: int, sub: int, edges: int, steady: int, work: Work) -> Group:
+    """What sub-clusters do in such phases.
 
     `steady`: letters in their steady state; matters for those in space if there are two.
     """
-    state, level, group = work.states[number, sub], work.levels[number], work.group[0]
+    state, level = work.states[number, sub], work.levels[number]
     at_work, short, partial = at_work_in(number, sub, edges, work)
     along, up, tiles = level.along, letters.tensors[OUTPUT], work.tiles[number]
     extents = np.where(among(state.short | edges), eight(tiles.part_outputs), eight(tiles.outputs))
@@ -82,19 +81,16 @@ def work_in(letters: Letters, number: int, sub: int, edges: int, steady: int, wo
             first_up *= mine
             other_up *= min(tiles.full[letter], tiles.offset[letter])
             last_up *= fresh_part
-    group.at_work, group.partial, group.critical = at_work, 1 if partial else 0, tile * sums * first
-    group.macs = tile * sums * every(at_work, partial, first, first, last)
-    group.egress = tile
-    if up & along:
-        group.egress = tile * every(at_work, partial, first_up, other_up, last_up)
+    critical, macs = tile * sums * first, tile * sums * every(at_work, partial, first, first, last)
+    egress = tile * every(at_work, partial, first_up, other_up, last_up) if up & along else tile
+    return Group(at_work, partial, critical, macs, egress)
 
 
 @kernel_part
-def sent_in(letters: Letters, tensor: int, number: int, sub: int, moved: int, work: Work) -> int:
-    """Elements of an input sent down in the phases of `work.group` if letter `moved` moved last; NOWHERE: in the very
-    first step."""
-    state, level, group, tiles = work.states[number, sub], work.levels[number], work.group[0], work.tiles[number]
-    at_work, partial, mine = group.at_work, group.partial == 1, letters.tensors[tensor]
+def sent_in(letters: Letters, tensor: int, number: int, sub: int, moved: int, group: Group, work: Work) -> int:
+    """Elements of an input sent down in such phases if letter `moved` moved last; NOWHERE: in the very first step."""
+    state, level, tiles = work.states[number, sub], work.levels[number], work.tiles[number]
+    at_work, partial, mine = group.at_work, group.partial, letters.tensors[tensor]
     shared = 0  # letters of which only what is new is sent
     tile: int = state.input_tile if tensor == INPUT else state.filter_tile
     if moved != NOWHERE:

@@ -63,12 +63,23 @@ MOVER = "letter times"
 KIND = "edges steady moved occurrences most"
 """Of phases: letters at their edge, in their steady state, and the one that moved last; how often such phases occur
 together, and the commonest of them."""
-GROUP = "at_work partial critical macs egress leaving compute active"
-"""Of phases with the same edges: sub-clusters at work, whether the last of them has a short tile, operations of the first
-and of all, elements sent up, cycles of that and of computing; sub-clusters at work of the innermost level."""
-SUMS = "occurrences input_sent filter_sent macs cycles active all_macs egress offchip"
-"""Over steps that do work, and (`all_macs`, `egress`) over all, even those passed over, of which some have negative numbers;
-cycles of DRAM behind each step."""
+SUMS = "occurrences input_sent filter_sent macs all_macs egress"
+"""Over steps that do work, and (`all_macs`, `egress`) over all, even those passed over, of which some have negative numbers."""
+
+
+class Group(NamedTuple):
+    """Phases with the same edges."""
+
+    at_work: int
+    """Sub-clusters."""
+    partial: bool
+    """Whether the last of them has a short tile."""
+    critical: int
+    """Operations of the first."""
+    macs: int
+    """Those of all."""
+    egress: int
+    """Elements sent up."""
 
 
 class Step(NamedTuple):
@@ -112,8 +123,6 @@ class Work(NamedTuple):
     """[V, 1 + S]: how many sub-problems were met, and which."""
     kinds: NDArray[Any]
     """[kind]: KIND."""
-    group: NDArray[Any]
-    """[1]: GROUP, the phases looked at."""
     sums: NDArray[Any]
     """[1]: SUMS, of the sub-problem last worked out."""
     steps: NDArray[Any]
@@ -137,7 +146,6 @@ def work_for(named: int, kind: type) -> Work:
         movers=np.zeros((deep, wide, named), _record(MOVER, kind)),
         queue=np.zeros((deep, 1 + wide), kind),
         kinds=np.zeros(phases, _record(KIND, kind)),
-        group=np.zeros(1, _record(GROUP, kind)),
         sums=np.zeros(1, _record(SUMS, kind)),
         steps=np.zeros(phases, _record(" ".join(Step._fields), kind)),
         phases=np.zeros(1, kind),
