@@ -118,8 +118,10 @@ class Candidates:
     @property
     def kept(self) -> Bools:
         """`keeps`, of one mapping where all keep the same."""
-        keeps = self.keeps
-        return keeps if keeps.strides[0] else keeps[:1]
+        if self.keep is None:
+            always, _ = self.space.keeps
+            return always[None]
+        return self.keep if self.keep.strides[0] else self.keep[:1]
 
     def keeping(self, keep: Bools | None) -> Candidates:
         """The same trips and orders, all with one choice of what is kept, [entry, tensor]."""
