@@ -22,8 +22,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from tilewright.compiled.lanes import FEW as FEW
-from tilewright.compiled.lanes import LANES as LANES
+from tilewright.compiled.arithmetic import product as product
+from tilewright.compiled.arithmetic import total as total
+from tilewright.compiled.lanes import alike as alike
 from tilewright.compiled.lanes import among as among
 from tilewright.compiled.lanes import bits as bits
 from tilewright.compiled.lanes import eight as eight
@@ -32,7 +33,8 @@ from tilewright.compiled.lanes import few as few
 from tilewright.compiled.lanes import floats as floats
 from tilewright.compiled.lanes import integers as integers
 from tilewright.compiled.lanes import lanes as lanes
-from tilewright.compiled.lanes import product as product
+from tilewright.compiled.rows import FEW as FEW
+from tilewright.compiled.rows import LANES as LANES
 from tilewright.compiled.turning import soon as soon
 from tilewright.compiled.turning import turn as turn
 from tilewright.digests import of_code
@@ -147,8 +149,8 @@ def _tell_nothing_is_kept() -> None:
 
 
 def _stamp(function: Callable[..., object]) -> str:
-    """Changes with every file in the folders of a function and of the compiled ones that it calls."""
-    folders, functions, known = set(), [function], set()
+    """Changes with every file in the folders of a function, of the compiled ones that it calls, and of what compiles them."""
+    folders, functions, known = {Path(__file__).parent}, [function], set()
     while functions:
         code, names = functions[-1].__code__, functions.pop().__globals__
         if code in known:  # a name may also be that of a field

@@ -11,7 +11,8 @@ from numba.core import cgutils, types
 from numba.extending import lower_builtin
 from numpy.typing import NDArray
 
-from tilewright.compiled.lanes import LANES, Number, typed
+from tilewright.compiled.lanes import Number
+from tilewright.compiled.rows import LANES, typed
 
 _BLOCK = 8
 """Numbers of each mapping that are turned at once: as many of 64 bits as a register holds."""

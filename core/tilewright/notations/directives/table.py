@@ -25,6 +25,8 @@ class Letters(NamedTuple):
 
     named: int
     """How many have a name."""
+    bit: Ints
+    """[L]: of a set of letters."""
     sizes: Ints
     """[L]: of the layer, inputs for Y and X."""
     strides: Ints
@@ -81,6 +83,7 @@ def letters_of(layer: DirectiveLayer) -> Letters:
 
     return Letters(
         named=integer(len(names)),
+        bit=numbers([1 << letter for letter in range(FEW)]),
         sizes=row([layer.dimensions[name] for name in names]),
         strides=row([layer.stride(name) if name in windows else 1 for name in names]),
         windows=places(windows),

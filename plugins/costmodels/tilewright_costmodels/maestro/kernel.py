@@ -9,15 +9,27 @@ level are taken in groups with the same edges, and for each loop at once.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from tilewright.compiled import among, compiled, eight, kernel_part, product
+from tilewright.compiled import alike, among, compiled, eight, kernel_part, product, total
 from tilewright.mapspace.batch import Ints
 from tilewright.mapspace.rules.scratch import fetch
 from tilewright.notations.directives.nest import Nests, Scratch, write_directives
 from tilewright.notations.directives.table import NOWHERE, Letters, Table, fill_in
 from tilewright_costmodels.maestro import work as at
-from tilewright_costmodels.maestro.phases import at_work_in, inner_of, list_groups, list_phases, sent_in, work_in
+from tilewright_costmodels.maestro.phases import (
+    at_work_in,
+    in_pair,
+    inner_of,
+    phase_at,
+    phases_of,
+    sent_first,
+    sent_in,
+    times_of,
+    work_in,
+)
 from tilewright_costmodels.maestro.tiles import cut_tiles, find_states
 from tilewright_costmodels.maestro.work import FILTER, INPUT, L1, L2, NONE, OUTPUT, Group, Hardware, Result, Work
 
@@ -31,11 +43,11 @@ def _fail(number: int, sub: int, code: int, where: int, about: int, value: int, 
 
 
 @kernel_part
-def _compute(number: int, sub: int, edges: int, group: Group, work: Work) -> tuple[int, float]:
+def _compute(number: int, sub: int, edges: int, at_work: int, critical: int, work: Work) -> tuple[int, float]:
     """Cycles that a step computes, and the sub-clusters of the innermost level at work in one."""
-    at_work, lanes = group.at_work, work.levels[number].lanes
+    lanes = work.levels[number].lanes
     if lanes:
-        return -(-group.critical // lanes), float(at_work)
+        return -(-critical // lanes), float(at_work)
     last, others = inner_of(number, sub, edges, at_work, work)
     cycles, active = max(0, work.states[number + 1, last].cycles), work.states[number + 1, last].active
     if at_work > 1:  # the slower counts
@@ -51,73 +63,161 @@ def _compute(number: int, sub: int, edges: int, group: Group, work: Work) -> tup
 
 
 @kernel_part
-def _delay(hardware: Hardware, elements: int) -> int:
-    """Cycles of a transfer."""
-    return hardware.noc_latency - -elements // hardware.noc_bandwidth - 1
+def _delay(hardware: Hardware, elements: Any) -> Any:
+    """Cycles of a transfer; of a number of elements or a row of them."""
+    return hardware.noc_latency - (0 - elements) // hardware.noc_bandwidth - 1
 
 
 @kernel_part
-def _load(hardware: Hardware, sent: int, filtered: int, egress: int, work: Work) -> int:
-    """Add what a step of the outermost level, up to the first that does work, asks of L2. Gives the cycles of DRAM behind each
-    step: a whole tile of L2 is loaded and stored, half of it hidden."""
+def _group(letters: Letters, hardware: Hardware, number: int, sub: int, edges: int, steady: int, work: Work) -> Group:
+    """What is done in phases with such edges."""
+    at_work, partial, critical, macs, egress = work_in(letters, number, sub, edges, steady, work)
+    compute, active = 0, 0.0
+    if critical > 0:
+        compute, active = _compute(number, sub, edges, at_work, critical, work)
+    return Group(at_work, partial, critical, macs, egress, _delay(hardware, egress), compute, active)
+
+
+@kernel_part
+def _load(hardware: Hardware, sent: int, filtered: int, egress: int, work: Work) -> None:
+    """Add what a step of the outermost level, up to the first that does work, asks of L2. A whole tile of L2 is loaded and stored
+    behind each step, half of it hidden."""
     need, bandwidth = work.required[L2], hardware.offchip_bandwidth
     need[INPUT] += 2 * sent
     need[FILTER] += 2 * filtered
     need[OUTPUT] = 2 * egress
-    cycles: int = max((need[INPUT] + need[FILTER]) // bandwidth // 2, need[OUTPUT] // bandwidth // 2)
-    return cycles
+    work.sums[0].offchip = max((need[INPUT] + need[FILTER]) // bandwidth // 2, need[OUTPUT] // bandwidth // 2)
 
 
 @kernel_part
-def _total(letters: Letters, hardware: Hardware, number: int, sub: int, one_by_one: bool, work: Work) -> int:
-    """What all steps of a level on a sub-problem come to. Gives how many kinds of phases there are.
+def _note(phase: int, occurrences: int, sent: int, filtered: int, arriving: int, group: Group, work: Work) -> None:
+    """What is done in a phase, for one occurrence."""
+    step = work.steps[phase]
+    step.occurrences, step.input_sent, step.filter_sent, step.egress = occurrences, sent, filtered, group.egress
+    step.macs, step.arriving, step.leaving, step.compute = group.macs, arriving, group.leaving, group.compute
 
-    `one_by_one`: in MAESTRO's order, noted in `work.steps`; else they are taken together as far as that changes nothing,
-    which it does where the first of the outermost level does no work: then gives NONE.
+
+@kernel_part
+def _first_step(letters: Letters, hardware: Hardware, number: int, sub: int, group: Group, work: Work) -> None:
+    """Add the very first step."""
+    sums = work.sums[0]
+    sent = sent_first(letters, INPUT, number, sub, group, work)
+    filtered = sent_first(letters, FILTER, number, sub, group, work)
+    arriving = _delay(hardware, sent + filtered)
+    _note(0, 1, sent, filtered, arriving, group, work)
+    sums.egress += group.egress
+    sums.all_macs += group.macs
+    if number == 0:
+        _load(hardware, sent, filtered, group.egress, work)
+    if group.critical > 0:
+        cycles = group.compute + arriving
+        sums.occurrences += 1
+        sums.input_sent += sent
+        sums.filter_sent += filtered
+        sums.macs += group.macs
+        sums.cycles += max(cycles, sums.offchip) if number == 0 else cycles
+        sums.active += group.active
+
+
+@kernel_part
+def _add(
+    letters: Letters,
+    hardware: Hardware,
+    number: int,
+    sub: int,
+    group: Group,
+    times: Ints,
+    phase: int,
+    moved: int,
+    work: Work,
+) -> None:
+    """Add all other steps of a group: how often each occurs, by the letter that moved last, [L].
+
+    `phase`: its number, and the letter that moved, if it is one alone.
     """
-    kinds = list_phases(number, sub, work) if one_by_one else list_groups(number, sub, work)
-    occurrences = input_sent = filter_sent = macs = all_macs = egress = cycles = offchip = 0
-    active = at_once = 0.0
-    group, leaving, compute = Group(0, False, 0, 0, 0), 0, 0
+    sums = work.sums[0]
+    sent = sent_in(letters, INPUT, number, sub, group, work)
+    filtered = sent_in(letters, FILTER, number, sub, group, work)
+    arriving, steps = _delay(hardware, sent + filtered), total(times)
+    sums.egress += steps * group.egress
+    sums.all_macs += steps * group.macs
+    if phase:
+        one = sent[moved], filtered[moved]
+        _note(phase, steps, one[0], one[1], arriving[moved], group, work)
+        if number == 0 and not sums.occurrences:
+            _load(hardware, one[0], one[1], group.egress, work)
+    if group.critical > 0:
+        cycles = np.maximum(arriving, max(group.compute, group.leaving))
+        cycles = np.maximum(cycles, sums.offchip) if number == 0 else cycles
+        sums.occurrences += steps
+        sums.input_sent += total(times * sent)
+        sums.filter_sent += total(times * filtered)
+        sums.macs += steps * group.macs
+        sums.cycles += total(times * cycles)
+        sums.active += steps * group.active
+
+
+@kernel_part
+def _limit(number: int, sub: int, most: Ints, work: Work) -> None:
+    """Phases that occur too often are a fault; `most`: how often the commonest does, by the letter that moved last, [L]."""
+    if np.any(most >= at.COUNTER_LIMIT):
+        for place in range(work.states[number, sub].movers):
+            often = most[work.movers[number, sub, place].letter]
+            if often >= at.COUNTER_LIMIT:
+                _fail(number, sub, at.OVERFLOW, number, NONE, often, work)
+
+
+@kernel_part
+def _forget(number: int, work: Work) -> None:
+    """Nothing is added up yet of a level."""
+    sums = work.sums[0]
+    sums.occurrences = sums.input_sent = sums.filter_sent = sums.macs = sums.cycles = sums.all_macs = sums.egress = 0
+    sums.active = 0.0
     if number == 0:
         work.required[L2, :] = 0
-    for place in range(kinds):
-        kind, before = work.kinds[place], work.kinds[max(place - 1, 0)]
-        if place == 0 or kind.edges != before.edges or kind.steady != before.steady:
-            group = work_in(letters, number, sub, kind.edges, kind.steady, work)
-            leaving, compute, at_once = _delay(hardware, group.egress), 0, 0.0
-            if group.critical > 0:
-                compute, at_once = _compute(number, sub, kind.edges, group, work)
-            elif number == 0 and place == 0 and not one_by_one:
-                return NONE
-        moved, times = kind.moved, kind.occurrences
-        sent = sent_in(letters, INPUT, number, sub, moved, group, work)
-        filtered = sent_in(letters, FILTER, number, sub, moved, group, work)
-        arriving = _delay(hardware, sent + filtered)
-        if one_by_one:
-            step = work.steps[place]
-            step.occurrences, step.input_sent, step.filter_sent, step.egress = times, sent, filtered, group.egress
-            step.macs, step.arriving, step.leaving, step.compute = group.macs, arriving, leaving, compute
-        egress += times * group.egress
-        all_macs += times * group.macs
-        if number == 0 and not occurrences:
-            offchip = _load(hardware, sent, filtered, group.egress, work)
-        if group.critical <= 0:  # passed over
+
+
+@kernel_part
+def _total(letters: Letters, hardware: Hardware, number: int, sub: int, work: Work) -> bool:
+    """What all steps of a level on a sub-problem come to. They are taken together as far as that changes nothing, which it
+    does where the first of the outermost level does no work: then this is not done."""
+    state, pair, edges = work.states[number, sub], in_pair(number, sub, work), 0
+    while True:  # all subsets of the edges, the empty one first
+        steady = 0
+        while True:
+            group = _group(letters, hardware, number, sub, edges, steady, work)
+            if not edges | steady:
+                if number == 0 and group.critical <= 0:
+                    return False
+                _first_step(letters, hardware, number, sub, group, work)
+            if state.movers:
+                times, most = times_of(number, sub, edges, steady, pair & ~edges & ~steady, work)
+                _add(letters, hardware, number, sub, group, times, 0, NOWHERE, work)
+                if group.critical > 0:
+                    _limit(number, sub, most, work)
+            steady = steady - (pair & ~edges) & pair & ~edges
+            if not steady:
+                break
+        edges = edges - state.edges & state.edges
+        if not edges:
+            return True
+
+
+@kernel_part
+def _total_one_by_one(letters: Letters, hardware: Hardware, number: int, sub: int, work: Work) -> int:
+    """The same in MAESTRO's order, noted in `work.steps`. Gives how many phases there are."""
+    phases = phases_of(number, sub, work)
+    for phase in range(phases):
+        edges, steady, moved, occurrences = phase_at(phase, phases, number, sub, work)
+        group = _group(letters, hardware, number, sub, edges, steady, work)
+        if moved == NOWHERE:
+            _first_step(letters, hardware, number, sub, group, work)
             continue
-        if kind.most >= at.COUNTER_LIMIT:
-            _fail(number, sub, at.OVERFLOW, number, NONE, kind.most, work)
-        longest = compute + arriving if moved == NOWHERE else max(compute, arriving, leaving)
-        cycles += times * (max(longest, offchip) if number == 0 else longest)
-        occurrences += times
-        input_sent += times * sent
-        filter_sent += times * filtered
-        macs += times * group.macs
-        active += times * at_once
-    sums, state = work.sums[0], work.states[number, sub]
-    sums.occurrences, sums.input_sent, sums.filter_sent = occurrences, input_sent, filter_sent
-    sums.macs, sums.all_macs, sums.egress = macs, all_macs, egress
-    state.cycles, state.active = cycles, active / occurrences if occurrences else 0.0
-    return kinds
+        times = np.where(among(1 << moved), alike(occurrences), 0)
+        _add(letters, hardware, number, sub, group, times, phase, moved, work)
+        if group.critical > 0:
+            _limit(number, sub, times, work)
+    return phases
 
 
 @kernel_part
@@ -188,11 +288,13 @@ def _count_all(letters: Letters, hardware: Hardware, table: Table, explain: bool
     _meet_all(letters, table.order, levels, work)
     for number in range(levels - 1, -1, -1):
         for index in range(work.queue[number, 0]):
-            sub, one_by_one, kinds = work.queue[number, 1 + index], explain and number == 0, NONE
-            work.states[number, sub].met = 0
-            while not kinds:
-                kinds = _total(letters, hardware, number, sub, one_by_one, work)
-                work.phases[0], one_by_one = kinds, True
+            sub = work.queue[number, 1 + index]
+            state, sums = work.states[number, sub], work.sums[0]
+            _forget(number, work)
+            if (explain and number == 0) or not _total(letters, hardware, number, sub, work):
+                work.phases[0] = _total_one_by_one(letters, hardware, number, sub, work)
+            state.met, state.cycles = 0, sums.cycles
+            state.active = sums.active / sums.occurrences if sums.occurrences else 0.0
     if not work.sums[0].occurrences:
         _fail(NONE, NONE, at.IDLE, NONE, NONE, NONE, work)
     _count(letters, hardware, levels - 1, work)
@@ -214,7 +316,7 @@ def analyse_all(
 
     Args:
         explain: with the phases of the last one.
-        limit: those whose counts may be as large are left out.
+        limit: those whose counts may be larger are left out.
     """
     for n in range(len(result.code)):
         fault = work.faults[0, 0]
@@ -227,7 +329,7 @@ def analyse_all(
                 if not table.fault[0]:
                     fill_in(letters, table)
                     fault[0] = at.FINE
-        if not fault[0] and cut_tiles(letters, hardware, table, work) >= limit:
+        if not fault[0] and cut_tiles(letters, hardware, table, work) > limit:
             fault[0] = at.INEXACT
         if not fault[0]:
             _count_all(letters, hardware, table, explain, work)

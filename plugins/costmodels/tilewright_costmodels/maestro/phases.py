@@ -6,11 +6,16 @@ down on these and on the letter that moved last.
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 
-from tilewright.compiled import among, eight, kernel_part, product
+from tilewright.compiled import alike, among, eight, kernel_part, product
+from tilewright.mapspace.batch import Ints
 from tilewright.notations.directives.table import NOWHERE, Letters
 from tilewright_costmodels.maestro.work import INPUT, OUTPUT, Group, Work
+
+Number = TypeVar("Number", int, Ints)
 
 
 @kernel_part
@@ -39,18 +44,19 @@ def inner_of(number: int, sub: int, edges: int, at_work: int, work: Work) -> tup
 
 
 @kernel_part
-def every(at_work: int, partial: bool, first: int, other: int, last: int) -> int:
-    """The sum over sub-clusters."""
-    if at_work > 1:
-        first += max(at_work - partial - 1, 0) * other
-        if partial:
-            first += last
-    return first
+def all_of(at_work: int, partial: bool, first: Number, other: Number, last: Number) -> Number:
+    """The sum over sub-clusters; numbers or rows of them."""
+    if at_work <= 1:
+        return first
+    whole = first + max(at_work - partial - 1, 0) * other
+    return whole + last if partial else whole
 
 
 @kernel_part
-def work_in(letters: Letters, number: int, sub: int, edges: int, steady: int, work: Work) -> Group:
-    """What sub-clusters do in such phases.
+def work_in(
+    letters: Letters, number: int, sub: int, edges: int, steady: int, work: Work
+) -> tuple[int, bool, int, int, int]:
+    """What sub-clusters do in such phases: the first fields of a `Group`.
 
     `steady`: letters in their steady state; matters for those in space if there are two.
     """
@@ -58,10 +64,8 @@ def work_in(letters: Letters, number: int, sub: int, edges: int, steady: int, wo
     at_work, short, partial = at_work_in(number, sub, edges, work)
     along, up, tiles = level.along, letters.tensors[OUTPUT], work.tiles[number]
     extents = np.where(among(state.short | edges), eight(tiles.part_outputs), eight(tiles.outputs))
-    tile = product(
-        np.where(among(up & ~along), extents, 1)
-    )  # along letters in time, of the output and of what is summed up
-    sums = product(np.where(among(up | along), 1, extents))
+    tile = product(np.where(among(up & ~along), extents, 1))  # along letters in time, of the output
+    sums = product(np.where(among(up | along), 1, extents))  # and of what is summed up
     first = first_up = last = other_up = last_up = 1  # along letters in space, of operations and of the output
     for letter in (level.spatial, level.pair):
         if letter == NOWHERE:
@@ -81,110 +85,117 @@ def work_in(letters: Letters, number: int, sub: int, edges: int, steady: int, wo
             first_up *= mine
             other_up *= min(tiles.full[letter], tiles.offset[letter])
             last_up *= fresh_part
-    critical, macs = tile * sums * first, tile * sums * every(at_work, partial, first, first, last)
-    egress = tile * every(at_work, partial, first_up, other_up, last_up) if up & along else tile
-    return Group(at_work, partial, critical, macs, egress)
+    critical, macs = tile * sums * first, tile * sums * all_of(at_work, partial, first, first, last)
+    egress = tile * all_of(at_work, partial, first_up, other_up, last_up) if up & along else tile
+    return at_work, partial, critical, macs, egress
 
 
 @kernel_part
-def sent_in(letters: Letters, tensor: int, number: int, sub: int, moved: int, group: Group, work: Work) -> int:
-    """Elements of an input sent down in such phases if letter `moved` moved last; NOWHERE: in the very first step."""
+def _along_space(mine: int, shared: Ints, moved: bool, number: int, sub: int, group: Group, work: Work) -> Ints:
+    """Elements of a tensor with letters `mine`, along letters in space, that all sub-clusters at work are sent, [L].
+
+    Args:
+        shared: letters of which only what is new is sent, [L].
+        moved: whether any letter has.
+    """
     state, level, tiles = work.states[number, sub], work.levels[number], work.tiles[number]
-    at_work, partial, mine = group.at_work, group.partial, letters.tensors[tensor]
-    shared = 0  # letters of which only what is new is sent
-    tile: int = state.input_tile if tensor == INPUT else state.filter_tile
-    if moved != NOWHERE:
-        if not mine >> moved & 1:
-            return 0
-        shared = tiles.inside[moved]
-        if not mine & shared & ~state.unrolled:  # no loop inside is back at its start
-            shared |= 1 << moved
-            if not level.along >> moved & 1 and tiles.fresh[moved] != tiles.full[moved]:
-                tile = tile // tiles.full[moved] * tiles.fresh[moved]
-    if not mine & level.along:
-        return tile
-    first = other = last = 1
+    first = other = last = alike(1)
     for letter in (level.spatial, level.pair):
         if letter == NOWHERE or not mine >> letter & 1:
             continue
         full = part = tiles.full[letter]
-        if partial and (moved != NOWHERE or state.short >> letter & 1):
+        if group.partial and (moved or state.short >> letter & 1):
             part = tiles.part[letter]
-        first *= part if at_work == 1 else full
-        if shared >> letter & 1:
-            other *= min(full, tiles.offset[letter])
-            last *= tiles.fresh_part[letter]
-        else:
-            other *= full
-            last *= part
-    return tile * every(at_work, partial, first, other, last)
+        is_shared = (shared >> letter & 1) == 1
+        first = first * (part if group.at_work == 1 else full)
+        other = other * np.where(is_shared, min(full, tiles.offset[letter]), full)
+        last = last * np.where(is_shared, tiles.fresh_part[letter], part)
+    return all_of(group.at_work, group.partial, first, other, last)
 
 
 @kernel_part
-def list_groups(number: int, sub: int, work: Work) -> int:
-    """Into `work.kinds`: phases of a level with the same edges, by the letter that moved last, whatever the letters outside
-    it do. Gives how many kinds there are."""
-    state, level, movers = work.states[number, sub], work.levels[number], work.movers[number, sub]
-    in_pair = 0  # of two letters in space it matters whether they are in their steady state
+def sent_first(letters: Letters, tensor: int, number: int, sub: int, group: Group, work: Work) -> int:
+    """Elements of an input sent down in the very first step."""
+    state, mine = work.states[number, sub], letters.tensors[tensor]
+    tile: int = state.input_tile if tensor == INPUT else state.filter_tile
+    if mine & work.levels[number].along:
+        tile *= _along_space(mine, alike(0), False, number, sub, group, work)[0]
+    return tile
+
+
+@kernel_part
+def sent_in(letters: Letters, tensor: int, number: int, sub: int, group: Group, work: Work) -> Ints:
+    """Elements of an input sent down in the phases of a group, by the letter that moved last, [L]."""
+    state, level, tiles = work.states[number, sub], work.levels[number], work.tiles[number]
+    mine = letters.tensors[tensor]
+    inside: Ints = eight(tiles.inside)
+    anew = (inside & (mine & ~state.unrolled)) == 0  # no loop inside is back at its start
+    tile: int = state.input_tile if tensor == INPUT else state.filter_tile
+    sent = np.where(anew & among(~level.along), tile // eight(tiles.full) * eight(tiles.fresh), tile)
+    if mine & level.along:
+        shared = np.where(anew, inside | eight(letters.bit), inside)
+        sent = sent * _along_space(mine, shared, True, number, sub, group, work)
+    return np.where(among(mine), sent, 0)
+
+
+@kernel_part
+def in_pair(number: int, sub: int, work: Work) -> int:
+    """Of two letters in space, those that move: it matters whether they are in their steady state."""
+    state, level, movers, found = work.states[number, sub], work.levels[number], work.movers[number, sub], 0
     if level.pair != NOWHERE:
         for place in range(state.movers):
             if movers[place].times:
-                in_pair |= level.along & 1 << movers[place].letter
-    kinds = edges = 0
-    while True:  # all subsets of the edges, the empty one first
-        may_be, steady = in_pair & ~edges, 0
-        while True:
-            fixed = edges | steady
-            if not fixed:  # the very first step
-                kinds = _note(kinds, 0, 0, NOWHERE, 1, 1, work)
-            outside = most = 1
-            for place in range(state.movers):
-                mover = movers[place]
-                letter = mover.letter
-                moves = 1 if edges >> letter & 1 else mover.times
-                if not moves or (may_be & ~steady) >> letter & 1:
-                    continue
-                most *= moves
-                after = _note(kinds, edges, steady, letter, outside * moves, most, work)
-                kinds = kinds if fixed & work.tiles[number].inside[letter] else after
-                outside *= moves if fixed >> letter & 1 else moves + 1
-            steady = steady - may_be & may_be
-            if not steady:
-                break
-        edges = edges - state.edges & state.edges
-        if not edges:
-            return kinds
+                found |= level.along & 1 << movers[place].letter
+    return found
 
 
 @kernel_part
-def list_phases(number: int, sub: int, work: Work) -> int:
-    """Into `work.kinds`: all phases of a level in MAESTRO's order. Gives how many there are."""
-    state, movers = work.states[number, sub], work.movers[number, sub]
-    at_edge = state.edges
-    phases = 1
+def times_of(number: int, sub: int, edges: int, steady: int, other: int, work: Work) -> tuple[Ints, Ints]:
+    """Of phases of a level with the same edges, by the letter that moved last, whatever the letters outside it do: how often they
+    occur, and the commonest of them, [L].
+
+    `other`: of the letters in a pair, those that are not in their steady state.
+    """
+    state, movers, tiles = work.states[number, sub], work.movers[number, sub], work.tiles[number]
+    times = most = alike(0)
+    outside = all_outside = 1
     for place in range(state.movers):
-        phases *= 1 + (movers[place].times > 0) + (at_edge >> movers[place].letter & 1)
-    for phase in range(phases):
-        inside, edges, steady, moved, occurrences = phases, 0, 0, NOWHERE, 1
-        for place in range(state.movers):
-            letter, times = movers[place].letter, movers[place].times
-            states = 1 + (times > 0) + (at_edge >> letter & 1)
-            inside //= states
-            which = -(-phase // inside) % states
-            if which:
-                moved = letter
-                if which == 1 and times > 0:
-                    steady |= 1 << letter
-                    occurrences *= times
-                else:
-                    edges |= 1 << letter
-        _note(phase, edges, steady, moved, occurrences, occurrences, work)
+        letter = movers[place].letter
+        moves = 1 if edges >> letter & 1 else movers[place].times
+        if not moves or other >> letter & 1:
+            continue
+        all_outside *= moves
+        if not (edges | steady) & tiles.inside[letter]:
+            times = np.where(among(1 << letter), outside * moves, times)
+            most = np.where(among(1 << letter), all_outside, most)
+        outside *= moves if (edges | steady) >> letter & 1 else moves + 1
+    return times, most
+
+
+@kernel_part
+def phases_of(number: int, sub: int, work: Work) -> int:
+    """How many phases a level has."""
+    state, movers, phases = work.states[number, sub], work.movers[number, sub], 1
+    for place in range(state.movers):
+        phases *= 1 + (movers[place].times > 0) + (state.edges >> movers[place].letter & 1)
     return phases
 
 
 @kernel_part
-def _note(place: int, edges: int, steady: int, moved: int, occurrences: int, most: int, work: Work) -> int:
-    """Write a kind. Gives the place after it."""
-    kind = work.kinds[place]
-    kind.edges, kind.steady, kind.moved, kind.occurrences, kind.most = edges, steady, moved, occurrences, most
-    return place + 1
+def phase_at(phase: int, phases: int, number: int, sub: int, work: Work) -> tuple[int, int, int, int]:
+    """A phase in MAESTRO's order: letters at their edge, in their steady state, and the one that moved last; how often it occurs."""
+    state, movers = work.states[number, sub], work.movers[number, sub]
+    edges, steady, moved, occurrences = 0, 0, NOWHERE, 1
+    for place in range(state.movers):
+        letter, times = movers[place].letter, movers[place].times
+        states = 1 + (times > 0) + (state.edges >> letter & 1)
+        phases //= states
+        which = -(-phase // phases) % states
+        if which:
+            moved = letter
+            if which == 1 and times > 0:
+                steady |= 1 << letter
+                occurrences *= times
+            else:
+                edges |= 1 << letter
+    return edges, steady, moved, occurrences

@@ -7,7 +7,7 @@ import numpy as np
 from tilewright.compiled import among, bits, eight, floats, kernel_part, product
 from tilewright.mapspace.batch import Ints
 from tilewright.notations.directives.table import NOWHERE, Letters, Table
-from tilewright_costmodels.maestro.work import FILTER, FINE, INPUT, MOVES, Hardware, Work
+from tilewright_costmodels.maestro.work import DIVISIBLE, FILTER, FINE, INPUT, MOVES, Hardware, Work
 
 
 @kernel_part
@@ -22,7 +22,7 @@ def last_fold(cut: int, full: int, offset: int, clusters: int) -> tuple[int, int
 @kernel_part
 def cut_tiles(letters: Letters, hardware: Hardware, table: Table, work: Work) -> float:
     """The tiles of all levels, against the nominal sizes of their letters. Gives a number that no count and no number of
-    cycles exceeds: all steps, times what one can compute or send."""
+    cycles exceeds: all steps, times what one can compute or send; infinity where the latter cannot be divided exactly."""
     steps_of_all = most_elements = 1.0
     for number in range(table.levels[0]):
         level, tile = work.levels[number], work.tiles[number]
@@ -65,7 +65,7 @@ def cut_tiles(letters: Letters, hardware: Hardware, table: Table, work: Work) ->
             steps_here = tile.steps[spatial]
             level.edge_clusters = steps_here + 1 + (apart * steps_here + whole < all_of_it)
     most_of_one: float = most_elements + (hardware.noc_latency + 1.0) * table.levels[0]
-    return 2.0 * steps_of_all * most_of_one
+    return 2.0 * steps_of_all * most_of_one if most_of_one < DIVISIBLE else np.inf
 
 
 @kernel_part

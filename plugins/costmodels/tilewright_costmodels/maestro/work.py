@@ -14,6 +14,8 @@ from tilewright.notations.directives.table import MAX_LEVELS
 
 COUNTER_LIMIT = 2**31
 """MAESTRO counts the steps of a phase in 32 bits and aborts, or goes on with a wrong number, beyond."""
+DIVISIBLE = 2.0**53
+"""Rows of integers below this are divided exactly."""
 NONE = integer(0)
 L2, L1 = range(2)
 INPUT, FILTER, OUTPUT = map(integer, range(3))
@@ -60,11 +62,9 @@ have an edge state, and in whose edge in space the last sub-cluster has a short 
 inputs along letters in time; cycles; sub-clusters at work, the mean over steps."""
 MOVER = "letter times"
 """A letter that moves, and how often it does so in its steady state."""
-KIND = "edges steady moved occurrences most"
-"""Of phases: letters at their edge, in their steady state, and the one that moved last; how often such phases occur
-together, and the commonest of them."""
-SUMS = "occurrences input_sent filter_sent macs all_macs egress"
-"""Over steps that do work, and (`all_macs`, `egress`) over all, even those passed over, of which some have negative numbers."""
+SUMS = "occurrences input_sent filter_sent macs cycles active all_macs egress offchip"
+"""Over steps that do work, and (`all_macs`, `egress`) over all, even those passed over, of which some have negative numbers;
+cycles of DRAM behind each step."""
 
 
 class Group(NamedTuple):
@@ -80,6 +80,12 @@ class Group(NamedTuple):
     """Those of all."""
     egress: int
     """Elements sent up."""
+    leaving: int
+    """Cycles of that."""
+    compute: int
+    """Cycles of computing."""
+    active: float
+    """Sub-clusters of the innermost level at work."""
 
 
 class Step(NamedTuple):
@@ -121,8 +127,6 @@ class Work(NamedTuple):
     """[V, S, N]: MOVER, the first `movers` of a state, outermost first."""
     queue: Ints
     """[V, 1 + S]: how many sub-problems were met, and which."""
-    kinds: NDArray[Any]
-    """[kind]: KIND."""
     sums: NDArray[Any]
     """[1]: SUMS, of the sub-problem last worked out."""
     steps: NDArray[Any]
@@ -145,7 +149,6 @@ def work_for(named: int, kind: type) -> Work:
         faults=np.zeros((deep, wide, 4), kind),
         movers=np.zeros((deep, wide, named), _record(MOVER, kind)),
         queue=np.zeros((deep, 1 + wide), kind),
-        kinds=np.zeros(phases, _record(KIND, kind)),
         sums=np.zeros(1, _record(SUMS, kind)),
         steps=np.zeros(phases, _record(" ".join(Step._fields), kind)),
         phases=np.zeros(1, kind),
