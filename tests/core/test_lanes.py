@@ -9,14 +9,32 @@ from hypothesis import strategies as st
 from numba.core.errors import TypingError
 from numpy.typing import NDArray
 
-from tilewright.compiled import LANES, compiled, every, integers, interpreted, lanes, soon, turn
+from tilewright.compiled import (
+    FEW,
+    LANES,
+    alike,
+    among,
+    bits,
+    compiled,
+    eight,
+    every,
+    few,
+    floats,
+    integers,
+    interpreted,
+    lanes,
+    product,
+    soon,
+    total,
+    turn,
+)
 
 NUMBERS = st.floats(-1e6, 1e6, allow_subnormal=False) | st.sampled_from((0.0, 1.0, np.inf, np.nan))
 WHOLE = st.integers(-(2**31), 2**31)
 
 
-def row(numbers: st.SearchStrategy[Any], kind: type) -> st.SearchStrategy[NDArray[Any]]:
-    return st.lists(numbers, min_size=LANES, max_size=LANES).map(lambda found: np.array(found, kind))
+def row(numbers: st.SearchStrategy[Any], kind: type, length: int = LANES) -> st.SearchStrategy[NDArray[Any]]:
+    return st.lists(numbers, min_size=length, max_size=length).map(lambda found: np.array(found, kind))
 
 
 @compiled
@@ -44,6 +62,18 @@ def of_integers(
     found[6][:], found[7][:] = np.where(x < number, 1, y), integers(lanes(whole))
     truths[0][:], truths[1][:], truths[2][:], truths[3][:] = x < y, x >= number, x == y, (x & y) != 0
     truths[4][:] = lanes(truths[0]) & (number < y)
+
+
+@compiled
+def of_eight(
+    a: NDArray[Any], b: NDArray[Any], short: NDArray[Any], number: int, found: NDArray[Any], ones: NDArray[Any]
+) -> float:
+    x, y = eight(a), eight(b)
+    found[0][:], found[1][:], found[2][:], found[3][:] = x // y, number // y, x // 7, few(short)
+    found[4][:], found[5][:] = alike(number), np.where(among(number), x, 0)
+    ones[0], ones[1], ones[2] = total(x), bits(x < y), x[number & 7]
+    ones[3], ones[4] = product(x & 63), number if np.any(x == y) else 0
+    return float(product(floats(x & 7)) + total(floats(x)))
 
 
 @compiled
@@ -85,6 +115,23 @@ def test_integers(a: NDArray[Any], b: NDArray[Any], number: int) -> None:
     np.testing.assert_array_equal(whole, numbers)
     np.testing.assert_array_equal(ours, theirs)
     np.testing.assert_array_equal(true, truths)
+
+
+@given(
+    row(st.integers(-(2**52), 2**52), np.int64, FEW),
+    row(st.integers(1, 2**40) | st.integers(1, 9), np.int64, FEW),
+    st.integers(1, FEW),
+    st.integers(0, 2**45),
+)
+def test_eight(a: NDArray[Any], b: NDArray[Any], length: int, number: int) -> None:
+    ours, theirs = np.zeros((2, 6, FEW), np.int64)
+    one, other = np.zeros((2, 5), np.int64)
+    fraction = of_eight(a, b, a[:length], number, ours, one)
+    assert fraction == interpreted(of_eight)(a, b, a[:length], number, theirs, other)
+    np.testing.assert_array_equal(ours, theirs)
+    np.testing.assert_array_equal(one, other)
+    assert ours[0].tolist() == [x // y for x, y in zip(a.tolist(), b.tolist(), strict=True)]
+    assert bits(among(number)) == number % 2**FEW
 
 
 @given(st.integers(2, 9), st.integers(1, 8), st.integers(0, 4), st.randoms(use_true_random=False))
