@@ -31,7 +31,7 @@ from tilewright_costmodels.maestro.phases import (
     work_in,
 )
 from tilewright_costmodels.maestro.tiles import cut_tiles, find_states
-from tilewright_costmodels.maestro.work import FILTER, INPUT, L1, L2, NONE, OUTPUT, Group, Hardware, Result, Work
+from tilewright_costmodels.maestro.work import FILTER, INPUT, L1, L2, NONE, ONCE, OUTPUT, Group, Hardware, Result, Work
 
 
 @kernel_part
@@ -104,7 +104,7 @@ def _first_step(letters: Letters, hardware: Hardware, number: int, sub: int, gro
     sent = sent_first(letters, INPUT, number, sub, group, work)
     filtered = sent_first(letters, FILTER, number, sub, group, work)
     arriving = _delay(hardware, sent + filtered)
-    _note(0, 1, sent, filtered, arriving, group, work)
+    _note(NONE, ONCE, sent, filtered, arriving, group, work)
     sums.egress += group.egress
     sums.all_macs += group.macs
     if number == 0:
@@ -158,9 +158,9 @@ def _add(
 
 
 @kernel_part
-def _limit(number: int, sub: int, most: Ints, work: Work) -> None:
-    """Phases that occur too often are a fault; `most`: how often the commonest does, by the letter that moved last, [L]."""
-    if np.any(most >= at.COUNTER_LIMIT):
+def _limit(number: int, sub: int, group: Group, most: Ints, work: Work) -> None:
+    """Phases that work and occur too often are a fault; `most`: how often the commonest does, by the letter that moved last, [L]."""
+    if group.critical > 0 and np.any(most >= at.COUNTER_LIMIT):
         for place in range(work.states[number, sub].movers):
             often = most[work.movers[number, sub, place].letter]
             if often >= at.COUNTER_LIMIT:
@@ -181,9 +181,9 @@ def _forget(number: int, work: Work) -> None:
 def _total(letters: Letters, hardware: Hardware, number: int, sub: int, work: Work) -> bool:
     """What all steps of a level on a sub-problem come to. They are taken together as far as that changes nothing, which it
     does where the first of the outermost level does no work: then this is not done."""
-    state, pair, edges = work.states[number, sub], in_pair(number, sub, work), 0
+    state, pair, edges = work.states[number, sub], in_pair(number, sub, work), NONE
     while True:  # all subsets of the edges, the empty one first
-        steady = 0
+        steady = NONE
         while True:
             group = _group(letters, hardware, number, sub, edges, steady, work)
             if not edges | steady:
@@ -192,9 +192,8 @@ def _total(letters: Letters, hardware: Hardware, number: int, sub: int, work: Wo
                 _first_step(letters, hardware, number, sub, group, work)
             if state.movers:
                 times, most = times_of(number, sub, edges, steady, pair & ~edges & ~steady, work)
-                _add(letters, hardware, number, sub, group, times, 0, NOWHERE, work)
-                if group.critical > 0:
-                    _limit(number, sub, most, work)
+                _add(letters, hardware, number, sub, group, times, NONE, NOWHERE, work)
+                _limit(number, sub, group, most, work)
             steady = steady - (pair & ~edges) & pair & ~edges
             if not steady:
                 break
@@ -215,8 +214,7 @@ def _total_one_by_one(letters: Letters, hardware: Hardware, number: int, sub: in
             continue
         times = np.where(among(1 << moved), alike(occurrences), 0)
         _add(letters, hardware, number, sub, group, times, phase, moved, work)
-        if group.critical > 0:
-            _limit(number, sub, times, work)
+        _limit(number, sub, group, times, work)
     return phases
 
 

@@ -91,20 +91,20 @@ def work_in(
 
 
 @kernel_part
-def _along_space(mine: int, shared: Ints, moved: bool, number: int, sub: int, group: Group, work: Work) -> Ints:
+def _along_space(mine: int, short: int, shared: Ints, number: int, group: Group, work: Work) -> Ints:
     """Elements of a tensor with letters `mine`, along letters in space, that all sub-clusters at work are sent, [L].
 
     Args:
+        short: letters whose last tile may be.
         shared: letters of which only what is new is sent, [L].
-        moved: whether any letter has.
     """
-    state, level, tiles = work.states[number, sub], work.levels[number], work.tiles[number]
+    level, tiles = work.levels[number], work.tiles[number]
     first = other = last = alike(1)
     for letter in (level.spatial, level.pair):
         if letter == NOWHERE or not mine >> letter & 1:
             continue
         full = part = tiles.full[letter]
-        if group.partial and (moved or state.short >> letter & 1):
+        if group.partial and short >> letter & 1:
             part = tiles.part[letter]
         is_shared = (shared >> letter & 1) == 1
         first = first * (part if group.at_work == 1 else full)
@@ -119,7 +119,7 @@ def sent_first(letters: Letters, tensor: int, number: int, sub: int, group: Grou
     state, mine = work.states[number, sub], letters.tensors[tensor]
     tile: int = state.input_tile if tensor == INPUT else state.filter_tile
     if mine & work.levels[number].along:
-        tile *= _along_space(mine, alike(0), False, number, sub, group, work)[0]
+        tile *= _along_space(mine, state.short, alike(0), number, group, work)[0]
     return tile
 
 
@@ -134,7 +134,7 @@ def sent_in(letters: Letters, tensor: int, number: int, sub: int, group: Group, 
     sent = np.where(anew & among(~level.along), tile // eight(tiles.full) * eight(tiles.fresh), tile)
     if mine & level.along:
         shared = np.where(anew, inside | eight(letters.bit), inside)
-        sent = sent * _along_space(mine, shared, True, number, sub, group, work)
+        sent = sent * _along_space(mine, mine, shared, number, group, work)
     return np.where(among(mine), sent, 0)
 
 

@@ -16,7 +16,7 @@ COUNTER_LIMIT = 2**31
 """MAESTRO counts the steps of a phase in 32 bits and aborts, or goes on with a wrong number, beyond."""
 DIVISIBLE = 2.0**53
 """Rows of integers below this are divided exactly."""
-NONE = integer(0)
+NONE, ONCE = map(integer, range(2))
 L2, L1 = range(2)
 INPUT, FILTER, OUTPUT = map(integer, range(3))
 READS, FILLS, UPDATES = range(3)
