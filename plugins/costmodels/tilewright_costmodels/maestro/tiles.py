@@ -62,8 +62,8 @@ def cut_tiles(letters: Letters, hardware: Hardware, table: Table, work: Work) ->
         if all_of_it > whole + apart * (clusters - 1):
             _, _, level.edge_clusters = last_fold(all_of_it, whole, apart, clusters)
         elif all_of_it > whole:  # a partial one is counted only if all fit in one fold
-            steps_here = tile.steps[spatial]
-            level.edge_clusters = steps_here + 1 + (apart * steps_here + whole < all_of_it)
+            further = tile.steps[spatial]
+            level.edge_clusters = further + 1 + (apart * further + whole < all_of_it)
     most_of_one: float = most_elements + (hardware.noc_latency + 1.0) * table.levels[0]
     return 2.0 * steps_of_all * most_of_one if most_of_one < DIVISIBLE else np.inf
 
@@ -71,12 +71,8 @@ def cut_tiles(letters: Letters, hardware: Hardware, table: Table, work: Work) ->
 @kernel_part
 def find_states(letters: Letters, order: Ints, number: int, sub: int, work: Work) -> None:
     """What the directives of a level, whose letters stand in this order, do on a sub-problem."""
-    state, level, fault, tile = (
-        work.states[number, sub],
-        work.levels[number],
-        work.faults[number, sub],
-        work.tiles[number],
-    )
+    state, level, fault = work.states[number, sub], work.levels[number], work.faults[number, sub]
+    tile = work.tiles[number]
     full, offset, cut = eight(tile.full), eight(tile.offset), eight(letters.sizes)
     if number:
         outer = work.tiles[number - 1]
