@@ -51,6 +51,9 @@ class Deliveries(NamedTuple):
     """[G, B]: words that the parent handles."""
     far: Floats
     """[G, B]: their hops."""
+    each: Floats
+    """[B]: of the first size that the account of the parent's words tells: deliveries side by side, and their hops."""
+    hops: Floats
     noted: Ints
     """[B]: how often words are to be delivered; [B, number]: how many, and what account says how: first the words that come from the
     parent, and then what neighbours pass on."""
@@ -111,6 +114,8 @@ def deliveries_of(tables: Tables, detailed: bool) -> Deliveries:
         scatter=np.ones((sizes, LANES), np.int64),
         accesses=np.zeros((sizes, LANES)),
         far=np.zeros((sizes, LANES)),
+        each=np.ones(LANES),
+        hops=np.zeros(LANES),
         noted=np.zeros(LANES, np.int64),
         words=np.zeros((LANES, loops)),
         account=np.zeros((LANES, loops), np.int64),

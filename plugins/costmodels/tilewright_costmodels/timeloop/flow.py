@@ -17,7 +17,7 @@ from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.mapspace.rules.scratch import words_of
 from tilewright_costmodels.timeloop.accounts import DELIVERED, HEAD, LINKED, PLACE, SIZES, apart_of
 from tilewright_costmodels.timeloop.nest import Job
-from tilewright_costmodels.timeloop.sharing import bit_of, mix, passing, sharing
+from tilewright_costmodels.timeloop.sharing import bit_of, expect, mix, passing, sharing
 
 
 @kernel_part
@@ -234,11 +234,18 @@ def _look_up_shares(job: Job, loops: int) -> None:
     nest, accounts = job.nest, job.accounts
     for b in range(LANES):
         if nest.wanted[b]:
+            expect(accounts, b)
+    for b in range(LANES):
+        if nest.wanted[b]:
             nest.account[b] = account = sharing(job.hardware, accounts, loops, b)
             nest.deliveries[b] = accounts.pool[account + DELIVERED]
             nest.apart[b] = accounts.pool[apart_of(accounts, account) + 1]
             if job.detailed:
-                job.deliveries.account[b, 0], job.deliveries.noted[b] = account, 1
+                deliveries, at = job.deliveries, account + HEAD
+                deliveries.account[b, 0], deliveries.noted[b] = account, 1
+                deliveries.sizes[b], deliveries.hops[b] = accounts.pool[account + SIZES], accounts.pool_hops[at]
+                deliveries.multicast[0, b], deliveries.scatter[0, b] = accounts.pool[at], accounts.pool[at + 1]
+                deliveries.each[b] = accounts.pool[at + 1]
 
 
 @kernel_part
@@ -333,11 +340,16 @@ def deliver(job: Job, level: int, words: Floats) -> int:
     there are at most."""
     deliveries, children = job.deliveries, lanes(job.nest.children[level])
     alone = children == 1.0  # to whom every word comes by itself, and from nowhere far
-    deliveries.sizes[:] = np.where(alone, every(1), 0)
-    deliveries.multicast[0][:] = deliveries.scatter[0][:] = every(1)
-    deliveries.accesses[0][:], deliveries.far[0][:] = np.where(alone, words, 0.0), every(0.0)
-    job.nest.wanted[:], job.nest.amount[:] = lanes(job.nest.live) & ~alone, words
-    return _deliver_all(job) if np.any(lanes(job.nest.wanted)) else 1
+    several = lanes(job.nest.live) & ~alone & ((lanes(deliveries.sizes) > 1) | (lanes(deliveries.noted) > 1))
+    deliveries.sizes[:] = np.where(~several & (alone | (words != 0.0)), every(1), 0)
+    deliveries.multicast[0][:] = np.where(alone, 1, lanes(deliveries.multicast[0]))
+    deliveries.scatter[0][:] = np.where(alone, 1, lanes(deliveries.scatter[0]))
+    deliveries.accesses[0][:] = words * np.where(alone, 1.0, lanes(deliveries.each))
+    deliveries.far[0][:] = words * np.where(alone, 0.0, lanes(deliveries.hops))
+    if not np.any(several):
+        return 1
+    job.nest.wanted[:], job.nest.amount[:] = several, words
+    return _deliver_all(job)
 
 
 @kernel_call

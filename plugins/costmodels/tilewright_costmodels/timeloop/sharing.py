@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.compiled import Index, Records, integer, kernel_call, kernel_part
+from tilewright.compiled import Index, Records, integer, kernel_call, kernel_part, soon
 from tilewright.mapspace.batch import Ints
 from tilewright_costmodels.timeloop.accounts import (
     BITS,
@@ -33,6 +33,12 @@ ONE = integer(1)
 def _is_vertical(hardware: Hardware, loop: int) -> bool:
     """Of a loop in a key."""
     return bool(hardware.slot[Index((loop & BITS) >> 1)].vertical)
+
+
+@kernel_part
+def expect(accounts: Accounts, b: int) -> None:
+    """Fetch from memory what `sharing` looks at first, while the same is done for other mappings."""
+    soon(accounts.pool[max(accounts.table[accounts.mixed[b] & (len(accounts.table) - 1)], 0) :])
 
 
 @kernel_call
