@@ -24,7 +24,7 @@ if importlib.util.find_spec("jax") is None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--mutations", default=500, type=int, help="mutated inputs for each reader (tests/hostile)")
+    parser.addoption("--mutations", default=300, type=int, help="mutated inputs for each reader (tests/hostile)")
 
 
 def pytest_report_header() -> str:
