@@ -175,8 +175,10 @@ class _Known:
             lanes = np.ones(len(self.batch))
         rounding = architecture.instances[cluster] / 2  # every instance may round down
         words = np.maximum(0.0, self.problem.macs / lanes - rounding) * memory.words_of(tensor)
-        accesses = words / memory.block_words
-        return np.asarray(accesses * _least_energy(tensor, memory) / memory.instances_per_macro)
+        # at most as many instances are charged as there are complete macros (see relaxation.py)
+        instances = architecture.instances[cluster]
+        charged = instances // memory.instances_per_macro / instances
+        return np.asarray(words / memory.block_words * _least_energy(tensor, memory) * charged)
 
 
 def _by_mapping(count: NDArray[Number], mappings: int) -> NDArray[Number]:

@@ -14,17 +14,23 @@ from tilewright_costmodels.timeloop.tables import Tables
 def relaxation_of(
     problem: Problem, architecture: Architecture, skeleton: Skeleton, tables: Tables, link_transfers: bool
 ) -> Relaxation:
-    """Words in part of a block, or of a macro, count as that part; networks as nothing."""
+    """Return the least costs of words: a part of a block costs that part of it, and networks cost nothing.
+
+    Timeloop charges at most as many instances as there are complete macros. So the least part of the accesses that it charges
+    is the one of a fanout in full use: complete macros over instances.
+    """
     memories, rows = architecture.memories, tables.hardware.memory
     per_word = np.array([memory.slices_per_word for memory in memories], dtype=np.float64)
-    words = np.array([memory.block_words * memory.instances_per_macro for memory in memories], dtype=np.float64)
+    clusters = zip(architecture.clusters, architecture.instances, strict=False)
+    instances = np.array([count for cluster, count in clusters for _ in cluster.memories], dtype=np.float64)
+    charged = rows["built"] / instances / [memory.block_words for memory in memories]
     fanouts = [architecture.cluster(entry.target).fanout for entry in skeleton.entries]
     shared = [[fan.reduction if tensor.is_output else fan.multicast for tensor in problem.tensors] for fan in fanouts]
     return Relaxation(
         memory=tables.rules.memory,
-        read_pj=rows["read_energy"] / words,
-        fill_pj=rows["write_energy"] / words,
-        update_pj=rows["update_energy"] / words,
+        read_pj=rows["read_energy"] * charged,
+        fill_pj=rows["write_energy"] * charged,
+        update_pj=rows["update_energy"] * charged,
         read_bandwidth=rows["read_bandwidth"] / per_word,
         write_bandwidth=rows["write_bandwidth"] / per_word,
         shared=np.array(shared, dtype=np.bool_),
@@ -34,6 +40,6 @@ def relaxation_of(
         compute_pj=tables.hardware.compute_energy_pj,
         cycles_per_operation=tables.hardware.cycles_per_operation,
         exact=not tables.noc_costs
-        and bool((words == 1).all() and (tables.rules.slices % per_word[:, None] == 0).all()),
+        and bool((charged == 1).all() and (tables.rules.slices % per_word[:, None] == 0).all()),
         whole_cycles=True,
     )

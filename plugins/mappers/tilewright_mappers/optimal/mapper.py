@@ -64,8 +64,7 @@ class Optimal:
 
 def _search(setup: Setup, task: Task, run: Run, options: OptimalOptions) -> Proposals:
     best, bound = math.inf, -math.inf
-    if run.budget.evaluations is not None:  # what a search finds that begins well
-        best = yield from started(task, run)
+    # Nothing below depends on how many evaluations are allowed: a larger budget continues the search of a smaller one.
     drawn = task.space.sample(run.rng, DRAWN)
     best = yield from _descend(drawn.take(drawn.fits()), best, task, run)
     most = options.width or (IN_PART if setup.shape.ragged and setup.counts_in_part else WIDE)

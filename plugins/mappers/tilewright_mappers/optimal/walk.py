@@ -165,7 +165,7 @@ class Walk:
         units = links and number == len(setup.levels) - 1
         if number < len(setup.levels) - 1:
             states = self._forget_neighbours(states)
-        windowed = np.asarray((setup.shape.rank >= 0).any(axis=0) & links)
+        windowed = np.asarray((setup.shape.rank >= 0).any(axis=0))
         able = setup.able.copy()
         self.shared = setup.shared(number)
         for windows in (True, False):
@@ -176,7 +176,7 @@ class Walk:
                         able[spatial[k], d] = False  # from here on
                         ahead = ahead._replace(able=for_kernel(able.copy()))
                         states = self._stage(stages.UNROLL, states, level, ahead, spatial[k], d, k, keys=keys)
-            if windows and windowed.any() and not units:
+            if windows and links and windowed.any() and not units:
                 states = self._stage(stages.LINKS, states, level, ahead)
         return self._stage(stages.LEAVE, states, level, setup.ahead_of_fanout(number), position=int(units))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tilewright.compiled import kernel_call, kernel_part
 from tilewright.mapspace.batch import Floats
 from tilewright_mappers.optimal.kernel.state import (
+    BOUND,
     CREDIT,
     CYCLES,
     EACH,
@@ -48,9 +49,13 @@ def insert(bag: Bag, layout: Layout, shape: Shape, costing: Costing, keys: int, 
                 same &= integers[at, k] == integers[i, k]
             compared += same
             if same and chain == place and _as_good(bag, layout, shape, costing, at, i):
+                if integers[i, layout.flag] & ROUNDED:
+                    bag.numbers[at, BOUND] = min(bag.numbers[at, BOUND], bag.numbers[i, BOUND])
                 return False
             if same and full and _as_good(bag, layout, shape, costing, i, at):
                 bag.alive[at] = False
+                if integers[i, layout.flag] & ROUNDED:
+                    bag.numbers[i, BOUND] = min(bag.numbers[i, BOUND], bag.numbers[at, BOUND])
                 if before < 0:
                     bag.heads[chain] = after
                 else:
