@@ -1,0 +1,62 @@
+"""Proofs of `optimal` compared with an enumeration that shares no code with map spaces."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tilewright
+from support.profiles import scaled
+from support.proofs.checking import check, check_against
+from support.proofs.drawing import KINDS, Inputs, Kind, draw
+from tilewright.plugin.mapper import Budget, Task
+from tilewright.plugin.registry import installed
+from tilewright.plugin.specs import CostModelSpec, MapperSpec
+from tilewright.run.search import search
+
+LIMIT = 20_000
+"""Mappings of the largest space enumerated here; `python -m support.proofs` takes larger ones."""
+WRONG_ONCE = sorted((Path(__file__).parents[1] / "data" / "proofs").glob("*.json"))
+
+
+@scaled(2)
+@given(st.integers(0, 2**32), st.sampled_from(KINDS), st.booleans())
+def test_no_mapping_costs_less_than_a_proof(seed: int, kind: Kind, capped: bool) -> None:
+    verdict = check(draw(seed, kind), LIMIT, capped=capped)
+    assert not verdict.wrong
+
+
+@scaled(0.3)
+@given(st.integers(0, 2**32), st.integers(1, 30))
+def test_no_mapping_costs_less_than_the_bound_of_a_narrow_search(seed: int, width: int) -> None:
+    verdict = check(draw(seed), LIMIT, width=width, orders=1)
+    assert not verdict.wrong
+
+
+@pytest.mark.parametrize("file", WRONG_ONCE, ids=lambda file: file.stem)
+def test_proofs_that_were_wrong_once_are_right(file: Path) -> None:
+    """Each file records a task and the cost of its best mapping; version 1 of the prover proved more."""
+    recorded = json.loads(file.read_text())
+    least = recorded.pop("cost")
+    inputs = Inputs(**recorded)
+    space = tilewright.space(inputs.problem, arch=inputs.architecture, constraints=inputs.constraints)
+    model = installed().make(CostModelSpec, "timeloop", inputs.model_options)
+    evaluator = model.bind(space.problem, space.architecture)
+    proved, wrong = check_against(least, Task(space, inputs.objective), evaluator, inputs.seed)
+    assert proved and not wrong
+
+
+def test_a_larger_budget_continues_the_search_of_a_smaller_one() -> None:
+    """So it never ends with a worse mapping, and never without a proof that fewer evaluations give."""
+    space = tilewright.space("quickflow_convs/V", arch="eyeriss")
+    evaluator = installed().make(CostModelSpec, "timeloop").bind(space.problem, space.architecture)
+    mapper = installed().make(MapperSpec, "optimal")
+    full = search(mapper, Task(space), evaluator, Budget())
+    budgets = [50, 500, 2_000, full.evaluated - 1, full.evaluated, 10 * full.evaluated]
+    results = [search(mapper, Task(space), evaluator, Budget(evaluations=count)) for count in budgets]
+    assert all(after.value <= before.value for before, after in zip(results, results[1:], strict=False))
+    for result in results[-2:]:
+        assert (result.value, result.lower_bound, result.evaluated) == (full.value, full.lower_bound, full.evaluated)
+        assert result.proved == "yes"

@@ -1,0 +1,55 @@
+"""Check proofs on many random tasks.
+
+    cd tests && python -m support.proofs 2000 --start 1 --kind window --links off --save wrong
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+from support.proofs.checking import check
+from support.proofs.drawing import KINDS, draw
+
+
+def main() -> int:
+    """Read the arguments, check the tasks, and print their outcomes; 1 where a proof is wrong."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("count", type=int, help="tasks")
+    parser.add_argument("--start", type=int, default=0, help="first seed")
+    parser.add_argument("--kind", choices=KINDS, help="family of sizes; any by default")
+    parser.add_argument("--links", choices=("on", "off"), help="link transfers; either by default")
+    parser.add_argument("--factors", choices=("perfect", "ragged"), help="either by default")
+    parser.add_argument("--capped", action="store_true", help="limit the cycles, and minimise energy")
+    parser.add_argument("--width", type=int, default=0, help="states kept per stage; a small number leaves gaps")
+    parser.add_argument("--limit", type=int, default=400_000, help="mappings of the largest space enumerated")
+    parser.add_argument("--save", type=Path, help="folder for the inputs of wrong proofs")
+    arguments = parser.parse_args()
+    fixed = {"link_transfers": arguments.links == "on"} if arguments.links else {}
+    ragged = None if arguments.factors is None else arguments.factors == "ragged"
+    counts: Counter[str] = Counter()
+    started = time.monotonic()
+    for seed in range(arguments.start, arguments.start + arguments.count):
+        inputs = draw(seed, arguments.kind, ragged=ragged, **fixed)
+        options = {"width": arguments.width, "orders": 1} if arguments.width else {}
+        verdict = check(inputs, arguments.limit, capped=arguments.capped, **options)
+        counts["wrong" if verdict.wrong else verdict.status] += 1
+        if verdict.wrong:
+            print(seed, *verdict.wrong, sep="\n  ", flush=True)
+            if arguments.save:
+                arguments.save.mkdir(parents=True, exist_ok=True)
+                text = json.dumps(dataclasses.asdict(inputs) | dataclasses.asdict(verdict), indent=1)
+                (arguments.save / f"{seed}.json").write_text(text)
+        if sum(counts.values()) % 100 == 0:
+            print(f"{sum(counts.values())} tasks, {time.monotonic() - started:.0f} s: {dict(counts)}", flush=True)
+    print(dict(counts))
+    return bool(counts["wrong"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,142 @@
+"""A proof of `optimal` compared with the enumeration of the same task."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+from unittest import mock
+
+import numpy as np
+
+import tilewright
+from support.proofs.drawing import Inputs
+from support.proofs.enumeration import Enumeration, TooLargeError
+from tilewright.errors import TilewrightError
+from tilewright.mapspace.batch import Floats
+from tilewright.plugin.costmodel import Evaluator
+from tilewright.plugin.mapper import Budget, Task
+from tilewright.plugin.registry import installed
+from tilewright.plugin.result import Result
+from tilewright.plugin.specs import CostModelSpec, MapperSpec
+from tilewright.run.search import search
+from tilewright_mappers.optimal import mapper
+
+ROUNDING = 1e-9
+"""Relative difference of two equal costs."""
+PROVED = 1e-8
+"""Relative gap below which an optimum counts as proved."""
+
+Status = Literal["proved", "gap left", "no valid mapping", "no mapping", "too large", "refused"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One task's outcome. `wrong`: every statement that the enumeration contradicts; `cost`: the least cost of all mappings."""
+
+    status: Status
+    wrong: tuple[str, ...] = ()
+    cost: float = math.inf
+    mappings: int = 0
+    best: dict[str, Any] | None = None
+
+
+def check(inputs: Inputs, limit: int, *, capped: bool = False, **options: int) -> Verdict:
+    """Compare the proof of a task with its enumeration: as users run it, and without the heuristic starts.
+
+    Args:
+        inputs: the task.
+        limit: more mappings than this are not enumerated.
+        capped: limit the cycles to those of a drawn mapping, and minimise energy.
+        options: of the mapper.
+    """
+    try:
+        every = Enumeration(inputs, 4 * limit)
+    except TooLargeError:
+        return Verdict("too large")
+    if every.size > limit:
+        return Verdict("too large")
+    try:
+        space = tilewright.space(inputs.problem, arch=inputs.architecture, constraints=inputs.constraints)
+        model = installed().make(CostModelSpec, "timeloop", inputs.model_options)
+        evaluator = model.bind(space.problem, space.architecture)
+    except TilewrightError:
+        return Verdict("refused")
+    wrong = [] if space.size == every.size else [f"the map space has {space.size} mappings, not {every.size}"]
+    if every.size == 0:
+        return Verdict("no mapping", tuple(wrong))
+    task, best = Task(space, inputs.objective), None
+    if capped:
+        task = Task(space, "energy", _some_cycles(every, evaluator, inputs.seed))
+    least = math.inf
+    for batch in every.batches():
+        costs = _costs(evaluator, batch, task)
+        if costs.min() < least:
+            least, best = float(costs.min()), batch[int(costs.argmin())].to_data()
+    proved, contradictions = check_against(least, task, evaluator, inputs.seed, **options)
+    status: Status = "no valid mapping" if best is None else "proved" if proved else "gap left"
+    return Verdict(status, (*wrong, *contradictions), least, every.size, best)
+
+
+def check_against(
+    least: float, task: Task, evaluator: Evaluator, seed: int, **options: int
+) -> tuple[bool, tuple[str, ...]]:
+    """Return whether `optimal` proves an optimum, and every statement that contradicts the least cost of all mappings.
+
+    It searches twice: as users run it, and without the heuristic starts, which find the optimum of many small tasks.
+    """
+    proved, wrong = False, []
+    for starts in (True, False):
+        with contextlib.nullcontext() if starts else without_starts():
+            found = search(installed().make(MapperSpec, "optimal", options), task, evaluator, Budget(), seed=seed)
+        wrong += [f"{'as run' if starts else 'without starts'}: {each}" for each in _contradictions(found, least)]
+        proved |= found.gap is not None and found.gap < PROVED
+    return proved, tuple(wrong)
+
+
+def _contradictions(found: Result, least: float) -> Iterator[str]:
+    """Yield what a result states and the least cost contradicts."""
+    if found.error is not None:
+        yield f"it failed: {found.error}"
+    elif found.best is None and math.isfinite(least):
+        yield f"it found nothing, a mapping costs {least}"
+    elif found.value < least * (1 - ROUNDING):
+        yield f"it found {found.value}, no enumerated mapping costs less than {least}"
+    if found.lower_bound is not None and found.lower_bound > least * (1 + ROUNDING):
+        yield f"it proved {found.lower_bound}, a mapping costs {least}"
+    if found.gap is not None and found.gap < PROVED and found.value > least * (1 + PROVED):
+        yield f"it proved {found.value} optimal, a mapping costs {least}"
+
+
+def _costs(evaluator: Evaluator, batch: Any, task: Task) -> Floats:
+    costs = evaluator.evaluate_batch(batch).within(task.most_cycles)
+    return np.asarray(np.where(costs.valid, costs.of(task.objective), np.inf))
+
+
+def _some_cycles(every: Enumeration, evaluator: Evaluator, seed: int) -> float:
+    """Cycles of some valid mapping; inf where there is none."""
+    for batch in every.batches():
+        costs = evaluator.evaluate_batch(batch)
+        cycles = np.unique(costs.cycles[costs.valid])
+        if len(cycles):
+            return float(cycles[seed % len(cycles)])
+    return math.inf
+
+
+@contextlib.contextmanager
+def without_starts() -> Iterator[None]:
+    """Leave `optimal` its staged search alone: no descent from drawn mappings, no other mapper to start with."""
+
+    def descend(rows: Any, best: float, task: Any, run: Any) -> Generator[Any, Any, float]:
+        return best
+        yield
+
+    def started(task: Any, run: Any) -> Generator[Any, Any, float]:
+        run.starters = ()
+        return math.inf
+        yield
+
+    with mock.patch.object(mapper, "_descend", descend), mock.patch.object(mapper, "started", started):
+        yield

@@ -1,0 +1,246 @@
+"""Random problems, architectures, constraints and model options, as the documents that users write.
+
+A new option of a cost model, or a new field of an architecture or of constraints, is drawn here before a proof may rely on it;
+`tests/support/test_proofs.py` fails until it is.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Literal
+
+Document = dict[str, Any]
+Kind = Literal["small", "window", "large"]
+KINDS: tuple[Kind, ...] = ("small", "window", "large")
+"""Small sizes of many factors; windows unrolled over nested fanouts; few factors, long fanouts."""
+
+SIZES: dict[Kind, tuple[int, ...]] = {
+    "small": (1, 2, 2, 3, 3, 4, 4, 5, 6, 6, 8, 9, 12),
+    "window": (2, 4, 6, 8, 9, 12, 16, 18),
+    "large": (5, 7, 11, 13, 25, 31, 49, 64, 77, 121, 143, 509, 1024),
+}
+KERNELS = (1, 2, 3, 3, 4, 5, 6)
+FANOUTS: dict[Kind, tuple[int, ...]] = {
+    "small": (2, 2, 3, 4, 5, 6, 8),
+    "window": (2, 3, 4, 4, 6, 8),
+    "large": (2, 7, 13, 32, 40, 128, 1024),
+}
+BANDWIDTHS = (0.1, 0.25, 0.3, 0.5, 1, 1.5, 2, 3, 4, 8)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """One task, as documents: what to map, where, under which rules, by a model with which options."""
+
+    seed: int
+    problem: Document
+    architecture: Document
+    constraints: Document
+    model_options: Document
+    objective: Literal["edp", "energy", "cycles"]
+
+
+def draw(seed: int, kind: Kind | None = None, *, ragged: bool | None = None, **model_options: object) -> Inputs:
+    """Draw one task.
+
+    Args:
+        seed: the same seed and arguments give the same task.
+        kind: the family of sizes; None: any.
+        ragged: whether tiles may be ragged; None: either.
+        model_options: options of `timeloop` that are fixed, not drawn.
+    """
+    rng = Random(seed)
+    kind = kind or rng.choice(KINDS)
+    ragged = rng.random() < 0.3 if ragged is None else ragged
+    problem = draw_problem(rng, "small" if ragged and kind == "large" else kind)
+    architecture = draw_architecture(rng, problem, kind)
+    constraints = draw_constraints(rng, problem, architecture)
+    constraints["factors"] = "ragged" if ragged else "perfect"
+    drawn = {"link_transfers": rng.random() < 0.5}
+    objective = rng.choice(("edp", "edp", "energy", "cycles"))
+    return Inputs(seed, problem, architecture, constraints, drawn | model_options, objective)
+
+
+def draw_problem(rng: Random, kind: Kind) -> Document:
+    """Draw a problem: a contraction, in which some coordinates may be sums of dimensions."""
+    names = ["P", "R", "K", "C", "Q", "S"]
+    windows = 0 if kind == "small" and rng.random() < 0.4 else rng.choice((1, 1, 1, 2))
+    plain = rng.randint(0 if windows else 2, 3 - windows)
+    operands = ["I", "W", "D"][: rng.choice((1, 2, 2, 2, 3))] if not windows else ["I", "W"]
+    sizes: dict[str, int] = {}
+    coordinates: dict[str, list[str]] = {name: [] for name in (*operands, "O")}
+    for place in range(windows):
+        outer, inner = names[4 * place], names[4 * place + 1]
+        sizes[outer], sizes[inner] = rng.choice(SIZES[kind]), rng.choice(KERNELS)
+        terms = [_times(rng.choice((1, 1, 2, 3)), outer), _times(rng.choice((1, 1, 2, 3)), inner)]
+        if rng.random() < 0.15:
+            extra = f"T{place}"
+            sizes[extra] = rng.choice((2, 3, 4))
+            terms.append(_times(rng.choice((1, 2)), extra))
+            coordinates["W"].append(extra)
+        transposed = rng.random() < 0.15
+        coordinates["O" if transposed else "I"].append(" + ".join(terms))
+        coordinates["I" if transposed else "O"].append(
+            outer if rng.random() < 0.9 or transposed else _times(rng.choice((2, 3)), outer)
+        )
+        coordinates["W"].append(inner)
+        if rng.random() < 0.08:  # the same dimensions in a second window
+            coordinates["I"].append(f"{outer} + {inner}")
+    for name in names[2:4] + ["G"]:
+        if plain == 0:
+            break
+        plain -= 1
+        sizes[name] = rng.choice(SIZES["small"])
+        users = [tensor for tensor in coordinates if rng.random() < 0.6]
+        if not any(tensor in operands for tensor in users):
+            users.append(rng.choice(operands))
+        for tensor in users:
+            coordinates[tensor].append(name)
+    for tensor, found in coordinates.items():
+        if not found:
+            found.append(next(iter(sizes)))
+    if rng.random() < 0.04:  # a diagonal
+        coordinates["I"].append(coordinates["I"][0])
+    order = list(sizes)
+    rng.shuffle(order)
+    roles = {"I": "input", "W": "weight", "D": "input", "O": "output"}
+    tensors = [{"name": name, "role": roles[name], "projection": found} for name, found in coordinates.items()]
+    if rng.random() < 0.2:
+        rng.shuffle(tensors)
+    return {"kind": "problem", "name": kind, "dimensions": {name: sizes[name] for name in order}, "tensors": tensors}
+
+
+def words_of(problem: Document, tensor: Document) -> int:
+    """Count the words of a tensor's bounding box."""
+    words = 1
+    for coordinate in tensor["projection"]:
+        side = 1
+        for term in coordinate.split(" + "):
+            factor, _, dimension = term.rpartition("*")
+            side += int(factor or 1) * (problem["dimensions"][dimension] - 1)
+        words *= side
+    return words
+
+
+def draw_architecture(rng: Random, problem: Document, kind: Kind) -> Document:
+    """Draw a chain of clusters, plain ones more often than those with every feature."""
+    rare = rng.choice((0.0, 0.1, 0.25))
+    total = sum(words_of(problem, tensor) for tensor in problem["tensors"])
+    roles = sorted({tensor["role"] for tensor in problem["tensors"]})
+    clusters: list[Document] = [{"name": "c0", "memories": [_memory(rng, "D0", roles, None, rare)]}]
+    if rng.random() < rare and len(roles) > 1:
+        clusters[0]["memories"] = [_memory(rng, f"D{role}", [role], None, rare) for role in roles]
+    for number in range(1, rng.choice((2, 2, 3, 3, 4))):
+        capacity = max(1, int(total * rng.choice((0.05, 0.1, 0.2, 0.5, 1.0)))) + rng.randint(0, 3)
+        if rng.random() < 0.2 and len(roles) > 1:  # one memory a role
+            chosen = [[role] for role in rng.sample(roles, rng.randint(1, len(roles)))]
+        else:
+            chosen = [sorted(rng.sample(roles, rng.randint(1, len(roles))))] if rng.random() < 0.3 else [[]]
+        memories = [_memory(rng, f"M{number}{k}", holds, capacity, rare) for k, holds in enumerate(chosen)]
+        clusters.append({"name": f"c{number}", "memories": memories})
+    if kind == "window" or rng.random() < 0.3:
+        clusters.insert(rng.randint(1, len(clusters)), {"name": "v"})
+    fanouts = 3
+    for cluster in clusters:
+        if fanouts and rng.random() < (0.8 if kind == "window" else 0.5):
+            fanouts -= 1
+            cluster["fanout"] = _fanout(rng, kind, rare)
+    names = [memory["name"] for cluster in clusters for memory in cluster.get("memories", ())]
+    for cluster in clusters:
+        for memory in cluster.get("memories", ()):
+            if "leakage_pj_per_cycle" in memory and rng.random() < 0.4:
+                memory["power_gated_at"] = rng.choice(names)
+    compute: Document = {"energy_per_operation_pj": _energy(rng, 0.05, 3)}
+    if rng.random() < rare:
+        compute["cycles_per_operation"] = rng.choice((2, 3))
+    return {"kind": "architecture", "name": kind, "clusters": clusters, "compute": compute}
+
+
+def _memory(rng: Random, name: str, holds: list[str], capacity: int | None, rare: float) -> Document:
+    """Draw a memory; the outermost ones, without a capacity, cost most."""
+    low, high = (50.0, 250.0) if capacity is None else (0.2, 20.0)
+    memory: Document = {
+        "name": name,
+        "technology": "dram" if capacity is None else "sram",
+        "read_energy_pj": 0.0 if rng.random() < 0.05 else _energy(rng, low, high),
+        "write_energy_pj": _energy(rng, low, high),
+    }
+    if capacity is not None and rng.random() < 0.9:
+        memory["capacity_words"] = capacity
+    if holds:
+        memory["holds"] = holds
+    for way in ("read", "write"):
+        if rng.random() < 0.5:
+            memory[f"{way}_bandwidth_words_per_cycle"] = rng.choice(BANDWIDTHS)
+    if rng.random() < rare:
+        memory["update_energy_pj"] = _energy(rng, low, high)
+    if rng.random() < rare / 2:
+        memory["block_words"] = rng.choice((2, 4))
+    if rng.random() < rare / 2:
+        memory["instances_per_macro"] = rng.choice((2, 3))
+    if rng.random() < rare and capacity is not None:
+        memory["multiple_buffering"] = rng.choice((1.5, 2.0))
+    if rng.random() < rare:
+        memory["leakage_pj_per_cycle"] = _energy(rng, 0.05, 5)
+    if rng.random() < rare:
+        memory["word_bits"] = rng.choice((8, 16, 32))
+        memory["bits_per_value"] = {rng.choice(("input", "weight", "output")): rng.choice((4, 8, 12, 24, 32))}
+    return memory
+
+
+def _fanout(rng: Random, kind: Kind, rare: float) -> Document:
+    fanout: Document = {"size": rng.choice(FANOUTS[kind]), "axis": rng.choice("XY")}
+    for way in ("multicast", "reduction"):
+        if rng.random() < rare:
+            fanout[way] = False
+    if rng.random() < rare / 2:
+        some = [f"energy_per_{what}_pj" for what in ("hop", "router", "ingress") if rng.random() < 0.6]
+        fanout["network"] = {name: _energy(rng, 0.05, 2) for name in some}
+    return fanout
+
+
+def draw_constraints(rng: Random, problem: Document, architecture: Document) -> Document:
+    """Draw rules, or none: for temporal loops, for unrollings, and for what memories keep. A memory has one rule of a kind."""
+    rules: Document = {}
+    clusters = architecture["clusters"]
+    blocks = [clusters[0]["memories"][-1]["name"]]
+    blocks += [memory["name"] for cluster in clusters[1:] for memory in cluster.get("memories", ())]
+    fanouts = [cluster["name"] for cluster in clusters if "fanout" in cluster]
+    if rng.random() < 0.35:
+        some = rng.sample(blocks, rng.randint(1, min(2, len(blocks))))
+        rules["temporal"] = [{"memory": name, **_steps(rng, problem, ordered=True)} for name in some]
+    if rng.random() < 0.35 and fanouts:
+        limits = rng.choice(({}, {}, {"min_utilization": 0.5}, {"max_utilization": 0.7}, {"min_utilization": 1.0}))
+        rules["spatial"] = [{"cluster": rng.choice(fanouts), **_steps(rng, problem, ordered=False), **limits}]
+    if rng.random() < 0.45 and len(blocks) > 1:
+        tensors = [tensor["name"] for tensor in problem["tensors"]]
+        rules["keep"] = []
+        for name in rng.sample(blocks[1:], rng.randint(1, len(blocks) - 1)):
+            chosen = {tensor: rng.choice(("keep", "bypass", "free", "free", None)) for tensor in tensors}
+            ways = {way: [tensor for tensor in tensors if chosen[tensor] == way] for way in ("keep", "bypass", "free")}
+            rules["keep"].append({"memory": name, **{way: found for way, found in ways.items() if found}})
+    return {"kind": "constraints", "name": "rules", "variants": [rules]}
+
+
+def _steps(rng: Random, problem: Document, *, ordered: bool) -> Document:
+    """Draw which dimensions may step, how far, and in which order."""
+    names = list(problem["dimensions"])
+    rule: Document = {}
+    if rng.random() < 0.4:
+        rule["only"] = [name for name in names if rng.random() < 0.7]
+    if rng.random() < 0.35:
+        bounds = ({"max": 2}, {"max": 4}, {"min": 2}, 1, 2)
+        rule["factors"] = {rng.choice(names): rng.choice(bounds)}
+    if ordered and rng.random() < 0.5:
+        rule["order"] = rng.sample(names, rng.randint(1, len(names)))
+    return rule
+
+
+def _energy(rng: Random, low: float, high: float) -> float:
+    return round(math.exp(rng.uniform(math.log(low), math.log(high))), 3)
+
+
+def _times(factor: int, dimension: str) -> str:
+    return dimension if factor == 1 else f"{factor}*{dimension}"
