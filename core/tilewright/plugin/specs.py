@@ -103,6 +103,8 @@ class MapperSpec(PluginSpec["Mapper"]):
     Attributes:
         ends: it ends by itself, so it gets no limit on evaluations that the user did not set.
         starts_with: installed mappers, with their default options, whose searches it may make parts of its own by `started`.
+        proof_version: of a mapper that proves lower bounds, the version of the rules by which it does; certificates record it. Raise
+            it with every correction of a rule, so that `verify --certificate` can tell which proofs rest on the old one.
     """
 
     kind: ClassVar[str] = "mapper"
@@ -110,6 +112,7 @@ class MapperSpec(PluginSpec["Mapper"]):
 
     ends: bool = False
     starts_with: tuple[str, ...] = ()
+    proof_version: int | None = None
 
 
 @dataclass(frozen=True)

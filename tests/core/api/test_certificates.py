@@ -67,8 +67,8 @@ def test_what_is_true_is_right(enumerated: Certificate, walked: Certificate) -> 
     for each in (enumerated, walked):
         found = tw.verify_certificate(each, samples=1000)
         assert found.right and all(check.passed for check in found.checks), str(found)
-        assert found.data()["right"] is True and len(found.to_frame()) == len(found.checks) == 10
-        assert repr(found) == "<CertificateVerification of einsum: right>" and "10 of 10 checks passed" in str(found)
+        assert found.data()["right"] is True and len(found.to_frame()) == len(found.checks) == 11
+        assert repr(found) == "<CertificateVerification of einsum: right>" and "11 of 11 checks passed" in str(found)
         assert found.warnings == ()
 
 
@@ -76,6 +76,25 @@ def test_without_an_enumeration_the_mapper_has_to_prove_it_again(walked: Certifi
     found = tw.verify_certificate(walked, samples=1000, limit=0)
     assert found.right
     assert [check.name for check in found.checks if check.passed is None] == ["all mappings"]
+
+
+def test_a_proof_by_earlier_rules_is_proved_again_by_the_installed_ones(walked: Certificate) -> None:
+    assert walked.proof_version == 2
+    older = walked.model_copy(update={"proof_version": 1})
+    found = tw.verify_certificate(older, samples=1000, limit=0)
+    prover = next(check for check in found.checks if check.name == "prover")
+    assert found.right and prover.passed is None
+    assert "version 1" in prover.message and "version 2 is installed" in prover.message
+
+
+def test_a_contradiction_with_the_installed_prover_is_reported(walked: Certificate) -> None:
+    """A bound above the optimum, as a wrong rule of an earlier version could give."""
+    wrong = walked.model_copy(update={"bound": 1.5 * walked.value, "proof_version": None})
+    checks = {check.name: check for check in tw.verify_certificate(wrong, samples=1, limit=0).checks}
+    assert "an earlier version" in checks["prover"].message
+    assert checks["another seed"].passed is False
+    assert "the certificate is wrong" in checks["another seed"].message
+    assert "map the layer again" in checks["another seed"].message
 
 
 CHANGES: dict[str, tuple[Callable[[Certificate], dict[str, Any]], str]] = {

@@ -210,9 +210,9 @@ def test_a_certificate_is_checked(tilewright: Command, tmp_path: Path) -> None:
     (file,) = tmp_path.glob("*.certificate.yaml")
 
     ran = tilewright("verify", "--certificate", file, "--samples", 100)
-    assert ran.code == 0 and "10 of 10 checks passed, 0 failed" in ran.out and ran.err == ""
+    assert ran.code == 0 and "11 of 11 checks passed, 0 failed" in ran.out and ran.err == ""
     data = tilewright("verify", "--certificate", file, "--samples", 100, "--json").data
-    assert data["right"] and data["gap"] == 0 and data["bound"] == data["value"] and len(data["checks"]) == 10
+    assert data["right"] and data["gap"] == 0 and data["bound"] == data["value"] and len(data["checks"]) == 11
 
     file.write_text(
         file.read_text().replace("factors: perfect", "factors: ragged").replace("tilewright: 0", "tilewright: 9")

@@ -92,6 +92,10 @@ def _is_flag(value: object) -> bool:
     return isinstance(value, bool)
 
 
+def _is_version(value: object) -> bool:
+    return value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1)
+
+
 EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "name": (_is_text, "a text"),
     "summary": (_is_text, "one line of text"),
@@ -104,6 +108,7 @@ EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "programs": (_is_table, "options with names of programs"),
     "ends": (_is_flag, "True or False"),
     "starts_with": (_names(bool), "a tuple of names of mappers"),
+    "proof_version": (_is_version, "a whole number of at least 1, or None"),
     "executes": (_is_flag, "True or False"),
     "approximations": (_are_approximations, "a tuple of Approximation"),
     "components": (_are_examples, "names of components, each with attributes of an example"),

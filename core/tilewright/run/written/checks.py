@@ -19,8 +19,8 @@ from tilewright.plugin.result import Result
 from tilewright.plugin.specs import MapperSpec
 from tilewright.run.evaluation import BuiltModel, bind, build_model, explain
 from tilewright.run.search import search
-from tilewright.run.written.layers import digests_of
-from tilewright.schema.mapped import PluginRecord, Provenance
+from tilewright.run.written.layers import digests_of, proof_version_of
+from tilewright.schema.mapped import Provenance
 from tilewright.schema.mapped.certificate import Certificate
 
 CLOSE = 1e-9
@@ -53,9 +53,10 @@ def checks(certificate: Certificate, samples: int, limit: int, seed: int) -> Ite
         PluginError: the cost model or the mapper failed.
     """
     yield _contents(certificate)
+    yield _prover(certificate)
     incumbent, covered = certificate.incumbent, certificate.space
     record = _provenance(certificate).model
-    model = build_model(_name_of(record), record.options)
+    model = build_model(record.long_name, record.options)
     try:
         space = MapSpace.of(incumbent.problem, incumbent.architecture, covered.rules, factors=covered.factors)
         size = space.size
@@ -126,9 +127,11 @@ class _Searches:
         proved = "nothing" if other.lower_bound is None else f"{other.lower_bound:.10g}"
         told = f"the mapper finds {other.value:.10g} and proves {proved}"
         if other.value < bound * (1 - CLOSE):
-            return Check(name, False, f"{told}; the bound is {bound:.10g}", other.evaluated)
+            wrong = f"{told}: the certificate is wrong, a mapping costs less than its bound of {bound:.10g}; map the layer again"
+            return Check(name, False, wrong, other.evaluated)
         if (other.lower_bound or 0.0) > value * (1 + CLOSE):
-            return Check(name, False, f"{told}; the incumbent costs {value:.10g}", other.evaluated)
+            wrong = f"{told}: certificate and prover contradict each other, the incumbent costs {value:.10g}; please report it"
+            return Check(name, False, wrong, other.evaluated)
         return Check(name, True, told, other.evaluated)
 
     def _proved_again(self, least: float | None) -> Check:
@@ -145,7 +148,7 @@ class _Searches:
         """The mapper that proved it; or why there is none."""
         record = _provenance(self.certificate).mapper
         try:
-            return installed().make(MapperSpec, _name_of(record), record.options)
+            return installed().make(MapperSpec, record.long_name, record.options)
         except (UnknownPluginError, InputError, PluginError) as error:
             return f"mapper {record} cannot be asked: {error.message}"
 
@@ -196,6 +199,19 @@ def _contents(certificate: Certificate) -> Check:
     other = [name for name in type(now).model_fields if getattr(now, name) != getattr(told, name)]
     message = f"{', '.join(other)} changed since" if other else "as they were certified"
     return Check("contents", not other, message)
+
+
+def _prover(certificate: Certificate) -> Check:
+    """Compare the version of the proof's rules with the installed mapper's; only the check `bound` decides."""
+    record = _provenance(certificate).mapper
+    then, now = certificate.proof_version, proof_version_of(record)
+    if now is None:
+        return Check("prover", None, f"the installed mapper '{record.name}' states no version of its proofs")
+    if then == now:
+        return Check("prover", True, f"proved by version {now} of the proofs of '{record.name}', the installed one")
+    made = "an earlier version" if then is None else f"version {then}"
+    message = f"proved by {made} of the proofs of '{record.name}'; version {now} is installed and proves the bound again below"
+    return Check("prover", None, message)
 
 
 def _incumbent(certificate: Certificate, space: MapSpace) -> Check:
@@ -256,7 +272,3 @@ def _provenance(certificate: Certificate) -> Provenance:
     assert certificate.incumbent.provenance is not None  # the schema asks for it
     return certificate.incumbent.provenance
 
-
-def _name_of(record: PluginRecord) -> str:
-    """The name by which no other plugin is found."""
-    return f"{record.distribution}/{record.name}" if record.distribution else record.name

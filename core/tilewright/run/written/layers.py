@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import platform
 
+from tilewright.errors import PluginError, UnknownPluginError
 from tilewright.files import RunFolder, file_name
+from tilewright.plugin.registry import installed
+from tilewright.plugin.specs import MapperSpec
 from tilewright.run.configuration import RunConfiguration
 from tilewright.run.network import MappedLayer, space_of
 from tilewright.schema.constraints import Variant
 from tilewright.schema.frozen import FrozenDict
-from tilewright.schema.mapped import AlternativeRecord, Figures, MappedProblem, Provenance
+from tilewright.schema.mapped import AlternativeRecord, Figures, MappedProblem, PluginRecord, Provenance
 from tilewright.schema.mapped.certificate import Certificate, CoveredSpace, Digests, SearchLimits, digest_of
 from tilewright.version import __version__
 
@@ -111,9 +114,18 @@ def certificate_of(
             {"python": platform.python_version(), "tilewright": __version__}
             | {each.distribution: each.version for each in records if each.distribution and each.version}
         ),
+        proof_version=proof_version_of(own.mapper_record),
         digests=digests_of(incumbent, space.rules),
         incumbent=incumbent,
     )
+
+
+def proof_version_of(mapper: PluginRecord) -> int | None:
+    """Return the version of the rules by which the installed mapper proves; None if it has none, or is not installed."""
+    try:
+        return installed().find(MapperSpec, mapper.long_name).spec.proof_version
+    except (UnknownPluginError, PluginError):
+        return None
 
 
 def digests_of(incumbent: MappedProblem, rules: Variant) -> Digests:

@@ -26,6 +26,11 @@ class PluginRecord(Model):
     version: str | None = None
     options: FrozenDict[str, Any] = FrozenDict()
 
+    @property
+    def long_name(self) -> str:
+        """The name that no other plugin has."""
+        return f"{self.distribution}/{self.name}" if self.distribution else self.name
+
     def __str__(self) -> str:
         return f"'{self.name}' of {self.distribution} {self.version}" if self.distribution else f"'{self.name}'"
 

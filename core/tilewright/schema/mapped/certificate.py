@@ -56,8 +56,9 @@ class Certificate(Printed, FileModel):
     """No mapping of `space` costs less than `bound`, and the incumbent costs `value`, both in `objective` by the cost model that the
     incumbent's provenance names.
 
-    `gap` is (value - bound) / value. `counts` are the mapper's own, such as what each of its rules pruned. `versions`: of Tilewright, of the
-    distributions of the plugins, and of Python. `incumbent` is what the mapping file says.
+    `gap` is (value - bound) / value. `counts` are the mapper's own, such as what each of its rules pruned. `proof_version` is the version of
+    the rules by which the mapper proves; None: its specification has none, or the certificate is older than such versions. `versions`: of
+    Tilewright, of the distributions of the plugins, and of Python. `incumbent` is what the mapping file says.
     """
 
     schema_version: Literal[1] = 1
@@ -69,6 +70,7 @@ class Certificate(Printed, FileModel):
     space: CoveredSpace
     counts: FrozenDict[str, float] = FrozenDict()
     limits: SearchLimits = SearchLimits()
+    proof_version: int | None = None
     versions: FrozenDict[str, str] = FrozenDict()
     digests: Digests
     incumbent: MappedProblem
