@@ -321,7 +321,7 @@ class Setup:
         keeper, slices, usable = np.full(self.tensors, -1), np.zeros(self.tensors), np.full(self.tensors, np.inf)
         last, between, cycles = *np.zeros((2, self.tensors), np.bool_), np.zeros(self.tensors)
         beyond = np.zeros((self.tensors, len(slots)), np.bool_)
-        distinct = np.zeros(self.tensors)
+        distinct, compulsory = np.zeros((2, self.tensors))
         read_pj, fill_pj, update_pj = (
             each[:, None] * self.words for each in (relaxation.read_pj, relaxation.fill_pj, relaxation.update_pj)
         )
@@ -349,6 +349,7 @@ class Setup:
             inside = min((e for e in range(entry, len(self.always)) if self.always[e, t]), default=len(self.always))
             distinct[t] = shape.least[t] if self._delivers(t, sure, inside) else 0.0
             kept = [e for e in range(sure + 1) if self.always[e, t]]
+            compulsory[t] = len(kept) > 1 and self._delivers(t, *kept[:2])
             for outer, inner in itertools.pairwise(kept):
                 given, taken = relaxation.memory[[outer, inner], t]
                 each = read_pj[given, t] + fill_pj[taken, t]
@@ -375,6 +376,7 @@ class Setup:
             update_pj=for_kernel(update),
             rest_pj=for_kernel(rest),
             distinct=for_kernel(distinct),
+            compulsory=for_kernel(compulsory),
             last=for_kernel(last),
             between=for_kernel(between),
             cycles=for_kernel(cycles),

@@ -175,7 +175,7 @@ def _bound(
         least = covered(shape, layout, integers, i, t) if ahead.between[t] else shape.least[t]
         counted += ahead.counted[t] * least
         energy += numbers[i, at + LEAST_PENDING] / (other * windows) * settled + ahead.rest_pj[t] * least
-        words = (max(owed, shape.least[t]) if ahead.last[t] else least) * ahead.words[t]
+        words = (owed if ahead.last[t] else least * ahead.compulsory[t]) * ahead.words[t]
         if shape.output[t]:
             work.written[ahead.memory[t]] += words
         else:

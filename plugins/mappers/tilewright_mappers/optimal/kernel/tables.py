@@ -167,6 +167,8 @@ class Ahead(NamedTuple):
     """[T]: of what every word costs beyond, whatever happens."""
     distinct: Floats
     """[T]: words that the next memory to keep the tensor delivers at least, whatever happens."""
+    compulsory: Floats
+    """[T]: 1 if the outermost memory delivers each word at least once to the next one that always keeps the tensor, else 0."""
     last: Bools
     """[T]: the next entry to keep it is the outermost."""
     between: Bools
