@@ -11,6 +11,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from tilewright.errors import NotConformableError
 from tilewright.mapspace.batch import Floats, MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.space import MapSpace
@@ -123,14 +124,16 @@ def started(task: Task, run: Run) -> Generator[Candidates | MappingBatch | Seque
     """For `yield from` in a mapper: the search of the next of the mappers that it declares to start with
     (`MapperSpec.starts_with`), each once a run.
 
-    Returns the least figure to make small that this finds; inf where it finds nothing, or no such mapper is left.
+    Returns:
+        The lowest cost that this finds; inf if it finds nothing, if it cannot search this space, or if no such mapper is left.
     """
     best = math.inf
     if not run.starters:
         return best
     starter, *rest = run.starters
     run.starters = tuple(rest)
-    with closing(starter.search(task, run)) as proposals, suppress(StopIteration):
+    # a space in which it finds no mapping to start from is one for the caller's own search
+    with suppress(StopIteration, NotConformableError), closing(starter.search(task, run)) as proposals:
         proposed = next(proposals)
         while True:
             costs = yield proposed

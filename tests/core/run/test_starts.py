@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from tilewright.api.settings import Plan
-from tilewright.errors import PluginError
+from tilewright.errors import NotConformableError, PluginError, Reason
 from tilewright.plugin import Budget, MapperSpec, Proposals, Run, Task, started
 from tilewright.plugin.guard.calls import Owner
 from tilewright.plugin.guard.mappers import GuardedMapper, guarded_mapper
@@ -83,6 +83,17 @@ def test_whoever_fails_is_named() -> None:
     found = run(guarded_mapper(asking([])).starting_with(start))
     assert found.stop == "failed" and found.best is not None
     assert str(found.error) == "mapper 'first' failed: search raised ZeroDivisionError: oh"
+
+
+def test_a_start_that_cannot_search_the_space_finds_nothing() -> None:
+    def refusing(task: Task, run: Run) -> Proposals:
+        yield task.space.sample(run.rng, 10)
+        raise NotConformableError("mapper first", [Reason(code="start", where="", message="no mapping to start from")])
+
+    told: list[float] = []
+    found = run(guarded_mapper(asking(told)).starting_with(Scripted(refusing)))
+    assert found.error is None and found.stop == "finished" and found.best is not None
+    assert told == [found.value, math.inf]
 
 
 def test_a_budget_ends_both() -> None:
