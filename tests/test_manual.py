@@ -15,7 +15,14 @@ from support.command import Command, command
 from tilewright.run import configuration
 
 ROOT = Path(__file__).parents[1]
-PAGES = ["docs/tutorial.md", "docs/reports.md", "docs/python.md", "docs/mapspace.md", "docs/library.md", "docs/spaces.md"]
+PAGES = [
+    "docs/tutorial.md",
+    "docs/reports.md",
+    "docs/python.md",
+    "docs/mapspace.md",
+    "docs/library.md",
+    "docs/spaces.md",
+]
 WITH_A_PACKAGE = [
     "docs/plugins.md",
     *(f"docs/plugins/{kind}.md" for kind in ("adapter", "algorithm", "costmodel", "estimator", "frontend", "mapper")),
@@ -101,11 +108,17 @@ def test_what_commands_are_said_to_print_is_what_they_print(
     assert told and all(len(line) <= 120 for _, shown in told for line in shown.splitlines())
 
 
-def test_the_tutorial_shows_what_map_prints(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_tutorial_shows_what_map_prints(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(configuration, "DEFAULT_EVALUATIONS", None)
     ran = command(monkeypatch, capsys)("map", "quickflow_convs/V", "--arch", "eyeriss")
     text = (ROOT / "docs/tutorial.md").read_text(encoding="utf-8")
-    shown = [line for block in re.findall(r"^```text\n(.*?)^```", text, re.DOTALL | re.MULTILINE) for line in block.splitlines()]
+    shown = [
+        line
+        for block in re.findall(r"^```text\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+        for line in block.splitlines()
+    ]
     assert len(shown) > 20 and [line for line in shown if line not in ran.out.splitlines()] == []
 
 

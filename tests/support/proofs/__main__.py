@@ -1,6 +1,6 @@
 """Check proofs on many random tasks.
 
-    cd tests && python -m support.proofs 2000 --start 1 --kind window --links off --save wrong
+cd tests && python -m support.proofs 2000 --start 1 --kind window --links off --save wrong
 """
 
 from __future__ import annotations

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Literal
 
+from tilewright.schema.report import Objective
+
 Document = dict[str, Any]
 Kind = Literal["small", "window", "large"]
 KINDS: tuple[Kind, ...] = ("small", "window", "large")
@@ -39,7 +41,7 @@ class Inputs:
     architecture: Document
     constraints: Document
     model_options: Document
-    objective: Literal["edp", "energy", "cycles"]
+    objective: Objective
 
 
 def draw(seed: int, kind: Kind | None = None, *, ragged: bool | None = None, **model_options: object) -> Inputs:
@@ -52,14 +54,14 @@ def draw(seed: int, kind: Kind | None = None, *, ragged: bool | None = None, **m
         model_options: options of `timeloop` that are fixed, not drawn.
     """
     rng = Random(seed)
-    kind = kind or rng.choice(KINDS)
+    family = kind or rng.choice(KINDS)
     ragged = rng.random() < 0.3 if ragged is None else ragged
-    problem = draw_problem(rng, "small" if ragged and kind == "large" else kind)
-    architecture = draw_architecture(rng, problem, kind)
+    problem = draw_problem(rng, "small" if ragged and family == "large" else family)
+    architecture = draw_architecture(rng, problem, family)
     constraints = draw_constraints(rng, problem, architecture)
     constraints["factors"] = "ragged" if ragged else "perfect"
     drawn = {"link_transfers": rng.random() < 0.5}
-    objective = rng.choice(("edp", "edp", "energy", "cycles"))
+    objective: Objective = rng.choice(("edp", "edp", "energy", "cycles"))
     return Inputs(seed, problem, architecture, constraints, drawn | model_options, objective)
 
 
@@ -98,7 +100,7 @@ def draw_problem(rng: Random, kind: Kind) -> Document:
             users.append(rng.choice(operands))
         for tensor in users:
             coordinates[tensor].append(name)
-    for tensor, found in coordinates.items():
+    for found in coordinates.values():
         if not found:
             found.append(next(iter(sizes)))
     if rng.random() < 0.04:  # a diagonal

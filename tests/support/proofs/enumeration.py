@@ -124,7 +124,9 @@ class Enumeration:
                 memory = next((each for each in place.holds if _may_hold(each, tensor)), None)
                 if memory is None:
                     continue
-                told = [way for way in ("keep", "bypass", "free") if tensor["name"] in _rule(rules, memory).get(way, ())]
+                told = [
+                    way for way in ("keep", "bypass", "free") if tensor["name"] in _rule(rules, memory).get(way, ())
+                ]
                 way = told[0] if told else "keep" if self._has_room(memory) else "free"
                 if p == 0 or way == "keep":
                     fixed[p, t] = True

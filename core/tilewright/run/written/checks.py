@@ -271,4 +271,3 @@ def _same(one: float | None, other: float | None) -> bool:
 def _provenance(certificate: Certificate) -> Provenance:
     assert certificate.incumbent.provenance is not None  # the schema asks for it
     return certificate.incumbent.provenance
-

@@ -123,9 +123,10 @@ def certificate_of(
 def proof_version_of(mapper: PluginRecord) -> int | None:
     """Return the version of the rules by which the installed mapper proves; None if it has none, or is not installed."""
     try:
-        return installed().find(MapperSpec, mapper.long_name).spec.proof_version
+        spec = installed().find(MapperSpec, mapper.long_name).spec
     except (UnknownPluginError, PluginError):
         return None
+    return spec.proof_version if isinstance(spec, MapperSpec) else None
 
 
 def digests_of(incumbent: MappedProblem, rules: Variant) -> Digests:

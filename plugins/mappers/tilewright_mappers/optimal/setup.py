@@ -118,7 +118,7 @@ class Setup:
         units = float(math.prod(int(self.most[s]) for s in self.space.spatial_slots))
         operations = float(math.prod(self.space.problem.sizes))
         inner = [min(np.flatnonzero(self.always[1:, t]) + 1, default=len(self.always)) for t in range(self.tensors)]
-        delivered = np.array([self._delivers(t, 0, entry) for t, entry in enumerate(inner)])
+        delivered = np.array([self._delivers(t, 0, int(entry)) for t, entry in enumerate(inner)])
         words = np.where(delivered & ~shape.odd, words, 0.0)
         cycles = max(operations * relaxation.cycles_per_operation / units, float((words / limits).max()))
         margin = 3.0 * limit / cycles**2 if self.costing.product else math.inf
