@@ -54,7 +54,7 @@ def draw(seed: int, kind: Kind | None = None, *, ragged: bool | None = None, **m
         model_options: options of `timeloop` that are fixed, not drawn.
     """
     rng = Random(seed)
-    family = kind or rng.choice(KINDS)
+    family: Kind = rng.choice(KINDS) if kind is None else kind
     ragged = rng.random() < 0.3 if ragged is None else ragged
     problem = draw_problem(rng, "small" if ragged and family == "large" else family)
     architecture = draw_architecture(rng, problem, family)
