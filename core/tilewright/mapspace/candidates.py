@@ -169,8 +169,13 @@ class Candidates:
         return legal
 
     def fits(self) -> Bools:
-        """Whether the tiles fit the memories, bool [n]."""
-        return np.asarray((self._slices() <= self.space.tile_rules.usable).all(axis=1))
+        """Whether the tiles fit the memories and the unrolled loops are not too many, bool [n]."""
+        good = (self._slices() <= self.space.usable_slices).all(axis=1)
+        if self.space.max_unrolled_loops is not None:
+            weights = [1 + (name in self.space.problem.windows) for name in self.space.problem.dimension_names]
+            unrolled = (self.trips[:, self.space.unrolled_slots] > 1).sum(axis=1) @ np.array(weights)
+            good &= unrolled <= self.space.max_unrolled_loops
+        return np.asarray(good)
 
     def words(self, memory: Memory) -> Floats:
         """Words that the tiles take in a memory of limited capacity, [n]."""
@@ -178,7 +183,7 @@ class Candidates:
 
     def _slices(self) -> Floats:
         """In every memory of limited capacity, [n, memory]."""
-        rules = self.space.tile_rules
+        rules = self.space.room_rules
         need = np.empty((len(self), len(rules.usable)), dtype=np.float64)
         arrays = for_kernel(self.trips), for_kernel(self.kept)
         _count_slices(rules, self.space.slots_of_entries, *arrays, need, scratch_of(rules, self.trips.shape[1]))

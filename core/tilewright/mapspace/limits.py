@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.errors import InputError, Reason, Verdict
-from tilewright.mapspace.batch import Bools, Ints, Positions
+from tilewright.mapspace.batch import Bools, Floats, Ints, Positions
 from tilewright.mapspace.counting import prime_powers
 from tilewright.mapspace.factoring.cuts import lefts
 from tilewright.mapspace.legality import legality
@@ -21,14 +21,22 @@ from tilewright.mapspace.skeleton import Skeleton, Slot
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.constraints import Cutting, Factors, Variant
 from tilewright.schema.mapping import Mapping
-from tilewright.schema.problem import Problem, Tensor
+from tilewright.schema.problem import Problem, Rank, Tensor
 
 
 @dataclass(frozen=True)
 class Limits:
     """Those of one problem on one architecture under rules already on the problem's dimensions.
 
-    `factors`: whether every tile divides the one it is cut from, or only those that are not cut from the whole dimension.
+    Attributes:
+        factors: whether every tile divides the one it is cut from, or only those that are not cut from the whole dimension.
+        tile_copies: copies of every tile that a memory must hold, outside the outermost cluster.
+        max_unrolled_loops: most loops of more than one trip over all fanouts outside the innermost storage level, where a window
+            counts as two; None: no limit.
+
+        outputs_span_windows: whether an output tile needs room for as many rows and columns as the input tile has.
+
+    Like capacity, the last three do not bound the space; `Candidates.fits` checks them.
     """
 
     problem: Problem
@@ -36,6 +44,9 @@ class Limits:
     rules: Variant
     skeleton: Skeleton
     factors: Cutting = "perfect"
+    tile_copies: int = 1
+    max_unrolled_loops: int | None = None
+    outputs_span_windows: bool = False
 
     @cached_property
     def slots(self) -> tuple[Slot, ...]:
@@ -67,6 +78,49 @@ class Limits:
     def tile_rules(self) -> Rules:
         """What compiled rules read of the problem, the architecture and the skeleton."""
         return rules_of(self.problem, self.architecture, self.skeleton)
+
+    def usable_words(self, memory: Memory) -> int | None:
+        """Capacity that a memory has for one copy of the tiles, in words; None: unlimited."""
+        if memory.capacity_words is None or memory in self.architecture.clusters[0].memories:
+            return memory.usable_words
+        return math.floor(memory.capacity_words / max(memory.multiple_buffering, self.tile_copies))
+
+    @cached_property
+    def usable_slices(self) -> Floats:
+        """The same of all memories in slices, [memory]; inf: unlimited."""
+        words = [self.usable_words(memory) for memory in self.architecture.memories]
+        slices = [memory.slices_per_word for memory in self.architecture.memories]
+        return np.array([math.inf if word is None else word * each for word, each in zip(words, slices, strict=True)])
+
+    @cached_property
+    def held(self) -> tuple[Tensor, ...]:
+        """The problem's tensors with the coordinates that the room for their tiles follows from."""
+        if not self.outputs_span_windows:
+            return self.problem.tensors
+        windows = set(self.problem.windows)
+        sliding = [rank for tensor in self.problem.operands for rank in tensor.projection if windows & set(rank.terms)]
+
+        def spanned(rank: Rank) -> Rank:
+            return next((each for each in sliding if len(rank.terms) == 1 and set(rank.terms) < set(each.terms)), rank)
+
+        return tuple(
+            each.model_copy(update={"projection": tuple(map(spanned, each.projection))}) if each.is_output else each
+            for each in self.problem.tensors
+        )
+
+    @cached_property
+    def room_rules(self) -> Rules:
+        """What compiled rules read to count the room that tiles need."""
+        if not self.outputs_span_windows:
+            return self.tile_rules
+        spanning = self.problem.model_copy(update={"tensors": self.held})
+        return rules_of(spanning, self.architecture, self.skeleton)
+
+    @cached_property
+    def unrolled_slots(self) -> tuple[int, ...]:
+        """Indices of the slots of spatial unrolling outside the innermost storage level."""
+        last = max(index for index, entry in enumerate(self.skeleton.entries) if entry.holds)
+        return tuple(index for index in self.spatial_slots if self.slots[index].entry < last)
 
     @cached_property
     def plain_order(self) -> Positions:

@@ -39,6 +39,18 @@ class Capabilities(Model):
     """A cost model counts the widths of values (`Memory.bits_per_value`); others refuse memories that state them."""
     window_loops: bool = True
     """Loops in time over windows (`Problem.windows`: a filter's rows and columns) outside the innermost storage level."""
+    # The fields below narrow the map spaces that are searched. A single mapping is judged by the cost model itself.
+    strided_window_unrolling: bool = True
+    """Windows that slide by more than one (`Problem.strided_windows`) are unrolled outside the innermost storage level."""
+    repeated_loops: bool = True
+    """A dimension has temporal loops inside several memories with no unrolling between, outside the innermost storage level."""
+    max_unrolled_loops: int | None = None
+    """Loops of more than one trip that are unrolled outside the innermost storage level, over all fanouts together. A window
+    counts as two."""
+    tile_copies: int = 1
+    """Copies of every tile that a memory must hold, the outermost cluster's aside; 2 is double buffering."""
+    outputs_span_windows: bool = False
+    """A memory must hold as many rows and columns of an output tile as the input tile has."""
 
     def judge(self, problem: Problem, architecture: Architecture) -> Verdict:
         """Say no for every declared limit that the pair exceeds."""

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from tilewright.errors import NotConformableError, Reason
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.capabilities import Capabilities
-from tilewright.schema.constraints import KeepRule, TemporalRule
+from tilewright.schema.constraints import KeepRule, SpatialRule, TemporalRule
+
+Barred = list[tuple[int, tuple[str, ...], str]]
+"""Temporal loops that are not accepted: the entry, the dimensions, and the code of the reason."""
 
 
 def accepted(space: MapSpace, capabilities: Capabilities, plugin: str) -> MapSpace:
@@ -29,22 +33,99 @@ def accepted(space: MapSpace, capabilities: Capabilities, plugin: str) -> MapSpa
         reason = Reason(code="imperfect", where="factors", message="ragged tiles are not accepted")
         raise NotConformableError(plugin, [reason], hint="say --factors perfect, or choose another one")
     barred = [*_barred(space, capabilities)]
-    reasons = [*_forced_loops(space, barred), *(() if capabilities.bypassing_mappings else _forced_bypasses(space))]
+    reasons = [
+        *_forced_loops(space, barred),
+        *(() if capabilities.bypassing_mappings else _forced_bypasses(space)),
+        *_forced_unrollings(space, capabilities),
+    ]
+    keep = () if capabilities.bypassing_mappings else tuple(_keep_all(space))
+    spatial = tuple(_unstrided(space, capabilities))
+    narrowed = _with(space, temporal=_closed(space, barred), spatial=spatial, keep=keep)
+    if not capabilities.repeated_loops:
+        repeated = [*_repeated(narrowed)]
+        reasons += _forced_loops(narrowed, repeated)
+        narrowed = _with(narrowed, temporal=_closed(narrowed, repeated))
     if reasons:
         hint = "loosen the constraints (--constraints), or choose another one (tilewright plugins lists them)"
         raise NotConformableError(plugin, reasons, hint=hint)
-    still = tuple(
+    most = [each for each in (space.max_unrolled_loops, capabilities.max_unrolled_loops) if each is not None]
+    limits: dict[str, Any] = {
+        "tile_copies": max(space.tile_copies, capabilities.tile_copies),
+        "outputs_span_windows": space.outputs_span_windows or capabilities.outputs_span_windows,
+        "max_unrolled_loops": min(most, default=None),
+    }
+    return narrowed if all(getattr(space, name) == value for name, value in limits.items()) else replace(narrowed, **limits)
+
+
+def _with(
+    space: MapSpace,
+    temporal: tuple[TemporalRule, ...] = (),
+    spatial: tuple[SpatialRule, ...] = (),
+    keep: tuple[KeepRule, ...] = (),
+) -> MapSpace:
+    """The space with more rules; itself without any."""
+    if not (temporal or spatial or keep):
+        return space
+    rules = space.rules
+    more = {
+        "temporal": (*rules.temporal, *temporal),
+        "spatial": (*rules.spatial, *spatial),
+        "keep": (*keep, *rules.keep),
+    }
+    return replace(space, rules=rules.model_copy(update=more))
+
+
+def _closed(space: MapSpace, barred: Barred) -> tuple[TemporalRule, ...]:
+    """Rules that close entries to loops."""
+    return tuple(
         TemporalRule(memory=memory, only=tuple(name for name in space.problem.dimensions if name not in names))
         for index, names, _ in barred
         if (memory := space.skeleton.entries[index].inside) is not None
     )
-    keep = () if capabilities.bypassing_mappings else tuple(_keep_all(space))
-    if not still and not keep:
-        return space
-    rules = space.rules.model_copy(
-        update={"temporal": (*space.rules.temporal, *still), "keep": (*keep, *space.rules.keep)}
-    )
-    return replace(space, rules=rules)
+
+
+def _repeated(space: MapSpace) -> Iterator[tuple[int, tuple[str, ...], str]]:
+    """Loops to bar so that a dimension steps in one place between two unrollings: the outermost of those that bound it least."""
+    for group in _groups(space):
+        slots = [space.slots[index] for index in group]
+        for dim, (name, size) in enumerate(space.problem.dimensions.items()):
+            able = [slot for slot in slots if min(slot.highest[dim], size) > 1]
+            home = max(able, key=lambda slot: (slot.lowest[dim] > 1, slot.highest[dim]), default=None)  # the first of equals
+            yield from ((slot.entry, (name,), "repeated") for slot in able if slot is not home)
+
+
+def _groups(space: MapSpace) -> list[list[int]]:
+    """Slots of loops outside the innermost storage level, outermost first, cut where something must be unrolled between them."""
+    last = max(index for index, entry in enumerate(space.skeleton.entries) if entry.holds)
+    groups: list[list[int]] = [[]]
+    for index, slot in enumerate(space.slots):
+        if slot.spatial and (slot.least > 1 or max(slot.lowest) > 1):
+            groups.append([])
+        elif not slot.spatial and slot.entry <= last:
+            groups[-1].append(index)
+    return groups
+
+
+def _unstrided(space: MapSpace, capabilities: Capabilities) -> Iterator[SpatialRule]:
+    """Rules that keep strided windows from being unrolled."""
+    strided = () if capabilities.strided_window_unrolling else space.problem.strided_windows
+    for slot in space.unrolled_slots if strided else ():
+        target = space.skeleton.entries[space.slots[slot].entry].target
+        only = tuple(name for name in space.problem.dimensions if name not in strided)
+        yield SpatialRule(cluster=target, only=only)
+
+
+def _forced_unrollings(space: MapSpace, capabilities: Capabilities) -> Iterator[Reason]:
+    """Rules that demand unrollings that are not accepted."""
+    names, most = space.problem.dimension_names, capabilities.max_unrolled_loops
+    forced = [(slot, name) for slot in space.unrolled_slots for dim, name in enumerate(names) if space.slots[slot].lowest[dim] > 1]
+    for slot, name in forced:
+        if not capabilities.strided_window_unrolling and name in space.problem.strided_windows:
+            text = f"{space.describe(space.slots[slot])} must unroll {name}, a window that slides by more than one"
+            yield Reason(code="window", where=f"dimension {name}", message=text)
+    if most is not None and len(forced) > most:
+        text = f"the constraints unroll {len(forced)} loops, at most {most} accepted"
+        yield Reason(code="unrolled", where="constraints", message=text)
 
 
 def _barred(space: MapSpace, capabilities: Capabilities) -> Iterator[tuple[int, tuple[str, ...], str]]:
@@ -69,9 +150,13 @@ def _between(space: MapSpace) -> list[int]:
     return found
 
 
-def _forced_loops(space: MapSpace, barred: list[tuple[int, tuple[str, ...], str]]) -> Iterator[Reason]:
+def _forced_loops(space: MapSpace, barred: Barred) -> Iterator[Reason]:
     """Rules that demand loops where there may be none."""
-    so = {"uneven": "so every mapping is uneven there", "window": "which must be whole in time there"}
+    so = {
+        "uneven": "so every mapping is uneven there",
+        "window": "which must be whole in time there",
+        "repeated": "which already steps further out with no unrolling between",
+    }
     for slot in space.temporal_slots:
         steps = dict(zip(space.problem.dimension_names, space.slots[slot].lowest, strict=True))
         for index, dimensions, code in barred:

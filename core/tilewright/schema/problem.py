@@ -167,6 +167,18 @@ class Problem(FileModel):
         return tuple(name for name in self.dimensions if name in sliding - self.output.dimensions)
 
     @cached_property
+    def strided_windows(self) -> tuple[str, ...]:
+        """Windows that share a coordinate with another dimension whose coefficient is not 1."""
+        strided = {
+            name
+            for tensor in self.operands
+            for rank in tensor.projection
+            for name in rank.terms
+            if any(coefficient != 1 for other, coefficient in rank.terms.items() if other != name)
+        }
+        return tuple(name for name in self.windows if name in strided)
+
+    @cached_property
     def macs(self) -> int:
         """Unit operations: the product of all sizes."""
         return math.prod(self.sizes)

@@ -30,12 +30,17 @@ def _built(placement: Placement) -> Candidates:
 
 
 def _widest(placement: Placement, row: Candidates, slot: int) -> Candidates:
-    """The row unrolled over one fanout as much as can be; of equals that which reduces least, of large dimensions."""
+    """The row unrolled over one fanout as much as can be; of equals that which reduces least, of large dimensions.
+
+    Where the number of unrolled loops is limited, the fewest loops go before large dimensions: other fanouts need some, too.
+    """
     problem = placement.space.problem
     reduced = [dim for dim, name in enumerate(problem.dimension_names) if name not in problem.output.dimensions]
     rows = placement.into(slot, row)
     trips = rows.trips[:, slot]
-    rank = np.lexsort(((trips > 1) @ np.array(problem.sizes), -trips[:, reduced].prod(axis=1), trips.prod(axis=1)))
+    loops = np.zeros(len(rows)) if placement.space.max_unrolled_loops is None else (trips > 1).sum(axis=1)
+    keys = (trips > 1) @ np.array(problem.sizes), -loops, -trips[:, reduced].prod(axis=1), trips.prod(axis=1)
+    rank = np.lexsort(keys)
     return rows.take(rank[-1:])
 
 

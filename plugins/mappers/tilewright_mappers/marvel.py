@@ -45,10 +45,14 @@ class _Chip:
         self.space, self.run, self.width = space, run, options.width
         self.array, self.memory = options.array, options.memory
         self.loops = space.temporal_slots
-        start, order = least_traffic(outside, options.memory)
+        self.orders = [reuse_orders(space.problem)] * len(self.loops)
         chip = np.full_like(outside.home, (*self.loops, -1, -1)[1])
+        if len(self.loops) > 1 and max(space.slots[self.loops[1]].highest) == 1:
+            start, chip = outside.start, outside.home  # no loops there, so that no tile can be fixed first
+        else:
+            start, order = least_traffic(outside, options.memory)
+            self.orders[:1] = [order[None]]
         self.placement = replace(outside, start=start, home=chip, most=4 * options.width)
-        self.orders = [order[None], *[reuse_orders(space.problem)] * (len(self.loops) - 1)]
         self.done, self.empty = False, 0
 
     def some(self) -> Proposals:

@@ -172,9 +172,10 @@ class Placement:
     def fill(self, rows: Candidates, slot: int) -> Floats:
         """The share that the tiles take of the memory right around a slot's loops, [n]; 1 if it is unlimited."""
         memory = self.memory(slot)
-        if memory is None or memory.usable_words is None:
+        usable = None if memory is None else self.space.usable_words(memory)
+        if memory is None or usable is None:
             return np.ones(len(rows), dtype=np.float64)
-        return np.asarray(rows.words(memory), dtype=np.float64) / max(1, memory.usable_words)
+        return np.asarray(rows.words(memory), dtype=np.float64) / max(1, usable)
 
     def memory(self, slot: int) -> Memory | None:
         """The memory right around a slot's loops."""
