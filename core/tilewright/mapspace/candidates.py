@@ -172,8 +172,7 @@ class Candidates:
         """Whether the tiles fit the memories and the unrolled loops are not too many, bool [n]."""
         good = (self._slices() <= self.space.usable_slices).all(axis=1)
         if self.space.max_unrolled_loops is not None:
-            weights = [1 + (name in self.space.problem.windows) for name in self.space.problem.dimension_names]
-            unrolled = (self.trips[:, self.space.unrolled_slots] > 1).sum(axis=1) @ np.array(weights)
+            unrolled = (self.trips[:, self.space.unrolled_slots] > 1).sum(axis=1) @ self.space.loop_weights
             good &= unrolled <= self.space.max_unrolled_loops
         return np.asarray(good)
 

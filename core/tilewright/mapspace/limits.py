@@ -123,6 +123,11 @@ class Limits:
         return tuple(index for index in self.spatial_slots if self.slots[index].entry < last)
 
     @cached_property
+    def loop_weights(self) -> Ints:
+        """What an unrolled loop of each dimension counts for `max_unrolled_loops`, [dimension]."""
+        return np.array([1 + (name in self.problem.windows) for name in self.problem.dimension_names], dtype=np.int64)
+
+    @cached_property
     def plain_order(self) -> Positions:
         """The problem's order in every block, but for loops that a rule orders: int8 [block, position]."""
         dims = len(self.problem.dimensions)

@@ -159,8 +159,9 @@ class MapSpace(Limits):
                 rest = rest // 2
             yield Candidates(self, trips[which], order, keep)
 
-    def reordered(self, candidates: Candidates, most: int) -> Candidates:
-        """Each with the first `most` orders of its loops, or all if there are fewer, as `enumerate` has them.
+    def reordered(self, candidates: Candidates, most: int | Ints) -> Candidates:
+        """Each with the first `most` orders of its loops, one number for all or [n], or all if there are fewer, as `enumerate`
+        has them.
 
         The innermost block of loops changes fastest; keeps stay.
         """

@@ -17,10 +17,11 @@ class Local:
     """One mapping, built without asking for a cost; one for each choice of what is kept."""
 
     def search(self, task: Task, run: Run) -> Proposals:
-        yield Candidates.join([_built(each) for each in Placement.each(task.space, run.rng)])
+        yield Candidates.join([built(each) for each in Placement.each(task.space, run.rng)])
 
 
-def _built(placement: Placement) -> Candidates:
+def built(placement: Placement) -> Candidates:
+    """The one mapping of one choice of what is kept."""
     row = placement.start
     for slot in reversed(placement.space.spatial_slots):
         row = _widest(placement, row, slot)

@@ -13,7 +13,10 @@ from tilewright_mappers.timeloop_random import StopRules
 
 @dataclass(frozen=True)
 class TimeloopHybrid:
-    """Draws factors and visits at most `permutations` orders of their loops, in lexical order, before it draws anew."""
+    """Draws factors and visits at most `permutations` orders of their loops, in lexical order, before it draws again.
+
+    Factors that do not fit are one invalid mapping: no order of their loops changes that.
+    """
 
     options: TimeloopHybridOptions
 
@@ -22,5 +25,5 @@ class TimeloopHybrid:
         rules = StopRules(options.timeout, options.victory)
         while not rules.met:
             drawn = task.space.sample(run.rng, max(1, rules.size(options.batch) // options.permutations))
-            costs = yield task.space.reordered(drawn, options.permutations)
+            costs = yield task.space.reordered(drawn, np.where(drawn.fits(), options.permutations, 1))
             rules.see(np.where(costs.valid, costs.of(task.objective), np.inf))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewright.mapspace.batch import Bools, Floats
+from tilewright.mapspace.batch import Floats
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.constructive.placement import Placement, with_orders
 from tilewright.mapspace.looporders import distinct_reuse_orders
@@ -17,9 +17,12 @@ from tilewright_mappers.cosa.objectives import Shares, least_energy_pj, publishe
 from tilewright_mappers.cosa.program import Limits, Linear, Program
 from tilewright_mappers.cosa.tiling import Tiling
 from tilewright_mappers.cosa.traffic import Traffic
+from tilewright_mappers.local import built
 
 MARGIN_SECONDS = 0.3
 """Kept back from a deadline, for a solver that looks at the clock late, and for costs."""
+UNROLLINGS = 32
+"""Of the ways to unroll that use most compute units, so many are evaluated before a program is solved."""
 CUTS = 8
 """How often a program is solved again because tiles that it thought would fit do not."""
 
@@ -31,48 +34,63 @@ class Cosa:
     options: CosaOptions
 
     def search(self, task: Task, run: Run) -> Proposals:
-        plain = Placement.each(task.space, run.rng)
-        yield Candidates.join([each.start for each in plain])
-        best = _Best()
-        for number, each in enumerate(plain):
-            yield from self._solutions(task, run, each.start.keeps[0], best, len(plain) - number)
-        yield from _reordered(task, best)
-        if best.point is not None:
-            run.figures.update(program=best.program, program_bound=best.bound)
+        choices, placed, solved = Placement.each(task.space, run.rng), _Best(), _Best()
+        starts = []
+        for each in choices:
+            rows, own = constructed(each), _Best()
+            own.note(task, np.zeros((len(rows), 0)), rows, (yield rows))
+            starts.append(rows.take(slice(0, 1)) if own.rows is None else own.rows)
+            placed.take(own)
+        for number, start in enumerate(starts):
+            yield from self._solutions(task, run, start, solved, len(choices) - number)
+        if np.isfinite(solved.bound):  # a program that was cut short may have none
+            run.figures.update(program=solved.program, program_bound=solved.bound)
+        placed.take(solved)
+        yield from _reordered(task, placed)
 
     def _limits(self, run: Run, parts: int) -> Limits:
         """For one of so many programs that are still to be solved."""
         return Limits((run.remaining_seconds - MARGIN_SECONDS) / parts, self.options.nodes, self.options.gap)
 
-    def _solutions(self, task: Task, run: Run, keep: Bools, best: _Best, left: int) -> Proposals:
-        """For one choice of what is kept, `left` choices being left."""
-        tiling = Tiling(task.space, keep)
+    def _solutions(self, task: Task, run: Run, start: Candidates, best: _Best, left: int) -> Proposals:
+        """For one choice of what is kept, that of `start`, which the solver begins with; `left` choices being left."""
+        tiling = Tiling(task.space, start.keeps[0])
         traffic = Traffic(tiling)
+        begin = tiling.values(start)
         if self.options.objective_form == "published":
             sum_of_logs = published(tiling, traffic)
-            yield from self._solve(task, run, traffic, tiling.program, sum_of_logs, best, left)
+            yield from self._solve(task, run, traffic, tiling.program, sum_of_logs, best, left, begin)
             return
         shares, whole_pj, here = Shares(tiling, traffic.moves()), least_energy_pj(task.space), _Best()
         for number in range(self.options.rounds):
             program, before = tiling.program.copy(), here.value
             objective = shares.of(task.objective, program, whole_pj)
-            yield from self._solve(task, run, traffic, program, objective, here, left * (self.options.rounds - number))
+            parts = left * (self.options.rounds - number)
+            yield from self._solve(task, run, traffic, program, objective, here, parts, begin)
             best.take(here)
-            if here.point is None or not here.value < before:
+            if here.point is None or here.rows is None or not here.value < before:
                 return
-            whole_pj = shares.energy_pj(here.point)
+            whole_pj, begin = shares.energy_pj(here.point), tiling.values(here.rows)
 
     def _solve(
-        self, task: Task, run: Run, traffic: Traffic, program: Program, objective: Linear, best: _Best, parts: int
+        self,
+        task: Task,
+        run: Run,
+        traffic: Traffic,
+        program: Program,
+        objective: Linear,
+        best: _Best,
+        parts: int,
+        begin: dict[int, float],
     ) -> Proposals:
-        """Solutions that fit; tiles that do not are cut off, and the program is solved again."""
+        """Solutions that fit; tiles that do not are cut off, and the program is solved again. `begin`: values of one."""
         tiling = traffic.tiling
         for _ in range(CUTS):
             limits = self._limits(run, parts)
             if limits.seconds <= 0:
                 run.short_of_time = True
                 return
-            solved = program.solve(objective, limits)
+            solved = program.solve(objective, limits, begin)
             points = solved.points
             run.short_of_time |= not solved.in_time
             sound = tiling.sound(tiling.read(points))
@@ -82,6 +100,13 @@ class Cosa:
                     best.program, best.bound = objective.at(best.point), solved.bound
             if not len(points) or sound[-1] or not tiling.cut(program, points[-1]):
                 return
+
+
+def constructed(placement: Placement) -> Candidates:
+    """Mappings made without a program, for one choice of what is kept: all factors outside, the one of `local`, and some that
+    use most compute units."""
+    full = placement.thin(placement.fullest(placement.unroll(placement.start)), UNROLLINGS)
+    return Candidates.join([placement.start, built(placement), full])
 
 
 class _Best:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -101,8 +101,8 @@ class Program:
         """One to add to, while this stays as it is."""
         return Program(list(self.lower), list(self.upper), list(self.whole), list(self.rows))
 
-    def solve(self, objective: Linear, limits: Limits) -> Solved:
-        """Make `objective` small."""
+    def solve(self, objective: Linear, limits: Limits, start: Mapping[int, float] | None = None) -> Solved:
+        """Make `objective` small. `start`: variable -> value in a solution to begin with; the solver finds the other values."""
         import highspy
 
         make: Any = highspy.Highs  # its types stop short of what is used here
@@ -120,6 +120,9 @@ class Program:
             solver.setOptionValue(option, value)
         solver.HandleKeyboardInterrupt = True  # it listens to cancelSolve
         solver.passModel(self._model(highspy, objective))
+        if start:
+            indices, values = np.array([*start], dtype=np.int32), np.array([*start.values()], dtype=np.float64)
+            solver.setSolution(len(start), indices, values)
         _run(solver, limits.seconds)
         info = solver.getInfo()
         found = [np.array(each.col_value) for each in solver.getSavedMipSolutions()]

@@ -68,6 +68,20 @@ class Tiling:
             if slot.spatial:
                 used = self.product(index)
                 self.program.require(used, math.log(slot.least) - SLACK, math.log(slot.most or 1) + SLACK)
+        if self.space.max_unrolled_loops is not None:
+            self.program.require(self._unrolled_loops(), upper=self.space.max_unrolled_loops)
+
+    def _unrolled_loops(self) -> Linear:
+        """At least as many as are unrolled outside the innermost storage level."""
+        loops = []
+        for slot, dim in itertools.product(self.space.unrolled_slots, range(len(self.space.problem.sizes))):
+            if (slot, dim) in self.exponents:
+                unrolled = self.program.variable()
+                for _, exponent in self.exponents[slot, dim]:
+                    (variable,) = exponent.terms
+                    self.program.require(exponent - unrolled * self.program.upper[variable], upper=0.0)
+                loops.append(unrolled * self.space.loop_weights[dim])
+        return total(loops)
 
     def trips(self, slot: int, dim: int) -> Linear:
         """Of the loop of a dimension in a slot."""
@@ -124,11 +138,12 @@ class Tiling:
 
     def _memories(self) -> None:
         for memory in self.space.architecture.memories:
-            if memory.usable_words is None:
+            usable = self.space.usable_words(memory)
+            if usable is None:
                 continue
             held = self.held(memory.name)
             words = [self._held_words(memory, entry, tensor) for entry, tensor in held]
-            room = Linear(constant=math.log(memory.usable_words) if memory.usable_words else -1.0)
+            room = Linear(constant=math.log(usable) if usable else -1.0)
             for each in words:
                 self.program.require(each - room, upper=SLACK)
             if len(words) > 1:
@@ -136,7 +151,8 @@ class Tiling:
 
     def _held_words(self, memory: Memory, entry: int, tensor: int) -> Linear:
         """Words of the memory that the values take."""
-        return self.words(entry, tensor) + math.log(memory.words_of(self.space.problem.tensors[tensor]))
+        values = total(self._extent(entry, rank) for rank in self.space.held[tensor].projection)
+        return values + math.log(memory.words_of(self.space.problem.tensors[tensor]))
 
     def held(self, memory: str) -> list[tuple[int, int]]:
         """(entry, tensor) of what a memory keeps."""
@@ -163,11 +179,12 @@ class Tiling:
         broken = False
         for memory in self.space.architecture.memories:
             words = [self._held_words(memory, entry, tensor) for entry, tensor in self.held(memory.name)]
-            if memory.usable_words is None or len(words) < 2:
+            usable = self.space.usable_words(memory)
+            if usable is None or len(words) < 2:
                 continue
             here = [each.at(values) for each in words]
-            if sum(math.exp(each) for each in here) > memory.usable_words * (1 + SLACK):
-                program.require(tangent(words, here), upper=math.log(memory.usable_words))
+            if sum(math.exp(each) for each in here) > usable * (1 + SLACK):
+                program.require(tangent(words, here), upper=math.log(usable))
                 broken = True
         return broken
 
@@ -181,6 +198,17 @@ class Tiling:
                 (variable,) = exponent.terms
                 trips[:, slot, dim] *= prime ** np.rint(points[:, variable]).astype(np.int64)
         return Candidates(self.space, trips).keeping(self.keep)
+
+    def values(self, row: Candidates) -> dict[int, float]:
+        """The exponents of one mapping as values of variables."""
+        found = {}
+        for (slot, dim), parts in self.exponents.items():
+            for prime, exponent in parts:
+                (variable,), rest, count = exponent.terms, int(row.trips[0, slot, dim]), 0
+                while rest % prime == 0:
+                    rest, count = rest // prime, count + 1
+                found[variable] = float(count)
+        return found
 
     def sound(self, rows: Candidates) -> Bools:
         """Whether trip counts are of the space and fit, bool [n]."""
