@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tilewright.api.hardware.estimation import ComponentReport, estimate, estimators
     from tilewright.api.hardware.exploration import explore, explored
     from tilewright.api.hardware.exploration_report import ExplorationReport
+    from tilewright.api.hardware.fitting import FitReport, fit
     from tilewright.api.hardware.spaces import architecture_space
     from tilewright.api.load import load
     from tilewright.api.mapping import map, space
@@ -61,6 +62,7 @@ __all__ = [
     "Conversion",
     "EvaluationReport",
     "ExplorationReport",
+    "FitReport",
     "FrontReport",
     "MapSpace",
     "MappedLayer",
@@ -86,6 +88,7 @@ __all__ = [
     "evaluate",
     "explore",
     "explored",
+    "fit",
     "front",
     "installed",
     "library",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Unpack
@@ -16,6 +17,7 @@ from tilewright.interrupts import keeping
 from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.mapper import Mapper
 from tilewright.run.evaluation import BuiltModel
+from tilewright.run.fitting import Fit, advice, fit_of, refused_models
 from tilewright.run.sweep import SweepPoint, SweepRow, sweep
 
 
@@ -38,7 +40,7 @@ def compare(
         Everything else: as for `map`; limits count for each search.
 
     Returns:
-        The report. A mapper that finds nothing, a model that refuses, and a plugin that crashes or is not installed are rows
+        The report. A model that fits no layer is named before the search, and in a table of its own. A mapper that finds nothing, a model that refuses, and a plugin that crashes or is not installed are rows
         with their reasons. Ctrl-C ends the sweep and returns what is done.
 
     Raises:
@@ -49,6 +51,7 @@ def compare(
         plan = Plan.of(workload, arch, some_mappers, some_models, settings)
         points = [_point(plan, mapper, model) for model in plan.models for mapper in some_mappers]
     network = plan.workload
+    fits = _refusing(plan)
     folder = folder_of(settings, network, [(point.mapper, point.configuration) for point in points])
     rows: list[SweepRow] = []
     with sweep_progress(network, points, plan.objective, plan.progress) as seen, suppress(KeyboardInterrupt):
@@ -57,8 +60,22 @@ def compare(
             rows.append(row)
             if folder is not None:
                 save_row(folder, len(rows), row)
-    report = ComparisonReport(network, plan.architecture, plan.objective, tuple(points), plan.models, tuple(rows))
+    report = ComparisonReport(network, plan.architecture, plan.objective, tuple(points), plan.models, tuple(rows), fits)
     return report.summarised(folder)
+
+
+def _refusing(plan: Plan) -> tuple[Fit, ...]:
+    """Which models take which layers. Those that take none are named at once, before the search of the others begins."""
+    fits = tuple(
+        fit_of(model, each.problem, plan.architecture, plan.constraints)
+        for model in plan.models
+        for each in plan.workload.distinct()
+    )
+    for model in refused_models(fits):
+        first = next(each for each in fits if each.model == model)
+        text = f"warning: cost model {model} does not fit {plan.architecture.name} and is left out: {first.reason}; {advice(first, fits)}"
+        logging.getLogger("tilewright").warning("%s", text)
+    return fits
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from tilewright.errors import OutputError, Reason
 from tilewright.files import RunFolder, file_name
 from tilewright.run.configuration import claim, told
 from tilewright.run.evaluation import BuiltModel
+from tilewright.run.fitting import Fit, fit_table, refused_models
 from tilewright.run.sweep import Distance, Proofs, SweepPoint, SweepRow
 from tilewright.run.written.layers import mapping_file
 from tilewright.run.written.summaries import interrupted_told, place_told, save_summary
@@ -31,7 +32,8 @@ COLUMNS = (
 
 @dataclass(frozen=True, repr=False)
 class ComparisonReport(Tabular):
-    """One row per search: a mapper under a model on a layer; `folder` is where the mapping files are."""
+    """One row per search: a mapper under a model on a layer; `folder` is where the mapping files are. `fits` says which models
+    take which layers; those that take none are in a table of their own."""
 
     workload: Workload
     architecture: Architecture
@@ -39,6 +41,7 @@ class ComparisonReport(Tabular):
     points: tuple[SweepPoint, ...]
     models: tuple[BuiltModel, ...]
     searches: tuple[SweepRow, ...]
+    fits: tuple[Fit, ...] = ()
     folder: Path | None = None
     unwritten: OutputError | None = None
 
@@ -187,19 +190,22 @@ class ComparisonReport(Tabular):
         """A row per layer, model that the search used, and mapper; per model the figure, how far from the best, and how far from the
         optimum where something was proved."""
         name = "EDP" if self.objective == "edp" else self.objective
-        told = [any(each[n] for each in self._distances) for n in range(len(self.models))]
+        refused = refused_models(self.fits)
+        shown = [n for n, model in enumerate(self.models) if model.name not in refused]
+        told = {n: any(each[n] for each in self._distances) for n in shown}
         columns = [
             column
-            for model, far in zip(self.models, told, strict=True)
+            for n in shown
             for column in (
-                numbers(model.name, UNITS[self.objective], rank=1, like="figure"),
-                numbers(model.name, "x best", decimals=2),
-                *([Column(model.name, "x optimum", right=True)] if far else []),
+                numbers(self.models[n].name, UNITS[self.objective], rank=1, like="figure"),
+                numbers(self.models[n].name, "x best", decimals=2),
+                *([Column(self.models[n].name, "x optimum", right=True)] if told[n] else []),
             )
         ]
         title = (
             f"{self.workload.name} on {self.architecture.name}: {name} by each model, "
-            "and how many times the layer's best by that model" + (", and the proved optimum" if any(told) else "")
+            "and how many times the layer's best by that model"
+            + (", and the proved optimum" if any(told.values()) else "")
         )
         seconds = numbers("seconds", rank=2, decimals=1)
         results = [row.layer.result for row in self.searches]
@@ -210,17 +216,23 @@ class ComparisonReport(Tabular):
         notes: dict[str, int] = {}
         for layer in dict.fromkeys(row.layer.name for row in self.searches):
             rows = [
-                (row, far) for row, far in zip(self.searches, self._distances, strict=True) if row.layer.name == layer
+                (row, far)
+                for row, far in zip(self.searches, self._distances, strict=True)
+                if row.layer.name == layer and row.point.model not in refused
             ]
-            bests = [min((self._value(row, n) for row, _ in rows), default=math.inf) for n in range(len(self.models))]
+            bests = {n: min((self._value(row, n) for row, _ in rows), default=math.inf) for n in shown}
             for index, (row, distances) in enumerate(rows):
                 costs: list[Cell] = []
-                for n, best in enumerate(bests):
+                for n, best in bests.items():
                     value, far = self._value(row, n), distances[n]
                     costs += [value, math.inf if math.isinf(value) else value / best if best else 1.0]
                     costs += [None if far is None else str(far)] if told[n] else []
                 table.add_row(layer if index == 0 else "", *self._cells(row, costs, notes, bool(proofs)))
-        return [table, *(f"  {mark}  {text}" for text, mark in notes.items())]
+        left_out = [fit for fit in self.fits if fit.model in refused]
+        without = (
+            [fit_table(left_out, self.fits, f"left out: no layer fits on {self.architecture.name}")] if left_out else []
+        )
+        return [*([table] if shown else []), *(f"  {mark}  {text}" for text, mark in notes.items()), *without]
 
     def _cells(self, row: SweepRow, costs: Sequence[Cell], notes: dict[str, int], proves: bool) -> list[Cell]:
         """What stands behind the layer; remarks are numbers of notes."""
@@ -239,8 +251,9 @@ class ComparisonReport(Tabular):
     def _remarks(self, row: SweepRow) -> list[str]:
         """Why there is no mapping, who refuses to evaluate it, and which limit ended the search."""
         found = [f"{reason.message} [{reason.code}]" for reason in row.reasons]
+        refused = refused_models(self.fits)
         for model, report in zip(self.models, row.reports, strict=False):
-            found += [f"{model.name}: {reason}" for reason in report.reasons]
+            found += [f"{model.name}: {reason}" for reason in report.reasons if model.name not in refused]
         return found if row.limit is None else [*found, told(row.limit, "")]
 
 

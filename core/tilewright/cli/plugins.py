@@ -56,6 +56,33 @@ def show_command(name: Name, json: options.Json = False) -> None:
             _print_details(_details(registration))
 
 
+@app.command("fit")
+def fit_command(
+    arch: Annotated[list[str], typer.Argument(help="architecture: library name, YAML file, or another tool's files")],
+    workload: Annotated[
+        list[str] | None,
+        typer.Option("--workload", help="the work; default: a small matrix product and a small convolution"),
+    ] = None,
+    models: Annotated[
+        str | None,
+        typer.Option(
+            autocompletion=options.names_of("cost model"), metavar="X,Y,...", help="cost models; default: all installed"
+        ),
+    ] = None,
+    constraints: Annotated[
+        str | None, typer.Option(help="what a mapping has to keep to; default: the published dataflow of ARCH")
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Say which cost models take which work on an architecture, before any search. Exit code 3 if none does."""
+    import tilewright as tw
+    from tilewright.cli.common import show
+
+    report = tw.fit(arch, workload, models=models, constraints=constraints)
+    show(report, json)
+    raise typer.Exit(0 if any(each.fits for each in report.fits) else 3)
+
+
 @app.command("check")
 def check_command(
     name: Name,

@@ -11,6 +11,8 @@ from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.capabilities import Capabilities
 from tilewright.schema.constraints import KeepRule, SpatialRule, TemporalRule
 
+ANOTHER = "choose another one (tilewright plugins lists them), or another architecture"
+"""The hint where neither constraints nor options help."""
 Barred = list[tuple[int, tuple[str, ...], str]]
 """Temporal loops that are not accepted: the entry, the dimensions, and the code of the reason."""
 
@@ -27,8 +29,7 @@ def accepted(space: MapSpace, capabilities: Capabilities, plugin: str) -> MapSpa
     """
     verdict = capabilities.judge(space.problem, space.architecture)
     if not verdict:
-        hint = "choose another one (tilewright plugins lists them), or another architecture"
-        raise NotConformableError(plugin, verdict.reasons, hint=hint)
+        raise NotConformableError(plugin, verdict.reasons, hint=ANOTHER)
     if space.factors == "ragged" and not capabilities.imperfect_factors:
         reason = Reason(code="imperfect", where="factors", message="ragged tiles are not accepted")
         raise NotConformableError(plugin, [reason], hint="say --factors perfect, or choose another one")
@@ -54,7 +55,11 @@ def accepted(space: MapSpace, capabilities: Capabilities, plugin: str) -> MapSpa
         "outputs_span_windows": space.outputs_span_windows or capabilities.outputs_span_windows,
         "max_unrolled_loops": min(most, default=None),
     }
-    return narrowed if all(getattr(space, name) == value for name, value in limits.items()) else replace(narrowed, **limits)
+    return (
+        narrowed
+        if all(getattr(space, name) == value for name, value in limits.items())
+        else replace(narrowed, **limits)
+    )
 
 
 def _with(
@@ -90,7 +95,9 @@ def _repeated(space: MapSpace) -> Iterator[tuple[int, tuple[str, ...], str]]:
         slots = [space.slots[index] for index in group]
         for dim, (name, size) in enumerate(space.problem.dimensions.items()):
             able = [slot for slot in slots if min(slot.highest[dim], size) > 1]
-            home = max(able, key=lambda slot: (slot.lowest[dim] > 1, slot.highest[dim]), default=None)  # the first of equals
+            home = max(
+                able, key=lambda slot: (slot.lowest[dim] > 1, slot.highest[dim]), default=None
+            )  # the first of equals
             yield from ((slot.entry, (name,), "repeated") for slot in able if slot is not home)
 
 
@@ -118,7 +125,12 @@ def _unstrided(space: MapSpace, capabilities: Capabilities) -> Iterator[SpatialR
 def _forced_unrollings(space: MapSpace, capabilities: Capabilities) -> Iterator[Reason]:
     """Rules that demand unrollings that are not accepted."""
     names, most = space.problem.dimension_names, capabilities.max_unrolled_loops
-    forced = [(slot, name) for slot in space.unrolled_slots for dim, name in enumerate(names) if space.slots[slot].lowest[dim] > 1]
+    forced = [
+        (slot, name)
+        for slot in space.unrolled_slots
+        for dim, name in enumerate(names)
+        if space.slots[slot].lowest[dim] > 1
+    ]
     for slot, name in forced:
         if not capabilities.strided_window_unrolling and name in space.problem.strided_windows:
             text = f"{space.describe(space.slots[slot])} must unroll {name}, a window that slides by more than one"

@@ -26,6 +26,7 @@ from tilewright.run.cache import ResultCache, digest
 from tilewright.run.configuration import RunConfiguration
 from tilewright.run.evaluation import bind, explain
 from tilewright.run.firstuse import warm_up
+from tilewright.run.fitting import narrowed_space
 from tilewright.run.parallel import Workers, in_processes
 from tilewright.run.search import search
 from tilewright.schema.architecture import Architecture
@@ -276,11 +277,11 @@ def bound(distinct: DistinctProblem, configuration: RunConfiguration) -> tuple[M
 
 def space_of(distinct: DistinctProblem, configuration: RunConfiguration) -> tuple[MapSpace, bool]:
     """(what of the map space cost model and mapper accept, whether constraints speak of it). Raises TilewrightError."""
-    architecture, rules = _place(distinct, configuration)
-    space = MapSpace.of(distinct.problem, architecture, rules, factors=configuration.constraints.factors)
-    space = accepted(space, configuration.model.capabilities, f"cost model {configuration.model.name}")
+    space, constrained = narrowed_space(
+        configuration.model, distinct.problem, configuration.architecture, configuration.constraints
+    )
     space = accepted(space, configuration.mapper_capabilities, f"mapper {configuration.mapper_record.name}")
-    return space, rules is not None or not configuration.constraints.variants
+    return space, constrained
 
 
 def _place(distinct: DistinctProblem, configuration: RunConfiguration) -> tuple[Architecture, Variant | None]:

@@ -1,0 +1,131 @@
+"""`fit`: which cost models take which work on an architecture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.api.load import Source
+from tilewright.api.settings import Plan, Settings, Sources
+from tilewright.api.words import checked, names_of
+from tilewright.plugin.costmodel import CostModel
+from tilewright.plugin.registry import installed
+from tilewright.plugin.specs import CostModelSpec
+from tilewright.run.fitting import Fit, advice, fit_of, fit_table
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.constraints import Constraints
+from tilewright.schema.workload import Workload
+from tilewright.tables import Table, Tabular
+
+COMMON = Workload.model_validate(
+    {
+        "name": "common",
+        "layers": [
+            {
+                "problem": {
+                    "name": "matrix product",
+                    "operation": "gemm",
+                    "dimensions": {"M": 16, "N": 16, "K": 16},
+                    "tensors": [
+                        {"name": "A", "role": "input", "projection": ["M", "K"]},
+                        {"name": "B", "role": "weight", "projection": ["K", "N"]},
+                        {"name": "Z", "role": "output", "projection": ["M", "N"]},
+                    ],
+                }
+            },
+            {
+                "problem": {
+                    "name": "convolution",
+                    "operation": "conv2d",
+                    "dimensions": {"N": 1, "K": 16, "C": 8, "P": 8, "Q": 8, "R": 3, "S": 3},
+                    "tensors": [
+                        {"name": "I", "role": "input", "projection": ["N", "C", "P + R", "Q + S"]},
+                        {"name": "W", "role": "weight", "projection": ["K", "C", "R", "S"]},
+                        {"name": "O", "role": "output", "projection": ["N", "K", "P", "Q"]},
+                    ],
+                }
+            },
+        ],
+    }
+)
+"""Small work that stands for all where none is named."""
+
+
+@dataclass(frozen=True, repr=False)
+class FitReport(Tabular):
+    """Which cost models take which problems on an architecture, and why others do not."""
+
+    architecture: Architecture
+    constraints: Constraints
+    fits: tuple[Fit, ...]
+
+    def __repr__(self) -> str:
+        return f"<FitReport of {self.architecture.name}: {', '.join(self.fitting) or 'no model fits'}>"
+
+    @property
+    def fitting(self) -> list[str]:
+        """The models that take every problem."""
+        models = dict.fromkeys(each.model for each in self.fits)
+        return [model for model in models if all(each.fits for each in self.fits if each.model == model)]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One per model and problem."""
+        return [
+            {
+                "model": each.model,
+                "problem": each.problem,
+                "fits": each.fits,
+                "reasons": [reason.model_dump(mode="json") for reason in each.reasons],
+                "hint": advice(each, self.fits) or None,
+            }
+            for each in self.fits
+        ]
+
+    def data(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        return {
+            "schema_version": 1,
+            "arch": self.architecture.name,
+            "constraints": self.constraints.name,
+            "fitting": self.fitting,
+            "fits": self.rows(),
+        }
+
+    def tables(self) -> Sequence[Table | str]:
+        """A row per model and answer; problems with the same answer share one."""
+        return [
+            fit_table(
+                self.fits, self.fits, f"cost models on {self.architecture.name}, constraints {self.constraints.name}"
+            )
+        ]
+
+
+@checked
+def fit(
+    arch: Sources,
+    workload: Sources | None = None,
+    *,
+    models: str | Sequence[str | CostModel] | None = None,
+    constraints: Source | None = None,
+    factors: str | None = None,
+) -> FitReport:
+    """Which cost models take which work on an architecture; what `tilewright plugins fit` does. Nothing is searched.
+
+    Args:
+        arch, workload: as for `map`; without a workload a small matrix product and a small convolution.
+        models: names of installed cost models, or objects of your own; by default all that are installed.
+        constraints, factors: as for `map`.
+
+    Raises:
+        CallError, InputError, UnknownNameError: an argument is invalid; the message says what would be right.
+    """
+    named = [each.name for each in installed().of_kind(CostModelSpec)] if models is None else names_of("models", models)
+    settings: Settings = {"constraints": constraints, "factors": factors}
+    plan = Plan.of(COMMON if workload is None else workload, arch, [], named, settings)
+    fits = [
+        fit_of(model, each.problem, plan.architecture, plan.constraints)
+        for model in plan.models
+        for each in plan.workload.distinct()
+    ]
+    return FitReport(plan.architecture, plan.constraints, tuple(fits))

@@ -1,0 +1,113 @@
+"""Which cost models fit an architecture: asked before any search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tilewright.errors import PluginError, Reason, TilewrightError
+from tilewright.mapspace.space import MapSpace
+from tilewright.run.accepted import ANOTHER, accepted
+from tilewright.run.evaluation import BuiltModel, bind, reasons_of
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.constraints import Constraints
+from tilewright.schema.problem import Problem
+from tilewright.tables import Column, Table
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Whether a cost model takes a problem on an architecture; `error` says why not."""
+
+    model: str
+    problem: str
+    error: TilewrightError | None = None
+
+    @property
+    def fits(self) -> bool:
+        return self.error is None
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """Why not; empty if it fits."""
+        return () if self.error is None else reasons_of(self.error)
+
+    @property
+    def reason(self) -> str:
+        """Why not, in a line: the first reason, and how many more there are."""
+        if isinstance(self.error, PluginError):
+            return self.error.message
+        first, *others = self.reasons or ("",)
+        return f"{first} (and {len(others)} more)" if others else str(first)
+
+    @property
+    def hint(self) -> str | None:
+        """What to do about it, besides taking another model; None where there is nothing."""
+        return None if self.error is None or self.error.hint == ANOTHER else self.error.hint
+
+    @property
+    def alike(self) -> tuple[str, ...]:
+        """What it has in common with the same answer for other problems."""
+        return self.model, *(reason.code for reason in self.reasons)
+
+
+def fit_of(model: BuiltModel, problem: Problem, architecture: Architecture, constraints: Constraints) -> Fit:
+    """Whether a cost model takes a problem on an architecture under constraints. No mapping is evaluated."""
+    try:
+        narrowed_space(model, problem, architecture, constraints)
+        bind(model, problem, constraints.shape(architecture))
+    except TilewrightError as error:
+        return Fit(model.name, problem.name, error)
+    return Fit(model.name, problem.name)
+
+
+def narrowed_space(
+    model: BuiltModel, problem: Problem, architecture: Architecture, constraints: Constraints
+) -> tuple[MapSpace, bool]:
+    """(what of the map space the cost model accepts, whether the constraints speak of the problem).
+
+    Raises:
+        NotConformableError: the model accepts nothing of it.
+        InputError: the constraints do not suit the architecture.
+    """
+    shaped = constraints.shape(architecture)
+    rules = constraints.rules_for(problem, shaped)
+    space = MapSpace.of(problem, shaped, rules, factors=constraints.factors)
+    narrowed = accepted(space, model.capabilities, f"cost model {model.name}")
+    return narrowed, rules is not None or not constraints.variants
+
+
+def fit_table(shown: Sequence[Fit], fits: Sequence[Fit], title: str) -> Table:
+    """Models, whether they fit, why not, and what to do, of some of all answers. Those of a model with the same kinds of reasons
+    share a row."""
+    table = Table(
+        "model", "fits", "problems", Column("reason", wrapped=True), Column("what to do", wrapped=True), title=title
+    )
+    groups: dict[tuple[str, ...], list[Fit]] = {}
+    for each in shown:
+        groups.setdefault(each.alike, []).append(each)
+    problems = {each.problem for each in fits}
+    for group in groups.values():
+        first, names = group[0], [each.problem for each in group]
+        which = "all" if len(names) == len(problems) else several(names)
+        table.add_row(first.model, "yes" if first.fits else "no", which, first.reason, advice(first, fits))
+    return table
+
+
+def several(names: Sequence[str]) -> str:
+    """Names for a table: all of a few, or the first few and how many more there are."""
+    return ", ".join(names) if len(names) <= 4 else f"{', '.join(names[:3])} and {len(names) - 3} more"
+
+
+def refused_models(fits: Sequence[Fit]) -> list[str]:
+    """Models that take no problem at all."""
+    models = dict.fromkeys(each.model for each in fits)
+    return [model for model in models if not any(each.fits for each in fits if each.model == model)]
+
+
+def advice(one: Fit, fits: Sequence[Fit]) -> str:
+    """What to do where a model does not fit; empty where it does."""
+    if one.fits:
+        return ""
+    others = [each.model for each in fits if each.problem == one.problem and each.fits]
+    return one.hint or (f"use {' or '.join(others)}" if others else "choose another model or another architecture")
