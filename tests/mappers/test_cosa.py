@@ -1,6 +1,7 @@
 """`cosa`: its program counts as the cost model does, its solutions fit, and beat CoSA's own schedules."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -170,3 +171,21 @@ def test_a_program_can_be_added_to_and_its_copy_stays() -> None:
     program.require(first + second, lower=3.5)
     assert program.solve(first + second, LIMITS).bound == pytest.approx(4)
     assert copy.solve(first + second, LIMITS).bound == pytest.approx(0)
+
+
+def test_a_deadline_leaves_a_mapping_that_uses_the_array() -> None:
+    """DeepBench's first layer of DeepSpeech, for whose programs there is no time at all: 896 of 1,024 units work."""
+    layer = CosaLayer("DeepSpeech", {"N": 1, "K": 32, "C": 1, "P": 700, "Q": 161, "R": 5, "S": 20}, (2, 2), {})
+    mapper = installed().make(MapperSpec, "cosa", {})
+    result = search(mapper, Task(layer.space, "cycles"), evaluator_of(layer.space), Budget(seconds=0.31))
+    assert result.stop == "deadline" and result.value <= 563_500
+
+
+@pytest.mark.parametrize("limit", [{"tile_copies": 2}, {"max_unrolled_loops": 1}, {"outputs_span_windows": True}])
+@pytest.mark.parametrize("sample", SAMPLES, ids=str)
+def test_solutions_keep_to_what_a_narrowed_space_has_room_for(sample: Sample, limit: dict[str, int]) -> None:
+    space = replace(sample.space, **limit)
+    if not Placement.of(space, np.random.default_rng(0)).start.fits()[0]:
+        return
+    found = solved(space)
+    assert found is not None and found[0].tiling.read(found[2][None]).fits()[0]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tilewright.errors import NotConformableError
+from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.capabilities import Capabilities
 from tilewright.plugin.mapper import Budget, Proposals, Run, Task
@@ -206,3 +207,84 @@ def test_a_mapper_is_given_what_it_declares_to_take() -> None:
     assert mapped(EVEN).error is None and seen == [accepted(whole, EVEN, "p")]
     error = mapped(Capabilities(max_dimensions=2)).error
     assert str(error).startswith("mapper watching cannot take this: dimensions of gemm: 3 given, at most 2 accepted")
+
+
+LOOPS = """
+    name: loops
+    clusters:
+    - {name: D, memories: [{name: D, technology: dram, read_energy_pj: 64, write_energy_pj: 64}]}
+    - {name: L, memories: [{name: L, capacity_words: 24, read_energy_pj: 4, write_energy_pj: 4}], fanout: {size: 2}}
+    - {name: C, fanout: {size: 4}}
+    - {name: P, memories: [{name: P, capacity_words: 12, read_energy_pj: 1, write_energy_pj: 1}]}
+    compute: {energy_per_operation_pj: 1}
+    """
+STRIDED = CONV.model_copy(update={"tensors": Problem.from_yaml(CONV.to_yaml().replace("2*P + R", "3*P + R")).tensors})
+ONCE = Capabilities(repeated_loops=False)
+
+
+def on_loops(problem: Problem = PROBLEM, rules: dict[str, Any] | None = None) -> MapSpace:
+    return MapSpace.of(problem, Architecture.from_yaml(LOOPS), Variant.model_validate(rules or {}))
+
+
+def test_a_dimension_steps_in_the_outermost_memory_that_the_rules_leave_free() -> None:
+    drawn = accepted(on_loops(), ONCE, "p").sample(np.random.default_rng(0), 500)
+    outer, inner, _ = drawn.space.temporal_slots
+    assert (drawn.trips[:, outer] > 1).any(axis=0).all() and (drawn.trips[:, inner] == 1).all()
+    bound = accepted(on_loops(rules={"temporal": [{"memory": "L", "factors": {"N": {"min": 2}}}]}), ONCE, "p")
+    trips = bound.sample(np.random.default_rng(0), 500).trips
+    assert (trips[:, outer, 1] == 1).all() and (trips[:, inner, 1] > 1).all() and (trips[:, inner, [0, 2]] == 1).all()
+
+
+def test_rules_that_demand_two_loops_of_a_dimension_are_refused() -> None:
+    both = [{"memory": name, "factors": {"N": {"min": 2}}} for name in ("D", "L")]
+    with pytest.raises(NotConformableError, match=r"the loops inside L must step N, which already steps.*\[repeated\]"):
+        accepted(on_loops(rules={"temporal": both}), ONCE, "p")
+    between = {"temporal": both, "spatial": [{"cluster": "L", "factors": {"M": 2}}]}
+    assert accepted(space({"temporal": both[:1]}), Capabilities(), "p").size
+    with pytest.raises(NotConformableError, match="repeated"):
+        accepted(on_loops(rules=between), ONCE, "p")  # it is unrolled inside both
+
+
+def test_strided_windows_are_not_unrolled() -> None:
+    still = Capabilities(strided_window_unrolling=False)
+    assert STRIDED.strided_windows == ("R",) and PROBLEM.strided_windows == ()
+    narrow = accepted(on_loops(STRIDED), still, "p")
+    r = STRIDED.dimension_names.index("R")
+    assert all(narrow.slots[slot].highest[r] == 1 for slot in narrow.unrolled_slots)
+    with pytest.raises(NotConformableError, match=r"must unroll R, a window that slides by more than one \[window\]"):
+        accepted(on_loops(STRIDED, {"spatial": [{"cluster": "L", "factors": {"R": 2}}]}), still, "p")
+
+
+def test_so_many_loops_are_unrolled_at_most() -> None:
+    narrow = accepted(on_loops(CONV), Capabilities(max_unrolled_loops=2), "p")
+    drawn = narrow.sample(np.random.default_rng(0), 2000)
+    unrolled = drawn.trips[:, narrow.unrolled_slots] > 1
+    count = unrolled.sum(axis=(1, 2)) + unrolled[..., CONV.dimension_names.index("R")].sum(axis=1)
+    assert count.max() > 2 and not drawn.fits()[count > 2].any() and drawn.fits()[count <= 2].any()
+    forced = [{"cluster": name, "factors": {"K": 2}} for name in ("L", "C")]
+    four = CONV.model_copy(update={"dimensions": CONV.dimensions.__class__(CONV.dimensions | {"K": 4})})
+    with pytest.raises(NotConformableError, match=r"the constraints unroll 2 loops, at most 1 accepted \[unrolled\]"):
+        accepted(on_loops(four, {"spatial": forced}), Capabilities(max_unrolled_loops=1), "p")
+
+
+def test_memories_have_room_for_copies_and_for_outputs_as_wide_as_inputs() -> None:
+    """A conv of 2 outputs with stride 2 and a window of 2: the input tile has 4 rows, so the output counts 2 x 4 words."""
+    whole = on_loops(CONV)
+    memory = whole.architecture.memories[2]
+    copies = accepted(whole, Capabilities(tile_copies=2), "p")
+    assert [copies.usable_words(each) for each in whole.architecture.memories] == [None, 12, 6]
+    spanning = accepted(whole, Capabilities(outputs_span_windows=True), "p")
+    everything_inside = np.ones((1, len(whole.slots), 3), dtype=np.int64)
+    everything_inside[0, whole.temporal_slots[-1]] = whole.problem.sizes
+    words = [float(Candidates(each, everything_inside).words(memory)[0]) for each in (whole, spanning)]
+    assert words == [4 + 2 * 2 + 2 * 2, 4 + 2 * 2 + 2 * 4]
+
+
+def test_all_that_fits_in_what_is_left_for_maestro_is_valid() -> None:
+    maestro = build_model("maestro")
+    for problem in (PROBLEM, CONV, STRIDED):
+        narrow = accepted(on_loops(problem), maestro.capabilities, "p")
+        drawn = narrow.sample(np.random.default_rng(0), 2000)
+        fitting = drawn.take(drawn.fits())
+        costs = bind(maestro, problem, narrow.architecture).evaluate_batch(fitting.batch())
+        assert len(fitting) and costs.valid.all()

@@ -130,15 +130,27 @@ class Placement:
             NoValidMappingError: nothing fits, or the space is empty.
         """
         first = cls.of(space, rng, most=most)
-        choices = [replace(first, start=first.start.keeping(keep)) for keep in keep_choices(space)]
+        choices = [replace(first, start=first.start.keeping(keep))._fitting() for keep in keep_choices(space)]
         found = [each for each in choices if each.start.fits()[0]]
         if not found:
             raise NoValidMappingError(
                 f"{space.problem.name} on {space.architecture.name}: no mapping to start from; the tiles do not fit even "
-                "with all factors as far outside as the rules let them",
+                "with all factors as far outside as the rules let them, or unrolled",
                 hint="loosen the constraints, let memories bypass tensors, or try --mapper random",
             )
         return found
+
+    def _fitting(self) -> Placement:
+        """With factors that no outer loops may have unrolled, where the tiles fit only then; the fewest that do."""
+        if self.start.fits()[0]:
+            return self
+        rows = self.start
+        for dim, home in enumerate(self.home.tolist()):
+            for slot in self.space.spatial_slots if home not in (-1, self.space.temporal_slots[0]) else ():
+                rows = Candidates.join([rows, moves_of(rows, dim, self.space.whole_factors(dim), home, slot)])
+                rows = self.thin(rows)
+        rows = rows.take(rows.fits())
+        return replace(self, start=rows.take(used(rows).argsort(kind="stable")[:1])) if len(rows) else self
 
     def into(self, slot: int, rows: Candidates, dims: Sequence[int] | None = None) -> Candidates:
         """All ways to move factors of `dims` (None: all) of each row from home into a slot, so that the tiles fit."""

@@ -49,7 +49,7 @@ def report_of(figures: Figures, machine: Machine, faithful: bool, l1_accesses: i
         reasons=(),
         warnings=(*report.warnings, *map(str, reasons), *machine.notes),
         compute_energy_pj=figures.macs * machine.numbers.energy_per_operation_pj,
-        utilization=figures.macs / (machine.operations_per_cycle * figures.cycles),
+        utilization=figures.layer.macs / (machine.operations_per_cycle * figures.cycles),
         busy_units=figures.active_pes * figures.hardware.simd_lanes,
         limits=tuple(_limits(figures)),
         levels=tuple(_levels(figures, machine)),
