@@ -11,8 +11,8 @@ import re
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+from support import ROOT
 from support.grid import table
 
 MANUAL = ROOT / "docs/mappers.md"

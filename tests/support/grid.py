@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -163,6 +163,7 @@ class FirstValid:
         with suppress(StopIteration):
             batch = next(proposals)
             while True:
+                assert not isinstance(batch, Sequence), "built-in mappers propose arrays"
                 parts = []
                 for start in range(0, len(batch), 4):
                     parts.append((yield batch.take(slice(start, start + 4))))

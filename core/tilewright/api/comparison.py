@@ -17,7 +17,7 @@ from tilewright.interrupts import keeping
 from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.mapper import Mapper
 from tilewright.run.evaluation import BuiltModel
-from tilewright.run.fitting import Fit, advice, fit_of, refused_models
+from tilewright.api.hardware.fits import Fit, advice, fit_of, refused_models
 from tilewright.run.sweep import SweepPoint, SweepRow, sweep
 
 

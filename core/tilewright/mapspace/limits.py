@@ -16,12 +16,13 @@ from tilewright.mapspace.batch import Bools, Floats, Ints, Positions
 from tilewright.mapspace.counting import prime_powers
 from tilewright.mapspace.factoring.cuts import lefts
 from tilewright.mapspace.legality import legality
+from tilewright.mapspace.room import spanning, usable_words
 from tilewright.mapspace.rules.tables import Rules, rules_of, slots_of_entries
 from tilewright.mapspace.skeleton import Skeleton, Slot
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.constraints import Cutting, Factors, Variant
 from tilewright.schema.mapping import Mapping
-from tilewright.schema.problem import Problem, Rank, Tensor
+from tilewright.schema.problem import Problem, Tensor
 
 
 @dataclass(frozen=True)
@@ -81,9 +82,7 @@ class Limits:
 
     def usable_words(self, memory: Memory) -> int | None:
         """Capacity that a memory has for one copy of the tiles, in words; None: unlimited."""
-        if memory.capacity_words is None or memory in self.architecture.clusters[0].memories:
-            return memory.usable_words
-        return math.floor(memory.capacity_words / max(memory.multiple_buffering, self.tile_copies))
+        return usable_words(memory, self.architecture, self.tile_copies)
 
     @cached_property
     def usable_slices(self) -> Floats:
@@ -95,26 +94,13 @@ class Limits:
     @cached_property
     def held(self) -> tuple[Tensor, ...]:
         """The problem's tensors with the coordinates that the room for their tiles follows from."""
-        if not self.outputs_span_windows:
-            return self.problem.tensors
-        windows = set(self.problem.windows)
-        sliding = [rank for tensor in self.problem.operands for rank in tensor.projection if windows & set(rank.terms)]
-
-        def spanned(rank: Rank) -> Rank:
-            return next((each for each in sliding if len(rank.terms) == 1 and set(rank.terms) < set(each.terms)), rank)
-
-        return tuple(
-            each.model_copy(update={"projection": tuple(map(spanned, each.projection))}) if each.is_output else each
-            for each in self.problem.tensors
-        )
+        return spanning(self.problem) if self.outputs_span_windows else self.problem.tensors
 
     @cached_property
     def room_rules(self) -> Rules:
         """What compiled rules read to count the room that tiles need."""
-        if not self.outputs_span_windows:
-            return self.tile_rules
-        spanning = self.problem.model_copy(update={"tensors": self.held})
-        return rules_of(spanning, self.architecture, self.skeleton)
+        held = self.problem.model_copy(update={"tensors": self.held})
+        return rules_of(held, self.architecture, self.skeleton) if self.outputs_span_windows else self.tile_rules
 
     @cached_property
     def unrolled_slots(self) -> tuple[int, ...]:

@@ -9,12 +9,31 @@ from typing import Any
 from tilewright.errors import NotConformableError, Reason
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.capabilities import Capabilities
-from tilewright.schema.constraints import KeepRule, SpatialRule, TemporalRule
+from tilewright.run.evaluation import BuiltModel
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.constraints import Constraints, KeepRule, SpatialRule, TemporalRule
+from tilewright.schema.problem import Problem
 
 ANOTHER = "choose another one (tilewright plugins lists them), or another architecture"
 """The hint where neither constraints nor options help."""
 Barred = list[tuple[int, tuple[str, ...], str]]
 """Temporal loops that are not accepted: the entry, the dimensions, and the code of the reason."""
+
+
+def narrowed_space(
+    model: BuiltModel, problem: Problem, architecture: Architecture, constraints: Constraints
+) -> tuple[MapSpace, bool]:
+    """(what of the map space the cost model accepts, whether the constraints speak of the problem).
+
+    Raises:
+        NotConformableError: the model accepts nothing of it.
+        InputError: the constraints do not suit the architecture.
+    """
+    shaped = constraints.shape(architecture)
+    rules = constraints.rules_for(problem, shaped)
+    space = MapSpace.of(problem, shaped, rules, factors=constraints.factors)
+    narrowed = accepted(space, model.capabilities, f"cost model {model.name}")
+    return narrowed, rules is not None or not constraints.variants
 
 
 def accepted(space: MapSpace, capabilities: Capabilities, plugin: str) -> MapSpace:

@@ -21,12 +21,11 @@ from tilewright.plugin.guard.patience import ENDED, limit
 from tilewright.plugin.mapper import Task
 from tilewright.plugin.registry import installed
 from tilewright.plugin.result import Progress, Result, Watcher
-from tilewright.run.accepted import accepted
+from tilewright.run.accepted import accepted, narrowed_space
 from tilewright.run.cache import ResultCache, digest
 from tilewright.run.configuration import RunConfiguration
 from tilewright.run.evaluation import bind, explain
 from tilewright.run.firstuse import warm_up
-from tilewright.run.fitting import narrowed_space
 from tilewright.run.parallel import Workers, in_processes
 from tilewright.run.search import search
 from tilewright.schema.architecture import Architecture

@@ -262,7 +262,7 @@ def test_so_many_loops_are_unrolled_at_most() -> None:
     count = unrolled.sum(axis=(1, 2)) + unrolled[..., CONV.dimension_names.index("R")].sum(axis=1)
     assert count.max() > 2 and not drawn.fits()[count > 2].any() and drawn.fits()[count <= 2].any()
     forced = [{"cluster": name, "factors": {"K": 2}} for name in ("L", "C")]
-    four = CONV.model_copy(update={"dimensions": CONV.dimensions.__class__(CONV.dimensions | {"K": 4})})
+    four = Problem.from_yaml(CONV.to_yaml().replace("K: 2", "K: 4"))
     with pytest.raises(NotConformableError, match=r"the constraints unroll 2 loops, at most 1 accepted \[unrolled\]"):
         accepted(on_loops(four, {"spatial": forced}), Capabilities(max_unrolled_loops=1), "p")
 

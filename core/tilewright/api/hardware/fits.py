@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilewright.errors import PluginError, Reason, TilewrightError
-from tilewright.mapspace.space import MapSpace
-from tilewright.run.accepted import ANOTHER, accepted
+from tilewright.run.accepted import ANOTHER, narrowed_space
 from tilewright.run.evaluation import BuiltModel, bind, reasons_of
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
@@ -59,22 +58,6 @@ def fit_of(model: BuiltModel, problem: Problem, architecture: Architecture, cons
     except TilewrightError as error:
         return Fit(model.name, problem.name, error)
     return Fit(model.name, problem.name)
-
-
-def narrowed_space(
-    model: BuiltModel, problem: Problem, architecture: Architecture, constraints: Constraints
-) -> tuple[MapSpace, bool]:
-    """(what of the map space the cost model accepts, whether the constraints speak of the problem).
-
-    Raises:
-        NotConformableError: the model accepts nothing of it.
-        InputError: the constraints do not suit the architecture.
-    """
-    shaped = constraints.shape(architecture)
-    rules = constraints.rules_for(problem, shaped)
-    space = MapSpace.of(problem, shaped, rules, factors=constraints.factors)
-    narrowed = accepted(space, model.capabilities, f"cost model {model.name}")
-    return narrowed, rules is not None or not constraints.variants
 
 
 def fit_table(shown: Sequence[Fit], fits: Sequence[Fit], title: str) -> Table:

@@ -1,0 +1,29 @@
+"""Room that tiles need in memories, where a cost model asks for more than one copy of each tile."""
+
+from __future__ import annotations
+
+import math
+
+from tilewright.schema.architecture import Architecture, Memory
+from tilewright.schema.problem import Problem, Rank, Tensor
+
+
+def usable_words(memory: Memory, architecture: Architecture, copies: int) -> int | None:
+    """Return the capacity for one copy of the tiles, in words; None: unlimited. The outermost cluster holds one copy."""
+    if memory.capacity_words is None or memory in architecture.clusters[0].memories:
+        return memory.usable_words
+    return math.floor(memory.capacity_words / max(memory.multiple_buffering, copies))
+
+
+def spanning(problem: Problem) -> tuple[Tensor, ...]:
+    """Return the tensors, where coordinates of the output that an operand shares with a window are the operand's."""
+    windows = set(problem.windows)
+    sliding = [rank for tensor in problem.operands for rank in tensor.projection if windows & set(rank.terms)]
+
+    def spanned(rank: Rank) -> Rank:
+        return next((each for each in sliding if len(rank.terms) == 1 and set(rank.terms) < set(each.terms)), rank)
+
+    return tuple(
+        each.model_copy(update={"projection": tuple(map(spanned, each.projection))}) if each.is_output else each
+        for each in problem.tensors
+    )
