@@ -9,6 +9,7 @@ from typing import Unpack
 
 from tilewright import api
 from tilewright.api.comparison_report import ComparisonReport, save_row
+from tilewright.api.hardware.fits import Fit, advice, fit_of, refused_models
 from tilewright.api.progress import sweep_progress
 from tilewright.api.settings import Plan, Settings, Sources, folder_of, name_of
 from tilewright.api.words import checked, names_of
@@ -17,7 +18,6 @@ from tilewright.interrupts import keeping
 from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.mapper import Mapper
 from tilewright.run.evaluation import BuiltModel
-from tilewright.api.hardware.fits import Fit, advice, fit_of, refused_models
 from tilewright.run.sweep import SweepPoint, SweepRow, sweep
 
 

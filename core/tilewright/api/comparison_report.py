@@ -10,11 +10,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from tilewright.api.hardware.fits import Fit, fit_table, refused_models
 from tilewright.errors import OutputError, Reason
 from tilewright.files import RunFolder, file_name
 from tilewright.run.configuration import claim, told
 from tilewright.run.evaluation import BuiltModel
-from tilewright.api.hardware.fits import Fit, fit_table, refused_models
 from tilewright.run.sweep import Distance, Proofs, SweepPoint, SweepRow
 from tilewright.run.written.layers import mapping_file
 from tilewright.run.written.summaries import interrupted_told, place_told, save_summary

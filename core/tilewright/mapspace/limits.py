@@ -16,7 +16,7 @@ from tilewright.mapspace.batch import Bools, Floats, Ints, Positions
 from tilewright.mapspace.counting import prime_powers
 from tilewright.mapspace.factoring.cuts import lefts
 from tilewright.mapspace.legality import legality
-from tilewright.mapspace.room import spanning, usable_words
+from tilewright.mapspace.room import spanning, usable_slices, usable_words
 from tilewright.mapspace.rules.tables import Rules, rules_of, slots_of_entries
 from tilewright.mapspace.skeleton import Skeleton, Slot
 from tilewright.schema.architecture import Architecture, Memory
@@ -30,15 +30,12 @@ class Limits:
     """Those of one problem on one architecture under rules already on the problem's dimensions.
 
     Attributes:
-        factors: whether every tile divides the one it is cut from, or only those that are not cut from the whole dimension.
-        tile_copies: copies of every tile that a memory must hold, outside the outermost cluster.
-        max_unrolled_loops: most loops of more than one trip over all fanouts outside the innermost storage level, where a window
-            counts as two; None: no limit.
-
+        factors: whether every tile divides the one it is cut from, or all but those cut from the whole dimension.
+        tile_copies: copies of every tile that a memory inside the outermost cluster must hold.
+        max_unrolled_loops: most loops unrolled outside the innermost storage level, where a window counts as two.
         outputs_span_windows: whether an output tile needs room for as many rows and columns as the input tile has.
 
-    Like capacity, the last three do not bound the space; `Candidates.fits` checks them.
-    """
+    Like capacity, the last three do not bound the space; `Candidates.fits` checks them."""
 
     problem: Problem
     architecture: Architecture
@@ -86,10 +83,8 @@ class Limits:
 
     @cached_property
     def usable_slices(self) -> Floats:
-        """The same of all memories in slices, [memory]; inf: unlimited."""
-        words = [self.usable_words(memory) for memory in self.architecture.memories]
-        slices = [memory.slices_per_word for memory in self.architecture.memories]
-        return np.array([math.inf if word is None else word * each for word, each in zip(words, slices, strict=True)])
+        """The same in slices, [memory]; inf: unlimited."""
+        return usable_slices(self.architecture, self.tile_copies)
 
     @cached_property
     def held(self) -> tuple[Tensor, ...]:
@@ -99,8 +94,7 @@ class Limits:
     @cached_property
     def room_rules(self) -> Rules:
         """What compiled rules read to count the room that tiles need."""
-        held = self.problem.model_copy(update={"tensors": self.held})
-        return rules_of(held, self.architecture, self.skeleton) if self.outputs_span_windows else self.tile_rules
+        return rules_of(self.problem.model_copy(update={"tensors": self.held}), self.architecture, self.skeleton)
 
     @cached_property
     def unrolled_slots(self) -> tuple[int, ...]:
@@ -111,7 +105,7 @@ class Limits:
     @cached_property
     def loop_weights(self) -> Ints:
         """What an unrolled loop of each dimension counts for `max_unrolled_loops`, [dimension]."""
-        return np.array([1 + (name in self.problem.windows) for name in self.problem.dimension_names], dtype=np.int64)
+        return np.array([1 + (name in self.problem.windows) for name in self.problem.dimension_names])
 
     @cached_property
     def plain_order(self) -> Positions:

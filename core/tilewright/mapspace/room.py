@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
+from tilewright.mapspace.batch import Floats
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.problem import Problem, Rank, Tensor
 
@@ -13,6 +16,13 @@ def usable_words(memory: Memory, architecture: Architecture, copies: int) -> int
     if memory.capacity_words is None or memory in architecture.clusters[0].memories:
         return memory.usable_words
     return math.floor(memory.capacity_words / max(memory.multiple_buffering, copies))
+
+
+def usable_slices(architecture: Architecture, copies: int) -> Floats:
+    """Return the same of all memories in slices, [memory]; inf: unlimited."""
+    words = [usable_words(memory, architecture, copies) for memory in architecture.memories]
+    slices = [memory.slices_per_word for memory in architecture.memories]
+    return np.array([math.inf if word is None else word * each for word, each in zip(words, slices, strict=True)])
 
 
 def spanning(problem: Problem) -> tuple[Tensor, ...]:

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tilewright.api.hardware.fits import Fit, advice, fit_of, fit_table
 from tilewright.api.load import Source
 from tilewright.api.settings import Plan, Settings, Sources
 from tilewright.api.words import checked, names_of
 from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
-from tilewright.api.hardware.fits import Fit, advice, fit_of, fit_table
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
 from tilewright.schema.workload import Workload
