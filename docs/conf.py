@@ -1,6 +1,6 @@
-"""The manual as a site: Sphinx reads the Markdown of this folder and the docstrings of what is public.
+"""Sphinx configuration of the manual: the Markdown of this folder and the docstrings of public names.
 
-`tox run -e docs` builds it; every warning is an error. Nothing is fetched, neither here nor by those who read it.
+`tox run -e docs` builds the site; every warning is an error. Neither the build nor the pages fetch anything.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ maximum_signature_line_length = 100
 python_use_unqualified_type_names = True
 nitpicky = True
 nitpick_ignore_regex = [
-    (r"py:.*", r"(?!tilewright).*"),  # other libraries' types are no links
-    (r"py:.*", r".*\.([A-Z](_co)?|_\w+)"),  # nor are type variables, and what checks a number
-    # nor what no plugin touches, though a signature names it
+    (r"py:.*", r"(?!tilewright).*"),  # types of other libraries have no links
+    (r"py:.*", r".*\.([A-Z](_co)?|_\w+)"),  # nor have type variables and number constraints
+    # nor have private types in signatures
     (r"py:.*", r"tilewright\.(api|files|run|tables)\..*"),
     (r"py:.*", r"tilewright\.(plugin\.(guard\..*|specs\.Lazy)|mapspace\.rules\..*|schema\.frozen\.Annotated)"),
 ]
@@ -62,11 +62,11 @@ GOOGLE = Config(napoleon_use_ivar=True)
 PUBLIC = {
     name: module.__name__ for module in (tilewright.testing, tilewright, tilewright.plugin) for name in module.__all__
 }
-"""Public name -> the door that it is documented under."""
+"""Public module that documents each public name."""
 
 
 def resolve(app: Sphinx, env: BuildEnvironment, node: pending_xref, content: Element) -> reference | None:
-    """Type hints name the private module of a class; its documentation is under the public door."""
+    """Resolve a type hint, which names the private module of a class, to its page under the public module."""
     path, _, target = node.get("reftarget", "").rpartition(".")
     if node.get("refdomain") != "py" or not path.startswith("tilewright") or target not in PUBLIC:
         return None
@@ -79,7 +79,7 @@ def resolve(app: Sphinx, env: BuildEnvironment, node: pending_xref, content: Ele
 
 
 def read_sections(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
-    """Docstrings of classes and functions have sections such as `Args:`; one of a field is a sentence."""
+    """Convert sections such as `Args:` in docstrings of classes and functions. Those of fields have no sections."""
     if what not in ("attribute", "property", "data"):
         lines[:] = GoogleDocstring(lines, GOOGLE, app, what, name, obj, options).lines()
 
@@ -87,7 +87,7 @@ def read_sections(app: Sphinx, what: str, name: str, obj: object, options: objec
 def readable(
     app: Sphinx, what: str, name: str, obj: object, options: object, signature: str | None, returned: str | None
 ) -> tuple[str | None, str | None]:
-    """Defaults that have no form in Python get one."""
+    """Write defaults that have no Python form in a readable form."""
     if signature is not None:
         signature = signature.replace("<factory>", "...")
         signature = re.sub(r"<(?:class|built-in function) '?(?:[\w.]+\.)?(\w+)'?>", r"\1", signature)
@@ -95,7 +95,7 @@ def readable(
 
 
 def setup(app: Sphinx) -> None:
-    """Called by Sphinx."""
+    """Connect the handlers to Sphinx."""
     app.connect("missing-reference", resolve)
     app.connect("autodoc-process-docstring", read_sections)
     app.connect("autodoc-process-signature", readable)
