@@ -1,1 +1,1 @@
-"""Equivalent work for the layers of a network: asked for, executed on numbers, totalled."""
+"""Equivalent formulations of a layer: collect them, check them on numbers, add up their costs."""

@@ -1,4 +1,4 @@
-"""Does an alternative compute the problem's tensor? Both are executed on small integers, word by word."""
+"""Check that an alternative computes the problem's result, by executing both on small integers."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from tilewright.schema.problem import Problem, Tensor
 
 Ints = NDArray[np.int64]
 MOST_OPERATIONS = 2_000_000
-"""Operations of a problem, or of a step, that are executed."""
+"""Upper bound on the operations that are executed, for the problem and for each step."""
 
 
 @dataclass(frozen=True)
 class Equality:
-    """What executing came to.
+    """Result of executing a problem and an alternative.
 
     Attributes:
-        words: of the result.
-        wrong: those that differ.
-        mixed: tensors of the steps one word of which would have to hold several words of the problem's tensor.
-        scattered: tensors that no movement lays out anew, and that do not lie as their step reads them: equal steps along
-            a dimension are not equally far apart.
+        words: number of words in the result.
+        wrong: number of words that differ.
+        mixed: tensors of the steps where one word would have to hold several words of the problem's
+            tensor.
+        scattered: tensors without a movement whose words are not evenly spaced: equal steps along a
+            dimension of the step are unequal distances in memory.
     """
 
     words: int
@@ -34,12 +35,21 @@ class Equality:
 
     @property
     def right(self) -> bool:
-        """The alternative computes the same tensor."""
+        """Whether the alternative computes the same tensor."""
         return not self.wrong and not self.mixed
 
 
 def executed(problem: Problem, alternative: Alternative, most: int = MOST_OPERATIONS) -> Equality | None:
-    """Execute both; `alternative` is without `faults`. None: more than `most` operations."""
+    """Execute the problem and the alternative, and compare the results.
+
+    Args:
+        problem: the problem to compute.
+        alternative: an alternative for which `faults` yields nothing.
+        most: maximum number of operations.
+
+    Returns:
+        The comparison; None if the problem or a step has more than `most` operations.
+    """
     nests = [(problem, 1), *((layer.problem, layer.count) for layer in alternative.steps.layers)]
     operations = max(nest.macs * count for nest, count in nests)
     words = max(nest.tensor_words(tensor) * count for nest, count in nests for tensor in nest.tensors)
@@ -56,7 +66,11 @@ def executed(problem: Problem, alternative: Alternative, most: int = MOST_OPERAT
 
 
 class _Run:
-    """The steps one after another. `results`: what they made, over the box of their coordinates, loop by loop."""
+    """Execution of the steps in sequence.
+
+    `results` maps the name of each step's output to its words, [word x loop iteration]. Words span
+    the bounding box of the output's coordinates.
+    """
 
     def __init__(self, problem: Problem, alternative: Alternative) -> None:
         self.problem, self.alternative = problem, alternative
@@ -68,7 +82,10 @@ class _Run:
         self.result = np.zeros(problem.tensor_words(problem.output), dtype=np.int64)
 
     def step(self, step: Problem) -> None:
-        """Execute one; its result is kept, or, of the last, laid where the problem has it."""
+        """Execute one step and store its result.
+
+        The last step's result is also copied to the problem's layout.
+        """
         sizes, loops = step.sizes, int(np.prod(self.around, dtype=np.int64))
         points = _grid((*sizes, *self.around))
         old = self._old(step, points)
@@ -94,7 +111,7 @@ class _Run:
             np.add.at(self.result, there[first], made[words])
 
     def _old(self, step: Problem, points: Ints) -> dict[str, Ints]:
-        """Dimension of the problem -> its index at each point of a step with the loops around it."""
+        """Return the problem's dimension indices at each point of a step, {name: [point]}."""
         found = {name: points[len(step.sizes) + at] for at, name in enumerate(self.looped)}
         for at, name in enumerate(step.dimension_names):
             names = self.alternative.dimensions[name]
@@ -103,13 +120,20 @@ class _Run:
         return found
 
     def _original(self, tensor: Tensor, old: dict[str, Ints], count: int) -> Ints:
-        """Where the words of a step's tensor lie in the problem's, [point]."""
+        """Return the address in the problem's tensor of the word that each point touches, [point].
+        """
         original = self.problem.tensor(tensor.name)
         rows = [old.get(name, np.zeros(count, dtype=np.int64)) for name in self.problem.dimension_names]
         return _addresses(self.problem, original, np.stack(rows), self.problem.dimension_names)
 
     def _examine(self, name: str, here: Ints, there: Ints, sizes: tuple[int, ...] | None = None) -> None:
-        """Whether words `here` are one word `there` each; with `sizes`, whether they lie at equal distances, too."""
+        """Record a tensor as mixed or scattered.
+
+        `here` are addresses of the step's tensor, `there` of the problem's, both [point].
+
+        A tensor is mixed if one address `here` maps to several addresses `there`. With `sizes`, it
+        is scattered if its words are not evenly spaced along each dimension.
+        """
         if len(np.unique(here)) < len(np.unique(here * (there.max() + 1) + there)):
             self.mixed.add(name)
         if sizes is None:
@@ -127,7 +151,7 @@ class _Run:
 
 
 def _expected(problem: Problem) -> Ints:
-    """The problem's result over the box of its coordinates."""
+    """Return the problem's result, [word], over the bounding box of its coordinates."""
     points = _grid(problem.sizes)
     products = np.ones(points.shape[1], dtype=np.int64)
     for tensor in problem.operands:
@@ -138,18 +162,21 @@ def _expected(problem: Problem) -> Ints:
 
 
 def _values(problem: Problem, name: str, addresses: Ints) -> Ints:
-    """What a word of an operand holds: 1 to 4, by its place and its tensor."""
+    """Return an operand's values, 1 to 4, derived from the tensor and the address."""
     mixed = (addresses + 1) * np.int64(2654435761 + 2 * problem.tensor_names.index(name))
     return np.asarray((mixed >> np.int64(13)) % 4 + 1, dtype=np.int64)
 
 
 def _grid(sizes: tuple[int, ...]) -> Ints:
-    """All points, the last dimension fastest: [dimension, point]."""
+    """Return all points, [dimension, point], with the last dimension fastest."""
     return np.indices(sizes, dtype=np.int64).reshape(len(sizes), -1)
 
 
 def _addresses(problem: Problem, tensor: Tensor, points: Ints, names: tuple[str, ...]) -> Ints:
-    """Place of the word that each point touches, row-major over the box of the tensor's coordinates, [point]."""
+    """Return the row-major address of the word that each point touches, [point].
+
+    The address counts over the bounding box of the tensor's coordinates.
+    """
     place = np.zeros(points.shape[1], dtype=np.int64)
     for rank in tensor.projection:
         extent = 1 + sum(c * (problem.dimensions[name] - 1) for name, c in rank.terms.items())

@@ -1,4 +1,4 @@
-"""A network with every way that some algorithms offer for its layers, as one workload of steps to be mapped."""
+"""Expansion of a network: the steps of every alternative of every layer, as one workload to map."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from tilewright.schema.workload import DistinctProblem, Layer, Workload
 
 @dataclass(frozen=True)
 class BuiltAlgorithm:
-    """An algorithm, and which plugin it is; without `algorithm`, `error` says why it is not built."""
+    """An algorithm and the plugin that provides it.
+
+    If the algorithm could not be built, `algorithm` is None and `error` holds the cause.
+    """
 
     record: PluginRecord
     algorithm: Algorithm | None
@@ -26,9 +29,10 @@ class BuiltAlgorithm:
 
 @dataclass(frozen=True)
 class Offer:
-    """One way to compute a distinct layer; without `alternative`, `reasons` says why the algorithm offers none.
+    """An alternative that an algorithm offers for a distinct layer.
 
-    `layers`: names of its steps in the expanded workload.
+    `layers` names its steps in the expanded workload. If `alternative` is None, `reasons` explains
+    why the algorithm offers none.
     """
 
     distinct: DistinctProblem
@@ -39,18 +43,18 @@ class Offer:
 
     @property
     def name(self) -> str:
-        """The alternative's, or the algorithm's where there is none."""
+        """Name of the alternative, or of the algorithm if it offers none."""
         return self.algorithm.name if self.alternative is None else self.alternative.name
 
     @property
     def is_itself(self) -> bool:
-        """The problem as it is."""
+        """Whether the offer is the problem itself, unchanged."""
         return self.layers == (self.distinct.problem.name,)
 
 
 @dataclass(frozen=True)
 class Expansion:
-    """All offers, layer by layer. `movements`: whether what is moved is part of the totals."""
+    """All offers, grouped by layer. `movements`: whether totals include data movement."""
 
     network: Workload
     offers: tuple[Offer, ...]
@@ -58,7 +62,10 @@ class Expansion:
 
     @classmethod
     def of(cls, network: Workload, algorithms: Sequence[BuiltAlgorithm], movements: bool = True) -> Expansion:
-        """Ask every algorithm for every distinct layer; refusals and crashes are offers without an alternative."""
+        """Request alternatives from every algorithm for every distinct layer.
+
+        A refusal or a crash becomes an offer without an alternative.
+        """
         names = _Names(layer.name for layer in network.layers)
         offers = [
             offer
@@ -70,7 +77,10 @@ class Expansion:
 
     @cached_property
     def workload(self) -> Workload:
-        """The steps of all offers; as often as the network has them. A step that several offers share stands in each."""
+        """Steps of all offers, counted as often as the network runs them.
+
+        A step that several offers share appears in each of them.
+        """
         layers = {}
         for offer in self.offers:
             for name, step in zip(
@@ -81,7 +91,7 @@ class Expansion:
         return Workload(name=self.network.name, source=self.network.source, layers=tuple(layers.values()))
 
     def records(self, names: Iterable[str]) -> tuple[AlternativeRecord, ...]:
-        """What the mapping file of steps of these names keeps: what they are steps of."""
+        """Return the alternatives that the named steps belong to, as stored in mapping files."""
         wanted = set(names)
         return tuple(
             AlternativeRecord(algorithm=each.algorithm, problem=each.distinct.problem, alternative=each.alternative)
@@ -103,7 +113,10 @@ def _offers(distinct: DistinctProblem, built: BuiltAlgorithm, names: _Names) -> 
 
 
 class _Names:
-    """Names of steps: the problem's own for the problem itself, one for equal steps of a layer, and no name twice."""
+    """Unique names for steps.
+
+    A step equal to the problem keeps the problem's name, and equal steps of a layer share one name.
+    """
 
     def __init__(self, taken: Iterable[str]) -> None:
         self.taken = set(taken)

@@ -1,4 +1,4 @@
-"""Ways to compute a layer, side by side: a table for people, rows for programs."""
+"""Comparison of a layer's alternatives: a table to print and rows for JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tilewright.tables import Column, Table, numbers
 
 
 def offer_table(choices: Sequence[Choice], movements: bool) -> Table:
-    """A row for each way, and the total of the best ones; for one occurrence of each layer, but for the total."""
+    """Return a table with one row per alternative; costs are for one occurrence of the layer."""
     table = Table(
         "layer", "algorithm", numbers("energy of steps", "pJ", rank=3, like="pJ"), numbers("moved", "pJ", rank=2, like="pJ"),
         numbers("energy", "pJ", like="pJ"), numbers("cycles of steps", rank=5, like="cycles"),
@@ -30,7 +30,7 @@ def offer_table(choices: Sequence[Choice], movements: bool) -> Table:
 
 
 def _note(choice: Choice) -> str:
-    """Which is best; what else to know."""
+    """Return remarks on an alternative: whether it is best, reasons, and limits of accuracy."""
     parts = ["best"] if choice.is_best else []
     parts += [str(reason) for reason in choice.offer.reasons]
     alternative = choice.offer.alternative
@@ -44,7 +44,7 @@ def _note(choice: Choice) -> str:
 
 
 def offer_rows(choices: Sequence[Choice]) -> list[dict[str, Any]]:
-    """One for each way, with its steps and what became of the dimensions."""
+    """Return one dictionary per alternative, with its steps, dimensions and costs."""
     rows = []
     for each in choices:
         alternative, steps, total = each.offer.alternative, each.steps, each.total

@@ -1,4 +1,4 @@
-"""What each way to compute a layer costs in all: its mapped steps, and what is moved in the outermost memory."""
+"""Total cost of each alternative: its mapped steps plus data movement in the outermost memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tilewright.schema.report import Objective
 
 @dataclass(frozen=True)
 class Cost:
-    """Energy in pJ and cycles; costs of what follows one another add up."""
+    """Energy in pJ and cycles. Costs of steps that run in sequence add up."""
 
     energy_pj: float = 0.0
     cycles: int = 0
@@ -37,10 +37,11 @@ class Cost:
 
 @dataclass(frozen=True)
 class Choice:
-    """An offer with what was found for one occurrence of the layer.
+    """An offer with its costs for one occurrence of the layer.
 
-    `steps`: all of its steps, None where one has no mapping. `moved`: its movements; nothing where they are not counted.
-    `is_best`: of those of its layer, by the objective of the search.
+    `steps` is the cost of all steps, or None if a step has no mapping. `moved` is the cost of its
+    movements, zero if they are not counted. `is_best` marks the cheapest offer of the layer by the
+    search objective.
     """
 
     offer: Offer
@@ -59,10 +60,15 @@ def choices(
     architecture: Architecture,
     objective: Objective,
 ) -> tuple[Choice, ...]:
-    """Every offer of the expansion with its costs; the first of the cheapest of each layer is the best.
+    """Return every offer of the expansion with its costs.
+
+    The cheapest offer of each layer is marked as the best; on a tie, the first one.
 
     Args:
-        layers: name of a step -> what was found for it.
+        expansion: the offers.
+        layers: results by step name.
+        architecture: the architecture the steps were mapped onto.
+        objective: the metric that decides which offer is best.
     """
     found = []
     for distinct in expansion.network.distinct():
@@ -79,7 +85,7 @@ def choices(
 
 
 def _steps(offer: Offer, layers: MappingOf[str, MappedLayer]) -> Cost | None:
-    """The steps one after another; None: one has no mapping."""
+    """Return the cost of all steps in sequence; None if a step has no mapping."""
     if offer.alternative is None:
         return None
     total = Cost()
@@ -92,7 +98,7 @@ def _steps(offer: Offer, layers: MappingOf[str, MappedLayer]) -> Cost | None:
 
 
 def _moved(offer: Offer, architecture: Architecture) -> Cost:
-    """The movements one after another."""
+    """Return the cost of all movements in sequence."""
     total = Cost()
     for movement in offer.alternative.movements if offer.alternative else ():
         total += movement_cost(movement, offer.distinct.problem, architecture)
@@ -100,8 +106,14 @@ def _moved(offer: Offer, architecture: Architecture) -> Cost:
 
 
 def movement_cost(movement: Movement, problem: Problem, architecture: Architecture) -> Cost:
-    """In the outermost memory that holds the tensor: the energy of every access, and the cycles of reading or of writing,
-    whichever takes longer, at its bandwidths."""
+    """Return the cost of a movement in the outermost memory that holds the tensor.
+
+    Energy covers all accesses. Cycles are those of reading or of writing at the memory's
+    bandwidths, whichever is larger.
+
+    Raises:
+        ValueError: no memory of the outermost cluster holds the tensor.
+    """
     memory = architecture.clusters[0].memory_for(problem.tensor(movement.tensor))
     if memory is None:
         raise ValueError(f"the outermost cluster of {architecture.name} holds no {movement.tensor}")
