@@ -1,1 +1,1 @@
-"""Conversion between the notations of other tools, through the schemas."""
+"""Conversion between notations of other tools, by way of the core schemas."""

@@ -1,4 +1,4 @@
-"""Conversion: files of one notation into those of another. One adapter reads them into the core schemas, another writes."""
+"""Conversion of files between notations: one adapter parses them, another renders them."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from tilewright.plugin.registry import Registry
 from tilewright.plugin.specs import AdapterSpec
 
 CORE = "core schemas"
-"""What stands between two notations."""
+"""Name of the intermediate form in a conversion route."""
 
 
 @dataclass(frozen=True)
 class Conversion:
-    """What came out.
+    """Result of a conversion.
 
     Attributes:
-        files: file name -> text, as the other tool expects them.
-        route: the two notations, the core schemas between.
+        files: file name -> text, in the target notation.
+        route: source notation, core schemas, target notation.
         adapters: `distribution/name` of the adapters used, in order.
-        warnings: what the readers could not keep.
-        dropped: what the other notation cannot hold and was left out.
-        read: the files read.
+        warnings: content that the reader could not represent.
+        dropped: content removed because the target notation cannot express it.
+        read: paths of the files read.
     """
 
     files: Mapping[str, str]
@@ -46,7 +46,12 @@ class Conversion:
         return "\n".join(f"# {name}\n{text}" for name, text in self.files.items())
 
     def save(self, folder: str | Path) -> list[Path]:
-        """Write the files. Raises InputError: one of them is a file that was read, or they cannot be written."""
+        """Write the files into a folder and return their paths.
+
+        Raises:
+            InputError: an output path is one of the files read.
+            OutputError: a file cannot be written.
+        """
         given = {path.resolve() for path in self.read}
         for name in self.files:
             path = Path(folder) / name
@@ -64,17 +69,20 @@ def convert(
     lossy: bool = False,
     reading: Mapping[str, Any] | None = None,
 ) -> Conversion:
-    """Read files of one notation and write them in another.
+    """Read files in one notation and render them in another.
 
     Args:
-        source, target: names of adapters; without a source the one that reads the files.
-        lossy: leave out what the target cannot hold, as far as that can be left out, and list it.
-        reading: options of the adapter that reads.
+        files: all files of one input set.
+        source: name of the adapter that reads; None to detect it.
+        target: name of the adapter that writes.
+        registry: the plugins to choose from.
+        lossy: drop content that the target cannot express, where that is possible, and list it.
+        reading: options of the reading adapter.
 
     Raises:
         UnknownPluginError, AmbiguousPluginError: no single adapter has that name.
-        InputError: the files cannot be read, there is nothing in them, or both notations are the same.
-        NotConformableError: the target cannot hold what they say; every reason is listed.
+        InputError: the files cannot be read or are empty, or both notations are the same.
+        NotConformableError: the target cannot express the content; every reason is listed.
         PluginError: an adapter crashed or cannot be built.
     """
     last = registry.find(AdapterSpec, target)
@@ -101,11 +109,11 @@ def convert(
 
 
 def write_files(folder: Path, files: Mapping[str, str]) -> list[Path]:
-    """Write named texts into a folder, made if need be.
+    """Write named texts into a folder, which is created if needed.
 
     Raises:
-        OutputError: it cannot be written.
-        InputError: a name is a path that leads elsewhere.
+        OutputError: a file cannot be written.
+        InputError: a name leads outside the folder.
     """
     paths = []
     for name, text in files.items():
@@ -119,7 +127,11 @@ def write_files(folder: Path, files: Mapping[str, str]) -> list[Path]:
 
 
 def _known(adapter: Adapter, inputs: InputSet) -> InputSet:
-    """Directives as tiles for an adapter that knows none. Raises NotConformableError: they are no tiles."""
+    """Convert directives to a mapping of tiles if the adapter cannot express directives.
+
+    Raises:
+        NotConformableError: the directives are not tiles.
+    """
     if inputs.directives is None or adapter.expressible(replace(inputs, warnings=())):
         return inputs
     tiles = tiled(inputs.directives)

@@ -1,7 +1,7 @@
-"""Dropped fields: what a lossy conversion may leave out, from the harmless to whole parts, and how it is said.
+"""Lossy conversion: a fixed list of simplifications, from harmless fields to whole parts.
 
-An adapter only says whether it can hold something. What can be left out is a fixed list of simplifications, the same for
-all notations; one is made only if it does away with a reason that the adapter gives.
+The list is the same for all notations. An adapter only reports whether it can express an input set.
+A simplification is kept only if it removes one of the adapter's reasons.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from tilewright.schema.problem import Problem
 
 @dataclass(frozen=True)
 class DroppedField:
-    """Something left out. `what` is a stable code, `message` says of which things, and what stands there instead."""
+    """One dropped item: `what` is a stable code, `message` names the parts and their replacement.
+    """
 
     what: str
     message: str
@@ -31,7 +32,7 @@ class DroppedField:
 
 
 Simplification = Callable[[InputSet], tuple[InputSet, DroppedField] | None]
-"""The inputs with less, and what was dropped; None where there is nothing of the kind."""
+"""A function that returns simplified inputs and the dropped field, or None if it does not apply."""
 
 _MEMORY = (
     "instances_per_macro", "block_words", "word_bits", "multiple_buffering", "technology", "update_energy_pj",
@@ -44,14 +45,15 @@ _NETWORK = (
 
 
 def simplified(inputs: InputSet, judge: Callable[[InputSet], Verdict]) -> tuple[InputSet, tuple[DroppedField, ...]]:
-    """Leave out what a notation cannot hold, in the order of SIMPLIFICATIONS.
+    """Drop content that a notation cannot express, in the order of SIMPLIFICATIONS.
 
     Args:
+        inputs: the input set.
         judge: an adapter's `expressible`.
 
     Returns:
-        What can be held, with everything that was dropped; the inputs as they were, with nothing dropped, where no
-        simplification is enough.
+        The simplified inputs and the dropped fields. If no set of simplifications suffices, the
+        unchanged inputs and nothing dropped.
     """
     now, verdict = inputs, judge(inputs)
     dropped: list[DroppedField] = []
@@ -69,7 +71,7 @@ def simplified(inputs: InputSet, judge: Callable[[InputSet], Verdict]) -> tuple[
 
 
 def _attribute(part: str, field: str, default: object) -> Simplification:
-    """Sets a field of the problem or of the architecture to its default."""
+    """Return a simplification that resets a field of the problem or architecture to its default."""
 
     def simplify(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
         holder: Problem | Architecture | None = getattr(inputs, part)
@@ -144,7 +146,10 @@ def _in_entries(field: str, default: object) -> Simplification:
 
 
 def _siblings_one_by_one(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
-    """An entry that holds in several memories at once becomes one entry for each, in file order."""
+    """Split an entry that keeps tensors in several sibling memories into one entry per memory.
+
+    The new entries follow the order of the memories in the architecture.
+    """
     problem, architecture, mapping = inputs.problem, inputs.architecture, inputs.mapping
     if problem is None or architecture is None or mapping is None:
         return None
@@ -165,7 +170,7 @@ def _siblings_one_by_one(inputs: InputSet) -> tuple[InputSet, DroppedField] | No
 
 
 def _shares(problem: Problem, architecture: Architecture, entry: Entry) -> list[tuple[str, ...]]:
-    """What an entry keeps, by memory, for those that keep something; empty where that is not clear."""
+    """Return the kept tensors by memory; empty if the memory of a tensor is not unique."""
     if entry.target not in architecture.cluster_index or not set(entry.keep or ()) <= set(problem.tensor_names):
         return []
     kept = [problem.tensor(name) for name in entry.keep or ()]
@@ -187,7 +192,7 @@ def _whole(part: str) -> Simplification:
 
 
 def _estimates(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
-    """What parts are built of, and who estimated their figures; the figures stay."""
+    """Drop component descriptions and estimate records; the estimated values stay."""
     if inputs.architecture is None:
         return None
     old, without = inputs.architecture, {"component": None, "estimates": ()}
@@ -228,11 +233,11 @@ def _all() -> Iterator[Simplification]:
 
 
 SIMPLIFICATIONS: tuple[Simplification, ...] = tuple(_all())
-"""In the order in which they are tried."""
+"""All simplifications, in the order in which they are tried."""
 
 
 def _neutral(model: Any, field: str) -> tuple[Any, bool]:
-    """The model with the field at its default; whether that changed it."""
+    """Return the model with the field at its default, and whether that changed it."""
     assert isinstance(model, BaseModel)
     default = type(model).model_fields[field].default
     if getattr(model, field) == default:

@@ -1,4 +1,4 @@
-"""Recognition: in which notation files are, told by reading them in every one that is installed."""
+"""Detection of a file's notation: every installed adapter tries to read it."""
 
 from __future__ import annotations
 
@@ -19,20 +19,30 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound="DataclassInstance")
 SHOWN = 6
-"""Files that a message names."""
+"""Maximum number of files named in a message."""
 
 
 def read(
     files: Sequence[Path], notation: str | None, registry: Registry, options: Mapping[str, Any] | None = None
 ) -> InputSet:
-    """What files say, in a notation or in the one that reads them. `options`: the reader's. Raises InputError."""
+    """Read files in the given notation, or in the one detected.
+
+    Args:
+        files: all files of one input set.
+        notation: name of the adapter; None to detect it.
+        registry: the plugins to choose from.
+        options: options of the adapter.
+
+    Raises:
+        InputError: no adapter reads the files, or several do with different results.
+    """
     return told_apart(files, registry, lambda adapter: adapter.parse(files), notation, options)[1]
 
 
 def recognised(
     files: Sequence[Path], registry: Registry, unlike: str = "", options: Mapping[str, Any] | None = None
 ) -> tuple[Registration, InputSet]:
-    """The adapter that reads the files, and what they say; see `told_apart`."""
+    """Return the adapter that reads the files, and their contents; see `told_apart`."""
     return told_apart(files, registry, lambda adapter: adapter.parse(files), None, options, unlike)
 
 
@@ -44,16 +54,19 @@ def told_apart(
     options: Mapping[str, Any] | None = None,
     unlike: str = "",
 ) -> tuple[Registration, R]:
-    """The adapter that reads the files, and what `read` made of them with it.
+    """Return the adapter that reads the files, and the result of `read` with it.
 
     Args:
         files: all files of one input set.
-        notation: the name of the adapter, where it is known.
-        options: for the reader; an adapter that has no such options is none that reads the files.
-        unlike: the long name of an adapter that shall not be it, where another one reads the same.
+        registry: the plugins to choose from.
+        read: the function to call with each adapter.
+        notation: name of the adapter; None to detect it.
+        options: options of the adapter; an adapter without these options is skipped.
+        unlike: long name of an adapter to avoid if another one reads the same content.
 
     Raises:
-        InputError: no adapter reads them, with the complaint of each; or several do, and not the same.
+        InputError: no adapter reads the files (each adapter's error is listed), or several do with
+            different results.
     """
     if notation is not None:
         _refuse_others(files, registry)
@@ -61,7 +74,7 @@ def told_apart(
         return registration, read(registry.make(AdapterSpec, registration.long_name, options or {}))
     here = [
         path for path in files if is_file(path) or os.path.isdir(path) or file_and_member(path)[1] is not None
-    ]  # FILE/LAYER is a file, too
+    ]  # FILE/LAYER counts as a file
     absent = [path for path in files if path not in here]
     if absent:
         raise InputError(f"there is no file {absent[0]}", hint="check the path")
@@ -81,7 +94,7 @@ def told_apart(
     named = ", ".join(str(path) for path in files[:SHOWN]) + (", ..." if len(files) > SHOWN else "")
     if not fits:
         raise _unread(named, complaints, hints, reached)
-    contents = [replace(found, warnings=()) for _, found in fits]  # what was found has warnings
+    contents = [replace(found, warnings=()) for _, found in fits]  # warnings do not count as content
     if any(content != contents[0] for content in contents):
         names = [registration.spec.name for registration, _ in fits]
         raise InputError(
@@ -93,7 +106,11 @@ def told_apart(
 
 
 def _taking(options: Mapping[str, Any], registry: Registry) -> list[Registration]:
-    """All adapters but those that refuse these options. Raises InputError: all do."""
+    """Return all adapters that accept these options.
+
+    Raises:
+        InputError: no adapter accepts them.
+    """
     taking: list[Registration] = []
     refusals: list[str] = []
     for registration in registry.of_kind(AdapterSpec):
@@ -103,7 +120,7 @@ def _taking(options: Mapping[str, Any], registry: Registry) -> list[Registration
             refusals.append(error.message)
             continue
         except TilewrightError:
-            pass  # told where it is made
+            pass  # reported when the adapter is built
         taking.append(registration)
     if not taking:
         raise InputError("no notation takes these options" + "".join(f"\n  {each}" for each in refusals))
@@ -111,7 +128,11 @@ def _taking(options: Mapping[str, Any], registry: Registry) -> list[Registration
 
 
 def _refuse_others(files: Sequence[Path], registry: Registry) -> None:
-    """Raises InputError for what no notation is: networks that frontends read, and programs."""
+    """Refuse networks, which frontends read, and programs, which are never run.
+
+    Raises:
+        InputError: a file is a network or a program.
+    """
     suffixes = [
         suffix
         for registration in registry.of_kind(FrontendSpec)
@@ -134,7 +155,7 @@ def _refuse_others(files: Sequence[Path], registry: Registry) -> None:
 
 
 def _reached(error: TilewrightError, files: Sequence[Path]) -> tuple[int, int]:
-    """How far a reader came: file and line."""
+    """Return how far a reader got: index of the file, and line."""
     if not isinstance(error, InputError) or error.location is None:
         return -1, 0
     names = [file_and_member(path)[0] for path in files]
@@ -148,8 +169,11 @@ def _unread(
     hints: dict[str, set[str | None]],
     reached: dict[str, tuple[int, int]],
 ) -> InputError:
-    """What every notation says against the files, and the hint, where all that say so have the same. Those first that came
-    furthest: they may be the ones that are meant."""
+    """Return the error that lists the complaint of every notation.
+
+    Notations that read furthest come first, because the user probably meant one of them. A hint is
+    shown if all adapters with the same complaint give the same one.
+    """
     lines = []
     furthest = max(reached.values())
     for complaint, names in sorted(complaints.items(), key=lambda each: reached[each[0]], reverse=True):

@@ -1,4 +1,4 @@
-"""What `map` needs, out of other tools' files: problems, an architecture, and what the files say of mappings."""
+"""Inputs of `map` from other tools' files: problems, an architecture and constraints."""
 
 from __future__ import annotations
 
@@ -23,12 +23,15 @@ from tilewright.schema.workload import Layer, Unmapped, Workload
 
 _PLACE = re.compile(r"^[^\s:]++(?::\d++){1,2}: ")
 _OURS = "tilewright.yaml"
-"""Beside another tool's files: what these have no place for."""
+"""Name of the sidecar file, which holds what the other tool's files cannot express."""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """Some of them. `constraints` None: the files say nothing of mappings, or were read without a problem."""
+    """Inputs of a run; absent parts are None.
+
+    `constraints` is None if the files do not constrain mappings, or were read without a problem.
+    """
 
     workload: Workload | None = None
     architecture: Architecture | None = None
@@ -43,17 +46,20 @@ def setup_of(
     notation: str | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Setup:
-    """Read what is given of both.
+    """Read the workload and hardware files.
 
     Args:
-        work: files with one layer or several, a folder of such, `FILE/LAYER`; or a workload, whose problems are written in the
-            notation, so that what hardware files say of mappings is read for them.
-        hardware: files, read together with each of the problems.
-        notation: that of the files, where it cannot be told by reading them.
-        options: of the adapter that reads.
+        work: files with one or more layers, a folder of such files, or `FILE/LAYER`. A workload is
+            rendered in the notation, so that constraints in the hardware files are read for its
+            problems.
+        hardware: files that are read together with each problem.
+        registry: the plugins to choose from.
+        notation: notation of the files; None to detect it.
+        options: options of the adapter.
 
     Raises:
-        InputError: no adapter reads them, or several do and not the same; hardware that is not the same for all layers.
+        InputError: no adapter reads the files, several do with different results, or layers yield
+            different architectures.
     """
     paths = [] if work is None or isinstance(work, Workload) else list(_spread(work))
 
@@ -70,7 +76,7 @@ def setup_of(
 
 @dataclass
 class _Reading:
-    """What was read so far. `rules`: for each problem, where the files have some."""
+    """Content read so far; `rules` holds each problem that has constraints."""
 
     adapter: Adapter
     hardware: list[Path]
@@ -81,7 +87,7 @@ class _Reading:
     warnings: list[str] = field(default_factory=list)
 
     def add(self, name: str, files: list[Path]) -> None:
-        """One layer, read together with the hardware."""
+        """Read one layer together with the hardware."""
         try:
             inputs = self.adapter.parse(files)
             problem = _problem(inputs, name)
@@ -92,7 +98,7 @@ class _Reading:
         self.include(problem, inputs)
 
     def include(self, problem: Problem, inputs: InputSet) -> None:
-        """What was read of it."""
+        """Record the problem, architecture and constraints of one input set."""
         self.warnings += inputs.warnings
         self.layers.append(problem)
         if not self.hardware:
@@ -108,12 +114,12 @@ class _Reading:
             self.rules.append((problem, inputs.constraints))
 
     def alone(self) -> Setup:
-        """The hardware without a problem."""
+        """Read the hardware without a problem."""
         inputs = self.adapter.parse(self.hardware)
         return Setup(None, self._architecture(inputs), None, _once(inputs.warnings))
 
     def around(self, work: Workload) -> Setup:
-        """The hardware, and what its files say of mappings of each problem of the workload."""
+        """Read the hardware, and its constraints for each problem of the workload."""
         said: dict[str, Problem] = {}
         with tempfile.TemporaryDirectory() as folder:
             for distinct in work.distinct():
@@ -138,7 +144,7 @@ class _Reading:
         return Setup(workload, self.architecture, _combined(self.rules), _once(self.warnings))
 
     def _beside(self, problem: Problem, folder: Path) -> InputSet:
-        """The hardware, read together with a problem of ours."""
+        """Read the hardware together with one of Tilewright's problems."""
         alone = InputSet(problem=problem)
         verdict = self.adapter.expressible(alone)
         if not verdict:
@@ -154,7 +160,7 @@ class _Reading:
         try:
             return self.adapter.parse([*files, *self.hardware])
         except InputError as error:
-            own = self.adapter.parse(self.hardware)  # these alone can be read
+            own = self.adapter.parse(self.hardware)  # retry without the problem, to find out which file is wrong
             if own.problem is not None:
                 told = f"the problem in these files, {own.problem.name}, is left out, and with it what they say of mappings"
                 return InputSet(problem, own.architecture, warnings=(*own.warnings, told))
@@ -171,7 +177,11 @@ class _Reading:
 
 
 def _spread(paths: Sequence[Path]) -> Iterator[Path]:
-    """The files of folders, in the order that people give numbers."""
+    """Yield the files, with folders expanded in natural order: `layer2` before `layer10`.
+
+    Raises:
+        InputError: a folder is empty.
+    """
     for path in paths:
         if not os.path.isdir(path):
             yield path
@@ -187,7 +197,7 @@ def _numbered(path: Path) -> list[tuple[int, str]]:
 
 
 def _named(adapter: Adapter, paths: Sequence[Path]) -> Iterator[tuple[str, Path]]:
-    """A name for each layer, none twice, and how it is asked for."""
+    """Yield a unique name for each layer, and the path that selects it."""
     taken: set[str] = set()
     for path in paths:
         file, member = file_and_member(path)
@@ -202,13 +212,18 @@ def _named(adapter: Adapter, paths: Sequence[Path]) -> Iterator[tuple[str, Path]
 
 
 def _name_of(paths: Sequence[Path]) -> str:
-    """Of what these files are together."""
+    """Return the name of the workload that these files form."""
     first = paths[0]
     return first.stem if len(paths) == 1 else first.parent.name or first.stem
 
 
 def _problem(inputs: InputSet, name: str) -> Problem:
-    """Raises InputError: there is none; NotConformableError: it is none of ours."""
+    """Return the problem of an input set, under this name.
+
+    Raises:
+        InputError: there is no problem.
+        NotConformableError: Tilewright cannot express the problem.
+    """
     if inputs.problem is not None:
         return inputs.problem.model_copy(update={"name": name})
     if inputs.directives is None:
@@ -218,7 +233,8 @@ def _problem(inputs: InputSet, name: str) -> Problem:
 
 
 def _combined(rules: Sequence[tuple[Problem, Constraints]]) -> Constraints | None:
-    """What the files say of mappings of all layers: the same, or for each size something else."""
+    """Combine the constraints of all layers; if they differ, each variant is limited to its sizes.
+    """
     if not rules:
         return None
     first = rules[0][1]
@@ -234,7 +250,7 @@ def _combined(rules: Sequence[tuple[Problem, Constraints]]) -> Constraints | Non
 
 
 def _once(warnings: Sequence[str]) -> tuple[str, ...]:
-    """Each sentence once, wherever it stands, with how often it was said."""
+    """Merge warnings that differ only in their location, and append how many were merged."""
     found: dict[str, list[str]] = {}
     for text in warnings:
         found.setdefault(_PLACE.sub("", text), []).append(text)
