@@ -1,1 +1,2 @@
-"""Figures of hardware from sizes: estimators are asked in order, and architectures are completed with their answers."""
+"""Estimation of energy and area from sizes: query estimators in order, and complete architectures.
+"""

@@ -1,6 +1,7 @@
-"""Architectures whose files give sizes instead of energies: what is left out is asked of estimators, and written in as literals.
+"""Completion of architectures whose files give sizes instead of energies.
 
-A figure that stands in the file always wins. Literals are those of one instance and one access, with six digits.
+Missing values are estimated and stored as literals. A value in the file always takes precedence.
+Literals hold for one instance and one access, with six digits.
 """
 
 from __future__ import annotations
@@ -22,17 +23,18 @@ ENERGIES = {
     "memory": {"read_energy_pj": "read", "write_energy_pj": "write"},
     "compute": {"energy_per_operation_pj": "compute"},
 }
-"""Figure of a part -> the action that takes it."""
+"""Kind of part -> {field: action whose energy the field holds}."""
 
 
 def read_architecture(document: Document, estimators: Estimators | None = None) -> Architecture:
-    """An architecture with all its energies.
+    """Read an architecture and estimate its missing energies.
 
     Args:
-        estimators: who is asked; by default those that `using` says.
+        document: the parsed file.
+        estimators: the estimators to query; None for those set by `using`.
 
     Raises:
-        InputError: a fault of the file, or a component that nobody can estimate; with the place.
+        InputError: the file is invalid, or no estimator knows a component; with its location.
         PluginError: an estimator that was named failed.
     """
     parts = list(_described(document.data))
@@ -67,7 +69,7 @@ def read_architecture(document: Document, estimators: Estimators | None = None) 
 
 
 def _described(data: Any) -> Iterator[Path_]:
-    """Where parts stand that have a component, and no estimates yet."""
+    """Yield the paths of parts that have a component and no estimates yet."""
     if not isinstance(data, dict):
         return
     clusters = data.get("clusters")
@@ -92,7 +94,8 @@ def _at(data: Any, path: Path_) -> dict[str, Any]:
 
 
 def _with_zeros(data: dict[str, Any]) -> dict[str, Any]:
-    """The same with 0 for every energy that is to be estimated, so that all else is checked first."""
+    """Return a copy with 0 for every energy to be estimated, so that all else is validated first.
+    """
     copy = dict(data)
     for path in _described(data):
         *way, last = path
@@ -106,7 +109,13 @@ def _with_zeros(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _completed(part: Part, given: dict[str, Any], architecture: Architecture, estimators: Estimators) -> Part:
-    """With what was left out. Raises InputError, NotEstimatedError, PluginError."""
+    """Return the part with its missing values estimated.
+
+    Raises:
+        InputError: the technology node is missing, or a size contradicts the part.
+        NotEstimatedError: no estimator answers.
+        PluginError: an estimator that was named failed.
+    """
     component = part.component
     assert component is not None
     node = component.technology_nm or architecture.technology_nm
@@ -129,7 +138,7 @@ def _completed(part: Part, given: dict[str, Any], architecture: Architecture, es
     literals = {figure: rounded(answer.estimate.energy_pj / macro) for figure, answer in found.items()}
     of_all = next(iter(found.values()), None)
     if of_all is None and "area_um2" not in given:
-        with suppress(NotEstimatedError):  # every energy is given: nothing has to be known
+        with suppress(NotEstimatedError):  # all energies are given, so an estimate is optional
             of_all = ask(next(iter(energies.values())))
     if of_all is not None:
         for figure, value in _of_all_actions(part, of_all, macro, architecture.clock_ghz).items():
@@ -139,19 +148,22 @@ def _completed(part: Part, given: dict[str, Any], architecture: Architecture, es
 
 
 def _of_all_actions(part: Memory | Compute, answer: Answer, macro: int, clock_ghz: float | None) -> dict[str, float]:
-    """Area, and leakage in pJ per cycle where there is a clock; a compute unit's is not counted by any model."""
+    """Return area in um2 and, if there is a clock, leakage in pJ per cycle.
+
+    No cost model counts the leakage of compute units, so only memories get it.
+    """
     area, leakage = answer.estimate.area_um2, answer.estimate.leakage_w
     found = {} if area is None else {"area_um2": area / macro}
     if leakage and clock_ghz and isinstance(part, Memory):
-        found["leakage_pj_per_cycle"] = leakage / macro * 1e3 / clock_ghz  # W over GHz is nJ
+        found["leakage_pj_per_cycle"] = leakage / macro * 1e3 / clock_ghz  # W / GHz = nJ
     return found
 
 
 def _sizes_of_memory(memory: Memory, component: Component) -> dict[str, Attribute]:
-    """What follows from a memory: `width_bits` of one access, `size_bits` where its capacity is limited.
+    """Return sizes derived from a memory: `width_bits` of one access and `size_bits`, if limited.
 
     Raises:
-        InputError: the component says another width than the accesses have.
+        InputError: the component gives another width than the accesses have.
     """
     bits = memory.word_bits * memory.instances_per_macro
     width = memory.block_words * bits
@@ -166,16 +178,18 @@ def _sizes_of_memory(memory: Memory, component: Component) -> dict[str, Attribut
 
 
 def _sizes_of_compute(compute: Compute) -> dict[str, Attribute]:
-    """Operands are words; sums have twice as many bits."""
+    """Return sizes derived from a compute unit: operands are words, sums have twice as many bits.
+    """
     bits = compute.word_bits
     return {"width_bits": bits, "multiplier_bits": bits, "adder_bits": 2 * bits}
 
 
 def records(answers: Sequence[tuple[str, Answer]], macro: int = 1) -> Iterator[Estimated]:
-    """Who said which figures, (figure, answer) each: one for each estimator.
+    """Yield one record per estimator, from (field, answer) pairs.
 
     Args:
-        macro: instances that share what was estimated.
+        answers: the field and the answer that it was taken from.
+        macro: number of instances that one estimate covers.
     """
     for answer in dict.fromkeys(each for _, each in answers):
         told = answer.estimate
@@ -195,5 +209,5 @@ def _who(answer: Answer) -> tuple[object, ...]:
 
 
 def rounded(value: float) -> float:
-    """Six digits: more would be pretence."""
+    """Return the value with six significant digits, more than any estimate's accuracy."""
     return float(f"{value:.6g}")

@@ -1,4 +1,7 @@
-"""Asking estimators: a pinned one alone, else those that are named, else by priority; the first answer counts."""
+"""Queries to estimators: the pinned one alone, else named ones first, then by priority.
+
+The first estimator that answers is used.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +21,15 @@ from tilewright.plugin.specs import EstimatorSpec
 
 @dataclass(frozen=True)
 class Question:
-    """What is to be estimated.
+    """A quantity to estimate.
 
     Attributes:
         component: such as `sram`.
-        attributes: sizes that were given; an estimator that does not know one of them refuses.
+        attributes: sizes given by the user; an estimator that does not know one of them refuses.
         action: such as `read`.
         technology_nm: nanometres.
-        offered: sizes that follow from elsewhere, handed to those that take them.
-        pin: the only estimator to ask, if it is named.
+        offered: sizes derived from the architecture, passed to estimators that accept them.
+        pin: name of the only estimator to query; None for all.
     """
 
     component: str
@@ -39,7 +42,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Answer:
-    """An estimate and who gave it: a plugin's name and the version of its distribution."""
+    """An estimate, the name of the plugin that made it, and the version of its distribution."""
 
     estimate: Estimate
     estimator: str
@@ -47,11 +50,12 @@ class Answer:
 
 
 class Estimators:
-    """The estimators of a registry, in the order in which they are asked.
+    """The estimators of a registry, in the order in which they are queried.
 
     Args:
-        named: name -> options: asked before all others, in this order, and those that wait to be named, too.
-        registry: by default all that is installed.
+        named: name -> options. These are queried before all others, in this order. They may include
+            estimators that are used only if named.
+        registry: the plugins to choose from; None for all that are installed.
     """
 
     def __init__(self, named: Mapping[str, Mapping[str, Any]] | None = None, registry: Registry | None = None) -> None:
@@ -62,7 +66,10 @@ class Estimators:
         self._built: dict[str, Estimator] = {}
 
     def all(self) -> list[Registration]:
-        """Those named, then the others by priority and name, last those that wait to be named."""
+        """Return named estimators first, then others by priority and name.
+
+        Estimators that are used only if named come last.
+        """
         known, named = self.registry.of_kind(EstimatorSpec), list(self.options)
 
         def rank(each: Registration) -> tuple[int, float, str]:
@@ -74,12 +81,12 @@ class Estimators:
         return sorted(known, key=rank)
 
     def ask(self, question: Question) -> Answer:
-        """The first answer.
+        """Return the first answer.
 
         Raises:
-            NotEstimatedError: none answers; with the reason of each.
-            UnknownPluginError, AmbiguousPluginError: of the pin.
-            PluginError: the pinned or named estimator failed.
+            NotEstimatedError: no estimator answers; each one's reason is listed.
+            UnknownPluginError, AmbiguousPluginError: no single estimator has the name of the pin.
+            PluginError: the pinned or a named estimator failed.
         """
         refusals = []
         for registration in self._asked(question):
@@ -90,7 +97,7 @@ class Estimators:
         raise NotEstimatedError(f"{question.action} of {question.component} at {question.technology_nm:g} nm", refusals)
 
     def answers(self, question: Question) -> list[tuple[str, Answer | Reason]]:
-        """What each of them says, in order."""
+        """Return the answer or refusal of every estimator, in order."""
         found: list[tuple[str, Answer | Reason]] = []
         for each in self._asked(question):
             answer = self._answer(each, question)
@@ -127,7 +134,7 @@ def _spec(registration: Registration) -> EstimatorSpec:
 
 
 def _taken(spec: EstimatorSpec, component: str) -> set[str]:
-    """The attributes that an estimator takes."""
+    """Return the names of the attributes that an estimator accepts for a component."""
     return set(spec.components[component]) | set(COMPONENTS.get(component, ((), ()))[1])
 
 
@@ -135,7 +142,8 @@ def _refusal(code: str, message: str) -> Reason:
     return Reason(code=code, where="", message=message)
 
 
-# -- who is asked now ----------------------------------------------------------------------------------------
+# -- the estimators in use
+# -----------------------------------------------------------------------------
 
 _current: ContextVar[Estimators | None] = ContextVar("tilewright_estimators", default=None)
 
@@ -146,13 +154,13 @@ def _unnamed(registry: Registry) -> Estimators:
 
 
 def current() -> Estimators:
-    """Those that `using` says, else all by priority."""
+    """Return the estimators set by `using`, else all that are installed, by priority."""
     return _current.get() or _unnamed(installed())
 
 
 @contextmanager
 def using(estimators: Estimators) -> Iterator[Estimators]:
-    """Whatever is estimated inside asks these."""
+    """Use these estimators for all estimates made inside the `with` block."""
     token = _current.set(estimators)
     try:
         yield estimators
