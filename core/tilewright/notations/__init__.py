@@ -1,1 +1,1 @@
-"""Other tools' views of problems and mappings: MAESTRO's directives, ZigZag's operand loops, Timeloop's statistics."""
+"""Other tools' notations: MAESTRO's directives, ZigZag's operand loops, Timeloop's statistics."""

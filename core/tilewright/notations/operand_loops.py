@@ -1,5 +1,8 @@
-"""A problem as a layer of two operands I and W and a result O, and a mapping as what each of them is held in: the terms
-of ZigZag and the tools that stand on it, shared by its cost model and its notation."""
+"""Problems and mappings in ZigZag's terms.
+
+A layer has operands I and W and a result O, and each operand has a list of memories. The cost model
+and the adapter of ZigZag share this module.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +18,24 @@ from tilewright.schema.problem import Problem, Tensor
 
 OPERANDS = ("I", "W", "O")
 MEMORY_OPERANDS = {"I": "I1", "W": "I2", "O": "O"}
-"""Operand of a layer -> operand of memories, as ZigZag links them unless told otherwise."""
+"""Operand of a layer -> operand of memories, as ZigZag links them by default."""
 WAYS = {"reads": "tl", "drains": "th", "fills": "fh", "updates": "fl"}
-"""What moves through a port of a memory, ours -> ZigZag's: to and from, lower (inwards) and higher."""
+"""Kind of traffic through a memory port -> ZigZag's name.
+
+The first letter means to (t) or from (f), the second the lower (l, inner) or higher (h, outer)
+memory.
+"""
 READS_AND_WRITES = (("tl", "th"), ("fh", "fl"))
 UNIT = "U"
-"""A loop of one trip, for tensors of no dimension and coordinates of one dimension with a stride."""
+"""Name of a loop of one trip.
+
+It stands in for the dimension of a scalar, and for the filter of a strided coordinate.
+"""
 
 
 @dataclass(frozen=True)
 class Held:
-    """A tensor in a memory: `entry` of the mapping, `level` of the operand, 0 the innermost."""
+    """A tensor in a memory: `entry` of the mapping, and `level` of the operand, 0 the innermost."""
 
     entry: int
     memory: Memory
@@ -33,7 +43,10 @@ class Held:
 
 
 def operands(problem: Problem) -> dict[str, Tensor]:
-    """Operand -> tensor: O the result, I the tensor with windows, or else the first operand, and W the other."""
+    """Return operand -> tensor.
+
+    O is the result. I is the tensor with windows, otherwise the first operand, and W the other one.
+    """
     first, second = problem.operands
     if windows(second) and not windows(first):
         first, second = second, first
@@ -41,12 +54,12 @@ def operands(problem: Problem) -> dict[str, Tensor]:
 
 
 def windows(tensor: Tensor) -> list[dict[str, int]]:
-    """Coordinates that are not just a dimension."""
+    """Return the coordinates that are more than one dimension with coefficient 1."""
     return [dict(rank.terms) for rank in tensor.projection if list(rank.terms.values()) != [1]]
 
 
 def unsuited(problem: Problem) -> Iterator[Reason]:
-    """What such a layer cannot be."""
+    """Yield reasons why the problem is not a layer of ZigZag."""
     if problem.operand_count != 2:
         yield Reason(
             code="operands", where=problem.name, message=f"{problem.operand_count} operands; ZigZag's layers have two"
@@ -67,7 +80,7 @@ def unsuited(problem: Problem) -> Iterator[Reason]:
 
 
 def held(problem: Problem, architecture: Architecture, mapping: Mapping) -> dict[str, list[Held]]:
-    """Operand -> where a legal mapping holds it, innermost first."""
+    """Return, for each operand, where a legal mapping keeps it, innermost first."""
     result: dict[str, list[Held]] = {}
     for operand, tensor in operands(problem).items():
         entries = [index for index, entry in enumerate(mapping.entries) if tensor.name in (entry.keep or ())]
@@ -82,14 +95,15 @@ def held(problem: Problem, architecture: Architecture, mapping: Mapping) -> dict
 
 
 def precision(problem: Problem, architecture: Architecture, mapping: Mapping) -> tuple[dict[str, int], dict[str, int]]:
-    """Bits of the values of I, W, O and O_final, partial sums and finished results, and of the words of a memory. Where no
-    width is stated, and those of words are not what ZigZag's layers have, each value is a word of one bit.
+    """Return the bits of values by operand (I, W, O, O_final), and the bits of words by memory.
 
-    Partial sums come to a memory if some loop in time of its own or further out, or one in space beyond it, adds to them; but for
-    loops in which the tile further in stays.
+    O are partial sums, O_final finished results. A memory receives partial sums in two cases: a
+    reduction loop among its own or outer temporal loops, or a spatial reduction loop outside it.
+    Reduction loops that leave the inner tile in place do not count. If no widths are stated and
+    word widths do not fit ZigZag's layers, each value is a word of one bit.
 
     Raises:
-        ValueError: widths are stated that ZigZag's layers cannot have.
+        ValueError: stated widths do not fit ZigZag's layers.
     """
     tensors, places = operands(problem), held(problem, architecture, mapping)
     summed = set(problem.dimension_names) - set(problem.output.dimensions)
@@ -101,7 +115,7 @@ def precision(problem: Problem, architecture: Architecture, mapping: Mapping) ->
         for place in held_in:
             coming = [loop.dimension for loop in loops if not loop.spatial and loop.entry <= inside]
             while place.level and coming and coming[-1] in summed:
-                coming.pop()  # the tile further in stays
+                coming.pop()  # the inner tile stays in place
             beyond = [loop.dimension for loop in loops if loop.spatial and loop.entry < place.entry]
             partial = not summed.isdisjoint(coming + beyond)
             inside = place.entry
@@ -124,7 +138,7 @@ def precision(problem: Problem, architecture: Architecture, mapping: Mapping) ->
 
 
 def unsaid(problem: Problem, architecture: Architecture, mapping: Mapping) -> Iterator[Reason]:
-    """What ZigZag cannot be told about a legal mapping."""
+    """Yield reasons why ZigZag cannot express a legal mapping."""
     for name, size in problem.dimensions.items():
         in_time, in_space = _loops_of(mapping, name)
         if -(-size // math.prod(trips for _, trips in in_space)) != in_time:
@@ -146,9 +160,12 @@ def unsaid(problem: Problem, architecture: Architecture, mapping: Mapping) -> It
 
 
 def widths(problem: Problem, mapping: Mapping) -> dict[tuple[int, str], int | float]:
-    """(Entry, dimension) -> how wide it is unrolled there, as ZigZag counts what does not divide: the first of its widest
-    unrollings is a fraction, so that every step is alike; 7 of 4 units each are two steps of 3.5. Unrollings further in do
-    not count in that: 9 over 2 x 2 units are 1.8 x 2, as if there were five steps."""
+    """Return the unrolling width of each (entry, dimension), as ZigZag counts ragged tiles.
+
+    The first of a dimension's widest unrollings becomes a fraction, so that all steps are equal: 7
+    over 4 units are two steps of 3.5. Inner unrollings do not affect it: 9 over 2 x 2 units are 1.8
+    x 2, as if there were five steps.
+    """
     found: dict[tuple[int, str], int | float] = {}
     for name, size in problem.dimensions.items():
         _, in_space = _loops_of(mapping, name)
@@ -162,17 +179,18 @@ def widths(problem: Problem, mapping: Mapping) -> dict[tuple[int, str], int | fl
 
 
 def _loops_of(mapping: Mapping, dimension: str) -> tuple[int, list[tuple[int, int]]]:
-    """Steps in time, and (entry, sub-clusters) of every unrolling."""
+    """Return the number of temporal steps, and (entry, sub-clusters) of every unrolling."""
     loops = [loop for loop in mapping.loops() if loop.dimension == dimension]
     steps = math.prod(loop.trips for loop in loops if not loop.spatial)
     return steps, [(loop.entry, loop.trips) for loop in loops if loop.spatial]
 
 
 def equation(problem: Problem, names: MappingOf[str, str]) -> tuple[str, list[str]]:
-    """ZigZag's equation and its relations between dimensions.
+    """Return ZigZag's equation and its relations between dimensions.
 
     Args:
-        names: dimension -> what it is called there; coordinates that are sums get names of their own.
+        problem: the problem.
+        names: dimension -> its name in ZigZag; coordinates that are sums get names of their own.
     """
     relations: list[str] = []
     texts = {}

@@ -1,7 +1,8 @@
-"""Directives: the data-centric notation of mappings (MAESTRO, Kwon et al., MICRO 2019), with its layers and hardware.
+"""Directives: the data-centric notation of mappings (MAESTRO, Kwon et al., MICRO 2019).
 
-It can say what tiles of a loop nest cannot (windows that overlap, diagonals), so it stands beside `Mapping` here in
-core: adapters read and write it, and a cost model that understands it takes it as it is.
+Directives express mappings that tiles of a loop nest cannot: overlapping windows and diagonals.
+They are therefore a second notation next to `Mapping`. Adapters read and write them, and cost
+models may accept them directly.
 """
 
 from tilewright.notations.directives.program import (

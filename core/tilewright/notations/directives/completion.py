@@ -1,4 +1,4 @@
-"""From the directives a user writes to the complete list of every level, as MAESTRO fills it in."""
+"""Completion of directives: from the list a user writes to the full list that MAESTRO derives."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ from tilewright.notations.directives.table import (
 
 @dataclass(frozen=True)
 class CompleteLevel:
-    """One level of clusters: a directive for every dimension of input and filter, nominal sizes, sub-clusters."""
+    """One cluster level: a directive for every dimension of input and filter, sizes, sub-clusters.
+
+    `sizes` maps each dimension to its size in the enclosing level's tile.
+    """
 
     maps: tuple[Map, ...]
     sizes: dict[str, int]
@@ -30,7 +33,11 @@ class CompleteLevel:
 
 
 def complete(layer: DirectiveLayer, hardware: DirectiveHardware) -> tuple[CompleteLevel, ...]:
-    """The levels, outermost first. Raises NotConformableError with every reason MAESTRO stops, crashes or guesses."""
+    """Return the complete levels, outermost first.
+
+    Raises:
+        NotConformableError: MAESTRO would stop, crash or guess; every reason is listed.
+    """
     table, names = complete_table(layer, hardware), names_of(layer)
     sizes = dict(layer.dimensions)
     levels: list[CompleteLevel] = []
@@ -52,7 +59,11 @@ def complete(layer: DirectiveLayer, hardware: DirectiveHardware) -> tuple[Comple
 
 
 def complete_table(layer: DirectiveLayer, hardware: DirectiveHardware) -> Table:
-    """The same as numbers. Raises NotConformableError likewise."""
+    """Return the complete levels as arrays.
+
+    Raises:
+        NotConformableError: MAESTRO would stop, crash or guess; every reason is listed.
+    """
     reasons = list(_faults(layer, hardware))
     if reasons:
         raise NotConformableError("MAESTRO", reasons)
@@ -117,8 +128,11 @@ def _level_faults(layer: DirectiveLayer, maps: tuple[Map, ...], index: int) -> l
 
 
 def _write(maps: Sequence[Map], names: Sequence[str], level: int, table: Table) -> None:
-    """One level. `Map(m, o) X'` reads the input columns `Map(m + s - 1, o) X`, s being the tile of S in
-    the same level."""
+    """Write one level into the table.
+
+    `Map(m, o) X'` reads the input columns `Map(m + s - 1, o) X`, where s is the tile of S in the
+    same level.
+    """
     sizes = {each.dimension: each.size for each in maps}
     for place, each in enumerate(maps):
         name = each.dimension.rstrip("'")

@@ -1,7 +1,8 @@
-"""Where the loops of a mapping of ours stand among directives: the levels, their letters, and which loop gives a tile.
+"""Translation of a loop nest to directives: levels, their letters, and the tile of each letter.
 
-Loops in time before a spatial unrolling and the unrolling itself are one level, each letter once. What a PE does
-inside its L1 tile is no directive: MAESTRO only counts its operations.
+A level consists of temporal loops followed by one spatial unrolling, each letter once. Loops inside
+a PE's L1 tile become no directive, because MAESTRO only counts their operations. A letter is the
+index of a dimension of MAESTRO's layer.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ from tilewright.notations.directives.table import NOWHERE, Letters, Table
     PIECES,
     UNKNOWN,
 ) = map(integer, range(12))
-"""Why a mapping has no directives; the numbers that go with it are an entry or a letter, a tile, trips and a tile."""
+"""Reasons why a mapping has no directives.
+
+The values that complete a reason are an entry or a letter, a tile, trips and a tile.
+"""
 
 
 _LIST, _GRID, _CUBE = (for_kernel(np.zeros((0,) * axes, dtype=np.int64)) for axes in (1, 2, 3))
@@ -37,70 +41,89 @@ _FLAG, _FLAGS = for_kernel(np.zeros(0, dtype=np.bool_)), for_kernel(np.zeros((0,
 
 
 class Cast(NamedTuple):
-    """Which letters a problem's dimensions play. Shapes: D dimensions, L letters."""
+    """Assignment of a problem's dimensions to letters. Shapes: D dimensions, L letters."""
 
     letter: Ints = _LIST
-    """[D]"""
+    """[D]: the letter of each dimension."""
     whole: Ints = _LIST
-    """[L]: sizes of the problem, outputs for Y and X; 1 for letters that it has not."""
+    """[L]: sizes of the problem, outputs for Y and X; 1 for letters that it lacks."""
     refused: Ints = _GRID
-    """[2, L]: why no loop in time, or in space, may be over a letter outside L1; FINE: one may."""
+    """[2, L]: reason why a temporal (0) or spatial (1) loop over a letter is refused outside L1.
+
+    FINE if such a loop is allowed.
+    """
     idle: Ints = _LIST
-    """Letters for the SpatialMap of a level without an unrolling, best first: those that do not step there are free."""
+    """Letters for the SpatialMap of a level without an unrolling, best first.
+
+    A letter qualifies if the level does not step along it.
+    """
     last_resort: int = NOWHERE
-    """The letter for it if only Y and X step there and none is free."""
+    """Letter for that SpatialMap if no letter of `idle` qualifies and only Y and X step there."""
 
 
 class Nests(NamedTuple):
-    """Mappings over one skeleton, none if nothing is given. Shapes: n mappings, E entries, S slots, D dimensions, T tensors."""
+    """Mappings over one skeleton, possibly none.
+
+    Shapes: n mappings, E entries, S slots, D dimensions, T tensors.
+    """
 
     cast: Cast = Cast()
     legal: Bools = _FLAG
-    """[n]: which to look at."""
+    """[n]: mappings to translate."""
     l2: Bools = _FLAG
-    """[E]: the entry may hold in L2."""
+    """[E]: whether the entry may keep tensors in L2."""
     l1: Bools = _FLAG
-    """[E]: in L1."""
+    """[E]: whether the entry may keep tensors in L1."""
     slots: Ints = _GRID
-    """[S, 3]: where loops stand, outermost first: the entry, whether in space, and the block of their order; NOWHERE: they
-    have the problem's, or `spatial_order`."""
+    """[S, 3]: slots, outermost first: entry, whether spatial, and index of the block of loop order.
+
+    A block of NOWHERE stands for the problem's order, or for `spatial_order`.
+    """
     trips: Ints = _CUBE
-    """[n, S, D]; of no mappings where tile sizes are given."""
+    """[n, S, D]: trips; empty if tile sizes are given."""
     temporal: Ints = _CUBE
-    """[n, E, D]: tile sizes, and `spatial` likewise; of no mappings where `trips` are given."""
+    """[n, E, D]: temporal tile sizes, like `spatial`; empty if `trips` are given."""
     spatial: Ints = _CUBE
     order: Positions = _ORDERS
-    """[n, block, D]: as in `MappingBatch`."""
+    """[n, block, D]: loop orders, as in `MappingBatch`."""
     spatial_order: Positions = _ORDERS
-    """[n, E, D]; of no mappings where the problem's order stands."""
+    """[n, E, D]: orders of spatial loops; empty if the problem's order applies."""
     keep: Bools = _FLAGS
-    """[n, E, T]; of one mapping where all keep the same."""
+    """[n, E, T]: kept tensors; n = 1 if all mappings keep the same."""
     unicast: Bools = _FLAGS
-    """[n, E, T]; of no mappings where nothing is sent separately."""
+    """[n, E, T]: tensors sent separately; empty if there are none."""
 
 
 class Scratch(NamedTuple):
-    """Room for one mapping. Shapes: V levels, L letters, as many dimensions, where those that the problem has not come last."""
+    """Scratch arrays for one mapping.
+
+    Shapes: V levels, L letters and as many dimensions; those that the problem lacks come last.
+    """
 
     trips: Ints
-    """[S, L]: of all loops, by dimension."""
+    """[S, L]: trips of all loops, by dimension."""
     inside: Ints
-    """[S + 1, L]: tiles inside the loops of a slot and of all those further in, by dimension; those inside the last one."""
+    """[S + 1, L]: tiles at the outer boundary of each slot, by dimension.
+
+    The last row holds the tiles inside the last slot.
+    """
     looping: Ints
-    """[S]: dimensions with a loop of more than one step, as bits."""
+    """[S]: dimensions with a loop of more than one trip, as bits."""
     loops: Ints
-    """[D]: those of a slot, outermost first."""
+    """[D]: loops of one slot, outermost first."""
     tiles: Ints
-    """[V, L]: what the loops of a level and those outside it leave of every letter."""
+    """[V, L]: tiles inside the loops of each level."""
     stepping: Ints
-    """[V]: the letters of a level's loops in time, as bits."""
+    """[V]: letters of a level's temporal loops, as bits."""
     l1: Ints
-    """[3]: the fault if not every tensor goes through both buffers, UNKNOWN before the first mapping; first and last entry
-    that holds in L1."""
+    """[3]: reason if a tensor bypasses L2 or L1, then first and last entry that keeps in L1.
+
+    The reason is UNKNOWN before the first mapping.
+    """
 
 
 def scratch_of(nests: Nests, table: Table) -> Scratch:
-    """Room for any mapping of the nests."""
+    """Return scratch arrays that fit any mapping of the nests."""
     (levels, letters), slots = table.size.shape, len(nests.slots)
     return Scratch(
         trips=np.ones((slots, letters), dtype=np.int64),
@@ -115,7 +138,7 @@ def scratch_of(nests: Nests, table: Table) -> Scratch:
 
 @kernel_part
 def _find_l1(nests: Nests, n: int, l1: Ints) -> None:
-    """What `Scratch.l1` is."""
+    """Compute `Scratch.l1`."""
     code, first, last = FINE, NOWHERE, NOWHERE
     for tensor in range(nests.keep.shape[2]):
         in_l2 = in_l1 = False
@@ -135,7 +158,7 @@ def _find_l1(nests: Nests, n: int, l1: Ints) -> None:
 
 @kernel_part
 def _lay_out(nests: Nests, n: int, scratch: Scratch) -> None:
-    """The trips of a mapping's loops, and the tiles inside them."""
+    """Compute the trips of a mapping's loops, and the tiles inside them."""
     trips, inside = scratch.trips, scratch.inside
     if len(nests.trips):
         for slot in range(len(trips) - 1, -1, -1):
@@ -158,7 +181,10 @@ def _lay_out(nests: Nests, n: int, scratch: Scratch) -> None:
 
 @kernel_part
 def _find_unrolled(nests: Nests, n: int, last: int, fault: Ints, scratch: Scratch) -> tuple[int, int]:
-    """The last slot with loops in space outside the tile that entry `last` holds in L1, and the product of those inside it."""
+    """Return the last slot with spatial loops outside L1's tile, and the product of those inside.
+
+    `last` is the last entry that keeps tensors in L1.
+    """
     last_unrolled, lanes = NOWHERE, 1
     for slot in range(len(nests.slots)):
         entry, in_space = nests.slots[slot, 0], nests.slots[slot, 1]
@@ -176,7 +202,7 @@ def _find_unrolled(nests: Nests, n: int, last: int, fault: Ints, scratch: Scratc
 
 @kernel_part
 def _list_loops(nests: Nests, n: int, slot: int, scratch: Scratch) -> int:
-    """Into `scratch.loops`: those of a slot. Gives how many there are."""
+    """Write the loops of a slot into `scratch.loops` and return their number."""
     entry, block, looping, loops = nests.slots[slot, 0], nests.slots[slot, 2], scratch.looping[slot], scratch.loops
     count = 0
     if looping:
@@ -193,13 +219,13 @@ def _list_loops(nests: Nests, n: int, slot: int, scratch: Scratch) -> int:
 
 @kernel_part
 def _place(letters: Letters, nests: Nests, n: int, last_unrolled: int, table: Table, scratch: Scratch) -> None:
-    """The levels that the loops of a mapping come to: their letters, and the tiles that the loops leave."""
+    """Assign the loops of a mapping to levels, and record the tiles inside them."""
     fault, order, tiles, l1 = table.fault, table.order, scratch.tiles, scratch.l1
     level = placed = stepping = unrolled = 0
     table.unrolled[0], table.clusters[0] = NOWHERE, 1
     for slot in range(len(nests.slots)):
         entry, in_space = nests.slots[slot, 0], nests.slots[slot, 1]
-        if entry + in_space > l1[2]:  # inside the tile that L1 holds
+        if entry + in_space > l1[2]:  # inside the tile that L1 keeps
             continue
         for number in range(_list_loops(nests, n, slot, scratch)):
             d = scratch.loops[number]
@@ -222,7 +248,8 @@ def _place(letters: Letters, nests: Nests, n: int, last_unrolled: int, table: Ta
             if in_space:
                 table.unrolled[level], table.clusters[level] = letter, trips
                 unrolled = 1 << letter | pair
-                # a letter that steps and is unrolled takes full folds; the pieces of a diagonal are equal
+                # a letter that both steps and is unrolled needs full folds; pieces of a diagonal
+                # must be equal
                 whole = scratch.inside[slot, d]
                 if whole != tile * trips and (pair or stepping >> letter & 1):
                     fault[0], fault[2], fault[3], fault[4] = PIECES if pair else FOLD, whole, trips, tile
@@ -241,14 +268,17 @@ def _place(letters: Letters, nests: Nests, n: int, last_unrolled: int, table: Ta
 
 @kernel_part
 def _end(order: Ints, placed: int) -> None:
-    """No letters after the first so many."""
+    """Mark the positions from `placed` on as empty."""
     for place in range(placed, len(order)):
         order[place] = NOWHERE
 
 
 @kernel_part
 def _idle(letters: Letters, nests: Nests, order: Ints, stepping: int) -> int:
-    """The letter of a SpatialMap with one sub-cluster, which is a loop like any other: every level needs one."""
+    """Return the letter for a SpatialMap over one sub-cluster.
+
+    Such a map acts as a temporal loop. Every level needs a SpatialMap.
+    """
     mapped = nests.cast.last_resort
     for letter in order[::-1]:
         if letter != NOWHERE and letters.windows[letter] == NOWHERE:
@@ -261,7 +291,7 @@ def _idle(letters: Letters, nests: Nests, order: Ints, stepping: int) -> int:
 
 @kernel_part
 def _measure(letters: Letters, nests: Nests, table: Table, scratch: Scratch) -> None:
-    """Sizes and offsets of the directives, of inputs for Y and X."""
+    """Compute sizes and offsets of the directives; those of Y and X are in inputs."""
     tiles = eight(nests.cast.whole)
     for level in range(table.levels[0]):
         order, tile, stepping = table.order[level], scratch.tiles[level], scratch.stepping[level]
@@ -293,7 +323,10 @@ def _measure(letters: Letters, nests: Nests, table: Table, scratch: Scratch) -> 
 
 @kernel_part
 def write_directives(letters: Letters, nests: Nests, n: int, table: Table, scratch: Scratch) -> None:
-    """The directives of mapping n, which is legal: as written, or why it has none (`table.fault`)."""
+    """Write the directives of mapping n, which is legal, or the reason why it has none.
+
+    The directives are incomplete, as a user writes them. The reason is stored in `table.fault`.
+    """
     fault, l1 = table.fault, scratch.l1
     if l1[0] == UNKNOWN or len(nests.keep) > 1:
         _find_l1(nests, n if len(nests.keep) > 1 else 0, l1)

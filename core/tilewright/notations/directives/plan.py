@@ -1,4 +1,4 @@
-"""An architecture of ours as MAESTRO sees it: DRAM or none, one L2, PEs with an L1."""
+"""A Tilewright architecture in MAESTRO's terms: an optional DRAM, one L2, PEs with an L1."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ UNLIMITED = 2**31 - 1
 
 @dataclass(frozen=True)
 class Plan:
-    """Which cluster is what."""
+    """Clusters that act as DRAM, L2 and L1, with bandwidths in words per cycle, latency in cycles.
+    """
 
     dram: Cluster | None
     l2: Cluster
@@ -24,18 +25,22 @@ class Plan:
 
     @property
     def l1_words(self) -> int | None:
-        """Words that the memories of one PE hold together; None: without limit."""
+        """Total capacity of the memories of one PE, in words; None if unlimited."""
         return _capacity(self.l1)
 
     @property
     def l2_words(self) -> int | None:
-        """The same for L2."""
+        """Total capacity of L2's memories, in words; None if unlimited."""
         return _capacity(self.l2)
 
 
 def plan_of(architecture: Architecture) -> Plan:
-    """Raises NotConformableError: not two or three levels of memory, a bandwidth below one word per cycle, a network
-    that does not multicast and reduce, networks of several kinds, values of several widths."""
+    """Return the architecture in MAESTRO's terms.
+
+    Raises:
+        NotConformableError: there are not two or three memory levels; a bandwidth is below one word
+            per cycle; a network does not multicast and reduce; networks or value widths differ.
+    """
     holding = [cluster for cluster in architecture.clusters if cluster.memories]
     if len(holding) not in (2, 3):
         names = ", ".join(cluster.name for cluster in holding)
@@ -65,7 +70,7 @@ def _capacity(cluster: Cluster) -> int | None:
 
 
 def _check_networks(architecture: Architecture, l2: Cluster) -> None:
-    """From L2 inwards: one kind of network, which multicasts and reduces."""
+    """Check that all fanouts from L2 inwards have equal networks, with multicast and reduction."""
     plain, network = Network(), l2.fanout.network
     for cluster in architecture.clusters[architecture.cluster_index[l2.name] :]:
         fanout = cluster.fanout
@@ -84,7 +89,7 @@ def _read(memory: Memory) -> int:
 
 
 def _words(bandwidth: float | None, where: str) -> int:
-    """MAESTRO takes whole words per cycle; fractions are rounded down."""
+    """Return the bandwidth rounded down, because MAESTRO accepts whole words per cycle."""
     if bandwidth is None:
         return UNLIMITED
     if bandwidth < 1:

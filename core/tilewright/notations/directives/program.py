@@ -1,4 +1,4 @@
-"""Programs of directives: layers, each with its dataflow, and the hardware they run on."""
+"""Directive programs: layers, each with its dataflow, and the hardware that runs them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WINDOWS = {"Y": "R", "X": "S"}
 """Rows and columns -> the filter dimension that slides along them."""
 
 INPUT, FILTER, OUTPUT = "input", "filter", "output"
-"""MAESTRO's tensors."""
+"""Names of MAESTRO's tensors."""
 _TENSORS: dict[LayerType, dict[str, str]] = {
     "CONV": {INPUT: "CYX", FILTER: "KCRS", OUTPUT: "KYX"},
     "TRCONV": {INPUT: "CYX", FILTER: "KCRS", OUTPUT: "KYX"},
@@ -39,8 +39,8 @@ NEEDED: dict[LayerType, str] = {
 class Map(Model):
     """`SpatialMap(size, offset) dimension` or `TemporalMap(size, offset) dimension`.
 
-    Each sub-cluster works on `size` consecutive indices; the next one (spatial) or the next step (temporal) starts
-    `offset` further on. `Y'` and `X'` are output rows and columns.
+    Each sub-cluster works on `size` consecutive indices. The next sub-cluster (spatial) or the next
+    step (temporal) starts `offset` later. `Y'` and `X'` are output rows and columns.
     """
 
     spatial: bool
@@ -57,9 +57,9 @@ class DirectiveLayer(Model):
 
     Attributes:
         dimensions: CONV: N K C R S Y X (input rows and columns, padding included); GEMM: M N K.
-        strides: `Y` and `X` -> stride; 1 where absent.
+        strides: `Y` and `X` -> stride; 1 if absent.
         levels: the directives of each level, outermost first.
-        cluster_sizes: `Cluster(c)` between the levels: how many sub-clusters the next level has.
+        cluster_sizes: `Cluster(c)` between the levels: number of sub-clusters of the next level.
     """
 
     name: str
@@ -78,7 +78,7 @@ class DirectiveLayer(Model):
 
     @property
     def tensors(self) -> dict[str, str]:
-        """Tensor -> letters of its dimensions. For an output, Y and X stand for its own rows and columns."""
+        """Tensor -> letters of its dimensions; an output's Y and X are output rows and columns."""
         table = dict(_TENSORS[self.type])
         if self.type != "GEMM" and "N" in self.dimensions:
             for name in (INPUT, OUTPUT):
@@ -89,7 +89,10 @@ class DirectiveLayer(Model):
         return self.strides.get(dimension, 1)
 
     def outputs(self, dimension: str) -> int:
-        """Results along a dimension: for Y and X of a convolution the positions of the window, else its size."""
+        """Return the number of results along a dimension.
+
+        For Y and X of a convolution these are the positions of the window, otherwise the size.
+        """
         size = self.dimensions[dimension]
         if self.type == "GEMM" or dimension not in WINDOWS:
             return size
@@ -97,13 +100,16 @@ class DirectiveLayer(Model):
 
     @property
     def macs(self) -> int:
-        """Operations the layer needs. A depthwise layer has one filter per channel, whatever its K."""
+        """Number of MACs. A depthwise layer has one filter per channel, regardless of K."""
         names = set(self.dimensions) - ({"K"} if self.type == "DSCONV" else set())
         return math.prod(self.outputs(name) for name in names)
 
 
 class DirectiveHardware(Model):
-    """What MAESTRO knows of hardware. One network for all levels; sizes in elements; None: without limit."""
+    """Hardware parameters of MAESTRO: one network for all levels, sizes in elements.
+
+    A size of None is unlimited.
+    """
 
     num_pes: Positive = 1
     l1_size: Positive | None = None

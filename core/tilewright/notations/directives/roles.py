@@ -1,4 +1,4 @@
-"""A problem of ours as a layer of MAESTRO: which dimension plays which letter."""
+"""A problem as a layer of MAESTRO: the letter that each dimension plays."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ _CONV = {"N": "N", "K": "K", "C": "C", "P": "Y", "Q": "X", "R": "R", "S": "S"}
 
 @dataclass(frozen=True)
 class Roles:
-    """`letters`: dimension of the problem -> MAESTRO's letter; P and Q play Y and X, as output rows and columns.
+    """Assignment of a problem's dimensions and tensors to MAESTRO's.
 
-    `tensors`: MAESTRO's tensor -> the problem's.
+    `letters` maps a dimension of the problem to MAESTRO's letter; P and Q play Y and X, as output
+    rows and columns. `tensors` maps MAESTRO's tensors to the problem's.
     """
 
     type: LayerType
@@ -28,7 +29,10 @@ class Roles:
     tensors: FrozenDict[str, Tensor]
 
     def sizes(self, problem: Problem) -> dict[str, int]:
-        """MAESTRO's dimensions: rows and columns of the input, and 1 for what the problem does not have."""
+        """Return the sizes of MAESTRO's dimensions; 1 for those that the problem lacks.
+
+        Rows and columns are those of the input.
+        """
         letters = "MNK" if self.type == "GEMM" else "NKCRSYX"
         sizes = dict.fromkeys(letters, 1)
         sizes |= {self.letters[name]: size for name, size in problem.dimensions.items()}
@@ -37,16 +41,20 @@ class Roles:
         return sizes
 
     def dimension(self, letter: str) -> str:
-        """The problem's dimension that plays a letter."""
+        """Return the problem's dimension that plays a letter."""
         return next((name for name, plays in self.letters.items() if plays == letter), letter)
 
     def inputs(self, letter: str, outputs: int, window: int) -> int:
-        """Input rows or columns that so many outputs need."""
+        """Return the number of input rows or columns that `outputs` results need."""
         return (outputs - 1) * self.strides.get(letter, 1) + window
 
 
 def roles_of(problem: Problem) -> Roles:
-    """Raises NotConformableError: no layer of MAESTRO is this operation."""
+    """Return how the problem's dimensions play MAESTRO's.
+
+    Raises:
+        NotConformableError: no layer type of MAESTRO computes this operation.
+    """
     structure = recognise(problem)
     if structure is None or structure.kind == "conv_transpose":
         raise refusal("operation", problem.name, "is no convolution and no matrix product of one input and one weight")
@@ -81,7 +89,11 @@ def _letters(structure: Structure, table: dict[str, str]) -> FrozenDict[str, str
 
 
 def _strides(problem: Problem, data: Tensor, letters: FrozenDict[str, str]) -> FrozenDict[str, int]:
-    """The coefficients of P and Q. Dilated windows have no form in MAESTRO."""
+    """Return the coefficients of P and Q.
+
+    Raises:
+        NotConformableError: a window is dilated, which MAESTRO cannot express.
+    """
     strides: dict[str, int] = {}
     for rank in data.projection:
         for name, coefficient in rank.terms.items():

@@ -1,6 +1,7 @@
-"""Directives as numbers: a dataflow of a layer, for loops that numba may compile.
+"""Directives as arrays: the dataflow of a layer, for kernels that numba may compile.
 
-The functions here are plain Python on arrays, so that one statement serves a single program and a compiled batch.
+Functions here are plain Python on arrays. The same code serves a single program and a compiled
+batch.
 """
 
 from __future__ import annotations
@@ -16,21 +17,23 @@ from tilewright.notations.directives.program import FILTER, INPUT, OUTPUT, WINDO
 
 NOWHERE = integer(-1)
 MAX_LEVELS = 4
-"""MAESTRO knows three Cluster directives."""
+"""Maximum number of levels: MAESTRO supports three Cluster directives."""
 
 
 class Letters(NamedTuple):
-    """The dimensions of a layer in alphabetical order, by which all else is indexed. Shapes: L = FEW letters, the last of them
-    without a name: of size 1, in no tensor."""
+    """Dimensions of a layer in alphabetical order; a letter is an index into them.
+
+    Shapes: L = FEW letters. Those without a name come last; they have size 1 and are in no tensor.
+    """
 
     named: int
-    """How many have a name."""
+    """Number of letters with a name."""
     bit: Ints
-    """[L]: of a set of letters."""
+    """[L]: the bit of each letter in a set of letters."""
     sizes: Ints
-    """[L]: of the layer, inputs for Y and X."""
+    """[L]: sizes of the layer, inputs for Y and X."""
     strides: Ints
-    """[L]"""
+    """[L]: strides along Y and X; 1 for other letters."""
     windows: Ints
     """[L]: the filter letter that slides along Y or X; NOWHERE for others."""
     slides: Ints
@@ -42,36 +45,36 @@ class Letters(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A dataflow as written, or complete. Shapes: V = MAX_LEVELS, L letters, N of them with a name."""
+    """A dataflow, as written or complete. Shapes: V = MAX_LEVELS, L letters, N named letters."""
 
     levels: Ints
-    """[1]: how many."""
+    """[1]: number of levels."""
     order: Ints
     """[V, N]: the letters of a level, outermost first; NOWHERE after the last."""
     size: Ints
-    """[V, L]: of the directive on a letter."""
+    """[V, L]: size of the directive on a letter."""
     offset: Ints
-    """[V, L]"""
+    """[V, L]: offset of the directive on a letter."""
     unrolled: Ints
     """[V]: the letter of the first SpatialMap."""
     pair: Ints
-    """[V]: that of a second one; NOWHERE: there is none."""
+    """[V]: the letter of the second SpatialMap; NOWHERE if there is none."""
     clusters: Ints
-    """[V]: sub-clusters."""
+    """[V]: number of sub-clusters."""
     lanes: Ints
     """[1]: MACs per PE and cycle."""
     fault: Ints
-    """[5]: why there are no directives: a code, 0 where there are, and numbers for its message."""
+    """[5]: reason why there are no directives (0 if there are), and values for its message."""
 
 
 def names_of(layer: DirectiveLayer) -> tuple[str, ...]:
-    """The letters of inputs and filters, and what else a level names."""
+    """Return the letters of inputs and filters, and all others that a level names."""
     named = {each.dimension.rstrip("'") for level in layer.levels for each in level}
     return tuple(sorted(set(layer.tensors[INPUT] + layer.tensors[FILTER]) | named))
 
 
 def letters_of(layer: DirectiveLayer) -> Letters:
-    """The layer's letters as numbers."""
+    """Return the layer's letters as arrays."""
     names = names_of(layer)
     windows = {name: window for name, window in WINDOWS.items() if name in names and layer.type != "GEMM"}
 
@@ -96,12 +99,12 @@ def letters_of(layer: DirectiveLayer) -> Letters:
 
 
 def row(values: list[int], rest: int = 1) -> Ints:
-    """Numbers of letters, [L], and what those without a name have."""
+    """Return values by letter, [L], with `rest` for letters without a name."""
     return for_kernel(np.array(values + [rest] * (FEW - len(values)), dtype=np.int64))
 
 
 def empty_table(named: int) -> Table:
-    """Room for a dataflow of so many letters with a name."""
+    """Return an empty table for `named` letters."""
     return Table(
         levels=np.zeros(1, dtype=np.int64),
         order=np.full((MAX_LEVELS, named), NOWHERE, dtype=np.int64),
@@ -117,13 +120,14 @@ def empty_table(named: int) -> Table:
 
 @kernel_part
 def fill_in(letters: Letters, table: Table) -> None:
-    """Fill in what MAESTRO fills in.
+    """Complete a dataflow as MAESTRO does.
 
-    What the outer level has and an inner one does not goes in front, last first, in time; what no level names is taken
-    whole, innermost. With a stride, tiles at least a window wide are rounded and their offsets replaced.
+    An inner level first lists the outer level's letters that it lacks, as temporal maps. Letters
+    that no level names are not tiled and are innermost. Under a stride, tiles at least a window
+    wide are rounded and their offsets replaced.
     """
     count = table.order.shape[1]
-    sizes = offsets = eight(letters.sizes)  # of the level outside
+    sizes = offsets = eight(letters.sizes)  # sizes and offsets of the enclosing level
     for level in range(table.levels[0]):
         order, size, offset = table.order[level], table.size[level], table.offset[level]
         own, have = 0, 0

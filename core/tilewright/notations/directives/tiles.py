@@ -1,4 +1,7 @@
-"""Directives as a problem, an architecture and a mapping of ours, where their tiles neither overlap nor leave gaps."""
+"""Translation of directives to a problem, an architecture and a mapping.
+
+The translation exists only for tiles without overlaps and gaps.
+"""
 
 from __future__ import annotations
 
@@ -23,16 +26,17 @@ from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 
 L1_ENERGY, L2_ENERGY = 1.68, 18.61
-"""Energy of one access, in units of one MAC."""
+"""Energy of one access, in units of one MAC's energy."""
 NJ_PER_MAC = 0.00023
 OPERATIONS = {"CONV": "conv2d", "DSCONV": "depthwise_conv2d", "GEMM": "gemm"}
 _NAMES = {"Y": "P", "X": "Q"}
-"""Rows and columns of the output have names of their own."""
+"""Names of the output's rows and columns."""
 
 
 @dataclass(frozen=True)
 class Tiled:
-    """The same in our terms. `warnings`: what the layer has and no operation touches."""
+    """A translated program. `warnings` list rows and columns of the layer that no operation reads.
+    """
 
     problem: Problem
     architecture: Architecture
@@ -41,7 +45,11 @@ class Tiled:
 
 
 def tiled(program: DirectiveProgram) -> Tiled:
-    """A program of one layer in our terms (see `tiled_layer`). Raises NotConformableError."""
+    """Translate a program of one layer; see `tiled_layer`.
+
+    Raises:
+        NotConformableError: the program has several layers, or `tiled_layer` refuses its layer.
+    """
     if len(program.layers) > 1:
         message = f"has {len(program.layers)} layers; a mapping of tiles is one layer's"
         names = ", ".join(layer.name for layer in program.layers[:8])
@@ -51,13 +59,14 @@ def tiled(program: DirectiveProgram) -> Tiled:
 
 
 def tiled_layer(layer: DirectiveLayer, hardware: DirectiveHardware) -> Tiled:
-    """A layer and its dataflow in our terms. Sub-clusters that get no work are part of the architecture only.
+    """Translate a layer and its dataflow.
 
-    L2 holds the tile that its sub-clusters work on together, L1 that of a PE; what a PE does inside it is left open by
-    directives and is done in the order of the dimensions. Energies are MAESTRO's; it has none for DRAM.
+    L2 keeps the tile that its sub-clusters work on together, L1 that of a PE. Directives leave the
+    loop order inside a PE open; the translation uses the order of the dimensions. Sub-clusters
+    without work are part of the architecture only. Energies are MAESTRO's, which has none for DRAM.
 
     Raises:
-        NotConformableError: every directive that is no tile, or whatever MAESTRO itself refuses.
+        NotConformableError: a directive is not a tile, or MAESTRO itself refuses the dataflow.
     """
     levels = complete(layer, hardware)
     reasons = [*_unsupported(layer, hardware), *(reason for level in levels for reason in _faults(layer, level))]
@@ -77,7 +86,7 @@ def _name(letter: str, layer: DirectiveLayer) -> str:
 
 
 def _letters(layer: DirectiveLayer) -> list[str]:
-    """Those that the operation has; a depthwise layer may say K without using it."""
+    """Return the letters of the operation; a depthwise layer may list K without using it."""
     return [letter for letter in layer.dimensions if any(letter in table for table in layer.tensors.values())]
 
 
@@ -101,14 +110,15 @@ def _rests(layer: DirectiveLayer) -> Iterator[str]:
 
 
 def _diagonal(level: CompleteLevel) -> tuple[Map, Map] | None:
-    """The directives on a window's position and on its filter dimension where both are spatial."""
+    """Return the directives on a window's position and its filter dimension, if both are spatial.
+    """
     spatial = {each.dimension: each for each in level.maps if each.spatial}
     pairs = ((spatial.get(letter), spatial.get(window)) for letter, window in WINDOWS.items())
     return next(((each, piece) for each, piece in pairs if each is not None and piece is not None), None)
 
 
 def _faults(layer: DirectiveLayer, level: CompleteLevel) -> Iterator[Reason]:
-    """Directives of a level that are no tiles."""
+    """Yield a reason for each directive of a level that is not a tile."""
     pair = None if layer.type == "GEMM" else _diagonal(level)
     if sum(each.spatial for each in level.maps) > 1:
         message = "sub-clusters lie on a diagonal" if pair is None else _diagonal_fault(layer, level, *pair)
@@ -123,7 +133,11 @@ def _faults(layer: DirectiveLayer, level: CompleteLevel) -> Iterator[Reason]:
 
 
 def _diagonal_fault(layer: DirectiveLayer, level: CompleteLevel, each: Map, piece: Map) -> str | None:
-    """Sub-clusters take equal pieces of the filter, and of the input just what these meet for the same outputs."""
+    """Return why a diagonal is not a tile, or None.
+
+    Sub-clusters must take equal pieces of the filter, and the inputs that these need for the same
+    outputs.
+    """
     filter_size, pieces = level.sizes[piece.dimension], level.sizes[piece.dimension] // piece.size
     if layer.stride(each.dimension) != 1:
         return "a diagonal under a stride"
@@ -146,7 +160,7 @@ def _fault(layer: DirectiveLayer, level: CompleteLevel, each: Map) -> str | None
     outputs = _outputs(layer, level, each)
     if outputs < 1:
         return f"is narrower than the {window} of a window"
-    # under strides wider than windows inner tiles follow one another in MAESTRO's way
+    # under strides wider than the window, MAESTRO places inner tiles min(stride, window) apart
     offsets = sorted({outputs * stride, outputs * min(stride, window)}, reverse=True)
     if each.offset not in offsets:
         return f"is {outputs} outputs wide and does not go on after {' or '.join(map(str, offsets))}"
@@ -154,24 +168,31 @@ def _fault(layer: DirectiveLayer, level: CompleteLevel, each: Map) -> str | None
 
 
 def _outputs(layer: DirectiveLayer, level: CompleteLevel, each: Map) -> int:
-    """Rows or columns of results that a tile gives; tiles of strided layers are those that MAESTRO rounded."""
+    """Return the number of result rows or columns of a tile.
+
+    Tiles of strided layers are those that MAESTRO has rounded.
+    """
     window, stride = level.sizes[WINDOWS[each.dimension]], layer.stride(each.dimension)
     return (each.size - window + stride) // stride if each.size >= window else 0
 
 
 def problem_of(layer: DirectiveLayer) -> Problem:
-    """What a layer computes, whatever its dataflow. Raises NotConformableError: a transposed convolution, or none at all."""
+    """Return the problem that a layer computes, independent of its dataflow.
+
+    Raises:
+        NotConformableError: the layer is a transposed convolution or has no output.
+    """
     if layer.type == "TRCONV" or not layer.macs:
         what = "has no output" if layer.type != "TRCONV" else "TRCONV spreads its input, which is no sum of coordinates"
         raise NotConformableError("a problem", [Reason(code="operation", where=f"layer {layer.name}", message=what)])
     tensors = layer.tensors
-    if layer.type == "NGCONV":  # MAESTRO counts its results once for each channel
+    if layer.type == "NGCONV":  # MAESTRO counts its results once per channel
         tensors = tensors | {OUTPUT: tensors[OUTPUT].replace("C", "")}
     return _problem(layer, tensors)
 
 
 def array_of(hardware: DirectiveHardware) -> Architecture:
-    """What a hardware file says, without a dataflow that would cut the array into clusters."""
+    """Return the architecture of a hardware file, without a dataflow that cuts it into clusters."""
     return _architecture((CompleteLevel((), {}, hardware.num_pes),), hardware)
 
 
@@ -248,7 +269,7 @@ def _mapping(layer: DirectiveLayer, levels: tuple[CompleteLevel, ...]) -> Mappin
 
 
 def _tile(layer: DirectiveLayer, level: CompleteLevel, each: Map, incoming: int) -> int:
-    """In results for Y and X."""
+    """Return the tile of a directive, in results for Y and X."""
     if each.size >= level.sizes[each.dimension]:
         return incoming
     if layer.type != "GEMM" and each.dimension in WINDOWS:

@@ -1,4 +1,4 @@
-"""A mapping of ours as directives, by way of `nest`."""
+"""Translation of a mapping to directives, by way of `nest`."""
 
 from __future__ import annotations
 
@@ -35,12 +35,13 @@ from tilewright.schema.problem import Problem
 def directives_of(
     problem: Problem, mapping: Mapping, roles: Roles, plan: Plan
 ) -> tuple[DirectiveLayer, DirectiveHardware]:
-    """The layer and the part of the hardware that the mapping uses. The mapping is legal.
+    """Translate a legal mapping to a layer with directives, and the hardware that it uses.
 
     Raises:
-        NotConformableError: tensors sent separately, bypassed or unevenly held; a filter cut in time outside L1, or in
-            space under a stride or unequally; a dimension that would need two loops in one level; a fold that is not
-            full; more levels than MAESTRO knows.
+        NotConformableError: a tensor is sent separately, bypasses a buffer or is kept unevenly; a
+            filter is cut by temporal loops outside L1, or unrolled under a stride or unequally; a
+            dimension needs two loops in one level; a fold is not full; or there are too many
+            levels.
     """
     layer = layer_of(problem, roles)
     batch = MappingBatch.pack(problem, [mapping])
@@ -61,7 +62,7 @@ def directives_of(
 
 
 def layer_of(problem: Problem, roles: Roles) -> DirectiveLayer:
-    """The problem as a layer without dataflow."""
+    """Return the problem as a layer without dataflow."""
     sizes = roles.sizes(problem)
     return DirectiveLayer.model_validate(
         {"name": problem.name, "type": roles.type, "dimensions": sizes, "strides": dict(roles.strides), "levels": ((),)}
@@ -69,7 +70,7 @@ def layer_of(problem: Problem, roles: Roles) -> DirectiveLayer:
 
 
 def cast_of(problem: Problem, roles: Roles, layer: DirectiveLayer) -> Cast:
-    """The letters that the problem's dimensions play; `layer` is the problem's."""
+    """Return the letters that the problem's dimensions play; `layer` is the problem's layer."""
     names = names_of(layer)
     played = {letter: problem.dimensions[name] for name, letter in roles.letters.items()}
     strides, slides = letters_of(layer).strides, letters_of(layer).slides
@@ -88,7 +89,7 @@ def cast_of(problem: Problem, roles: Roles, layer: DirectiveLayer) -> Cast:
 
 
 def form_of(mappings: MappingBatch | Candidates, cast: Cast, plan: Plan) -> Nests:
-    """No mappings, and what all over one skeleton, or of one map space, share."""
+    """Return the arrays that all mappings over one skeleton or space share, without mappings."""
     if isinstance(mappings, Candidates):
         space = mappings.space
         entries, blocks = space.skeleton.entries, {slot: n for n, slot in enumerate(space.temporal_slots)}
@@ -101,7 +102,7 @@ def form_of(mappings: MappingBatch | Candidates, cast: Cast, plan: Plan) -> Nest
 
 
 def nests_of(mappings: MappingBatch | Candidates, legal: Bools, form: Nests) -> Nests:
-    """A batch or candidates for `nest.write_directives`, in their form."""
+    """Return a batch or candidates as input of `nest.write_directives`."""
     if isinstance(mappings, Candidates):
         arrays: dict[str, NDArray[Any] | None] = {
             "trips": mappings.trips,
@@ -117,7 +118,7 @@ def nests_of(mappings: MappingBatch | Candidates, legal: Bools, form: Nests) -> 
 
 
 def written(letters: Letters, nests: Nests, n: int) -> Table:
-    """The directives of mapping n, which is legal: as written, or why there are none."""
+    """Return the directives of mapping n, which is legal, or the reason why it has none."""
     table = empty_table(int(letters.named))
     interpreted(nest.write_directives)(letters, nests, n, table, nest.scratch_of(nests, table))
     return table
@@ -128,7 +129,7 @@ def _ints(values: Sequence[object]) -> Ints:
 
 
 def _maps(table: Table, level: int, names: tuple[str, ...]) -> Iterator[Map]:
-    """The directives of a level."""
+    """Yield the directives of a level."""
     spatial = (table.unrolled[level], table.pair[level])
     for letter in table.order[level].tolist():
         if letter != NOWHERE:
@@ -139,7 +140,7 @@ def _maps(table: Table, level: int, names: tuple[str, ...]) -> Iterator[Map]:
 def _reason(
     fault: list[int], mapping: Mapping, problem: Problem, roles: Roles, plan: Plan, names: tuple[str, ...]
 ) -> tuple[str, str, str]:
-    """Code, place and message of what `nest.write_directives` found."""
+    """Return code, location and message of the reason that `nest.write_directives` found."""
     code, which, size, trips, tile = fault
     if code == nest.UNICAST:
         sent = ", ".join(mapping.entries[which].unicast)

@@ -1,1 +1,1 @@
-"""What Timeloop prints."""
+"""Timeloop's statistics."""

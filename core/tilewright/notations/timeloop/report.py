@@ -1,4 +1,4 @@
-"""Timeloop's statistics on a mapping as a report."""
+"""Conversion of Timeloop's statistics on a mapping to a report."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tilewright.schema.report import LevelReport, Limit, NetworkReport, Report, 
 
 
 def report_of(stats: Stats, problem: Problem, architecture: Architecture, mapping: Mapping, model: str) -> Report:
-    """What the statistics say, for `model`.
+    """Return the statistics as a report under the name `model`.
 
     Raises:
-        Unreadable: levels are missing, or the parts do not add up to the whole.
+        Unreadable: levels are missing, or the parts do not add up to the total.
     """
     held = [entry.target for entry in mapping.entries if entry.keep is not None]
     kept = [entry.keep or () for entry in mapping.entries if entry.keep is not None]
-    numbers = {len(held) - index: name for index, name in enumerate(held)}  # Timeloop counts from the innermost
+    numbers = {len(held) - index: name for index, name in enumerate(held)}  # Timeloop counts from the innermost level
     if not set(stats.levels) <= {0, *numbers}:
         raise Unreadable(f"{max(stats.levels)} storage levels, {len(held)} were asked for")
     levels = []
@@ -32,7 +32,7 @@ def report_of(stats: Stats, problem: Problem, architecture: Architecture, mappin
         levels.append(_level(held[index], section or Section(), tensors, stats.cycles))
     compute = number(stats.levels[0].fields.get("Energy (total)", "none"))
     titles = {section.title: numbers[index] for index, section in stats.levels.items() if index}
-    networks = () if stats.is_sparse else tuple(_networks(stats, titles, problem))  # they carry what is not left out
+    networks = () if stats.is_sparse else tuple(_networks(stats, titles, problem))  # sparse runs: these omit skipped words
     total = compute + sum(level.energy_pj for level in levels) + sum(network.energy_pj for network in networks)
     if not math.isclose(total, stats.energy_pj, rel_tol=0.01, abs_tol=2 * stats.energy_step_pj):
         raise Unreadable(f"energies add up to {total:g} pJ, the summary says {stats.energy_pj:g} pJ")
@@ -81,7 +81,8 @@ def _level(name: str, section: Section, tensors: tuple[str, ...], cycles: int) -
 
 
 def _limits(stats: Stats, names: dict[int, str]) -> tuple[Limit, ...]:
-    """The cycles that Timeloop gives compute and each memory; none where they are not those of the run."""
+    """Return the cycles of compute and of each memory; empty if none equals the cycles of the run.
+    """
     limits = [
         Limit(
             name=names.get(index, "compute"),

@@ -1,4 +1,4 @@
-"""Timeloop's statistics, `timeloop-model.stats.txt`, as all its versions print them."""
+"""Parser of Timeloop's statistics, `timeloop-model.stats.txt`, for all versions."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _NETWORK_ENERGIES = ("Energy (total)", "Link transfer energy (total)", "Spatial 
 
 
 class Unreadable(ValueError):
-    """The text is not what Timeloop prints."""
+    """Error: the text is not in Timeloop's format."""
 
 
 @dataclass
 class Section:
-    """One level or one network: fields of its own, and fields of each tensor."""
+    """One level or one network: its fields, and the fields of each tensor."""
 
     title: str = ""
     fields: dict[str, str] = field(default_factory=dict)
@@ -33,7 +33,11 @@ class Section:
 
 @dataclass
 class Stats:
-    """Levels by Timeloop's number (0: compute, then storage from the innermost); networks by their upper level's name."""
+    """Statistics of one run.
+
+    `levels` are by Timeloop's number: 0 is compute, 1 the innermost memory. `networks` are by the
+    name of their outer level.
+    """
 
     levels: dict[int, Section]
     networks: list[tuple[str, Section]]
@@ -41,13 +45,17 @@ class Stats:
     utilization: float
     energy_pj: float
     energy_step_pj: float
-    """To what the energy of the summary is rounded."""
+    """Rounding step of the summary's energy."""
     is_sparse: bool
-    """Energies and cycles are those of a sparse run."""
+    """Whether energies and cycles are those of a sparse run."""
 
 
 def read_stats(text: str) -> Stats:
-    """Raises Unreadable."""
+    """Parse the statistics.
+
+    Raises:
+        Unreadable: levels or the summary are missing, or a value is malformed.
+    """
     levels: dict[int, Section] = {}
     networks: list[tuple[str, Section]] = []
     summary: dict[str, tuple[str, str]] = {}
@@ -67,7 +75,7 @@ def read_stats(text: str) -> Stats:
             section, tensor, in_stats = Section(line.strip()), "", False
             networks.append((found[1], section))
         elif found := _PART.fullmatch(line):
-            if found[1] == "NETWORK STATS" and any(section is level for level in levels.values()):  # as of 2019
+            if found[1] == "NETWORK STATS" and any(section is level for level in levels.values()):  # format of 2019
                 section = Section(section.title)
                 networks.append((section.title, section))
             in_stats, tensor = found[1].endswith("STATS"), ""
@@ -94,7 +102,7 @@ def read_stats(text: str) -> Stats:
 
 
 def leakage(section: Section) -> float:
-    """pJ that leaked in a level. Raises Unreadable."""
+    """Return the leakage energy of a level in pJ. Raises Unreadable."""
     return number(section.fields.get("Leakage energy (total)", "0"))
 
 
@@ -103,7 +111,7 @@ def _share(text: str) -> float:
 
 
 def whole(text: str) -> int:
-    """A count. Raises Unreadable."""
+    """Return a count. Raises Unreadable."""
     value = number(text)
     if value != int(value) or value < 0:
         raise Unreadable(f"'{text}' is no count")
@@ -111,7 +119,7 @@ def whole(text: str) -> int:
 
 
 def number(text: str) -> float:
-    """A finite number. Raises Unreadable."""
+    """Return a finite number. Raises Unreadable."""
     try:
         value = float(text.rstrip("%"))
     except ValueError:
@@ -122,7 +130,10 @@ def number(text: str) -> float:
 
 
 def count(fields: Mapping[str, str], what: str) -> int:
-    """`Scalar reads (per-instance)`; of a sparse run those of the dense one, `Algorithmic scalar reads`. Raises Unreadable."""
+    """Return a count such as `Scalar reads (per-instance)`. Raises Unreadable.
+
+    For a sparse run it is the count before compression, `Algorithmic scalar reads`.
+    """
     for name in (what, *(f"{kind} {what[0].lower()}{what[1:]}" for kind in ("Algorithmic", "Actual"))):
         if name in fields:
             return whole(fields[name])
@@ -130,7 +141,8 @@ def count(fields: Mapping[str, str], what: str) -> int:
 
 
 def energy(fields: Mapping[str, str], network: bool = False) -> float:
-    """All energies of one tensor in one section, over all instances. Raises Unreadable."""
+    """Return the energy of one tensor in one section, over all instances, in pJ. Raises Unreadable.
+    """
     names = _NETWORK_ENERGIES if network else _ENERGIES
     if names[0] not in fields:
         raise Unreadable(f"no '{names[0]}'")
