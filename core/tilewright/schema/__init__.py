@@ -1,1 +1,1 @@
-"""The schemas: problem, architecture, mapping, and what is read from and written to files with them."""
+"""Schemas: problem, architecture, mapping, and the other contents of files."""

@@ -1,4 +1,5 @@
-"""Alternative: equivalent work for a problem, such as a matrix product, and what has to be moved for it."""
+"""Alternative: steps that compute a problem's result, such as a matrix product, plus data movement.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from tilewright.values import Model
 
 
 class Movement(Model):
-    """A tensor of the problem that is laid out anew in the outermost memory, and how often its words are touched there."""
+    """Rearrangement of a tensor in the outermost memory, with the words read and written there."""
 
     tensor: Name
     words_read: int = Field(ge=0, le=2**53, strict=True)
@@ -25,11 +26,13 @@ class Movement(Model):
 class Alternative(Model):
     """Steps that together compute the result of a problem.
 
-    A step's operands are tensors of the problem, by their names, or results of earlier steps; the last step's result is the
-    problem's. All dimensions of the steps stand in `dimensions`, with the problem's own dimensions that each runs over,
-    outermost first: sizes multiply. Dimensions of the problem that stand nowhere are loops around all steps, and every step's
-    `count` is how often they run. A tensor without a movement is used where it lies, row-major as the problem's projection
-    has it. `exact`: what the steps and movements say is all that is moved; `remark`: what is not, or what else to know.
+    A step's operands are tensors of the problem, by name, or results of earlier steps. The last
+    step's result is the problem's. `dimensions` maps each dimension of the steps to the problem's
+    dimensions that it runs over, outermost first; its size is their product. Dimensions of the
+    problem that it does not list are loops around all steps; every step's `count` is the product of
+    their sizes. A tensor without a movement is read in place: row-major, as the problem projects
+    it. `exact` means that steps and movements cover all data movement; `remark` names what they
+    omit.
     """
 
     name: Name
@@ -41,16 +44,16 @@ class Alternative(Model):
 
     @property
     def words_moved(self) -> int:
-        """Words read and written by the movements."""
+        """Total number of words read and written by the movements."""
         return sum(each.words_read + each.words_written for each in self.movements)
 
     def looped(self, problem: Problem) -> tuple[str, ...]:
-        """The problem's dimensions that are loops around the steps."""
+        """Return the problem's dimensions that are loops around the steps."""
         inside = {name for names in self.dimensions.values() for name in names}
         return tuple(name for name in problem.dimensions if name not in inside)
 
     def faults(self, problem: Problem) -> Iterator[str]:
-        """What shows, without executing it, that these are no steps for this problem."""
+        """Yield reasons why these steps cannot compute the problem, without executing them."""
         broken = list(self._faults_of_dimensions(problem))
         yield from broken
         if not broken:
@@ -103,7 +106,7 @@ class Alternative(Model):
     def _faults_of_original(
         self, problem: Problem, among: tuple[Tensor, ...], layer: Layer, tensor: Tensor, looped: tuple[str, ...]
     ) -> Iterator[str]:
-        """A step's tensor that ought to be one of these of the problem, every word of which it reaches."""
+        """Yield reasons why a step's tensor is none of the tensors `among`, or misses words."""
         original = next((each for each in among if each.name == tensor.name), None)
         if original is None:
             names = " or ".join(each.name for each in among)

@@ -1,7 +1,8 @@
 """Architecture: a chain of clusters, outermost to innermost, then compute (Union, section IV-C).
 
-A cluster holds memories (none: it is virtual) and a fanout of equal sub-clusters along one axis; a two-dimensional
-array is two nested clusters. Memories of one cluster are siblings: a partitioned buffer.
+A cluster holds memories and a fanout of equal sub-clusters along one axis; a cluster without
+memories is virtual. A two-dimensional array is two nested clusters. Memories of one cluster are
+siblings, such as the parts of a partitioned buffer.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tilewright.schema.replace import Place, paths_below, replaced
 from tilewright.values import Model
 
 MAX_FANOUT, MAX_UNITS = 2**20, 2**40
-"""Sub-clusters of a cluster, and compute units in all."""
+"""Maximum number of sub-clusters of a cluster, and of compute units in total."""
 
 
 def _not_tiny(value: float) -> float:
@@ -39,16 +40,16 @@ def _few(value: int) -> int:
 
 
 Energy = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)]
-"""pJ; what it is multiplied with stays finite."""
+"""Energy in pJ, bounded so that products stay finite."""
 Area = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)]
-"""Square micrometres of one instance."""
+"""Area of one instance in square micrometres."""
 Rate = Annotated[float, Field(gt=0, le=1e15, allow_inf_nan=False), AfterValidator(_not_tiny)]
 Words = Annotated[int, Field(ge=1, le=2**53, strict=True)]
 Count = Annotated[int, Field(ge=1, le=2**20, strict=True)]
 
 
 class Network(Model):
-    """The network on chip (NoC) of one fanout."""
+    """Network on chip (NoC) of one fanout."""
 
     energy_per_hop_pj: Energy = 0.0
     energy_per_router_pj: Energy = 0.0
@@ -64,7 +65,8 @@ class Network(Model):
 class Fanout(Model):
     """`size` equal sub-clusters along `axis`.
 
-    `multicast`: one read may serve several sub-clusters; `reduction`: partial sums of several are added on the way.
+    `multicast`: one read may serve several sub-clusters. `reduction`: the network adds partial sums
+    of several sub-clusters.
     """
 
     size: Annotated[Words, AfterValidator(_few)] = 1
@@ -75,84 +77,98 @@ class Fanout(Model):
 
 
 class Port(Model):
-    """What moves through one port of a memory, and how fast.
+    """One port of a memory: the traffic that it carries, and its bandwidth.
 
-    `moves`: role or name of a tensor -> `reads` (inwards), `drains` (results, outwards), `fills` (from outside), `updates`
-    (results, from inside).
+    `moves` maps a tensor's role or name to kinds of traffic. `reads` go inwards, `fills` arrive
+    from outside. For results, `drains` go outwards and `updates` arrive from inside.
     """
 
     moves: FrozenDict[str, tuple[Literal["reads", "drains", "fills", "updates"], ...]]
     words_per_cycle: Rate | None = None
-    """None: unlimited."""
+    """Bandwidth in words per cycle; None: unlimited."""
 
 
 class Memory(Model):
-    """A buffer. `holds` lists the tensor roles or names it may hold (None: any)."""
+    """A buffer. `holds` lists the tensor roles or names that it may hold; None: any."""
 
     name: Name
     technology: Literal["dram", "sram", "register"] = "sram"
     capacity_words: Words | None = None
-    """None: unlimited."""
+    """Capacity of one instance in words; None: unlimited."""
     word_bits: Count = 16
     bits_per_value: FrozenDict[str, Count] = FrozenDict()
-    """Role or name of a tensor -> bits of one of its values here, where these are not those of a word (a name goes before a
-    role). Such a value takes bits / word_bits words of the capacity, of accesses and of bandwidths; networks move values."""
+    """Bits of one value by tensor name or role, if different from `word_bits`.
+
+    A name takes precedence over a role. Such a value occupies bits / word_bits words of capacity,
+    accesses and bandwidth. Networks move values.
+    """
     holds: tuple[str, ...] | None = None
     read_energy_pj: Energy
     write_energy_pj: Energy
     update_energy_pj: Energy | None = None
-    """Energy of one accumulating write; None: as a write."""
+    """Energy of one accumulating write; None: that of a write."""
     read_bandwidth_words_per_cycle: Rate | None = None
     write_bandwidth_words_per_cycle: Rate | None = None
     ports: tuple[Port, ...] = Field(default=(), max_length=100)
-    """Where there are not just one to read and one to write: each with what moves through it. Cost models that do not count
-    ports (see their capabilities) take the two bandwidths above."""
+    """Ports, if the memory has more than one for reads and one for writes.
+
+    Cost models without the port capability use the two bandwidths above.
+    """
     block_words: Count = 1
-    """Words moved by one access; an energy is per access."""
+    """Words moved by one access. Energies are per access."""
     instances_per_macro: Count = 1
-    """That many instances are built as one array and accessed together (Timeloop's cluster-size)."""
+    """Number of instances that form one array and are accessed together (Timeloop's cluster-size).
+    """
     multiple_buffering: Annotated[float, Field(ge=1, le=2**20, allow_inf_nan=False)] = 1.0
-    """Copies kept of every tile; the capacity is divided by it."""
+    """Number of copies kept of every tile; the usable capacity is divided by it."""
     leakage_pj_per_cycle: Energy = 0.0
-    """Energy that an instance in use takes in every cycle of the run."""
+    """Leakage energy of an instance in use, in every cycle of the run."""
     power_gated_at: Name | None = None
-    """The memory whose instances switch this one: all instances below one in use leak. None: each has its own switch."""
+    """Name of the memory whose instances switch this one on and off.
+
+    While such an instance is in use, all instances below it leak. None: each instance has its own
+    switch.
+    """
     area_um2: Area | None = None
-    """None: not known."""
+    """Area of one instance; None: unknown."""
     component: Component | None = None
-    """What it is built of; energies that a file leaves out are estimated from it."""
+    """Component that the memory is built from; missing energies are estimated from it."""
     estimates: tuple[Estimated, ...] = ()
-    """Who said which of the figures; those of no estimate stood in a file."""
+    """Sources of estimated values. Values without an estimate come from a file."""
 
     @property
     def usable_words(self) -> int | None:
-        """Capacity left for one copy of the tiles, in words; None: unlimited."""
+        """Capacity for one copy of the tiles, in words; None: unlimited."""
         return None if self.capacity_words is None else math.floor(self.capacity_words / self.multiple_buffering)
 
     @property
     def usable_slices(self) -> float:
-        """The same in slices; inf: unlimited."""
+        """Capacity for one copy of the tiles, in slices; inf: unlimited."""
         return math.inf if self.usable_words is None else float(self.usable_words * self.slices_per_word)
 
     @property
     def slices_per_word(self) -> int:
-        """Slices are what words and values are whole numbers of: as many bits as all widths have in common."""
+        """Number of slices in a word.
+
+        A slice is the largest number of bits that divides the widths of words and of all values.
+        """
         return self.word_bits // math.gcd(self.word_bits, *self.bits_per_value.values())
 
     def bits_of(self, tensor: Tensor) -> int:
-        """Bits of one value of a tensor."""
+        """Return the bits of one value of a tensor."""
         return self.bits_per_value.get(tensor.name, self.bits_per_value.get(tensor.role, self.word_bits))
 
     def slices_of(self, tensor: Tensor) -> int:
-        """Slices of one value of a tensor."""
+        """Return the slices of one value of a tensor."""
         return self.bits_of(tensor) * self.slices_per_word // self.word_bits
 
     def words_of(self, tensor: Tensor) -> float:
-        """Words of one value of a tensor."""
+        """Return the words of one value of a tensor; may be a fraction."""
         return self.slices_of(tensor) / self.slices_per_word
 
     def accesses_of(self, tensor: Tensor) -> float:
-        """Accesses that one value of a tensor takes, of `block_words` each."""
+        """Return the accesses, of `block_words` each, for one value of a tensor; may be a fraction.
+        """
         return self.words_of(tensor) / self.block_words
 
     @model_validator(mode="after")
@@ -167,12 +183,13 @@ class Memory(Model):
 
     @property
     def bandwidths(self) -> tuple[tuple[Literal["read", "write"], float | None], ...]:
-        """Words per cycle that are read and written; None: unlimited."""
+        """Read and write bandwidth in words per cycle; None: unlimited."""
         return ("read", self.read_bandwidth_words_per_cycle), ("write", self.write_bandwidth_words_per_cycle)
 
     @property
     def accumulation_energy_pj(self) -> float:
-        """Energy of one accumulating write: `update_energy_pj` where it is given, otherwise that of a write."""
+        """Energy of one accumulating write: `update_energy_pj` if given, otherwise that of a write.
+        """
         return self.write_energy_pj if self.update_energy_pj is None else self.update_energy_pj
 
     def may_hold(self, tensor: Tensor) -> bool:
@@ -180,7 +197,7 @@ class Memory(Model):
 
 
 class Cluster(Model):
-    """One level of the chain: memories (none: virtual) over a fanout of sub-clusters."""
+    """One level of the chain: memories (none if virtual) over a fanout of sub-clusters."""
 
     name: Name
     memories: tuple[Memory, ...] = Field(default=(), max_length=100)
@@ -191,10 +208,10 @@ class Cluster(Model):
         return not self.memories
 
     def memory_for(self, tensor: Tensor) -> Memory | None:
-        """The memory that may hold the tensor; None if no one may.
+        """Return the memory that may hold the tensor, or None.
 
         Raises:
-            ValueError: two siblings may hold it, so it is not clear where it lives.
+            ValueError: two siblings may hold it, so its memory is ambiguous.
         """
         able = [memory for memory in self.memories if memory.may_hold(tensor)]
         if len(able) > 1:
@@ -206,7 +223,7 @@ class Cluster(Model):
 
 
 class Compute(Model):
-    """The units inside the innermost cluster; their number follows from the fanouts."""
+    """Compute units inside the innermost cluster; their number is the product of the fanouts."""
 
     name: Name = "MAC"
     energy_per_operation_pj: Energy
@@ -218,16 +235,16 @@ class Compute(Model):
 
 
 class Architecture(FileModel):
-    """The bare hardware: what could be done, not what its authors chose to do (that is a constraints file)."""
+    """Hardware without a dataflow: everything it can do; constraints files select a part."""
 
     schema_version: Literal[1] = 1
     kind: Literal["architecture"] = "architecture"
     name: Name
     source: str | None = None
-    """Where the numbers come from."""
+    """Origin of the numbers."""
     clock_ghz: Rate | None = None
     technology_nm: Annotated[float, Field(gt=0, le=1e6)] | None = None
-    """Nanometres, for the components that do not say."""
+    """Technology node in nanometres, for components without one of their own."""
     clusters: tuple[Cluster, ...] = Field(min_length=1, max_length=100)
     compute: Compute
 
@@ -261,7 +278,7 @@ class Architecture(FileModel):
 
     @cached_property
     def instances(self) -> tuple[int, ...]:
-        """How many of each cluster exist; one entry more for compute."""
+        """Number of instances of each cluster, then of compute units."""
         counts = [1]
         for cluster in self.clusters:
             counts.append(counts[-1] * cluster.fanout.size)
@@ -269,13 +286,15 @@ class Architecture(FileModel):
 
     @cached_property
     def parts(self) -> tuple[Memory | Compute, ...]:
-        """All memories, outermost first, and what computes."""
+        """All memories, outermost first, then the compute unit."""
         return (*self.memories, self.compute)
 
     @cached_property
     def area_um2(self) -> float | None:
-        """Of all memories and compute units together, square micrometres; None: that of some part is not known. Memories that
-        hold nothing cover none."""
+        """Total area of memories and compute units in square micrometres.
+
+        None if the area of a part is unknown. Memories that may hold no tensor do not count.
+        """
         parts = [
             (0.0 if memory.holds == () else memory.area_um2, count)
             for cluster, count in zip(self.clusters, self.instances, strict=False)
@@ -292,11 +311,11 @@ class Architecture(FileModel):
 
     @cached_property
     def cluster_index(self) -> dict[str, int]:
-        """Cluster name -> position, outermost 0."""
+        """Cluster name -> position, 0 for the outermost."""
         return {cluster.name: index for index, cluster in enumerate(self.clusters)}
 
     def cluster(self, name: str) -> Cluster:
-        """The cluster of that name.
+        """Return the cluster of that name.
 
         Raises:
             KeyError: there is none.
@@ -304,10 +323,10 @@ class Architecture(FileModel):
         return self.clusters[self.cluster_index[name]]
 
     def cluster_of(self, memory: str) -> Cluster:
-        """The cluster that has the memory of that name.
+        """Return the cluster that contains the memory of that name.
 
         Raises:
-            KeyError: none has.
+            KeyError: there is none.
         """
         for cluster in self.clusters:
             if any(each.name == memory for each in cluster.memories):
@@ -315,8 +334,9 @@ class Architecture(FileModel):
         raise KeyError(memory)
 
     def switch_of(self, memory: str) -> tuple[str, float]:
-        """(the memory whose instances switch this one on, how many of this one each of them switches); itself and 1 where
-        every instance has a switch of its own.
+        """Return the memory that switches this one on and off, and the instances per switch.
+
+        If every instance has a switch of its own, this is the memory itself and 1.
 
         Raises:
             KeyError: there is no such memory.
@@ -329,13 +349,14 @@ class Architecture(FileModel):
         return (gates[memory], shared) if shared > 1 else (memory, 1.0)
 
     def replace(self, changes: MappingOf[str, Any]) -> Self:
-        """A copy with other values: `{"GLB.capacity_words": 65536, "PE.fanout.size": 4, "compute.word_bits": 8}`.
+        """Return a copy with changed values.
 
-        A path starts with the name of a memory or a cluster, or with a field of the architecture.
+        Example: `{"GLB.capacity_words": 65536, "PE.fanout.size": 4, "compute.word_bits": 8}`. A
+        path starts with the name of a memory or a cluster, or with a field of the architecture.
 
         Raises:
-            InputError: no such path, a value that a file could not have either, or an estimated part whose sizes change:
-                its energies would be those of the old ones.
+            InputError: a path does not exist, a value is invalid, or an estimated part changes
+                size. Its energies would remain those of the old size.
         """
         found = replaced(self, changes, self._paths(), "architecture")
         parts: list[tuple[str, Memory | Compute, Memory | Compute]] = [
@@ -360,7 +381,10 @@ class Architecture(FileModel):
         yield from paths_below(data)
 
     def mesh(self, index: int) -> dict[str, int]:
-        """Axis -> how many of cluster `index` (len(clusters): of compute) lie along it."""
+        """Return axis -> number of instances of cluster `index` along it.
+
+        Index len(clusters) stands for the compute units.
+        """
         extent: dict[str, int] = {}
         for cluster in self.clusters[:index]:
             extent[cluster.fanout.axis] = extent.get(cluster.fanout.axis, 1) * cluster.fanout.size

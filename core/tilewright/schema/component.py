@@ -1,4 +1,4 @@
-"""Component: what a memory or a compute unit is built of, where a file gives sizes instead of energies; and who said what."""
+"""Components, which describe parts by sizes instead of energies, and records of their estimates."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Size = Annotated[float, Field(allow_inf_nan=False)] | Word
 
 
 class Component(Model):
-    """What estimators are asked about. In a file its name alone will do: `component: sram`.
+    """Description of a part for estimators. A file may give the name alone: `component: sram`.
 
     Attributes:
         name: such as `sram`, `smart_buffer`, `register`, `dram` or `mac`.
-        attributes: sizes beyond those that follow from where it stands, such as `banks`.
-        technology_nm: nanometres; None: the architecture's.
-        estimator: the only one to ask; None: all, in their order.
+        attributes: sizes that do not follow from the architecture, such as `banks`.
+        technology_nm: technology node in nanometres; None: the architecture's.
+        estimator: the only estimator to query; None: all, in their order.
     """
 
     name: Word
@@ -35,13 +35,13 @@ class Component(Model):
 
 
 SIZES = ("capacity_words", "word_bits", "block_words", "instances_per_macro", "component")
-"""Fields of a part that its estimates follow from."""
+"""Fields of a part that its estimates depend on."""
 
 
 class Estimated(Model):
-    """What of a part was estimated, and by whom; `figures` names the fields that hold it.
+    """Record of estimated values: `figures` names their fields, `estimator` the source.
 
-    `source`, `error`, `valid` and `cell` are the estimator's words on what that is worth.
+    `source`, `error`, `valid` and `cell` are the estimator's statements on accuracy.
     """
 
     figures: tuple[Word, ...]
@@ -52,14 +52,19 @@ class Estimated(Model):
     valid: str
     cell: str | None = None
     leakage_w: float | None = None
-    """Of one instance; in `leakage_pj_per_cycle` where the architecture has a clock and the part can leak."""
+    """Leakage of one instance in W.
+
+    `leakage_pj_per_cycle` includes it if the architecture has a clock and the part is a memory.
+    """
 
 
 def outdated(old: Any, new: Any, elsewhere: bool) -> list[str]:
-    """Figures of a memory or compute that were estimated and are as they were, though what they follow from is not.
+    """Return estimated fields that did not change although their inputs did.
 
     Args:
-        elsewhere: what the architecture says of all parts has changed.
+        old: the memory or compute unit before.
+        new: the memory or compute unit after.
+        elsewhere: whether an input common to all parts changed, such as the technology node.
     """
     estimated = [figure for each in old.estimates for figure in each.figures]
     changed = elsewhere or any(getattr(old, name, None) != getattr(new, name, None) for name in SIZES)

@@ -1,7 +1,8 @@
-"""Constraints: what a dataflow, or a user, takes out of the map space (Union, section IV-E).
+"""Constraints: the part of a map space that a dataflow or a user selects (Union, section IV-E).
 
-The rules live in a file of their own beside the architecture, which stays bare hardware. A variant may be written
-for a structure (`conv`, `gemm`); its dimensions are then the canonical letters of `tilewright.schema.structure`.
+Rules are stored in a separate file; the architecture stays bare hardware. A variant may be written
+for a structure (`conv`, `gemm`). Its dimensions are then the canonical letters of
+`tilewright.schema.structure`.
 """
 
 from __future__ import annotations
@@ -42,14 +43,18 @@ class TripRange(Model):
 
 Factors = FrozenDict[DimensionName, TripRange]
 Cutting = Literal["perfect", "ragged"]
-"""Whether every tile divides the one it is cut from, or only those that are not cut from the whole dimension."""
+"""Tile cutting: `perfect` if every tile divides the one it is cut from.
+
+With `ragged`, only tiles that are cut from another tile must divide it. Those cut from the whole
+dimension need not.
+"""
 
 
 class TemporalRule(Model):
-    """Bounds the temporal loops right inside `memory`.
+    """Bounds on the temporal loops directly inside `memory`.
 
-    `only`: the dimensions that may step there (None: all). `factors`: their trip counts. `order`: these dimensions,
-    outermost first, keep this order among themselves.
+    `only`: dimensions that may have a loop there (None: all). `factors`: their trip counts.
+    `order`: these dimensions keep this relative order, outermost first.
     """
 
     memory: Name
@@ -59,7 +64,8 @@ class TemporalRule(Model):
 
 
 class SpatialRule(Model):
-    """Bounds the spatial unrolling over the fanout of `cluster`; utilizations are fractions of its size."""
+    """Bounds on the unrolling over the fanout of `cluster`; utilizations are fractions of its size.
+    """
 
     cluster: Name
     only: tuple[DimensionName, ...] | None = None
@@ -69,9 +75,10 @@ class SpatialRule(Model):
 
 
 class KeepRule(Model):
-    """What `memory` keeps: tensor names or roles that it must keep, must not, or may either way.
+    """Tensors, by name or role, that `memory` must keep, must bypass, or may do either (`free`).
 
-    Without a rule a memory keeps every tensor that it may hold; one too small for a word of each may bypass any of them.
+    Without a rule a memory keeps every tensor that it may hold. A memory too small for one word of
+    each may bypass any of them.
     """
 
     memory: Name
@@ -81,8 +88,11 @@ class KeepRule(Model):
 
 
 class Variant(Model):
-    """Rules for one structure of problem; without `structure`, for problems that use the named dimensions. `sizes`: only for
-    problems with just these dimensions and sizes, as the rules of other tools may depend on them."""
+    """Rules for one structure of problem, or for problems that use the named dimensions.
+
+    `sizes` restricts the variant to problems with exactly these dimensions and sizes, because rules
+    of other tools may depend on them.
+    """
 
     structure: Kind | None = None
     sizes: FrozenDict[DimensionName, Trips] | None = None
@@ -91,7 +101,10 @@ class Variant(Model):
     keep: tuple[KeepRule, ...] = ()
 
     def renamed(self, parts: FrozenDict[str, tuple[str, ...]]) -> Variant:
-        """The same rules on a problem's own dimensions; a letter that several play counts for each of them."""
+        """Return the rules on a problem's own dimensions.
+
+        A rule on a letter applies to each dimension that plays it.
+        """
 
         def names(letters: tuple[str, ...]) -> tuple[str, ...]:
             return tuple(name for letter in letters for name in parts.get(letter, ()))
@@ -124,11 +137,12 @@ class Variant(Model):
 
 
 class Constraints(FileModel):
-    """Named rules for one architecture (None: any that has the named clusters and memories).
+    """Named rules for one architecture; without one, for any that has the named parts.
 
-    `default`: the dataflow that the architecture's authors published; it applies unless another is asked for. `aspect` gives
-    a flexible array another shape: cluster -> fanout size, the number of compute units unchanged. `factors`: whether every
-    tile divides, or the last one of a dimension may be smaller.
+    `default` marks the dataflow that the architecture's authors published. It applies unless the
+    user selects another. `aspect` reshapes a flexible array: cluster -> fanout size, with the same
+    number of compute units. `factors` states whether every tile divides, or the last tile of a
+    dimension may be smaller.
     """
 
     schema_version: Literal[1] = 1
@@ -142,18 +156,20 @@ class Constraints(FileModel):
     variants: tuple[Variant, ...] = ()
 
     def variant_for(self, problem: Problem) -> Variant | None:
-        """The first variant written for the problem's structure, else the first without structure, as it is written."""
+        """Return the first variant for the problem's structure, else the first without a structure.
+        """
         structure = recognise(problem)
         kinds = (None,) if structure is None else (structure.kind, None)
         fitting = [each for each in self.variants if each.sizes is None or each.sizes == problem.dimensions]
         return next((each for kind in kinds for each in fitting if each.structure == kind), None)
 
     def rules_for(self, problem: Problem, architecture: Architecture) -> Variant | None:
-        """The rules on the problem's own dimensions, without those on dimensions that it does not have; None when no
-        variant speaks of such a problem.
+        """Return the rules on the problem's own dimensions, or None if no variant applies.
+
+        Rules on dimensions that the problem lacks are omitted.
 
         Raises:
-            InputError: a rule names a cluster or a memory that does not exist.
+            InputError: a rule names an unknown cluster or memory.
         """
         variant = self.variant_for(problem)
         if variant is None:
@@ -165,7 +181,11 @@ class Constraints(FileModel):
         return variant.renamed(FrozenDict({name: (name,) for name in problem.dimensions}))
 
     def shape(self, architecture: Architecture) -> Architecture:
-        """The architecture with the array's aspect ratio applied. Raises InputError if the unit count would change."""
+        """Return the architecture with the aspect ratio applied.
+
+        Raises:
+            InputError: the number of compute units would change, or a cluster is unknown.
+        """
         if not self.aspect:
             return architecture
         for name in self.aspect:

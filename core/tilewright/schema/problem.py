@@ -1,4 +1,7 @@
-"""Problem: a tensor operation as a perfect affine loop nest (Union, section IV-B; Timeloop's problem shape)."""
+"""Problem: a tensor operation as a perfect affine loop nest.
+
+Sources: Union, section IV-B, and Timeloop's problem shape.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.\-]*$")]
 DimensionName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Size = Annotated[int, Field(ge=1, le=2**40, strict=True)]
 MAX_PARTS = 100
-"""Dimensions, tensors, coordinates of a tensor."""
+"""Maximum number of dimensions, of tensors, and of coordinates of a tensor."""
 Role = Literal["input", "weight", "output"]
 
 _TERM = re.compile(r"\s*+(?:(\d++)\s*+\*?\s*+)?([A-Za-z_]\w*+)\s*+")
@@ -53,7 +56,10 @@ class Rank(Model):
 
 
 def parse_terms(text: str) -> dict[str, int]:
-    """Read `2*P + R` (or `2P+R`) as {"P": 2, "R": 1}. Raises ValueError.
+    """Parse `2*P + R` (or `2P+R`) as {"P": 2, "R": 1}.
+
+    Raises:
+        ValueError: a term is malformed.
 
     >>> parse_terms("2p + 3*r")
     {'p': 2, 'r': 3}
@@ -68,7 +74,10 @@ def parse_terms(text: str) -> dict[str, int]:
 
 
 class Tensor(Model):
-    """An operand or the result. `role` tells which buffers may hold it: hardware has input, weight and output ones."""
+    """An operand or the result. `role` selects the buffers that may hold it.
+
+    Hardware has input, weight and output buffers.
+    """
 
     name: Name
     role: Role
@@ -80,22 +89,22 @@ class Tensor(Model):
 
     @cached_property
     def dimensions(self) -> frozenset[str]:
-        """The dimensions that index the tensor."""
+        """Dimensions that index the tensor."""
         return frozenset(name for rank in self.projection for name in rank.terms)
 
 
 class Problem(FileModel):
-    """A tensor operation: dimensions with sizes, tensors with affine projections, one unit operation per iteration.
+    """A tensor operation: dimensions with sizes, tensors with affine projections, a unit operation.
 
-    `operation` names the kind where known (`conv2d`, `gemm`), which operation-level cost models need;
-    `unit_operation` what one iteration computes (a MAC of `operand_count` operands).
+    `operation` is the kind, if known (`conv2d`, `gemm`); operation-level cost models require it.
+    `unit_operation` is the work of one iteration (a MAC of `operand_count` operands).
     """
 
     schema_version: Literal[1] = 1
     kind: Literal["problem"] = "problem"
     name: str = Field(min_length=1)
     source: str | None = None
-    """Where the numbers come from."""
+    """Origin of the numbers."""
     operation: str | None = None
     unit_operation: str = "mac"
     dimensions: FrozenDict[DimensionName, Size] = Field(min_length=1, max_length=MAX_PARTS)
@@ -119,10 +128,12 @@ class Problem(FileModel):
         return self
 
     def replace(self, changes: Mapping[str, Any]) -> Self:
-        """A copy with other values: `{"dimensions.N": 4, "name": "batch of 4", "tensors.Weights.role": "input"}`.
+        """Return a copy with changed values.
+
+        Example: `{"dimensions.N": 4, "name": "batch of 4", "tensors.Weights.role": "input"}`.
 
         Raises:
-            InputError: no such path, or a value that a file could not have either.
+            InputError: a path does not exist, or a value is invalid.
         """
         return replaced(
             self, changes, paths_below(self.model_dump(mode="json", exclude={"schema_version", "kind"})), "problem"
@@ -155,12 +166,13 @@ class Problem(FileModel):
 
     @property
     def is_affine(self) -> bool:
-        """True when some coordinate is more than one dimension with coefficient 1."""
+        """Whether some coordinate is more than one dimension with coefficient 1."""
         return any(tuple(rank.terms.values()) != (1,) for tensor in self.tensors for rank in tensor.projection)
 
     @cached_property
     def windows(self) -> tuple[str, ...]:
-        """Dimensions that are summed over and share a coordinate of an operand with others: a filter's rows and columns."""
+        """Reduction dimensions that share a coordinate of an operand: a filter's rows and columns.
+        """
         sliding = {
             name for tensor in self.operands for rank in tensor.projection if len(rank.terms) > 1 for name in rank.terms
         }
@@ -180,35 +192,38 @@ class Problem(FileModel):
 
     @cached_property
     def macs(self) -> int:
-        """Unit operations: the product of all sizes."""
+        """Number of unit operations: the product of all sizes."""
         return math.prod(self.sizes)
 
     @property
     def long_dimensions(self) -> str:
-        """Dimensions longer than 1, for people: `K=64 C=3`."""
+        """Dimensions longer than 1, as text: `K=64 C=3`."""
         return " ".join(f"{name}={size}" for name, size in self.dimensions.items() if size > 1)
 
     def tensor(self, name: str) -> Tensor:
-        """Raises KeyError."""
+        """Return the tensor of that name. Raises KeyError."""
         for tensor in self.tensors:
             if tensor.name == name:
                 return tensor
         raise KeyError(name)
 
     def tile_words(self, tensor: Tensor, extents: Mapping[str, int]) -> int:
-        """Words of the bounding box that a tile of `extents` (dimension -> iterations) spans, holes included
-        (Timeloop's convention: per rank 1 + sum of coefficient x (extent - 1))."""
+        """Return the words of the bounding box of a tile, holes included.
+
+        `extents` maps dimension -> iterations. The formula is Timeloop's: the product over
+        coordinates of 1 + sum of coefficient x (extent - 1).
+        """
         return math.prod(
             1 + sum(c * (extents[name] - 1) for name, c in rank.terms.items()) for rank in tensor.projection
         )
 
     def tensor_words(self, tensor: Tensor) -> int:
-        """Words of the whole tensor (bounding box)."""
+        """Return the words of the whole tensor (bounding box)."""
         return self.tile_words(tensor, self.dimensions)
 
     def projection_matrix(self, tensor: Tensor) -> NDArray[np.int64]:
-        """Coefficients, shape [rank, dimension]."""
-        import numpy as np  # most commands need no arrays
+        """Return the coefficients, [coordinate, dimension]."""
+        import numpy as np  # imported here because most commands need no arrays
 
         return np.array(
             [[rank.terms.get(name, 0) for name in self.dimensions] for rank in tensor.projection], dtype=np.int64
@@ -216,7 +231,7 @@ class Problem(FileModel):
 
     @cached_property
     def content_key(self) -> str:
-        """Equal for problems that are the same work: everything but name and source (hex digest)."""
+        """Hex digest that is equal for equal work: it covers everything except name and source."""
         data = self.model_dump(mode="json", exclude={"name", "source"})
         data["dimensions"] = list(data["dimensions"].items())
         return hashlib.sha256(json.dumps(data).encode()).hexdigest()

@@ -12,18 +12,20 @@ from tilewright.schema.document import Document, FileModel, suggestion, validate
 F = TypeVar("F", bound=FileModel)
 
 Place = tuple[str | int, ...]
-"""Where a value stands in the plain data of a schema."""
+"""Path of a value in the plain data of a schema."""
 
 
 def replaced(old: F, changes: MappingOf[str, Any], paths: Iterable[tuple[str, Place]], what: str) -> F:
-    """A copy with other values, checked as a file would be.
+    """Return a copy with changed values, validated like a file.
 
     Args:
+        old: the object to copy.
         changes: path -> new value.
-        paths: every path that exists, with its place; one name may stand for two places only if no change uses it.
+        paths: every name of a value, with its path; a name may have two paths if no change uses it.
+        what: kind of the object, for messages.
 
     Raises:
-        InputError: a path is unknown or ambiguous, or what comes out breaks a rule of the schema.
+        InputError: a path is unknown or ambiguous, or the result violates the schema.
     """
     known: dict[str, list[Place]] = {}
     for path, place in paths:
@@ -47,7 +49,7 @@ def replaced(old: F, changes: MappingOf[str, Any], paths: Iterable[tuple[str, Pl
 
 
 def _hint(path: str, known: Iterable[str]) -> str:
-    """What stands beside the path, or, where its beginning is unknown, what paths begin with."""
+    """Return the siblings of the path, or the possible beginnings if its own is unknown."""
     start = path.rpartition(".")[0] + "."
     beside = [each for each in known if each.startswith(start) and "." not in each.removeprefix(start)]
     if beside:
@@ -56,7 +58,7 @@ def _hint(path: str, known: Iterable[str]) -> str:
 
 
 def paths_below(data: Any, place: Place = (), prefix: str = "") -> Iterator[tuple[str, Place]]:
-    """Every value below some plain data; items of a list that have a name go by it."""
+    """Yield the name and path of every value; list items with a `name` are addressed by it."""
     if isinstance(data, dict):
         for key, value in data.items():
             yield f"{prefix}{key}", (*place, key)

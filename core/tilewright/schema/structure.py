@@ -1,6 +1,7 @@
-"""What kind of operation a problem is, read off its projections, and what part each dimension plays in it.
+"""Structure of a problem: the kind of operation, and the part that each dimension plays.
 
-Published dataflows speak of K, C, P, Q, R, S or of M, N, K; a problem may call its dimensions anything.
+Both are derived from the projections. Published dataflows name K, C, P, Q, R, S or M, N, K; a
+problem may use any names.
 """
 
 from __future__ import annotations
@@ -15,17 +16,18 @@ Kind = Literal["conv", "conv_transpose", "gemm"]
 
 
 LETTERS: dict[Kind, str] = {"gemm": "GMNK", "conv": "NGKCPQRS", "conv_transpose": "NGKCPQRS"}
-"""The canonical letters of each kind."""
+"""Canonical letters of each kind."""
 
 
 @dataclass(frozen=True)
 class Structure:
     """A recognised operation.
 
-    `parts` maps a canonical letter to the problem's dimensions that play it. Convolutions: N batch, G group,
-    K output channel, C input channel, Q and S the last spatial axis of output and filter, P and R all other spatial
-    axes (a transposed convolution calls P, Q its input's axes). Contractions: G in all three tensors, M in weight and
-    output, K in input and weight (reduced), N in input and output.
+    `parts` maps a canonical letter to the problem's dimensions that play it. Convolutions: N batch,
+    G group, K output channel, C input channel. Q and S are the last spatial axis of output and
+    filter, P and R all other spatial axes. A transposed convolution calls P and Q the axes of its
+    input. Contractions: G in all three tensors, M in weight and output, K in input and weight
+    (reduced), N in input and output.
     """
 
     kind: Kind
@@ -33,7 +35,8 @@ class Structure:
 
 
 def recognise(problem: Problem) -> Structure | None:
-    """The structure of a two-operand problem; None if it is neither a convolution nor a contraction."""
+    """Return the structure of a two-operand problem; None if it is no convolution or contraction.
+    """
     inputs = [tensor for tensor in problem.operands if tensor.role == "input"]
     weights = [tensor for tensor in problem.operands if tensor.role == "weight"]
     if len(inputs) != 1 or len(weights) != 1:
@@ -66,7 +69,8 @@ def _membership(name: str, data: Tensor, weight: Tensor, output: Tensor) -> tupl
 
 
 def _windows(tensor: Tensor, weight: Tensor) -> list[tuple[str, str]] | None:
-    """(position, filter offset) of every sliding coordinate, in rank order; None if one is not a plain window."""
+    """Return (position, filter offset) of every sliding coordinate; None if one is no plain window.
+    """
     windows = []
     for rank in tensor.projection:
         if len(rank.terms) == 1:

@@ -1,4 +1,7 @@
-"""Words of architectures and constraints that match nothing: no fault, for they may be meant for other problems, but told."""
+"""Names in architectures and constraints that match nothing in any problem.
+
+They are reported but are not errors, because they may refer to other problems.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,10 @@ ROLES: tuple[str, ...] = get_args(Role)
 def unmatched(
     problems: Sequence[Problem], architecture: Architecture, constraints: Constraints = NO_CONSTRAINTS
 ) -> tuple[str, ...]:
-    """A sentence for each tensor that memories are to hold, and each tensor and dimension of a rule, that none of the
-    problems has, with what they have."""
+    """Return a sentence for each name that no problem has, with the names that exist.
+
+    Checked are tensors that memories may hold, and tensors and dimensions of rules.
+    """
     tensors = list(dict.fromkeys(chain(*(problem.tensor_names for problem in problems), ROLES)))
     told = [
         _sentence(f"memory {memory.name} of {architecture.name} holds", "tensor", word, tensors)
@@ -45,7 +50,7 @@ def unmatched(
 
 
 def _words(variant: Variant) -> Iterator[tuple[str, str, str]]:
-    """(dimension or tensor, where, word) of every word in the rules."""
+    """Yield (dimension or tensor, location, name) for every name in the rules."""
     for temporal in variant.temporal:
         for word in (*(temporal.only or ()), *temporal.factors, *temporal.order):
             yield "dimension", temporal.memory, word

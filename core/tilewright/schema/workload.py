@@ -21,8 +21,11 @@ if TYPE_CHECKING:
 
 
 class Layer(Model):
-    """One problem of a network; `after` names the layers whose results it reads. `count`: how often the network repeats it, as in
-    blocks that are all alike."""
+    """One problem of a network.
+
+    `after` names the layers whose results it reads. `count` is how often the network repeats it,
+    for example in identical blocks.
+    """
 
     problem: Problem
     after: tuple[str, ...] = ()
@@ -34,9 +37,10 @@ class Layer(Model):
 
 
 class Unmapped(Model):
-    """An operator that is not a tensor operation we map, and why; nothing is dropped silently.
+    """An operator that is not mapped, and the reason; no operator is dropped silently.
 
-    `operations` estimates its scalar operations, so that its share of the work can be shown; `None` when unknown.
+    `operations` estimates its scalar operations, which gives its fraction of the work; None if
+    unknown.
     """
 
     name: str
@@ -47,7 +51,7 @@ class Unmapped(Model):
 
 @dataclass(frozen=True)
 class DistinctProblem:
-    """A problem with the names of all layers that are the same work, and how many these are with their repetitions."""
+    """A problem, the names of all layers equal to it, and their number including repetitions."""
 
     problem: Problem
     layers: tuple[str, ...]
@@ -55,7 +59,7 @@ class DistinctProblem:
 
 
 class Workload(FileModel):
-    """Layers in execution order, and what is not mapped."""
+    """Layers in execution order, and operators that are not mapped."""
 
     schema_version: Literal[1] = 1
     kind: Literal["workload"] = "workload"
@@ -78,12 +82,14 @@ class Workload(FileModel):
 
     @classmethod
     def of(cls, problem: Problem) -> Workload:
-        """A workload of one layer."""
+        """Return a workload of one layer."""
         return cls(name=problem.name, source=problem.source, layers=(Layer(problem=problem),))
 
     @classmethod
     def together(cls, networks: Sequence[Workload], weights: Sequence[int]) -> Workload:
-        """Several networks as one, each executed as often as its weight says; layers are called `network/layer`.
+        """Return several networks as one, each executed as often as its weight.
+
+        Layers are called `network/layer`.
 
         Raises:
             InputError: two networks have one name.
@@ -106,9 +112,12 @@ class Workload(FileModel):
 
     @cached_property
     def graph(self) -> nx.DiGraph[str]:
-        """Node: layer name, with `macs`, `dimensions` (sizes other than 1, as text) and `count`; edge: a result read by
-        another layer. All of it is plain, so that any writer of networkx takes it."""
-        import networkx as nx  # takes longer to import than most commands to run
+        """Graph of the layers, with plain attributes that any networkx writer accepts.
+
+        A node is a layer name with `macs`, `dimensions` (sizes other than 1, as text) and `count`.
+        An edge is a result read by another layer.
+        """
+        import networkx as nx  # imported here because networkx takes longer to import than most commands to run
 
         graph: nx.DiGraph[str] = nx.DiGraph(name=self.name)
         for layer in self.layers:
@@ -120,11 +129,11 @@ class Workload(FileModel):
 
     @property
     def macs(self) -> int:
-        """Of all layers, repetitions included."""
+        """MACs of all layers, including repetitions."""
         return sum(layer.problem.macs * layer.count for layer in self.layers)
 
     def distinct(self) -> tuple[DistinctProblem, ...]:
-        """Each different problem once, in order of first appearance, with the layers that share it."""
+        """Return each different problem once, in order of first appearance, with its layers."""
         groups: dict[str, list[Layer]] = {}
         for layer in self.layers:
             groups.setdefault(layer.problem.content_key, []).append(layer)
@@ -135,10 +144,12 @@ class Workload(FileModel):
 
 
 def costed_graph(workload: Workload, costs: Mapping[str, Any]) -> nx.DiGraph[str]:
-    """The workload's graph, with `energy_pj` and `cycles` of all repetitions of a layer.
+    """Return the workload's graph with `energy_pj` and `cycles` over all repetitions of a layer.
 
     Args:
-        costs: name of a layer -> what has `energy_pj` and `cycles` of one repetition, None or absent where it is not mapped.
+        workload: the network.
+        costs: layer name -> an object with `energy_pj` and `cycles` of one repetition; None or
+            absent if the layer is not mapped.
     """
     graph = workload.graph.copy()
     for layer in workload.layers:
@@ -149,7 +160,7 @@ def costed_graph(workload: Workload, costs: Mapping[str, Any]) -> nx.DiGraph[str
 
 
 def graph_table(graph: nx.DiGraph[str]) -> Table:
-    """A mapped network's layers with their energies and what they read, in the order of execution."""
+    """Return a table of a mapped network's layers in execution order, with energies and inputs."""
     table = Table(
         "layer", Column("reads results of", wrapped=True), numbers("count", rank=2), numbers("MACs", rank=3),
         numbers("energy", "pJ"), numbers("% of energy", decimals=1), numbers("cycles", rank=1), title=graph.name,

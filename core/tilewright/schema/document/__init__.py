@@ -1,8 +1,8 @@
-"""YAML and JSON documents that remember where everything stood.
+"""YAML and JSON documents that record the location of every value.
 
-Files are untrusted: only plain data is built, size and depth are bounded while it is built, what aliases stand for
-included, and keys may not repeat. Booleans and numbers follow YAML 1.2, so that dimensions called `N`, `Y` or `NO` stay
-names and `1e-3` is a number.
+Files are untrusted. The parser builds plain data only, limits size and depth during parsing,
+aliases included, and refuses repeated keys. Booleans and numbers follow YAML 1.2: dimensions called
+`N`, `Y` or `NO` stay names, and `1e-3` is a number.
 """
 
 from __future__ import annotations
@@ -44,46 +44,48 @@ __all__ = [
 ]
 
 MAX_FAULTS = 10
-"""Told of one document."""
+"""Maximum number of errors reported for one document."""
 MAX_WORD = 100
-"""Characters of a word for which similar ones are looked for."""
+"""Maximum length of a word for which similar ones are suggested."""
 
 
 M = TypeVar("M", bound=BaseModel)
 
 
 class FileModel(Model):
-    """A schema that lives in a file of its own. Infinite options of plugins are written, not left out."""
+    """A schema with a file of its own. Infinite values of plugin options are written as constants.
+    """
 
     model_config = ConfigDict(ser_json_inf_nan="constants")
 
     @classmethod
     def from_yaml(cls, text: str, *, source: str = "<text>") -> Self:
-        """Parse from text. Raises InputError with line and column of every fault."""
+        """Parse from text. Raises InputError with line and column of every error."""
         return validate(cls, parse_document(text, source=source))
 
     @classmethod
     def from_file(cls, path: str | Path) -> Self:
-        """Read from a file. Raises InputError with line and column of every fault."""
+        """Read from a file. Raises InputError with line and column of every error."""
         return validate(cls, read_document(path))
 
     def to_data(self) -> dict[str, Any]:
-        """Plain data that `model_validate` reads back to an equal object; fields at their default are left out."""
+        """Return plain data that `model_validate` reads back to an equal object, without defaults.
+        """
         data = self.model_dump(mode="json", exclude_defaults=True)
         head = {key: getattr(self, key) for key in ("schema_version", "kind") if hasattr(self, key)}
         return head | data
 
     def to_yaml(self) -> str:
-        """The YAML form; `from_yaml` reads it back to an equal object."""
+        """Return the YAML form; `from_yaml` reads it back to an equal object."""
         return dump_yaml(self.to_data(), flat=True)
 
     def to_json(self) -> str:
-        """The JSON form; `from_yaml` reads it back too, JSON being YAML."""
+        """Return the JSON form; `from_yaml` reads it too, because JSON is YAML."""
         return json.dumps(self.to_data(), indent=2)
 
 
 class _Dumper(yaml.SafeDumper):
-    """Indents lists below their key; never writes aliases, which readers refuse when they multiply."""
+    """A dumper that indents lists below their key and never writes aliases."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         super().increase_indent(flow, False)
@@ -92,7 +94,7 @@ class _Dumper(yaml.SafeDumper):
         return True
 
     def represent_str(self, data: str) -> yaml.ScalarNode:
-        """In double quotes, where all is written out, if it holds anything that is not printed as it is."""
+        """Write text with unprintable characters in double quotes, with escapes."""
         style = None if data.isprintable() else '"'
         return self.represent_scalar("tag:yaml.org,2002:str", data, style=style)
 
@@ -105,7 +107,10 @@ _Dumper.yaml_implicit_resolvers = {
 
 
 class _FlatDumper(_Dumper):
-    """Puts a memory, a tensor or an entry on one line: keys whose values are plain, or short collections of plain ones."""
+    """A dumper that puts a memory, a tensor or an entry on one line.
+
+    It does so for keys whose values are scalars or collections of scalars.
+    """
 
     def represent_mapping(self, tag: str, mapping: Any, flow_style: bool | None = None) -> yaml.MappingNode:
         node = super().represent_mapping(tag, mapping, flow_style)
@@ -126,21 +131,25 @@ def _parts(node: yaml.Node) -> list[yaml.Node]:
 
 
 def dump_yaml(data: Any, flat: bool = False) -> str:
-    """Readable YAML: short collections on one line, order kept; `flat`: those with short collections in them, too."""
+    """Return readable YAML: short collections on one line, order kept.
+
+    With `flat`, collections of short collections are on one line, too.
+    """
     dumper = _FlatDumper if flat else _Dumper
     return yaml.dump(data, Dumper=dumper, sort_keys=False, default_flow_style=None, width=120, allow_unicode=True)
 
 
 def commented(text: str) -> str:
-    """Lines of text as a comment."""
+    """Return the lines of a text as YAML comments."""
     return "".join(f"# {line}".rstrip() + "\n" for line in text.splitlines())
 
 
 def validate(model: type[M], document: Document) -> M:
-    """Check a document against a schema.
+    """Validate a document against a schema.
 
     Raises:
-        InputError: every fault with file, line, column, what was found and what was expected.
+        InputError: the document is invalid; every error has file, line, column, the found value and
+            the expected one.
     """
     try:
         return model.model_validate(document.data)
@@ -158,7 +167,7 @@ def validate(model: type[M], document: Document) -> M:
 _SHAPES = dict.fromkeys(("tuple_type", "list_type", "set_type", "frozen_set_type"), "a list") | dict.fromkeys(
     ("dict_type", "mapping_type", "model_type", "model_attributes_type"), "keys and values"
 )
-"""Pydantic's names of what is expected -> as people say it who write YAML."""
+"""Pydantic's error types -> the shape that was expected, in YAML's terms."""
 
 
 def _describe(fault: Any, model: type[BaseModel], document: Document) -> tuple[Location, str]:
@@ -181,7 +190,10 @@ def _describe(fault: Any, model: type[BaseModel], document: Document) -> tuple[L
 
 
 def _real_path(loc: tuple[int | str, ...], data: Any) -> Path_:
-    """Drop the steps pydantic adds for unions and validators: keep those that exist in the data."""
+    """Return the steps of an error's path that exist in the data.
+
+    Pydantic adds steps for unions and validators.
+    """
     path: list[str | int] = []
     for step in loc:
         if isinstance(data, dict) and step in data:
@@ -202,7 +214,7 @@ def _field_names(model: type[BaseModel]) -> set[str]:
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?` when something similar is known, else nothing; nor where the word itself is, elsewhere.
+    """Return `; did you mean 'x'?` if a similar word is known, otherwise an empty text.
 
     >>> suggestion("eyeris", ["eyeriss", "simba"])
     "; did you mean 'eyeriss'?"

@@ -1,4 +1,5 @@
-"""Plain data of YAML's events, within limits that bite while it is built, with the place of every value."""
+"""Plain data from YAML events, with limits enforced during parsing and a location for every value.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from tilewright.errors import InputError, Location
 from tilewright.files import MAX_TEXT, read_text
 
 MAX_NODES = 100_000
-"""Values of a document, those that aliases repeat included: some seconds' work."""
+"""Maximum number of values in a document, including those that aliases repeat: seconds of work."""
 MAX_DEPTH = 100
 
 Path_ = tuple[str | int, ...]
@@ -24,8 +25,10 @@ _Events: Any = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 
 
 class Loader(_Events):  # type: ignore[misc]
-    """Events only, by libyaml where PyYAML has it, which takes a tenth of the time; scalars are resolved by YAML 1.2's core
-    schema."""
+    """A source of events, from libyaml if PyYAML has it, which is ten times faster.
+
+    Scalars follow the core schema of YAML 1.2.
+    """
 
 
 Loader.yaml_implicit_resolvers = {}
@@ -44,14 +47,15 @@ for _tag, _pattern, _first in (
 
 @dataclass(frozen=True)
 class Document:
-    """Plain data with the place of every value.
+    """Plain data with the location of every value.
 
     Attributes:
         data: dicts, lists and scalars.
-        source: file name or a word for the text, used in messages.
+        source: file name, or a name for the text, used in messages.
         marks: path into `data` -> location.
-        tags: path into `data` -> the tag an application gave that value (`!Container`); the data are the same without.
-        repeated: where keys stand again that stood already, if that was allowed; the last value counts.
+        tags: path into `data` -> application tag of that value, such as `!Container`; `data` does
+            not depend on it.
+        repeated: path -> location of a repeated key, if these are allowed; the last value counts.
     """
 
     data: Any
@@ -61,14 +65,14 @@ class Document:
     repeated: Mapping[Path_, Location] = field(default_factory=dict)
 
     def locate(self, path: Path_) -> Location:
-        """The place of `path`, or of its nearest known ancestor."""
+        """Return the location of `path`, or of its nearest known ancestor."""
         for end in range(len(path), -1, -1):
             if path[:end] in self.marks:
                 return self.marks[path[:end]]
         return Location(self.source)
 
     def at(self, *path: str | int) -> Document:
-        """The part of the document below `path`."""
+        """Return the part of the document below `path`."""
         data = self.data
         for step in path:
             data = data[step]
@@ -81,7 +85,8 @@ def read_document(path: str | Path, *, repeated_keys: bool = False) -> Document:
     """Read a YAML or JSON file.
 
     Args:
-        repeated_keys: allow them, for tools whose own reader silently takes the last.
+        path: path of the file.
+        repeated_keys: allow them, for tools that silently use the last value.
 
     Raises:
         InputError: the file is absent, unreadable, too large or not YAML; with line and column.
@@ -90,7 +95,8 @@ def read_document(path: str | Path, *, repeated_keys: bool = False) -> Document:
 
 
 def parse_document(text: str, *, source: str = "<text>", repeated_keys: bool = False) -> Document:
-    """Parse one YAML (or JSON) document from a text, as `read_document`. Raises InputError."""
+    """Parse one YAML or JSON document from text, with the arguments and errors of `read_document`.
+    """
     odd = yaml.reader.Reader.NON_PRINTABLE.search(text)
     if odd is not None:
         place = Location(source, text.count("\n", 0, odd.start()) + 1)
@@ -113,7 +119,10 @@ def parse_document(text: str, *, source: str = "<text>", repeated_keys: bool = F
 
 @dataclass(frozen=True)
 class _Anchored:
-    """A value that aliases may repeat. `path`: where it stands; None for a key. `text`: of a scalar."""
+    """A value that aliases may repeat.
+
+    `path` is its path, or None for a key. `text` is the source text of a scalar.
+    """
 
     value: Any
     path: Path_ | None
@@ -121,7 +130,7 @@ class _Anchored:
 
 
 class _Builder:
-    """Makes plain data of events as they are read, and remembers the marks."""
+    """Builds plain data from events and records the locations."""
 
     def __init__(self, loader: Any, source: str, repeated_keys: bool) -> None:
         self.loader = loader  # a `Loader`, most of whose methods have no types
@@ -134,7 +143,7 @@ class _Builder:
         self.nodes = 0
 
     def document(self) -> Any:
-        """The only document. Raises InputError."""
+        """Return the only document. Raises InputError."""
         self.loader.get_event()  # the stream begins
         if self.loader.check_event(yaml.StreamEndEvent):
             raise InputError("the document is empty", location=Location(self.source))
@@ -229,7 +238,7 @@ class _Builder:
         return found
 
     def _repeated(self, anchored: _Anchored, path: Path_, place: Location) -> Any:
-        """A copy of what stands elsewhere, with the places where it stands."""
+        """Return a copy of an anchored value, with marks at the new path."""
         if anchored.path is None:
             self._count(path, place)
             return anchored.value

@@ -1,4 +1,4 @@
-"""A mapping that travels: with the problem and the architecture it is for, its figures and where it came from."""
+"""Mapping files: a mapping with its problem, architecture, metrics and provenance."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tilewright.values import Model
 
 
 class PluginRecord(Model):
-    """Which plugin did it: enough to run it again."""
+    """Identity of a plugin, with the options needed to run it again."""
 
     name: str
     distribution: str | None = None
@@ -36,7 +36,7 @@ class PluginRecord(Model):
 
 
 class Provenance(Model):
-    """How a mapping came to be."""
+    """Record of the search that found a mapping."""
 
     tilewright: str
     mapper: PluginRecord
@@ -50,7 +50,7 @@ class Provenance(Model):
 
 
 class Figures(Model):
-    """What it costs by the model that the search asked; edp = energy_pj x cycles."""
+    """Metrics by the cost model of the search; edp = energy_pj x cycles."""
 
     cycles: int
     energy_pj: float
@@ -59,8 +59,10 @@ class Figures(Model):
 
 
 class BoundMapping(Mapping):
-    """A mapping that knows its problem and architecture: it prints with memories and words, and needs nothing else to be
-    evaluated. Equal to the plain mapping."""
+    """A mapping with its problem and architecture, which can be printed and evaluated alone.
+
+    It equals the plain mapping.
+    """
 
     _problem: Problem = PrivateAttr()
     _architecture: Architecture = PrivateAttr()
@@ -80,7 +82,7 @@ class BoundMapping(Mapping):
         return self._architecture
 
     def titled(self) -> str:
-        """The loop nest, under a line that says so."""
+        """Return the loop nest below a title line."""
         return f"loop nest, tiles in words:\n{self}"
 
     def __eq__(self, other: object) -> bool:
@@ -93,7 +95,7 @@ class BoundMapping(Mapping):
 
 
 class AlternativeRecord(Model):
-    """What a mapped problem is a step of: the alternative that `algorithm` offers for another problem."""
+    """An alternative that a mapped problem is a step of, and the algorithm that offers it."""
 
     algorithm: PluginRecord
     problem: Problem
@@ -101,8 +103,11 @@ class AlternativeRecord(Model):
 
 
 class MappedProblem(Printed, FileModel):
-    """A mapping file as `map` writes it. `layers` are the workload's layers it serves; `alternatives` tell of what
-    other problems it is a step, where algorithms were asked for."""
+    """A mapping file as `map` writes it.
+
+    `layers` are the workload's layers that the mapping serves. `alternatives` list the problems
+    that this one is a step of, if algorithms were used.
+    """
 
     schema_version: Literal[1] = 1
     kind: Literal["mapped"] = "mapped"
@@ -115,12 +120,14 @@ class MappedProblem(Printed, FileModel):
     architecture: Architecture
 
     def to_data(self) -> dict[str, Any]:
-        """Plain data that `model_validate` reads back to an equal object, without what entries inherit."""
+        """Return plain data that `model_validate` reads back, without values that entries inherit.
+        """
         entries = self.mapping.to_data()["entries"]
         return super().to_data() | {"mapping": {"entries": entries}}
 
     def to_yaml(self) -> str:
-        """The YAML form, with the loop nest as a comment; `from_yaml` reads it back to an equal object."""
+        """Return the YAML form, with the loop nest as a comment; `from_yaml` reads an equal object.
+        """
         nest = commented(self.mapping.nest(self.problem, self.architecture))
         return super().to_yaml().replace("\nmapping:\n", f"\n{nest}mapping:\n", 1)
 
@@ -130,13 +137,17 @@ class MappedProblem(Printed, FileModel):
 
 
 def read_mapping(path: str | Path) -> Mapping | MappedProblem:
-    """A mapping file, bare or with its problem and architecture. Raises InputError."""
+    """Read a mapping file, bare or with its problem and architecture. Raises InputError."""
     document = read_document(path)
     return validate(MappedProblem, document) if kind_of(document) == "mapped" else validate(Mapping, document)
 
 
 def kind_of(document: Document) -> str | None:
-    """What a file says it is; None if it does not say. Raises InputError if it is no mapping of keys at all."""
+    """Return the kind that a file states, or None.
+
+    Raises:
+        InputError: the file does not consist of keys and values.
+    """
     if not isinstance(document.data, dict):
         raise InputError("expected keys and values", location=document.locate(()))
     kind = document.data.get("kind")

@@ -1,4 +1,4 @@
-"""Certificate: that no mapping of a map space costs less than a bound, with all that it takes to check that."""
+"""Certificates: a lower bound on the cost of all mappings of a space, with the data to check it."""
 
 from __future__ import annotations
 
@@ -19,15 +19,18 @@ Finite = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 def digest_of(part: FileModel | Variant) -> str:
-    """SHA-256 of what a part says, the same for equal parts."""
+    """Return the SHA-256 of a part's content, which is the same for equal parts."""
     data = part.to_data() if isinstance(part, FileModel) else part.model_dump(mode="json")
     return of_data(data)
 
 
 class CoveredSpace(Model):
-    """The map space that a proof speaks of: that of the incumbent's problem and architecture under `rules`, which are those of the
-    constraints and of what mapper and cost model declare, on the problem's dimensions. `mappings`: exactly how many it has.
-    `most_cycles`: the proof speaks of those that take no more; None: of all."""
+    """The map space that a proof covers: the incumbent's problem and architecture under `rules`.
+
+    `rules` combine those of constraints, mapper and cost model, on the problem's dimensions.
+    `mappings` is the exact size of the space. With `most_cycles`, the proof covers mappings with at
+    most that many cycles; None: all.
+    """
 
     factors: Cutting
     rules: Variant
@@ -36,7 +39,7 @@ class CoveredSpace(Model):
 
 
 class SearchLimits(Model):
-    """When the search had to stop; None: never for that reason."""
+    """Limits at which the search had to stop; None: no such limit."""
 
     evaluations: int | None = None
     seconds: float | None = None
@@ -44,7 +47,7 @@ class SearchLimits(Model):
 
 
 class Digests(Model):
-    """SHA-256 of what the parts say (`digest_of`)."""
+    """SHA-256 of the parts, by `digest_of`."""
 
     problem: str
     architecture: str
@@ -53,12 +56,13 @@ class Digests(Model):
 
 
 class Certificate(Printed, FileModel):
-    """No mapping of `space` costs less than `bound`, and the incumbent costs `value`, both in `objective` by the cost model that the
-    incumbent's provenance names.
+    """A statement that no mapping of `space` costs less than `bound`.
 
-    `gap` is (value - bound) / value. `counts` are the mapper's own, such as what each of its rules pruned. `proof_version` is the version of
-    the rules by which the mapper proves; None: its specification has none, or the certificate is older than such versions. `versions`: of
-    Tilewright, of the distributions of the plugins, and of Python. `incumbent` is what the mapping file says.
+    The incumbent costs `value`. Both are in `objective`, by the cost model in the incumbent's
+    provenance. `gap` is (value - bound) / value. `counts` are statistics of the mapper, such as the
+    mappings that each rule pruned. `proof_version` is the version of the mapper's proof rules; None:
+    its specification has none, or the certificate is older. `versions` are those of Tilewright, of
+    the plugins' distributions, and of Python. `incumbent` is the content of the mapping file.
     """
 
     schema_version: Literal[1] = 1
@@ -82,11 +86,12 @@ class Certificate(Printed, FileModel):
         return self
 
     def to_data(self) -> dict[str, Any]:
-        """Plain data that `model_validate` reads back to an equal object."""
+        """Return plain data that `model_validate` reads back to an equal object."""
         return super().to_data() | {"incumbent": self.incumbent.to_data()}
 
     def to_yaml(self) -> str:
-        """The YAML form, with what it says as a comment; `from_yaml` reads it back to an equal object."""
+        """Return the YAML form, with the statement as a comment; `from_yaml` reads an equal object.
+        """
         return commented(str(self)) + super().to_yaml()
 
     def __str__(self) -> str:

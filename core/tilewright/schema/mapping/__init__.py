@@ -1,8 +1,8 @@
 """Mapping: how a problem is tiled in time and space over an architecture (Union, section IV-D).
 
-A list of entries, outermost first. An entry steps its incoming tile in time, holds the temporal tile for the tensors
-it keeps, and unrolls it in space over the target's sub-clusters. Only tile sizes are stored; the loop nest and its
-factors are views.
+A mapping is a list of entries, outermost first. An entry splits its incoming tile by temporal loops
+and keeps the temporal tile of some tensors. It then unrolls that tile over the target's
+sub-clusters. Only tile sizes are stored. The loop nest and its factors are derived.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ TileSizes = FrozenDict[DimensionName, Annotated[int, Field(ge=1, le=2**53, stric
 
 @dataclass(frozen=True)
 class Loop:
-    """One loop of the nest that a mapping stands for.
+    """One loop of the nest of a mapping.
 
-    `trips` iterations of `dimension`, each covering `tile` iterations of the problem; the last may be short.
+    It has `trips` iterations of `dimension`, each covering `tile` iterations of the problem. The
+    last one may be smaller.
     """
 
     entry: int
@@ -40,12 +41,13 @@ class Loop:
 
 
 class Entry(Model):
-    """Step, hold, unroll on one cluster.
+    """Temporal loops, kept tensors and unrolling of one cluster.
 
-    `keep`: tensors held in the cluster's memories; an empty list is a memory that everything bypasses; None holds
-    nothing and is no storage level at all (a step before a spatial unrolling). `temporal_order` and `spatial_order` are
-    outermost first; the latter places sub-clusters when several dimensions share one fanout. Tensors of `unicast`
-    are sent to (or collected from) each sub-cluster separately.
+    `keep` lists the tensors kept in the cluster's memories. An empty list is a memory that all
+    tensors bypass. None is no storage level: temporal loops before a spatial unrolling.
+    `temporal_order` and `spatial_order` list loops outermost first. The latter places sub-clusters
+    if several dimensions share one fanout. Tensors of `unicast` are sent to (or collected from)
+    each sub-cluster separately.
     """
 
     target: Name
@@ -71,12 +73,13 @@ class Entry(Model):
 
 
 class Mapping(Printed, FileModel):
-    """Entries, outermost first.
+    """Entries of a mapping, outermost first.
 
-    In a file, tile sizes that an entry leaves out are those it gets: the spatial tile of the entry before for
-    `temporal_tile_sizes`, the entry's own temporal tile for `spatial_tile_sizes`. The first entry names them all.
-    `temporal_order` names the dimensions that step, the others are outside of them; it may be left out where at most one
-    steps. `spatial_order` likewise, where it is given.
+    In a file, an entry may omit tile sizes that do not change. `temporal_tile_sizes` default to the
+    previous entry's spatial tile, `spatial_tile_sizes` to the entry's own temporal tile. The first
+    entry lists all dimensions. `temporal_order` lists the dimensions with loops; the others are
+    outside them. It may be omitted if at most one dimension has a loop. The same holds for
+    `spatial_order`.
     """
 
     schema_version: Literal[1] = 1
@@ -101,12 +104,13 @@ class Mapping(Printed, FileModel):
         return self
 
     def to_data(self) -> dict[str, Any]:
-        """Plain data that `model_validate` reads back to an equal object, without what entries inherit."""
+        """Return plain data that `model_validate` reads back, without values that entries inherit.
+        """
         data = super().to_data()
         return data | {"entries": list(shortened(self.model_dump(mode="json")["entries"]))}
 
     def to_yaml(self) -> str:
-        """The YAML form, below the loop nest as a comment; `from_yaml` reads it back to an equal object."""
+        """Return the YAML form, with the loop nest as a comment; `from_yaml` reads it back."""
         return commented(str(self)) + super().to_yaml()
 
     @cached_property
@@ -114,7 +118,10 @@ class Mapping(Printed, FileModel):
         return tuple(self.entries[0].temporal_tile_sizes)
 
     def factors(self) -> tuple[tuple[dict[str, int], dict[str, int]], ...]:
-        """Per entry the (temporal, spatial) trip counts of every dimension; ceilings where tiles do not divide."""
+        """Return each entry's (temporal, spatial) trip counts by dimension.
+
+        Trip counts of ragged tiles are rounded up.
+        """
         result = []
         incoming = self.entries[0].temporal_tile_sizes
         for entry in self.entries:
@@ -129,7 +136,7 @@ class Mapping(Printed, FileModel):
         return tuple(result)
 
     def loops(self) -> Iterator[Loop]:
-        """The loop nest, outermost first, loops of one trip left out."""
+        """Yield the loop nest, outermost first, without loops of one trip."""
         for index, (entry, (temporal, spatial)) in enumerate(zip(self.entries, self.factors(), strict=True)):
             for name in entry.temporal_order:
                 if temporal[name] > 1:
@@ -139,9 +146,10 @@ class Mapping(Printed, FileModel):
                     yield Loop(index, name, spatial[name], entry.spatial_tile_sizes[name], spatial=True)
 
     def nest(self, problem: Problem | None = None, architecture: Architecture | None = None) -> str:
-        """The loop nest for people: loops of more than one trip, and what each memory holds where.
+        """Return the loop nest as text: loops of more than one trip, and each memory's tensors.
 
-        With the problem, the words of every tile; with the architecture, the memories of a cluster by name.
+        With the problem, it shows the words of every tile. With the architecture, it names the
+        memories of a cluster.
         """
         loops, lines, depth = list(self.loops()), [], 0
         for index, entry in enumerate(self.entries):
@@ -162,7 +170,7 @@ class Mapping(Printed, FileModel):
 
     @property
     def is_perfect(self) -> bool:
-        """True when every tile divides the tile it is cut from."""
+        """Whether every tile divides the tile it is cut from."""
         incoming = self.entries[0].temporal_tile_sizes
         for entry in self.entries:
             for name, temporal in entry.temporal_tile_sizes.items():
@@ -173,7 +181,7 @@ class Mapping(Printed, FileModel):
 
 
 def _holds(entry: Entry, problem: Problem | None, architecture: Architecture | None) -> Iterator[str]:
-    """A line for each memory that holds something at this entry."""
+    """Yield a line for each memory that keeps a tensor at this entry."""
     if entry.keep is None:
         return
     held: dict[str, list[str]] = {}
@@ -190,7 +198,7 @@ def _holds(entry: Entry, problem: Problem | None, architecture: Architecture | N
 
 
 def _memory(entry: Entry, tensor: Tensor | None, architecture: Architecture | None) -> str:
-    """The memory of a tensor; the name of the cluster where that is not known."""
+    """Return the name of the tensor's memory, or of the cluster if the memory is unknown."""
     index = None if architecture is None else architecture.cluster_index.get(entry.target)
     if tensor is None or architecture is None or index is None:
         return entry.target

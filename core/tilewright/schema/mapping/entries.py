@@ -1,7 +1,7 @@
-"""Entries of a mapping as files write them: without what they inherit.
+"""File form of a mapping's entries, without inherited values.
 
-Tile sizes that are left out are those that the entry gets. An order names the dimensions that move; the others are taken to
-be outside of them, in the order in which the first entry names its sizes.
+An entry that omits tile sizes inherits them. An order lists the dimensions with loops. The other
+dimensions are outside them, in the order of the first entry.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any
 
 
 def completed(raws: Sequence[Any]) -> list[Any] | None:
-    """Entries with all that they inherit; None where they are no entries at all.
+    """Return the entries with all inherited values; None if they are not entries at all.
 
     Raises:
-        ValueError: several dimensions move, and the order does not name them all.
+        ValueError: several dimensions have loops, and the order does not list them all.
     """
     incoming: dict[str, Any] = {}
     entries: list[Any] = []
@@ -43,7 +43,7 @@ def completed(raws: Sequence[Any]) -> list[Any] | None:
 
 
 def shortened(entries: Sequence[MappingOf[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Whole entries without what `completed` gives them back."""
+    """Yield complete entries without the values that `completed` restores."""
     incoming: MappingOf[str, Any] = {}
     for entry in entries:
         temporal, spatial = entry["temporal_tile_sizes"], entry["spatial_tile_sizes"]
@@ -67,7 +67,10 @@ def _moving(outer: MappingOf[str, Any], inner: MappingOf[str, Any]) -> list[str]
 
 
 def _whole(order: Any, sizes: MappingOf[str, Any], moving: Sequence[str], where: str, key: str) -> Any:
-    """An order of all dimensions; what is no list of some of them is left for the schema to refuse."""
+    """Return an order of all dimensions.
+
+    An invalid order is returned unchanged; the schema refuses it.
+    """
     if not isinstance(order, list | tuple) or not all(isinstance(name, str) for name in order):
         return order
     unsaid = [name for name in moving if name not in order]
@@ -77,7 +80,7 @@ def _whole(order: Any, sizes: MappingOf[str, Any], moving: Sequence[str], where:
 
 
 def _end(order: Sequence[str], names: Sequence[str], moving: Sequence[str], least: int) -> list[str]:
-    """The shortest end of an order that says the whole of it."""
+    """Return the shortest suffix of an order that determines the whole order."""
     for start in range(len(order) - least, -1, -1):
         end = list(order[start:])
         said = len(moving) < 2 or set(moving) <= set(end)

@@ -1,4 +1,4 @@
-"""Report: everything a cost model has to say about one mapping. Its JSON form is what `evaluate --json` prints."""
+"""Report: the complete result of a cost model for one mapping, as `evaluate --json` prints it."""
 
 from __future__ import annotations
 
@@ -41,25 +41,29 @@ __all__ = [
 
 
 class Report(Tabular, ReportContent):
-    """What a mapping costs by one model; with `valid` false, `reasons` says why and the figures are absent.
+    """Cost of a mapping by one model; if `valid` is false, only `reasons` are given.
 
-    It prints in short: where the energy goes and what limits the speed; `explained()` prints all of it.
+    Printed, it shows where the energy goes and what limits the speed; `explained()` prints
+    everything.
     """
 
     def rows(self) -> list[dict[str, Any]]:
-        """One per level and tensor, NoC and compute: energy, its share, pJ per MAC, and the counts of memories."""
+        """Return one row per level and tensor, NoC and compute.
+
+        A row has energy, its fraction, pJ per MAC, and the counts of memories.
+        """
         return rows(self)
 
     def tables(self) -> Sequence[Table | str]:
         return summary(self)
 
     def explained(self) -> Explanation:
-        """The same at length: every limit, energy, count and memory."""
+        """Return the long form: every limit, energy, count and memory."""
         return Explanation(self)
 
 
 class Explanation(Tabular):
-    """A report that prints all of it."""
+    """The long printed form of a report."""
 
     def __init__(self, report: Report) -> None:
         self.report = report

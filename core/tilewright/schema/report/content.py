@@ -1,4 +1,4 @@
-"""Content of a report: its figures, and what follows from them."""
+"""Content of a report: metrics, and values derived from them."""
 
 from __future__ import annotations
 
@@ -16,17 +16,20 @@ from tilewright.schema.report.parts import Execution, LevelReport, Limit, Networ
 from tilewright.values import Model
 
 Objective = Literal["edp", "energy", "cycles"]
-"""What a search makes small."""
+"""Metric that a search minimises."""
 UNITS: dict[Objective, str] = {"edp": "pJ x cycles", "energy": "pJ", "cycles": "cycles"}
 
 
 LEAKAGE = "leakage"
-"""What stands for a tensor where energy leaks."""
+"""Label that replaces the tensor's name for leakage."""
 
 
 @dataclass(frozen=True)
 class EnergyPart:
-    """Energy of one tensor at one place, or LEAKAGE; `tensor` is None for compute and for what the model gives to no place."""
+    """Energy of one tensor in one component, or of its leakage.
+
+    `tensor` is None for compute and for energy that the model assigns to no component.
+    """
 
     place: str
     tensor: str | None
@@ -35,11 +38,11 @@ class EnergyPart:
 
 
 class ReportContent(Model):
-    """What a mapping costs by one model; with `valid` false, `reasons` says why and the figures are absent.
+    """Cost of a mapping by one model; if `valid` is false, only `reasons` are given.
 
-    Energies are in pJ, over all instances. `macs`: operations of the problem.
-    `utilization`: macs / (compute units x cycles).
-    What a model does not know is None, or empty.
+    Energies are in pJ, over all instances. `macs` counts the operations of the problem.
+    `utilization` is macs / (compute units x cycles). Values that a model does not provide are None
+    or empty.
     """
 
     model: str
@@ -58,14 +61,14 @@ class ReportContent(Model):
     networks: tuple[NetworkReport, ...] = ()
     limits: tuple[Limit, ...] = ()
     busy_units: float | None = None
-    """Compute units at work while there is computing, on average."""
+    """Average number of compute units at work while computing."""
     compute_units: int | None = None
     architecture: str | None = None
     clock_ghz: float | None = None
     area_um2: float | None = None
-    """Of all memories and compute units of the architecture; None where that of some is not known."""
+    """Area of all memories and compute units of the architecture; None if a part's is unknown."""
     execution: Execution | None = None
-    """From models that execute the mapping; None from those that calculate."""
+    """Result of models that execute the mapping; None from models that calculate."""
 
     @model_validator(mode="after")
     def _limits_add_up(self) -> Self:
@@ -75,7 +78,7 @@ class ReportContent(Model):
         return self
 
     def contradiction(self) -> str | None:
-        """What is wrong with the limits; None if they explain the cycles."""
+        """Return how limits contradict the cycles; None if the limits explain the cycles."""
         if not self.limits or self.cycles is None:
             return None
         bound = sum(limit.binding_cycles for limit in self.limits)
@@ -87,7 +90,7 @@ class ReportContent(Model):
         return None
 
     def on(self, architecture: Architecture, problem: Problem) -> Self:
-        """With what the architecture says beside the figures: its name, clock and compute units, what its memories hold."""
+        """Return a copy with the architecture's name, clock, area, compute units and memory use."""
         memories = {memory.name: memory for memory in architecture.memories}
         levels = [
             level
@@ -116,7 +119,8 @@ class ReportContent(Model):
         )
 
     def with_costs(self, energy_pj: float, cycles: int, compute_units: int, **others: Any) -> Self:
-        """Valid, at these costs and what follows from them (EDP, utilization), with `others` of the fields."""
+        """Return a valid copy with these costs, derived metrics (EDP, utilization), and `others`.
+        """
         costs = {
             "valid": True,
             "energy_pj": energy_pj,
@@ -128,7 +132,7 @@ class ReportContent(Model):
         return self.model_copy(update=costs | others)
 
     def of(self, objective: Objective) -> float | None:
-        """The figure to make small, in pJ x cycles, pJ or cycles; None where the mapping is not valid."""
+        """Return the metric of an objective, in pJ x cycles, pJ or cycles; None if invalid."""
         return {"edp": self.edp, "energy": self.energy_pj, "cycles": self.cycles}[objective]
 
     @property
@@ -137,36 +141,39 @@ class ReportContent(Model):
 
     @property
     def seconds(self) -> float | None:
-        """None where the architecture has no clock."""
+        """Run time in seconds; None if the architecture has no clock."""
         return None if self.cycles is None or self.clock_ghz is None else self.cycles / self.clock_ghz * 1e-9
 
     @property
     def giga_macs_per_second(self) -> float | None:
-        """None where the architecture has no clock."""
+        """Throughput in GMAC/s; None if the architecture has no clock."""
         return None if not self.seconds else self.macs / self.seconds * 1e-9
 
     @property
     def area_mm2(self) -> float | None:
-        """None where the area of some part of the architecture is not known."""
+        """Area in mm2; None if the area of a part is unknown."""
         return None if self.area_um2 is None else self.area_um2 * 1e-6
 
     @property
     def gops(self) -> float | None:
-        """Two operations per MAC; None where the architecture has no clock."""
+        """Throughput in GOPS, two operations per MAC; None if the architecture has no clock."""
         return None if self.giga_macs_per_second is None else 2 * self.giga_macs_per_second
 
     @property
     def gops_per_watt(self) -> float | None:
-        """Giga-operations per second and W, which is two over the nJ of a MAC; it needs no clock."""
+        """Efficiency in GOPS/W: 2 / (nJ per MAC), independent of the clock."""
         return 2e3 / self.pj_per_mac if self.pj_per_mac else None
 
     @property
     def slowest(self) -> tuple[Limit, ...]:
-        """The limits, first those that bind most cycles, then those that are nearest to it."""
+        """Limits, sorted by binding cycles, then by the cycles that they would need alone."""
         return tuple(sorted(self.limits, key=lambda limit: (-limit.binding_cycles, -limit.cycles)))
 
     def energy_parts(self) -> Iterator[EnergyPart]:
-        """Where the energy goes: memories outermost first, NoCs that take any, compute. They add up to the energy."""
+        """Yield the energy by component: memories outermost first, NoCs, compute.
+
+        The parts add up to the total energy.
+        """
         parts = [
             *(part for level in self.levels for part in _parts_of(level)),
             *(

@@ -1,4 +1,4 @@
-"""Parts of a report: counts by level and tensor, networks, what limits the cycles, what was executed."""
+"""Parts of a report: counts by level and tensor, networks, limits of the cycles, execution."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from tilewright.schema.frozen import FrozenDict
 from tilewright.values import Model
 
 Objective = Literal["edp", "energy", "cycles"]
-"""What a search makes small."""
+"""Metric that a search minimises."""
 
 
 class TensorCounts(Model):
-    """Accesses of one tensor at one level, per instance of the memory, in values, which take a word each unless the memory's
-    `bits_per_value` says otherwise; energy over all instances."""
+    """Accesses of one tensor at one level, in values per instance of the memory.
+
+    Energy is over all instances. A value occupies one word unless the memory's `bits_per_value`
+    specifies otherwise.
+    """
 
     reads: int
     fills: int
@@ -26,9 +29,11 @@ class TensorCounts(Model):
 
 
 class LevelReport(Model):
-    """One memory. `instances` are those in use; `cycles` what its bandwidth makes of the run; leakage is part of the energy.
+    """One memory.
 
-    `used_words` of the `capacity_words` of an instance are taken by the tiles; None: not told, or no limit.
+    `instances` are those in use. `cycles` is the run's lower bound from its bandwidth. Leakage is
+    part of the energy. Tiles occupy `used_words` of the `capacity_words` of an instance; None: not
+    reported, or no limit.
     """
 
     name: str
@@ -45,11 +50,11 @@ LimitAction = Literal["compute", "read", "write", "access", "send", "collect", "
 
 
 class Limit(Model):
-    """What a run may have to wait for: compute, a memory's reads or writes, the NoC.
+    """One possible bottleneck of a run: compute, a memory's reads or writes, or the NoC.
 
-    `cycles`: what the run would take if everything else were faster. `binding_cycles`: those of the report's cycles in
-    which all else waits for this; those of all limits add up to the report's. `words` pass at `words_per_cycle`, both of
-    the busiest instance.
+    `cycles` is the length of the run if everything else were faster. `binding_cycles` are the
+    cycles in which all else waits for this; those of all limits add up to the report's cycles.
+    `words` at `words_per_cycle` are those of the busiest instance.
     """
 
     name: str
@@ -61,7 +66,10 @@ class Limit(Model):
 
 
 def overlapping(limits: Iterable[Limit]) -> tuple[Limit, ...]:
-    """The limits of a run in which everything overlaps: the slowest (of equals the first) binds all of its cycles."""
+    """Return the limits of a run in which everything overlaps.
+
+    The slowest one, or the first of equals, binds all of its cycles.
+    """
     found = list(limits)
     slowest = max(range(len(found)), key=lambda index: found[index].cycles)
     found[slowest] = found[slowest].model_copy(update={"binding_cycles": found[slowest].cycles})
@@ -69,7 +77,7 @@ def overlapping(limits: Iterable[Limit]) -> tuple[Limit, ...]:
 
 
 class Delivery(Model):
-    """`accesses` words, each sent to `multicast` sub-clusters; `scatter` groups of that size side by side."""
+    """`accesses` words, each sent to `multicast` sub-clusters, by `scatter` groups in parallel."""
 
     multicast: int
     scatter: int
@@ -78,7 +86,10 @@ class Delivery(Model):
 
 
 class NetworkReport(Model):
-    """The traffic of one tensor over the network below a level, per instance of the level; energy over all of them."""
+    """Traffic of one tensor over the network below a level, per instance of the level.
+
+    Energy is over all instances.
+    """
 
     name: str
     tensor: str
@@ -91,23 +102,24 @@ class NetworkReport(Model):
 
 
 class InstanceCounts(Model):
-    """A count over the instances of a memory: the sum, and that of the busiest instance."""
+    """A count over the instances of a memory: the sum, and the maximum of one instance."""
 
     total: int
     most: int
 
 
 class Served(Model):
-    """`words` accesses that each served `children` sub-clusters (or added up what so many sent)."""
+    """`words` accesses, each serving `children` sub-clusters, or adding up their partial sums."""
 
     children: int
     words: int
 
 
 class Accesses(Model):
-    """What really happened to one tensor in one memory. `instances` are those that ever held a word of it.
+    """Measured accesses of one tensor in one memory.
 
-    `served`: the accesses from inside, by how many sub-clusters (or compute units) shared one.
+    `instances` are those that ever held a word of it. `served` groups the accesses from inside by
+    the number of sub-clusters or compute units that shared one.
     """
 
     level: str
@@ -120,10 +132,11 @@ class Accesses(Model):
 
 
 class Execution(Model):
-    """What a model that runs the mapping saw, be the mapping legal or not.
+    """Measurements of a model that executes the mapping, whether it is legal or not.
 
-    Iterations of the problem: `missing` were never executed, `repeated` more than once; `outside` operations were on
-    iterations that the problem has not. `wrong_words` of the `result_words` differ from the true result.
+    Of the problem's iterations, `missing` were never executed and `repeated` more than once.
+    `outside` operations were on iterations that the problem lacks. Of `result_words`, `wrong_words`
+    differ from the true result.
     """
 
     operations: int
@@ -136,5 +149,5 @@ class Execution(Model):
 
     @property
     def complete(self) -> bool:
-        """Every iteration was executed exactly once, and nothing else."""
+        """Whether every iteration was executed exactly once, and no other."""
         return not (self.missing or self.repeated or self.outside)

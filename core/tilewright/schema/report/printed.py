@@ -1,4 +1,4 @@
-"""A report for people: where the energy goes, what limits the speed, what the memories hold; in short or at length."""
+"""Printed form of a report, short or long: energy, limits and memory use."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from tilewright.schema.report.parts import Limit
 from tilewright.tables import Column, Table, figure, numbers, quantity
 
 SHOWN = 3
-"""Limits in a summary."""
+"""Maximum number of limits in a summary."""
 ACTIONS = {
     "compute": "", "read": "reads", "write": "writes", "access": "bandwidth", "send": "to the inside",
     "collect": "to the outside", "load": "in", "unload": "out",
 }  # fmt: skip
-"""What a limit does -> how it is named."""
+"""Action of a limit -> its printed name."""
 
 
 def summary(report: ReportContent, *title: str) -> list[Table | str]:
-    """What costs most and what limits the speed. `title`: lines to begin with, where the report's own would say less."""
+    """Return the main energies and limits. `title` lines replace the report's own title."""
     if not report.valid:
         return _head(report, *title)
     limits = report.slowest[:SHOWN]
@@ -28,14 +28,14 @@ def summary(report: ReportContent, *title: str) -> list[Table | str]:
 
 
 def explanation(report: ReportContent) -> list[Table | str]:
-    """Everything: all limits, energies, counts and memories."""
+    """Return the long form: all limits, energies, counts and memories."""
     if not report.valid:
         return _head(report)
     return [*_head(report), *_limits(report, report.slowest), *_shares(report), *_energies(report), *_counts(report)]
 
 
 def rows(report: ReportContent) -> list[dict[str, Any]]:
-    """One per part of the energy; memories with their counts."""
+    """Return one row per part of the energy, with the counts of memories."""
     return [
         {"level": part.place, "tensor": part.tensor}
         | ({} if part.counts is None else part.counts.model_dump())
@@ -49,7 +49,7 @@ def rows(report: ReportContent) -> list[dict[str, Any]]:
 
 
 def limited_by(limit: Limit) -> str:
-    """A limit in words: `DRAM reads`, `compute`."""
+    """Return the name of a limit, such as `DRAM reads` or `compute`."""
     return f"{limit.name} {ACTIONS[limit.action]}".rstrip()
 
 
@@ -75,7 +75,7 @@ def _head(report: ReportContent, *title: str) -> list[Table | str]:
 
 
 def _bound(report: ReportContent) -> str:
-    """What binds most cycles, and how many if not all."""
+    """Return the limit that binds most cycles, with the percentage unless it is 100."""
     if not report.limits or not report.cycles:
         return ""
     limit = report.slowest[0]
@@ -87,7 +87,7 @@ BECAUSE = Column("because", wrapped=True)
 
 
 def _limits(report: ReportContent, limits: Iterable[Limit]) -> Iterator[Table | str]:
-    """What each would take alone, and why."""
+    """Yield a table of limits: the cycles that each would need alone, and the reason."""
     if not report.limits:
         return
     shared = sum(limit.binding_cycles > 0 for limit in report.limits) > 1
@@ -110,7 +110,7 @@ def _because(report: ReportContent, limit: Limit) -> str:
 
 
 def _shares(report: ReportContent) -> Iterator[Table | str]:
-    """A row per place, a column per tensor: shares of the energy."""
+    """Yield a table of energy fractions: a row per component, a column per tensor."""
     places = _by_place(report)
     if not places:
         return
@@ -132,14 +132,14 @@ def _shares(report: ReportContent) -> Iterator[Table | str]:
 
 
 def _row(report: ReportContent, parts: list[EnergyPart], tensors: list[str]) -> list[float | str]:
-    """Shares in % by tensor, of all, and pJ per MAC."""
+    """Return percentages by tensor and in total, and pJ per MAC."""
     mine = {name: [part for part in parts if part.tensor == name] for name in tensors}
     shares: list[float | str] = [100 * _sum(each, report) if each else "" for each in mine.values()]
     return [*shares, 100 * _sum(parts, report), sum(part.energy_pj for part in parts) / report.macs]
 
 
 def _energies(report: ReportContent) -> Iterator[Table]:
-    """Every part, with a line for each place that has several."""
+    """Yield a table of every energy part, with a sum for each component that has several."""
     table = Table(
         "place", "tensor", numbers("energy", "pJ"), numbers("share", "%", decimals=2),
         numbers("energy", "pJ/MAC", decimals=4), title="energy, over all instances",
@@ -157,7 +157,7 @@ def _energies(report: ReportContent) -> Iterator[Table]:
 
 
 def _counts(report: ReportContent) -> Iterator[Table]:
-    """Words of one instance, moved and held."""
+    """Yield a table of words moved and kept, per instance."""
     table = Table(
         "memory", "tensor", numbers("instances", rank=1), numbers("reads"), numbers("fills"), numbers("updates"),
         numbers("holds"), numbers("of"), title="words per instance",
@@ -184,7 +184,7 @@ def _by_place(report: ReportContent) -> dict[str, list[EnergyPart]]:
 
 
 def _of(energy_pj: float, report: ReportContent) -> float:
-    """The share of all energy, 0 to 1."""
+    """Return the fraction of the total energy, 0 to 1."""
     return energy_pj / report.energy_pj if report.energy_pj else 0.0
 
 
