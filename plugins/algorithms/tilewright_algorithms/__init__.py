@@ -1,4 +1,4 @@
-"""Built-in algorithms. Only names live here; an algorithm is imported when it is built."""
+"""Registration of the built-in algorithms; an algorithm's module is imported when it is built."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tilewright.plugin.specs import AlgorithmSpec, lazy
 
 @hookimpl
 def tilewright_plugins() -> list[AlgorithmSpec]:
-    """The built-in algorithms."""
+    """Return the built-in algorithms."""
     return [
         AlgorithmSpec(
             name="native",

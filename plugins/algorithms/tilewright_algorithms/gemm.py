@@ -1,8 +1,9 @@
-"""Matrix products in place of a problem: which dimensions become which, and which tensors lie as the product reads them.
+"""Matrix products that replace a problem: groups of dimensions, and tensors to be rearranged.
 
-Z[G, M, N] += A[G, M, K] * B[G, K, N]: A is the problem's first operand, B its second, and G, M, N, K are groups of its
-dimensions whose sizes multiply. A tensor lies right if its dimensions are those of G and then of its two groups, one group
-after the other, in the orders that the other tensors have, too. Dimensions of size 1 are passed over.
+Z[G, M, N] += A[G, M, K] * B[G, K, N]. A is the problem's first operand, B its second. G, M, N and K
+are groups of its dimensions, whose sizes multiply. A tensor fits in place if its dimensions are
+those of G, followed by its two groups in either order. Each group must have the same order in all
+tensors. Dimensions of size 1 are ignored.
 """
 
 from __future__ import annotations
@@ -20,24 +21,30 @@ from tilewright.schema.problem import Problem, Rank, Tensor
 Names = tuple[str, ...]
 GROUPS = "GMNK"
 SIDES = ("MK", "KN", "MN")
-"""Groups of the first and second operand and of the result, beside G."""
+"""Groups of A, B and Z, in addition to G."""
 
 
 def refusal(algorithm: str, problem: Problem, code: str, message: str) -> NotConformableError:
-    """The algorithm does not apply."""
+    """Return the error that the algorithm does not apply."""
     return NotConformableError(f"algorithm {algorithm}", [Reason(code=code, where=problem.name, message=message)])
 
 
 def operands(algorithm: str, problem: Problem) -> tuple[Tensor, Tensor]:
-    """The two operands. Raises NotConformableError: there are more or fewer."""
+    """Return the two operands.
+
+    Raises:
+        NotConformableError: there are more or fewer than two.
+    """
     if problem.operand_count != 2:
         raise refusal(algorithm, problem, "operands", f"it has {problem.operand_count} operands; two are taken")
     return problem.operands[0], problem.operands[1]
 
 
 def layout(problem: Problem, tensor: Tensor) -> Names | None:
-    """The tensor's dimensions longer than 1, outermost first; None: a coordinate is a sum or a multiple, or a dimension
-    stands twice."""
+    """Return the tensor's dimensions longer than 1, outermost first.
+
+    None if a coordinate is a sum or a multiple, or a dimension is repeated.
+    """
     found: list[str] = []
     for rank in tensor.projection:
         terms = [(name, c) for name, c in rank.terms.items() if problem.dimensions[name] > 1]
@@ -49,18 +56,19 @@ def layout(problem: Problem, tensor: Tensor) -> Names | None:
 
 @dataclass(frozen=True)
 class Product:
-    """The groups, in order, and which of the three tensors (by position: A, B, Z) do not lie right."""
+    """Groups of dimensions, in order, and the tensors (0: A, 1: B, 2: Z) that do not fit in place.
+    """
 
     groups: FrozenDict[str, Names]
     moved: tuple[int, ...]
 
     @property
     def dimensions(self) -> FrozenDict[str, Names]:
-        """As an alternative tells them: G only if there is one."""
+        """Groups as an alternative lists them: G only if it has dimensions."""
         return FrozenDict({group: names for group, names in self.groups.items() if names or group != "G"})
 
     def problem(self, original: Problem, names: Sequence[str] | None = None) -> Problem:
-        """The matrix product; its tensors are called as the original's, or by `names`."""
+        """Return the matrix product; its tensors keep the original's names or get `names`."""
         sizes = {group: math.prod(original.dimensions[name] for name in of) for group, of in self.dimensions.items()}
         tensors = [
             Tensor(name=name, role=tensor.role, projection=plain([*("G" * ("G" in sizes)), *side]))
@@ -79,17 +87,19 @@ class Product:
 
 
 def plain(names: Sequence[str]) -> tuple[Rank, ...]:
-    """Coordinates of one dimension each."""
+    """Return coordinates of one dimension each."""
     return tuple(Rank(terms=FrozenDict({name: 1})) for name in names)
 
 
 def best_product(groups: Mapping[str, Sequence[str]], layouts: Sequence[Names | None], words: Sequence[int]) -> Product:
-    """The orders of the groups' dimensions under which the fewest words lie wrong; the first of several.
+    """Return the order of each group's dimensions for which the fewest words must be moved.
 
-    Only orders in which some tensor has them are tried: with any other, the tensors of that group lie wrong anyway.
+    On a tie, the first order is returned. Only orders that occur in some tensor are tried; with any
+    other order, no tensor of that group fits in place.
 
     Args:
-        layouts: of A, B and Z; None: it never lies right.
+        groups: group -> its dimensions.
+        layouts: of A, B and Z; None: never fits in place.
         words: of A, B and Z.
     """
     candidates = [_orders(groups[group], layouts) for group in GROUPS]
@@ -104,7 +114,7 @@ def best_product(groups: Mapping[str, Sequence[str]], layouts: Sequence[Names | 
 
 
 def _orders(group: Sequence[str], layouts: Sequence[Names | None]) -> list[Names]:
-    """The orders of a group's dimensions in the tensors that have them all."""
+    """Return the orders of a group's dimensions in the tensors that have all of them."""
     as_they_lie = [tuple(name for name in names if name in group) for names in layouts if names is not None]
     return list(dict.fromkeys([*(each for each in as_they_lie if len(each) == len(group)), tuple(group)]))
 
@@ -116,7 +126,7 @@ def _lies_right(names: Names | None, side: str, orders: Sequence[Names]) -> bool
 
 
 def transposition(problem: Problem, tensor: Tensor, side: str) -> Movement:
-    """A tensor read and written once."""
+    """Return the movement that reads and writes a tensor once."""
     words = problem.tensor_words(tensor)
     order = "written from" if tensor.is_output else "laid out as"
     return Movement(
@@ -129,5 +139,5 @@ def _names(problem: Problem) -> list[str]:
 
 
 def long(problem: Problem, names: Sequence[str]) -> Names:
-    """Those longer than 1, in the problem's order."""
+    """Return the names longer than 1, in the problem's order."""
     return tuple(name for name in problem.dimensions if name in names and problem.dimensions[name] > 1)

@@ -1,8 +1,9 @@
 """`im2col`: a convolution as one matrix product over the windows of its input.
 
-M are the positions (N, P, Q), N the output channels, K the input channels with the window (C, R, S), G the groups. Explicit: the
-input is read and its windows are written as a matrix. Implicit: windows are gathered as the product reads them; nothing is
-moved, but a matrix product knows of no halos, so that its figures count every window's words anew.
+M are the positions (N, P, Q), N the output channels, K the input channels and the window (C, R, S),
+G the groups. Explicit: the input is read and its windows are written as a matrix. Implicit: the
+product gathers windows while reading and nothing is moved. A matrix product has no halos, so its
+metrics then count the words of every window again.
 """
 
 from __future__ import annotations
@@ -21,10 +22,14 @@ GATHERED = "windows are gathered on the way; figures count each window's words a
 
 
 class Im2col:
-    """Two ways: the matrix written, or not."""
+    """The algorithm, with two alternatives: the matrix of windows is written, or gathered."""
 
     def alternatives(self, problem: Problem) -> list[Alternative]:
-        """Explicit and implicit. Raises NotConformableError: it is no convolution."""
+        """Return the explicit and the implicit alternative.
+
+        Raises:
+            NotConformableError: the problem is not a convolution of two operands.
+        """
         operands(NAME, problem)
         structure = recognise(problem)
         if structure is None or structure.kind != "conv":
@@ -65,7 +70,7 @@ def _side(product: Product, at: int) -> str:
 
 
 def _windows(problem: Problem, data: Tensor, product: Product, side: int) -> Movement:
-    """The words that windows touch are read once, the matrix is written."""
+    """Return the movement that reads each word in a window once and writes the matrix."""
     read = math.prod(
         distinct_values([(c, problem.dimensions[name]) for name, c in rank.terms.items()]) for rank in data.projection
     )

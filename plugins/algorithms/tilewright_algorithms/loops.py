@@ -1,7 +1,8 @@
-"""`loop_over_gemm`: loops around a matrix product of slices, none of which is transposed or copied.
+"""`loop_over_gemm`: loops around a matrix product of slices; no tensor is transposed or copied.
 
-M, N and K are each one run of dimensions that stand side by side, in one order, in both tensors that have them: the longest.
-All other dimensions are loops around the product. Where such a loop sums, the result's partial sums are read again.
+M, N and K are each a run of adjacent dimensions, with the same order in both tensors that have
+them. The largest run is taken. All other dimensions are loops around the product. If such a loop
+reduces, partial sums of the result are read again.
 """
 
 from __future__ import annotations
@@ -20,10 +21,15 @@ NAME = "loop_over_gemm"
 
 
 class LoopOverGemm:
-    """The largest product that reads all tensors where they lie."""
+    """The algorithm: the largest product that reads all tensors in place."""
 
     def alternatives(self, problem: Problem) -> list[Alternative]:
-        """One. Raises NotConformableError: it is no contraction of two tensors over plain coordinates."""
+        """Return one alternative.
+
+        Raises:
+            NotConformableError: the problem is not a contraction of two tensors with plain
+                coordinates.
+        """
         a, b, z = contraction(NAME, problem)
         groups, _ = grouped(problem)
         found = {
@@ -47,7 +53,10 @@ class LoopOverGemm:
 
 
 def _longest_run(problem: Problem, group: Names, first: Names, second: Names) -> Names:
-    """Dimensions of the group side by side in both layouts, as many words as there are; the first of several."""
+    """Return the largest run of group dimensions that are adjacent in both layouts.
+
+    Size is the product of the dimensions' sizes. On a tie, the first run is returned.
+    """
     runs = [
         first[begin:end]
         for begin in range(len(first))
@@ -66,7 +75,10 @@ def _size(problem: Problem, names: Sequence[str]) -> int:
 
 
 def _partial_sums(problem: Problem, summing: Sequence[str]) -> tuple[Movement, ...]:
-    """Every product after the first of a sum reads what is there; all write, which the steps count."""
+    """Return the movement that reads partial sums, once per product after the first.
+
+    The steps themselves count the writes.
+    """
     again = _size(problem, summing) - 1
     if not again:
         return ()

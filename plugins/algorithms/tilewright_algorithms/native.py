@@ -1,4 +1,4 @@
-"""`native`: the problem as it is."""
+"""`native`: the unchanged problem."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from tilewright.schema.workload import Workload
 
 
 class Native:
-    """Its own loop nest, tensors where they lie."""
+    """The algorithm: the problem's own loop nest, with tensors in place."""
 
     def alternatives(self, problem: Problem) -> list[Alternative]:
-        """One, for every problem."""
+        """Return one alternative, for every problem."""
         own: dict[str, tuple[str, ...]] = {name: (name,) for name in problem.dimensions}
         return [Alternative(name="native", steps=Workload.of(problem), dimensions=FrozenDict(own))]

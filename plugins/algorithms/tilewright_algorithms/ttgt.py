@@ -1,7 +1,8 @@
 """`ttgt`: transpose, transpose, matrix product, transpose (COMET; Union, section II).
 
-G are the dimensions that all three tensors have, M those of the first operand and the result, N of the second and the result,
-K of both operands alone. What only one operand has is summed over in a step before.
+G are the dimensions that all three tensors have. M are in the first operand and the result, N in
+the second operand and the result, K in both operands only. Dimensions of one operand only are
+summed in an earlier step.
 """
 
 from __future__ import annotations
@@ -30,10 +31,15 @@ NAME = "ttgt"
 
 
 class Ttgt:
-    """The orders of the groups are those under which the fewest words are moved."""
+    """The algorithm; it orders the groups so that the fewest words are moved."""
 
     def alternatives(self, problem: Problem) -> list[Alternative]:
-        """One. Raises NotConformableError: it is no contraction of two tensors over plain coordinates."""
+        """Return one alternative.
+
+        Raises:
+            NotConformableError: the problem is not a contraction of two tensors with plain
+                coordinates.
+        """
         layouts = contraction(NAME, problem)
         groups, alone = grouped(problem)
         tensors = (*problem.operands, problem.output)
@@ -45,8 +51,12 @@ class Ttgt:
 
 
 def contraction(algorithm: str, problem: Problem) -> tuple[Names, Names, Names]:
-    """Layouts of the two operands and of the result. Raises NotConformableError: one is not plain, or the result has a
-    dimension that no operand has."""
+    """Return the layouts of the two operands and of the result.
+
+    Raises:
+        NotConformableError: a layout is not plain, the result has a dimension that no operand has,
+            or a dimension indexes no tensor.
+    """
     first, second = operands(algorithm, problem)
     found = []
     for tensor in (first, second, problem.output):
@@ -66,7 +76,10 @@ def contraction(algorithm: str, problem: Problem) -> tuple[Names, Names, Names]:
 
 
 def grouped(problem: Problem) -> tuple[dict[str, Names], tuple[Names, Names]]:
-    """(G, M, N, K; what the first and what the second operand has alone), dimensions of size 1 left out."""
+    """Return the groups G, M, N and K, and the dimensions of the first and the second operand only.
+
+    Dimensions of size 1 are omitted.
+    """
     a, b = (tensor.dimensions for tensor in problem.operands)
     z = problem.output.dimensions
     groups = {"G": a & b & z, "M": (a & z) - b, "N": (b & z) - a, "K": (a & b) - z}
@@ -79,7 +92,8 @@ def grouped(problem: Problem) -> tuple[dict[str, Names], tuple[Names, Names]]:
 def _alternative(
     problem: Problem, product: Product, layouts: Sequence[Names], alone: tuple[Names, Names]
 ) -> Alternative:
-    """Sums where an operand has dimensions alone, the product, and the movements of what does not lie right."""
+    """Return the alternative: sums, the product, and movements of tensors that do not fit in place.
+    """
     tensors = (*problem.operands, problem.output)
     names = [tensor.name for tensor in tensors]
     dimensions = dict(product.dimensions)
@@ -112,7 +126,7 @@ def _side(product: Product, at: int, alone: tuple[Names, Names]) -> str:
 
 
 def _sum(problem: Problem, tensor: Tensor, product: Product, side: str, letter: str, own: Names, name: str) -> Problem:
-    """The step that sums an operand over what it has alone."""
+    """Return the step that sums an operand over the dimensions that only it has."""
     groups = [*("G" * bool(product.groups["G"])), *side]
     sizes = {
         each: math.prod(problem.dimensions[one] for one in (own if each == letter else product.groups[each]))
@@ -129,7 +143,7 @@ def _sum(problem: Problem, tensor: Tensor, product: Product, side: str, letter: 
 
 
 def _in_blocks(names: Names, blocks: Sequence[Names]) -> bool:
-    """Whether a layout is these groups of dimensions, each in one piece, in any order."""
+    """Return whether a layout consists of these groups, each contiguous, in any order."""
     rest = list(names)
     while rest:
         block = next((each for each in blocks if each and tuple(rest[: len(each)]) == each), None)
