@@ -1,4 +1,4 @@
-"""Built-in estimators. Only names, options and examples live here; an estimator is imported when it is built."""
+"""Registration of the built-in estimators; an estimator's module is imported when it is built."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class CactiOptions(Options):
 
 @hookimpl
 def tilewright_plugins() -> list[EstimatorSpec]:
-    """The built-in estimators."""
+    """Return the built-in estimators."""
     return [
         EstimatorSpec(
             name="tables",

@@ -1,4 +1,7 @@
-"""Units that compute, registers, wires and DRAM: figures of Aladdin's library and of published interfaces, scaled to other nodes."""
+"""Costs of compute units, registers, wires and DRAM, scaled to other technology nodes.
+
+Sources: Aladdin's library and published interface energies.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from tilewright_estimators.sizes import Refused, checked
 
 @dataclass(frozen=True)
 class Cost:
-    """pJ per action, square micrometres, W. Costs add up; times a number they scale."""
+    """Energy in pJ per action, area in square micrometres, leakage in W; costs can be added."""
 
     energy_pj: float = 0.0
     area_um2: float = 0.0
@@ -23,7 +26,10 @@ class Cost:
         return Cost(self.energy_pj + other.energy_pj, self.area_um2 + other.area_um2, self.leakage_w + other.leakage_w)
 
     def times(self, energy: float, area: float | None = None) -> Cost:
-        """`area` scales area, too; leakage goes with energy where nodes differ, so it is given `energy`."""
+        """Return the cost times `energy`, its area times `area` if given.
+
+        Leakage is scaled by `energy`, as between technology nodes.
+        """
         return Cost(
             self.energy_pj * energy, self.area_um2 * (energy if area is None else area), self.leakage_w * energy
         )
@@ -33,31 +39,31 @@ ADDER = Cost(0.21, 278.0, 2.4e-6)
 MULTIPLIER = Cost(12.68, 6350.0, 80e-6)
 COMPARATOR = Cost(0.02947, 71.0, 0.0251e-6)
 COUNTER = Cost(0.25074, 495.5, 0.321e-6)
-"""Of 32 bits, at 40 nm, for a clock of 1 ns."""
+"""Costs for 32 bits at 40 nm and a clock period of 1 ns."""
 REGISTER = Cost(0.009, 5.98, 0.0)
-"""Of one bit."""
+"""Cost of one bit."""
 FLOATS = {32: Cost(7.93 + 24.4, 2060.0 + 2060.0), 64: Cost(23.3 + 92.9, 5120.0 + 4910.0)}
-"""An adder and a multiplier of floating-point numbers of so many bits, at 40 to 45 nm, for a clock of 5 ns."""
+"""Bits -> floating-point adder plus multiplier, at 40 to 45 nm and a clock period of 5 ns."""
 WIRE_PJ = 0.098
-"""Per bit and mm: 0.2 fF per micrometre at 0.7 V, at any node."""
+"""Energy per bit and mm, at any node: 0.2 fF per micrometre at 0.7 V."""
 DRAM_PJ = {
     "LPDDR4": 8.0, "LPDDR": 40.0, "DDR3": 70.0, "GDDR5": 14.0, "HMC": 4.2, "HBM2": 3.9, "HBM3": 4.05, "HBM4": 3.2,
 }  # fmt: skip
-"""Per bit, interface included."""
+"""Energy per bit, interface included."""
 MOST_ROWS = 64
-"""Of registers: more would need a decoder that is not counted."""
+"""Maximum rows of registers; more would need a decoder, whose cost is not modelled."""
 
 UNMEASURED = "not measured against a chip"
 ALADDIN = "Aladdin's library (Shao et al., ISCA 2014), 40 nm, 1 ns; nodes by Stillmaker and Baas 2017, 0.8 V"
 
 
 def aladdin(node: float, cost: Cost) -> Cost:
-    """A cost of 40 nm at another node."""
+    """Return a cost at another node, given that at 40 nm."""
     return cost.times(energy_from_40(node), area_from_40(node))
 
 
 def adder(bits: float) -> Cost:
-    """At 40 nm."""
+    """Return the cost of an adder at 40 nm."""
     return ADDER.times(bits / 32)
 
 
@@ -70,13 +76,16 @@ def mac(multiplier_bits: float, adder_bits: float) -> Cost:
 
 
 def address_generator(rows: float) -> Cost:
-    """What makes an array a smart buffer: two registers and an adder of as many bits as an address has."""
+    """Return the cost of an address generator at 40 nm, which turns an array into a smart buffer.
+
+    It consists of two registers and an adder, all of the width of an address.
+    """
     bits = max(1, ceil(log2(rows)))
     return REGISTER.times(2 * bits) + adder(bits)
 
 
 def estimate(component: str, attributes: Mapping[str, Attribute], node: float) -> Estimate:
-    """Of one action. Raises Refused."""
+    """Return the estimate of one action. Raises Refused."""
     sizes = checked(component, attributes)
     if component == "dummy":
         free = Accuracy(source="by definition", error="none", valid="everywhere")
@@ -118,7 +127,7 @@ def estimate(component: str, attributes: Mapping[str, Attribute], node: float) -
 
 
 def check_node(node: float) -> None:
-    """Raises Refused: nothing is published for it."""
+    """Check that scaling factors are published for the node. Raises Refused."""
     if not in_range(node):
         raise Refused("technology", f"{node:g} nm; scaling is known from {NODES[-1]} to {NODES[0]} nm")
 

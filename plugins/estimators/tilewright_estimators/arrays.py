@@ -1,4 +1,4 @@
-"""Memory arrays, plain or as smart buffers, from whoever gives the figures of an array."""
+"""Estimates of memory arrays, plain or as smart buffers, for any source of array costs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,18 @@ def estimate(
     figures: Callable[[dict[str, float]], Figures],
     accuracy: Callable[[dict[str, float]], Accuracy],
 ) -> Estimate:
-    """One access of the whole width of an `sram` or a `smart_buffer`.
+    """Return the estimate of one full-width access of an `sram` or a `smart_buffer`.
 
     Args:
-        figures: checked sizes -> what the array takes.
-        accuracy: checked sizes -> what that is worth.
+        component: `sram` or `smart_buffer`.
+        attributes: sizes to check.
+        action: `read` or `write`.
+        node: technology node in nanometres.
+        figures: function from checked sizes to the costs of the array.
+        accuracy: function from checked sizes to the accuracy of these costs.
 
     Raises:
-        Refused: a size is wrong or beyond what is known.
+        Refused: a size is invalid or out of range.
     """
     sizes = checked(component, attributes)
     found = figures(sizes)

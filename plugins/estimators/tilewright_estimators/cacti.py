@@ -1,8 +1,8 @@
-"""The estimator `cacti`: the program itself, run once for each size, with Accelergy's settings.
+"""The estimator `cacti`: runs the CACTI program once per size, with Accelergy's settings.
 
-CACTI takes arrays of at least 32 bits by 64 rows per bank, at 22, 32, 45, 65 and 90 nm. What lies beside that follows as in
-hwcomponents: from the next array that it takes, by rules of proportion; from the two nodes around, on a straight line; below
-22 nm from 22 nm.
+CACTI accepts arrays of at least 32 bits by 64 rows per bank, at 22, 32, 45, 65 and 90 nm. Other
+sizes are extrapolated like in hwcomponents. Small arrays are scaled from the next larger array.
+Other nodes are interpolated linearly, and nodes below 22 nm are scaled from 22 nm.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tilewright_estimators.sizes import Refused, check_asked
 NODES = (22, 32, 45, 65, 90)
 LEAST_NM = 7
 LEAST_WIDTH, LEAST_ROWS = 32, 64
-"""Bits of an access, and rows of a bank."""
+"""Minimum bits of an access, and rows of a bank."""
 MOST_BYTES, MOST_WIDTH, MOST_BANKS, MOST_PORTS = 2**28, 2**13, 64, 4
 CELL = "itrs-lstp, 6T"
 SOURCE = "CACTI with Accelergy's settings at 300 K, run for this size"
@@ -38,12 +38,12 @@ COLUMNS = {
     "leak_mw": ("Standby leakage per bank(mW)", 1.0),
     "area_um2": ("Area (mm2)", 1e6),
 }
-"""Figure -> CACTI's column and the factor of its unit."""
+"""Field of `Figures` -> CACTI's column and the factor of its unit."""
 
 
 @dataclass(frozen=True)
 class CactiEstimator:
-    """Remembers what it has run: one question has one answer."""
+    """The estimator. It stores the results of its runs, so that equal questions run CACTI once."""
 
     options: CactiOptions
     _known: dict[tuple[float, int, int, int, int], Figures] = field(default_factory=dict, compare=False, repr=False)
@@ -51,7 +51,11 @@ class CactiEstimator:
     def estimate(
         self, component: str, attributes: Mapping[str, Attribute], action: str, technology_nm: float
     ) -> Estimate | Reason:
-        """Raises PluginError: the program cannot be run, takes too long, or says nothing."""
+        """Return the estimate of one action, or the reason why there is none.
+
+        Raises:
+            PluginError: the program cannot be started, exceeds its time limit, or prints no table.
+        """
         try:
             check_asked(component, action, ARRAYS)
             if not LEAST_NM <= technology_nm <= NODES[-1]:
@@ -68,7 +72,7 @@ class CactiEstimator:
             return refused.reason
 
     def _at(self, node: float, sizes: dict[str, float]) -> Figures:
-        """At any node."""
+        """Return the costs of an array at any node."""
         if node < NODES[0]:
             scale = node / NODES[0]
             return _scaled(self._array(NODES[0], sizes), math.sqrt(scale), 0.79 * math.sqrt(scale), scale)
@@ -80,7 +84,10 @@ class CactiEstimator:
         return Figures(*((1 - part) * getattr(ends[0], name) + part * getattr(ends[1], name) for name in COLUMNS))
 
     def _array(self, node: int, sizes: dict[str, float]) -> Figures:
-        """At a node that CACTI has; from the next larger array where it takes none so small."""
+        """Return the costs of an array at a node that CACTI supports.
+
+        An array that is too small is scaled from the next larger one that CACTI accepts.
+        """
         width, banks = _least(sizes)
         rows = sizes["size_bits"] / sizes["width_bits"]
         most = max(rows, LEAST_ROWS * sizes["banks"])
@@ -89,7 +96,7 @@ class CactiEstimator:
         return _scaled(found, (0.7 * wide + 0.3) * deep**0.78, wide * deep, wide * deep)
 
     def _run(self, node: int, size: int, block: int, banks: int, ports: int) -> Figures:
-        """What the program says of an array; sizes in bytes."""
+        """Return CACTI's result for an array; sizes in bytes."""
         key = (node, size, block, banks, ports)
         if key not in self._known:
             asked = "\n".join(
@@ -106,7 +113,7 @@ class CactiEstimator:
         return self._known[key]
 
     def _printed(self, asked: str) -> str:
-        """The table that CACTI writes beside its input."""
+        """Return the table that CACTI writes next to its input file."""
         found = shutil.which(os.path.expanduser(self.options.program))
         if found is None:
             raise PluginError(f"there is no program {self.options.program}", hint="--estimator-option program=PATH")
@@ -114,7 +121,7 @@ class CactiEstimator:
         with tempfile.TemporaryDirectory(prefix="tilewright-") as name:
             file = Path(name) / "array.cfg"
             file.write_text(f"{settings}{asked}\n", encoding="utf-8")
-            try:  # it looks for its tables of technologies in the folder that it is run in
+            try:  # CACTI looks for its technology tables in the working directory
                 done = subprocess.run(
                     [os.path.abspath(found), "-infile", str(file)],
                     cwd=Path(found).resolve().parent,
@@ -142,7 +149,7 @@ class CactiEstimator:
 
 
 def _least(sizes: dict[str, float]) -> tuple[int, int]:
-    """Width in bits and banks that CACTI takes. Raises Refused."""
+    """Return the smallest width in bits, and the banks, that CACTI accepts. Raises Refused."""
     banks, ports = int(sizes["banks"]), int(sizes["ports"])
     if banks > MOST_BANKS or banks & (banks - 1):
         raise Refused("range", f"{banks} banks; CACTI takes 1, 2, 4 ... {MOST_BANKS}")

@@ -1,8 +1,10 @@
-"""CACTI's figures on a grid of sizes, and straight lines between them: figures, nodes and sizes as logarithms, widths as square roots.
+"""Costs of memory arrays: a table of CACTI results, interpolated between sizes.
 
-1,570 runs of CACTI 7 as Accelergy configures it: low-standby-power cells, 300 K, one read and write port, no ECC, with 512 B to
-4 MB, 32 to 512 bits wide, 1 to 32 banks, five technology nodes, and at least 64 rows in each bank. CACTI chooses another
-shape of the array from size to size, so that formulas do worse than the table.
+Interpolation is linear in logarithms of costs, nodes and sizes, and in square roots of widths. The
+table holds 1,570 runs of CACTI 7 as Accelergy configures it. Settings: low-standby-power cells, 300
+K, one read-write port, no ECC. Range: 512 B to 4 MB, 32 to 512 bits wide, 1 to 32 banks of at least
+64 rows, five technology nodes. CACTI changes the shape of the array from size to size, so a table
+is more accurate than fitted formulas.
 """
 
 from __future__ import annotations
@@ -19,12 +21,12 @@ from math import exp, log, prod, sqrt
 FILE = "cacti_grid.csv.gz"
 FIGURES = ("read_pj", "write_pj", "leak_mw", "area_um2")
 ROWS_PER_BANK = 64
-"""Fewest rows of a bank on the grid."""
+"""Minimum rows of a bank on the grid."""
 
 
 @dataclass(frozen=True)
 class Sram:
-    """A memory array. `technology_nm` nanometres, `size_bytes` in all banks together."""
+    """A memory array: node in nanometres, total size of all banks in bytes."""
 
     technology_nm: float
     size_bytes: float
@@ -34,7 +36,7 @@ class Sram:
 
 @dataclass(frozen=True)
 class Figures:
-    """pJ per access of the whole width, mW and square micrometres of all banks."""
+    """Costs of a memory array: pJ per full-width access; mW and square micrometres of all banks."""
 
     read_pj: float
     write_pj: float
@@ -46,17 +48,17 @@ Point = tuple[float, float, float, int]
 
 
 class Grid:
-    """Points with their figures. `axes`: the values of nodes, bytes, widths and banks, ascending."""
+    """A grid of points with costs. `axes`: ascending nodes, bytes, widths and banks."""
 
     def __init__(self, points: dict[Point, tuple[float, ...]]) -> None:
         self.points = points
         self.axes = [sorted({point[axis] for point in points}) for axis in range(4)]
 
     def at(self, sram: Sram) -> Figures:
-        """The figures of a size on the grid, or between its points.
+        """Return the costs of an array, interpolated between grid points.
 
         Raises:
-            ValueError: it is outside, with what the limits are.
+            ValueError: the array is outside the grid; the message names the limits.
         """
         place = (sram.technology_nm, sram.size_bytes, sram.width_bits)
         names = ("technology node", "size", "width")
@@ -83,14 +85,14 @@ class Grid:
         return Figures(*map(exp, mean))
 
     def _nearest(self, node: float, size: float, width: float, banks: int) -> Point:
-        """The point itself; beside the edge of few rows, where there is none, the next that is larger."""
+        """Return the grid point, or the next larger one if it would have too few rows."""
         while (node, size, width, banks) not in self.points:
             size *= 2
         return node, size, width, banks
 
 
 def _sides(axis: list[float], value: float, scale: Callable[[float], float]) -> list[tuple[float, float]]:
-    """The neighbours of a value on an axis of this scale, each with its share."""
+    """Return the neighbours of a value on an axis, with their interpolation weights."""
     if value in axis:
         return [(value, 1.0)]
     high = next(each for each in axis if each > value)
@@ -101,7 +103,7 @@ def _sides(axis: list[float], value: float, scale: Callable[[float], float]) -> 
 
 @cache
 def cacti_grid() -> Grid:
-    """The grid that is carried along."""
+    """Return the grid from the package's data file."""
     text = gzip.decompress((files(__package__) / FILE).read_bytes()).decode()
     points = {}
     for row in csv.DictReader(text.splitlines()):

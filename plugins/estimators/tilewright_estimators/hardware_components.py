@@ -1,4 +1,4 @@
-"""The estimator `hwcomponents`: the package of that name, asked for the components that it calls by other names."""
+"""The estimator `hwcomponents`: queries the package of that name."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ NAMES: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {
     "comparator": ("Comparator", {"width_bits": "width"}, {"compute": "compare"}),
     "counter": ("Counter", {"width_bits": "width"}, {"compute": "count"}),
 }  # fmt: skip
-"""Ours -> theirs: the class, attributes and, where they differ, actions."""
+"""Component -> class, attributes and (if different) actions in hwcomponents."""
 
 
 class HwcomponentsEstimator:
-    """Asks hwcomponents, which chooses among its own models by their priorities."""
+    """The estimator; hwcomponents chooses among its own models by their priorities."""
 
     def estimate(
         self, component: str, attributes: Mapping[str, Attribute], action: str, technology_nm: float
@@ -56,7 +56,7 @@ class HwcomponentsEstimator:
             energy, area, leakage = (1e12 * cost.energy, 1e12 * model.area, model.leak_power)
         except (AssertionError, ValueError) as error:
             raise Refused("hwcomponents", f"it refuses: {error}") from None
-        except Exception as error:  # whatever programs its models call
+        except Exception as error:  # its models may call any program
             raise PluginError(f"hwcomponents failed: {type(error).__name__}: {error}") from None
         bits = sizes.get("width_bits", sizes.get("multiplier_bits", 1))
         about = Accuracy(source=f"hwcomponents: {type(model).__name__}", error="not told", valid="what it takes")
@@ -64,7 +64,7 @@ class HwcomponentsEstimator:
 
 
 def loaded() -> ModuleType:
-    """The package. It sets up the root logger when it is imported; that is undone, for our own warnings go there, too."""
+    """Import the package and restore the root logger, which it reconfigures on import."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     import hwcomponents

@@ -1,10 +1,13 @@
-"""What energy and area become at another technology node: Stillmaker and Baas, Integration 58 (2017), at 0.8 V."""
+"""Scaling of energy and area between technology nodes: Stillmaker and Baas, Integration 58 (2017).
+
+All factors are for 0.8 V.
+"""
 
 from __future__ import annotations
 
 VOLTS = 0.8
 NODES = (130, 90, 65, 45, 32, 20, 16, 14, 10, 7)
-"""Nanometres."""
+"""Technology nodes in nanometres."""
 _ENERGY = (
     (7.171, -6.709, 2.904),
     (4.762, -4.781, 2.092),
@@ -17,32 +20,32 @@ _ENERGY = (
     (0.2068, -0.09311, 0.02375),
     (0.1776, -0.09097, 0.02447),
 )
-"""Node -> coefficients of volts squared, volts and one."""
+"""Coefficients of volts squared, of volts, and the constant, by node."""
 _AREA_FROM_45 = (6.4, 2.8, 1.5, 1.0, 0.46, 0.21, 0.19, 0.17, 0.1, 0.059)
 _AREA_FROM_32 = (14.0, 6.1, 3.3, 2.2, 1.0, 0.46, 0.41, 0.38, 0.22, 0.13)
 _PART_OF_45 = (40 - 32) / (45 - 32)
-"""Where 40 nm lies between 32 and 45 nm."""
+"""Position of 40 nm between 32 and 45 nm, from 0 to 1."""
 
 
 def in_range(technology_nm: float) -> bool:
-    """Whether the factors are published for a node or for two around it."""
+    """Return whether the node is within the range of the published factors."""
     return NODES[-1] <= technology_nm <= NODES[0]
 
 
 def energy_from_40(technology_nm: float) -> float:
-    """Factor for energies and leakage that are known at 40 nm."""
+    """Return the factor from 40 nm for energy and leakage."""
     levels = tuple(a * VOLTS**2 + b * VOLTS + c for a, b, c in _ENERGY)
     return _between(technology_nm, levels) / _between(40, levels)
 
 
 def area_from_40(technology_nm: float) -> float:
-    """Factor for areas that are known at 40 nm."""
+    """Return the factor from 40 nm for area."""
     old, new = _between(technology_nm, _AREA_FROM_45), _between(technology_nm, _AREA_FROM_32)
     return _PART_OF_45 * old + (1 - _PART_OF_45) * new
 
 
 def _between(technology_nm: float, levels: tuple[float, ...]) -> float:
-    """The level of a node, on a straight line between the published ones beside it."""
+    """Return a node's level, interpolated linearly between the published ones."""
     above = min(node for node in NODES if node >= technology_nm)
     below = max(node for node in NODES if node <= technology_nm)
     high, low = levels[NODES.index(above)], levels[NODES.index(below)]

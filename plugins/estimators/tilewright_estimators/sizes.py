@@ -1,4 +1,4 @@
-"""Attributes of components, checked: whole numbers within limits that no hardware leaves, nothing misspelt."""
+"""Validation of component attributes: known names, and whole numbers in a plausible range."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FRACTIONS = ("length_mm",)
 
 
 class Refused(Exception):
-    """Why there is no estimate."""
+    """Error: there is no estimate; `reason` holds the cause."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -23,7 +23,7 @@ class Refused(Exception):
 
 
 def check_asked(component: str, action: str, known: Mapping[str, object]) -> None:
-    """Raises Refused: it is none of the `known` components, or has no such action."""
+    """Check that the component is known and has the action. Raises Refused."""
     if component not in known:
         raise Refused(
             "component", f"'{component}' is not known{suggestion(component, known)}; known: {', '.join(known)}"
@@ -34,10 +34,10 @@ def check_asked(component: str, action: str, known: Mapping[str, object]) -> Non
 
 
 def checked(component: str, attributes: Mapping[str, Attribute]) -> dict[str, float]:
-    """The sizes of a component, those that have a default included; words aside.
+    """Return the numeric attributes of a component, with defaults for `banks` and `ports`.
 
     Raises:
-        Refused: one is misspelt, missing, or no size.
+        Refused: an attribute is unknown, missing or out of range.
     """
     names = COMPONENTS[component][1]
     for name in attributes:

@@ -1,4 +1,7 @@
-"""The estimator `tables`: CACTI's grid, Aladdin's and DRAM's figures. It needs nothing but itself and refuses what they do not cover."""
+"""The estimator `tables`: tabulated costs of arrays (CACTI), compute units (Aladdin) and DRAM.
+
+It needs no other program. It refuses sizes that its tables do not cover.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ GRID = Accuracy(
 
 @dataclass(frozen=True)
 class TablesEstimator:
-    """One question has one answer, on every machine."""
+    """The estimator; its answers are the same on every host."""
 
     def estimate(
         self, component: str, attributes: Mapping[str, Attribute], action: str, technology_nm: float
