@@ -1,4 +1,4 @@
-"""Built-in frontends. Only names and options live here; a frontend is imported when it is built."""
+"""Registration of the built-in frontends; a frontend's module is imported when it is built."""
 
 from __future__ import annotations
 
@@ -21,15 +21,18 @@ NETWORKS = {
     "alexnet": "AlexNet (BVLC), 224x224",
     "zfnet": "ZFNet-512, 224x224",
 }
-"""Graphs without weights that ship in the onnx package for its backend tests. Their poolings round down, so some maps
-are a row smaller than in the papers (Inception v1: 55, 27, 13, 6 for 56, 28, 14, 7)."""
+"""Networks in the onnx package: graphs without weights, from its backend tests.
+
+Their pooling operators round down, so some tensors are smaller by one row than in the papers. For
+Inception v1 the sizes are 55, 27, 13, 6 instead of 56, 28, 14, 7.
+"""
 
 
 Sizes = dict[str, Annotated[int, Field(ge=1)]]
 
 
 class FileOptions(Options):
-    """Options of frontends that read files: sizes for what a file leaves open."""
+    """Options of frontends that read files: sizes that a file leaves open."""
 
     batch: int | None = Field(default=None, ge=1, description="size of the first dimension of the inputs")
     sizes: Sizes = Field(default_factory=dict, description="sizes of named dynamic dimensions")
@@ -50,7 +53,7 @@ class Pt2Options(FileOptions):
 
 
 class TransformerOptions(Options):
-    """Options of `transformers`: sizes in place of the usual ones."""
+    """Options of `transformers`: sizes other than the defaults."""
 
     batch: int | None = Field(default=None, ge=1, description="sequences or pictures at a time")
     sizes: Sizes = Field(
@@ -60,7 +63,7 @@ class TransformerOptions(Options):
 
 @hookimpl
 def tilewright_plugins() -> list[FrontendSpec]:
-    """The built-in frontends."""
+    """Return the built-in frontends."""
     return [
         FrontendSpec(
             name="einsum",

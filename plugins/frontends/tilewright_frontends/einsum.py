@@ -1,10 +1,10 @@
-"""`einsum`: one readable line with its sizes.
+"""`einsum`: a formula and its sizes on one line.
 
     O[n,k,p,q] += I[n,c,2p+r,2q+s] * W[k,c,r,s]; n=1 k=256 c=128 p=56 q=56 r=3 s=3
     nk,km->nm; n=4 k=5 m=6
 
-Operands whose name begins with W or w are weights and the others inputs; where names do not tell operands apart, the
-first is the input and the others are weights. `str(problem)` writes the long form.
+Operands whose name starts with W or w are weights, the others inputs. If names do not distinguish
+operands, the first is the input and the others are weights. `str(problem)` writes the long form.
 """
 
 from __future__ import annotations
@@ -25,24 +25,27 @@ NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 MAX_SIZE = 2**40
 MAX_COEFFICIENT = 2**31
 SHORT_NAMES = "ABCDEFGHIJKLMNOPQRSTUVWXY"
-"""Operands of the short form, which has no names; the result is Z."""
+"""Names of operands in the short form, which has none; the result is Z."""
 _SHOWN = 120
-"""Characters of a long line that an error shows around the fault."""
+"""Number of characters that an error shows of a long line."""
 
 
 class EinsumFrontend:
-    """Reads a formula as a workload of one layer."""
+    """A frontend that reads a formula as a workload of one layer."""
 
     def recognises(self, source: str) -> bool:
         return "->" in source or ("=" in source and ("[" in source or ";" in source))
 
     def load(self, source: str) -> Workload:
-        """Raises InputError with a caret under the fault."""
+        """Return the workload of a formula. Raises InputError with a caret below the error."""
         return Workload.of(parse_einsum(source))
 
 
 def parse_einsum(text: str) -> Problem:
-    """The problem that a formula with sizes stands for. Raises InputError with a caret under the fault.
+    """Return the problem of a formula with sizes.
+
+    Raises:
+        InputError: the formula is invalid; a caret marks the error.
 
     >>> parse_einsum("nk,km->nm; n=4 k=5 m=6").macs
     120
@@ -59,7 +62,7 @@ def parse_einsum(text: str) -> Problem:
 
 
 def operation_of(problem: Problem) -> str | None:
-    """The kind of operation where the structure shows it clearly: `gemm`, `conv2d`, `depthwise_conv2d`, ..."""
+    """Return the kind of operation, such as `gemm` or `depthwise_conv2d`; None if it is unclear."""
     structure = recognise(problem)
     if structure is None:
         return None
@@ -75,14 +78,14 @@ def operation_of(problem: Problem) -> str | None:
 
 @dataclass
 class _Line:
-    """The text and how far it has been read. `seen`: dimension -> column of its first use."""
+    """The text and the position of the parser. `seen`: dimension -> column of its first use."""
 
     text: str
     column: int = 0
     seen: dict[str, int] = field(default_factory=dict)
 
     def take(self, pattern: str) -> str | None:
-        """What comes next, if it fits."""
+        """Return the next token if it matches the pattern, otherwise None."""
         self.skip()
         match = re.compile(pattern).match(self.text, self.column)
         if match is None:
@@ -91,18 +94,19 @@ class _Line:
         return match[0]
 
     def skip(self) -> int:
-        """Pass over blanks; where the next piece begins."""
+        """Skip blanks and return the column of the next token."""
         while self.text.startswith(" ", self.column):
             self.column += 1
         return self.column
 
     def count(self, number: int, what: str) -> None:
-        """A problem has so many parts of a kind at most."""
+        """Check a number of parts against the maximum of a problem."""
         if number > MAX_PARTS:
             self.fail(f"more than {MAX_PARTS} {what}")
 
     def fail(self, message: str, hint: str | None = None, column: int | None = None) -> NoReturn:
-        """An error that shows the line with a caret below the column (default: what comes next)."""
+        """Raise an error that shows the line with a caret below a column (default: the next token).
+        """
         at = self.skip() if column is None else column
         begin = max(0, at - _SHOWN // 2)
         shown = self.text[begin : begin + _SHOWN]
@@ -112,7 +116,7 @@ class _Line:
 
 
 def _long(line: _Line) -> list[Tensor]:
-    """`O[..] += A[..] * B[..] ;`"""
+    """Parse `O[..] += A[..] * B[..] ;`."""
     columns: dict[str, int] = {}
     output = _reference(line, columns)
     if not line.take(r"\+?="):
@@ -138,7 +142,7 @@ def _end_of_formula(line: _Line, message: str) -> None:
 
 
 def _reference(line: _Line, columns: dict[str, int]) -> tuple[str, tuple[Rank, ...]]:
-    """`I[n, c, 2p+r]`; `columns` remembers where each tensor stood."""
+    """Parse `I[n, c, 2p+r]`; `columns` records where each tensor appears."""
     column = line.skip()
     name = line.take(NAME)
     if name is None:
@@ -163,7 +167,7 @@ def _reference(line: _Line, columns: dict[str, int]) -> tuple[str, tuple[Rank, .
 
 
 def _rank(line: _Line) -> Rank:
-    """`2p + 3*r`; terms of one dimension add up."""
+    """Parse `2p + 3*r`; terms of one dimension are added."""
     terms: dict[str, int] = {}
     while True:
         column = line.skip()
@@ -185,17 +189,17 @@ def _rank(line: _Line) -> Rank:
 
 
 def _whole(line: _Line, digits: str, most: int, what: str, column: int) -> int:
-    """A whole number from 1 to `most`."""
+    """Parse a whole number from 1 to `most`."""
     if not re.fullmatch("-?[0-9]+", digits):
         line.fail(f"{what} is a whole number, not '{digits}'", column=column)
-    value = int(digits[:20])  # longer ones are too large anyway, and Python refuses very long ones
+    value = int(digits[:20])  # longer ones exceed the limit, and Python refuses very long ones
     if not 1 <= value <= most:
         line.fail(f"{what} is at least 1 and at most {most}, not {digits[:20]}", column=column)
     return value
 
 
 def _short(line: _Line) -> list[Tensor]:
-    """`nk,km->nm ;`"""
+    """Parse `nk,km->nm ;`."""
     operands = [_letters(line)]
     while line.take(","):
         operands.append(_letters(line))
@@ -217,7 +221,7 @@ def _short(line: _Line) -> list[Tensor]:
 
 
 def _letters(line: _Line) -> str:
-    """The dimensions of one operand; blanks between them mean nothing."""
+    """Parse the dimensions of one operand; blanks between them are ignored."""
     letters = ""
     while letter := line.take("[A-Za-z]"):
         line.seen.setdefault(letter, line.column - 1)
@@ -240,7 +244,7 @@ def _roles(names: list[str]) -> list[Role]:
 
 
 def _sizes(line: _Line) -> dict[str, int]:
-    """`n=4, k=5 m=6`: blanks or commas between. Dimensions nobody knows are refused here."""
+    """Parse `n=4, k=5 m=6`, separated by blanks or commas; unknown dimensions are errors."""
     sizes: dict[str, int] = {}
     while line.skip() < len(line.text):
         at = line.column
@@ -258,7 +262,7 @@ def _sizes(line: _Line) -> dict[str, int]:
 
 
 def _similar(name: str, known: dict[str, int]) -> str:
-    """`; did you mean 'N'?`: case first, then spelling."""
+    """Return `; did you mean 'N'?`: the other case first, then similar spellings."""
     return f"; did you mean '{name.swapcase()}'?" if name.swapcase() in known else suggestion(name, known)
 
 

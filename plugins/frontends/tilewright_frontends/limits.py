@@ -1,5 +1,7 @@
-"""Files of others are read in a child process that may take only so much: what reads them, C++ code included, may take for ever
-or end the program."""
+"""Reading of untrusted files in a child process with limits of time and memory.
+
+Parsers, C++ code included, may run for ever or crash their process.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,17 @@ from tilewright.schema.workload import Workload
 
 
 def read_limited(read: Callable[..., Workload], path: Path, *words: object, seconds: int, memory: int) -> Workload:
-    """What `read(path, *words)` returns, in a child with `seconds` of CPU time and `memory` bytes.
+    """Return the result of `read(path, *words)`, called in a child process.
 
-    Raises InputError: what `read` raises, and that it takes more.
+    Args:
+        read: the function to call.
+        path: the file to read.
+        words: further arguments.
+        seconds: limit of CPU time.
+        memory: limit in bytes.
+
+    Raises:
+        InputError: `read` raised it, or exceeded a limit.
     """
     try:
         found: Workload = limited(read, path, *words, seconds=seconds, memory=memory)

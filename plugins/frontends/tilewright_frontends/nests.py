@@ -1,8 +1,8 @@
-"""Operators of networks as affine loop nests, from shapes alone: what frontends of networks share.
+"""Network operators as affine loop nests, derived from shapes; shared by the frontends of networks.
 
-Dimensions are named as the field names them: N, K, C, P, Q, R, S (G: groups; O, T: depth of three-dimensional
-convolutions) and M, N, K for products, with B0, B1, ... for batches. Padding is ignored: a tensor is the bounding box
-of what the iterations touch. Biases and scale factors are ignored too.
+Convolutions use N, K, C, P, Q, R, S, with G for groups, and O, T for the depth of three-dimensional
+ones. Products use M, N, K, with B0, B1, ... for batches. Padding is ignored: a tensor is the
+bounding box of the words that iterations access. Biases and scale factors are ignored.
 """
 
 from __future__ import annotations
@@ -23,11 +23,14 @@ OFFSETS = {1: ("R",), 2: ("R", "S"), 3: ("T", "R", "S")}
 
 
 class Unsupported(Exception):
-    """An operator in a form that has no affine loop nest, or none that is mapped; the message is the reason."""
+    """Error: an operator has no affine loop nest, or a form that is not mapped.
+
+    The message is the reason.
+    """
 
 
 def problem_of(name: str, operation: str | None, sizes: Mapping[str, int], tensors: Sequence[Tensor]) -> Problem:
-    """Raises Unsupported where there is nothing to compute."""
+    """Return a problem. Raises Unsupported if a dimension has no iterations."""
     for dimension, size in sizes.items():
         if size < 1:
             raise Unsupported(f"dimension {dimension} has size {size}: there is nothing to compute")
@@ -39,17 +42,18 @@ def tensor_of(name: str, role: Role, ranks: Sequence[Mapping[str, int]]) -> Tens
 
 
 def plain(names: Sequence[str]) -> list[dict[str, int]]:
-    """Ranks of one dimension each."""
+    """Return coordinates of one dimension each."""
     return [{name: 1} for name in names]
 
 
 def equal(first: int, second: int, what: str) -> None:
-    """Raises ValueError."""
+    """Check that two sizes are equal. Raises ValueError."""
     if first != second:
         raise ValueError(f"{what}: {first} and {second}")
 
 
-# -- convolutions ------------------------------------------------------------------------------------------------
+# -- convolutions
+# ------------------------------------------------------------------------------------------------
 
 
 def convolution(
@@ -63,13 +67,24 @@ def convolution(
     dilations: Sequence[int],
     transposed: bool = False,
 ) -> Problem:
-    """Outputs[N, G, K, P, Q] += Inputs[N, G, C, stride P + dilation R, ...] * Weights[G, K, C, R, S].
+    """Return a convolution.
 
-    Transposed: Outputs[N, G, K, stride P + dilation R, ...] += Inputs[N, G, C, P, Q] * Weights[G, K, C, R, S].
+        Outputs[N, G, K, P, Q] += Inputs[N, G, C, stride P + dilation R, ...] * Weights[G, K, C, R, S]
+
+    A transposed convolution:
+
+        Outputs[N, G, K, stride P + dilation R, ...] += Inputs[N, G, C, P, Q] * Weights[G, K, C, R, S]
 
     Args:
-        channels: K and C, per group. Depthwise convolutions have no C.
-        positions: of the output; of the input where it is transposed.
+        name: name of the problem.
+        batch: N.
+        groups: G.
+        channels: K and C, per group; depthwise convolutions have no C.
+        positions: sizes of the output; of the input if transposed.
+        window: sizes of the filter.
+        strides: stride per axis.
+        dilations: dilation per axis.
+        transposed: whether the convolution is transposed.
     """
     axes, offsets = AXES[len(positions)], OFFSETS[len(positions)]
     outward, inward = channels
@@ -93,22 +108,26 @@ def convolution(
 
 
 def check_axes(count: int) -> None:
-    """Raises Unsupported."""
+    """Check the number of spatial axes. Raises Unsupported."""
     if count not in AXES:
         raise Unsupported(f"it has {count} spatial axes; 1 to 3 are mapped")
 
 
-# -- products ----------------------------------------------------------------------------------------------------
+# -- products
+# ----------------------------------------------------------------------------------------------------
 
 
 def gemm(name: str, a: Shape, b: Shape) -> Problem:
-    """Z[M, N] += A[M, K] * B[K, N]."""
+    """Return Z[M, N] += A[M, K] * B[K, N]."""
     equal(a[1], b[0], "the inner sizes differ")
     return _product(name, {"M": a[0], "N": b[1], "K": a[1]}, ["M", "K"], ["K", "N"], ["M", "N"])
 
 
 def matmul(name: str, a: Shape, b: Shape) -> Problem:
-    """Z[B0, .., M, N] += A[B0, .., M, K] * B[B0, .., K, N]; what broadcasts is indexed by the other operand alone."""
+    """Return Z[B0, .., M, N] += A[B0, .., M, K] * B[B0, .., K, N].
+
+    A batch dimension along which one operand broadcasts indexes only the other one.
+    """
     if not a or not b:
         raise ValueError("a scalar has no inner dimension")
     equal(a[-1], b[-2] if len(b) > 1 else b[0], "the inner sizes differ")
@@ -137,7 +156,10 @@ def _product(name: str, sizes: dict[str, int], of_a: list[str], of_b: list[str],
 
 
 def _common_sizes(operands: Sequence[tuple[Sequence[str], Shape]], keep: set[str]) -> dict[str, int]:
-    """Dimension -> size where operands may broadcast; dimensions of size 1 are dropped unless in `keep`."""
+    """Return dimension -> size for operands that may broadcast.
+
+    Dimensions of size 1 are dropped unless in `keep`.
+    """
     sizes: dict[str, int] = {}
     for names, shape in operands:
         for name, size in zip(names, shape, strict=True):
@@ -149,12 +171,15 @@ def _common_sizes(operands: Sequence[tuple[Sequence[str], Shape]], keep: set[str
 
 
 def _indexing(names: Sequence[str], shape: Shape, sizes: dict[str, int]) -> list[str]:
-    """The dimensions that really index an operand: not those it broadcasts along."""
+    """Return the dimensions that index an operand, without those it broadcasts along."""
     return [name for name, size in zip(names, shape, strict=True) if sizes.get(name) == size]
 
 
 def einsum(name: str, equation: str, shapes: Sequence[Shape]) -> Problem:
-    """As the equation says; the dimensions keep its letters, those of an ellipsis are E0, E1, ..."""
+    """Return the contraction of an equation, which names the dimensions.
+
+    Dimensions of an ellipsis are E0, E1, ...
+    """
     equation = equation.replace(" ", "")
     left, arrow, right = equation.partition("->")
     texts = left.split(",")
@@ -175,7 +200,10 @@ def einsum(name: str, equation: str, shapes: Sequence[Shape]) -> Problem:
 
 
 def _subscripts(text: str, ellipsis: list[str], rank: int | None) -> list[str]:
-    """The dimensions of one operand (`rank`: how many it has) or of the result, the hidden ones written out."""
+    """Return the dimensions of an operand with `rank` dimensions, or of the result (None).
+
+    Dimensions of an ellipsis are included.
+    """
     before, dots, after = text.partition("...")
     count = len(ellipsis) if rank is None else rank - len(before) - len(after)
     hidden = ellipsis[len(ellipsis) - count :] if dots and count > 0 else []
@@ -185,7 +213,7 @@ def _subscripts(text: str, ellipsis: list[str], rank: int | None) -> list[str]:
 def contraction(
     name: str, sizes: Mapping[str, int], operands: Sequence[list[dict[str, int]]], output: list[dict[str, int]]
 ) -> Problem:
-    """Z += A * B * ...: the first operand is the input, the others are weights; ranks as terms."""
+    """Return Z += A * B * ...; the first operand is the input, the others are weights."""
     tensors = [
         tensor_of(chr(ord("A") + index), "weight" if index else "input", ranks) for index, ranks in enumerate(operands)
     ]
@@ -193,12 +221,13 @@ def contraction(
     return problem.model_copy(update={"operation": operation_of(problem)})
 
 
-# -- layers of a network -------------------------------------------------------------------------------------------
+# -- layers of a network
+# -------------------------------------------------------------------------------------------
 
 
 @contextmanager
 def refusing(what: str) -> Iterator[None]:
-    """A file that says what cannot be makes Python raise many kinds; to the user each is an InputError."""
+    """Convert the Python errors that malformed files cause to InputError."""
     try:
         yield
     except InputError:
@@ -208,7 +237,7 @@ def refusing(what: str) -> Iterator[None]:
 
 
 def unique_name(name: str, taken: set[str]) -> str:
-    """A name that is safe in files and stands once; it is added to `taken`."""
+    """Return a unique name that is valid in files, and add it to `taken`."""
     safe = re.sub(r"[^A-Za-z0-9_.\-]+", "_", name).strip("_.") or "layer"
     candidate, number = safe, 2
     while candidate in taken:

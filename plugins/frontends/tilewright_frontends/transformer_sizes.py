@@ -1,4 +1,4 @@
-"""Published transformers: the sizes of their blocks, with their sources. Importing this imports nothing else of the package."""
+"""Block sizes of published transformers, with sources. Kept free of imports from the package."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Block:
-    """One kind of block, `count` times. Widths are in channels.
+    """One kind of block, repeated `count` times. Widths are in channels.
 
     Attributes:
-        hidden: of a token.
-        heads, shared: of queries; and how many of them share keys and values (grouped-query attention).
-        head: of one head.
-        mlp, gated: of the MLP; whether it has a gate beside its first matrix.
-        experts, active: MLPs of which every token takes some.
-        across: tokens of another stack that a cross-attention reads; 0: there is none.
-        cached: keys and values of earlier tokens are kept.
+        count: number of blocks.
+        hidden: width of a token.
+        heads: number of query heads.
+        mlp: width of the MLP.
+        shared: number of query heads that share keys and values (grouped-query attention).
+        head: width of one head.
+        gated: whether the MLP has a gate in addition to its first matrix.
+        experts: number of MLPs.
+        active: number of MLPs that process each token.
+        across: tokens of another stack that cross-attention reads; 0: no cross-attention.
+        cached: whether keys and values of earlier tokens are kept.
     """
 
     count: int
@@ -38,12 +42,14 @@ class Network:
     """A published network.
 
     Attributes:
-        summary: one line for people.
-        stacks: name -> blocks and tokens of it; 0 tokens: `seq` says.
-        seq: tokens that pass at a time where nobody says; None: they are fixed.
-        pictures: convolutions before the first stack: name -> channels out, channels in, positions, window, stride.
-        head: name, channels out, and whether of every token (else of one) at the end.
-        source: where the sizes are from.
+        summary: one line of description.
+        stacks: name -> block, and its tokens; 0 tokens: `seq`.
+        seq: default number of tokens per pass; None: the number is fixed.
+        source: publication with the sizes.
+        head: name and output channels of the last product, and whether it applies to every token
+            (else to one).
+        pictures: convolutions before the first stack: name -> output channels, input channels,
+            positions, window, stride.
     """
 
     summary: str

@@ -1,8 +1,9 @@
-"""`transformers`: networks of transformer blocks, made from their published sizes: no file, no weights.
+"""`transformers`: networks of transformer blocks, built from published sizes alone.
 
-Blocks that are alike stand once, with their number as the layers' count. Tokens that pass at a time (`seq`), tokens whose keys
-and values are cached (`cache`) and the batch are sizes: `seq=2048` is a prefill, `seq=1 cache=2047` one step of decoding.
-Every product of every token is counted, masked or not. Norms, softmax, activations and look-ups are listed, not mapped.
+Equal blocks appear once; their number is the layers' count. Sizes are the tokens per pass (`seq`),
+the tokens with cached keys and values (`cache`), and the batch. `seq=2048` is a prefill, `seq=1
+cache=2047` one decoding step. Every product of every token is counted, even if masked. Norms,
+softmax, activations and look-ups are listed, not mapped.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tilewright_frontends.transformer_sizes import NETWORKS, Block, Network
 
 
 class TransformersFrontend:
-    """Makes the networks of `NETWORKS`."""
+    """A frontend that builds the networks of `NETWORKS`."""
 
     def __init__(self, options: TransformerOptions) -> None:
         self.batch, self.sizes = options.batch, options.sizes
@@ -27,7 +28,11 @@ class TransformersFrontend:
         return source in NETWORKS
 
     def load(self, source: str) -> Workload:
-        """Raises InputError: no network of that name, sizes that it does not have."""
+        """Return the workload of a network.
+
+        Raises:
+            InputError: the network or a size is unknown.
+        """
         if source not in NETWORKS:
             raise InputError(
                 f"no transformer is called '{source}'; known: {', '.join(NETWORKS)}{suggestion(source, NETWORKS)}"
@@ -60,7 +65,7 @@ class TransformersFrontend:
 
 
 class _Maker:
-    """Layers as they are made; what makes some gives the names of those whose results come next."""
+    """Collector of layers. Its methods return the names of the layers that the next ones read."""
 
     def __init__(self, batch: int) -> None:
         self.batch = batch
@@ -68,7 +73,8 @@ class _Maker:
         self.unmapped: list[Unmapped] = []
 
     def network(self, network: Network, seq: int, cache: int) -> None:
-        """With a cache, what comes before the blocks that have one has passed already."""
+        """Add a network; with a cache, the stages before the first cached block have already run.
+        """
         last: tuple[str, ...] = ()
         for name, (outward, inward, positions, window, stride) in {} if cache else network.pictures.items():
             strides, dilations = (stride,) * len(window), (1,) * len(window)
@@ -86,7 +92,10 @@ class _Maker:
             self.add(self.product(name, tokens if every else 1, hidden, width), last)
 
     def blocks(self, stack: str, block: Block, tokens: int, cache: int, last: tuple[str, ...]) -> tuple[str, ...]:
-        """All blocks of a stack. `last`: what its first tokens are made from, or what its cross-attention reads besides."""
+        """Add all blocks of a stack.
+
+        `last` names the layers that produce its first tokens, or the input of its cross-attention.
+        """
         if not last or block.across:
             self.skip(f"{stack}.embedding", "Gather", "a look-up of tokens", 0)
         before = () if block.across else last
@@ -108,7 +117,11 @@ class _Maker:
         before: tuple[str, ...],
         others: tuple[str, ...],
     ) -> tuple[str, ...]:
-        """`keys`: tokens whose keys and values are read; `made`: of how many they are made now, from `others`."""
+        """Add an attention.
+
+        `keys` is the number of tokens whose keys and values are read. Of these, `made` are computed
+        now, from layers `others`.
+        """
         width, groups = block.heads * block.head, block.heads // block.shared
         q = self.add(self.product(f"{name}.q", tokens, block.hidden, width), before, block.count)
         k, v = (
@@ -144,7 +157,7 @@ class _Maker:
         return ends
 
     def product(self, name: str, tokens: int, inward: int, outward: int) -> Problem:
-        """Of all tokens with one matrix."""
+        """Return the product of all tokens with one matrix."""
         return nests.gemm(name, (self.batch * tokens, inward), (inward, outward))
 
     def add(self, problem: Problem, before: tuple[str, ...], count: int = 1) -> tuple[str, ...]:
@@ -156,13 +169,13 @@ class _Maker:
 
 
 def _contraction(name: str, sizes: Mapping[str, int], *tensors: str) -> Problem:
-    """Of letters that are sizes; the others are 1, and left out."""
+    """Return a contraction; letters without a size are 1 and are omitted."""
     *operands, output = [nests.plain([letter for letter in each if letter in sizes]) for each in tensors]
     return nests.contraction(name, sizes, operands, output)
 
 
 def _shares(tokens: int, block: Block) -> Iterator[tuple[str, int, int]]:
-    """(suffix, tokens, experts that get so many): the expected load, which is even."""
+    """Yield (suffix, tokens, number of experts with that many) for an even load."""
     if block.experts == 1:
         yield "", tokens, 1
         return

@@ -1,8 +1,7 @@
-"""`mlir`: the products of tensors in a module of MLIR (StableHLO, TOSA, linalg, affine, TensorFlow); every other
-operation is listed with its reason.
+"""`mlir`: tensor products in an MLIR module (StableHLO, TOSA, linalg, affine, TensorFlow).
 
-Nothing is executed and no weight is read: shapes are enough. What reads a file does so in a child process with limits of
-time and memory.
+Every other operation is listed with its reason. Nothing is executed and no weight is read, because
+shapes are sufficient. A child process with limits of time and memory reads the file.
 """
 
 from __future__ import annotations
@@ -20,13 +19,16 @@ from tilewright_frontends.mlir.parse import read
 
 _MEBIBYTE = 2**20
 SECONDS = 5
-"""CPU time for reading a file, and so much again for every MiB of it, of which xdsl reads one in 2 to 4 s."""
+"""CPU time for reading a file, and again for every MiB of it; xdsl needs 2 to 4 s per MiB."""
 MEMORY, LARGE, MEMORY_OF_LARGE = 768 * _MEBIBYTE, 8 * _MEBIBYTE, 2048 * _MEBIBYTE
-"""Bytes for reading a file, of so many bytes or more, too: xdsl takes up to 45 times its size."""
+"""Memory for a file, size of a large file, memory for a large file; all in bytes.
+
+xdsl needs up to 45 times the size of the file.
+"""
 
 
 class MlirFrontend:
-    """Loads .mlir files."""
+    """A frontend that reads .mlir files."""
 
     def __init__(self, options: MlirOptions) -> None:
         self.options = options
@@ -35,7 +37,12 @@ class MlirFrontend:
         return source.endswith(".mlir")
 
     def load(self, source: str) -> Workload:
-        """Raises InputError: unreadable files, sizes that are missing or do not exist, nothing to map."""
+        """Return the workload of a module.
+
+        Raises:
+            InputError: the file is unreadable, a size is missing or unknown, or nothing can be
+                mapped.
+        """
         path = Path(source)
         name = path.name.removesuffix(".mlir").removesuffix(".generic") or path.name
         size = os.path.getsize(path) if is_file(path) else 0
@@ -45,5 +52,5 @@ class MlirFrontend:
 
 
 def read_file(path: Path, name: str, source: str, batch: int | None, sizes: Mapping[str, int]) -> Workload:
-    """Raises InputError."""
+    """Read a module as a workload. Raises InputError."""
     return read_workload(read(path), name, source, batch, sizes)

@@ -1,7 +1,7 @@
-"""Loop nests that are written out: `affine.for`, and linalg's operators that carry affine maps.
+"""Explicit loop nests: `affine.for`, and linalg operators with affine maps.
 
-A nest becomes a problem if its body adds a product of two or more elements to one element of the result, and every
-subscript is a sum of loops with whole coefficients.
+A nest becomes a problem if its body adds a product of at least two elements to one element of the
+result. Every subscript must be a sum of loops with whole coefficients.
 """
 
 from __future__ import annotations
@@ -27,15 +27,24 @@ Leaf = tuple[Value, tuple[Linear, ...]]
 """A buffer and the subscripts of one element."""
 
 
-# -- the body ------------------------------------------------------------------------------------------------------
+# -- the body
+# ------------------------------------------------------------------------------------------------------
 
 
 def factors_of(
     root: Value, made: Mapping[Value, Operation], is_result: Callable[[Value], bool], name: str
 ) -> list[Value]:
-    """What is multiplied and added to the element that is stored. `name`: of the result, for messages.
+    """Return the factors of the product that is added to the stored element.
 
-    Raises Unsupported: it is assigned, the last operation is no addition, nothing is multiplied.
+    Args:
+        root: the value that is stored.
+        made: value -> the operation that produces it.
+        is_result: whether a value is the stored element before the addition.
+        name: name of the result, for messages.
+
+    Raises:
+        Unsupported: the element is assigned, the last operation is no addition, or nothing is
+            multiplied.
     """
     root = _without_casts(root, made)
     last = made.get(root)
@@ -69,7 +78,7 @@ def _without_casts(value: Value, made: Mapping[Value, Operation]) -> Value:
 
 
 def _factors(waiting: list[Value], made: Mapping[Value, Operation]) -> list[Value]:
-    """The factors of a product, constants left out."""
+    """Return the factors of a product without constants."""
     found: list[Value] = []
     waiting = waiting[::-1]
     while waiting:
@@ -91,17 +100,28 @@ def _makers(block: Block) -> dict[Value, Operation]:
 
 
 def operations_in(block: Block) -> int:
-    """Arithmetic operations of one iteration, for a nest's share of the work."""
+    """Return the number of arithmetic operations of one iteration."""
     return sum(each.name.startswith(("arith.", "math.")) and each.kind != "constant" for each in block.operations)
 
 
-# -- the nest ------------------------------------------------------------------------------------------------------
+# -- the nest
+# ------------------------------------------------------------------------------------------------------
 
 
 def problem_of(
     name: str, sizes: Sequence[int], operands: Sequence[Sequence[Linear]], result: Sequence[Linear]
 ) -> Problem:
-    """Result += product of operands, each given by its subscripts over loops of these sizes. Raises Unsupported."""
+    """Return the problem: result += product of operands, each given by its subscripts.
+
+    Args:
+        name: name of the problem.
+        sizes: sizes of the loops.
+        operands: subscripts of every operand.
+        result: subscripts of the result.
+
+    Raises:
+        Unsupported: a loop indexes no tensor or the result only, or runs in two directions.
+    """
     tensors = _upright([[rank.terms for rank in ranks if rank.terms] for ranks in (*operands, result)])
     *read, written = [{loop for rank in ranks for loop in rank} for ranks in tensors]
     used = set().union(*read)
@@ -117,8 +137,11 @@ def problem_of(
 
 
 def _upright(tensors: Sequence[Sequence[Mapping[int, int]]]) -> list[list[dict[int, int]]]:
-    """The same with positive coefficients: a loop alone in a rank may run either way, and one that runs backwards in every
-    sum is turned round."""
+    """Return the subscripts with positive coefficients.
+
+    A loop that is alone in a coordinate may run in either direction. A loop that runs backwards in
+    every sum is reversed.
+    """
     sums = [rank for ranks in tensors for rank in ranks if len(rank) > 1]
     for loop in {loop for rank in sums for loop in rank}:
         if len({rank[loop] > 0 for rank in sums if loop in rank}) > 1:
@@ -127,7 +150,7 @@ def _upright(tensors: Sequence[Sequence[Mapping[int, int]]]) -> list[list[dict[i
 
 
 def _names(tensors: Sequence[Sequence[Mapping[int, int]]]) -> dict[int, str]:
-    """B0, M, N, K of a contraction of two operands; else letters."""
+    """Return loop names: B0, M, N, K for a contraction of two operands, otherwise letters."""
     loops = sorted({loop for ranks in tensors for rank in ranks for loop in rank})
     is_plain = all(list(rank.values()) == [1] for ranks in tensors for rank in ranks)
     if len(tensors) != 3 or not is_plain:
@@ -144,16 +167,22 @@ def _names(tensors: Sequence[Sequence[Mapping[int, int]]]) -> dict[int, str]:
     }
 
 
-# -- linalg --------------------------------------------------------------------------------------------------------
+# -- linalg
+# --------------------------------------------------------------------------------------------------------
 
 
 def has_maps(operation: Operation) -> bool:
-    """It is linalg's, and its maps say all."""
+    """Return whether the operation is one of linalg that its maps describe completely."""
     return operation.name in ("linalg.generic", "linalg.contract") and len(operation.maps("indexing_maps")) > 0
 
 
 def linalg_nest(operation: Operation, shapes: Sequence[Shape], name: str) -> Problem:
-    """`linalg.generic` and the like. Raises Unsupported, and ValueError where maps and shapes contradict one another."""
+    """Return the problem of a `linalg.generic` or a similar operation.
+
+    Raises:
+        Unsupported: it is no product over affine loops.
+        ValueError: maps and shapes contradict each other.
+    """
     maps = operation.maps("indexing_maps")
     sizes = loop_sizes(maps, shapes)
     if operation.regions:
@@ -173,7 +202,12 @@ def linalg_nest(operation: Operation, shapes: Sequence[Shape], name: str) -> Pro
 
 
 def loop_sizes(maps: Sequence[AffineMap], shapes: Sequence[Shape]) -> list[int]:
-    """Of every loop, from a rank in which it stands alone. Raises ValueError, Unsupported."""
+    """Return the size of every loop, from a coordinate that consists of it alone.
+
+    Raises:
+        Unsupported: there is no such coordinate.
+        ValueError: sizes contradict each other.
+    """
     sizes: dict[int, int] = {}
     for each, shape in zip(maps, shapes, strict=False):
         nests.equal(len(each.results), len(shape), "a map and the shape of its operand differ in rank")
@@ -206,18 +240,23 @@ def _sum_of(found: Linear | NotLinear) -> Linear:
     return found
 
 
-# -- affine.for ----------------------------------------------------------------------------------------------------
+# -- affine.for
+# ----------------------------------------------------------------------------------------------------
 
 
 @dataclass
 class _Loops:
-    """The loops of a nest, outermost first, and what index values are in terms of them."""
+    """Loops of a nest, outermost first, and index values as sums of these loops."""
 
     sizes: list[int] = field(default_factory=list)
     known: dict[Value, Linear] = field(default_factory=dict)
 
     def enter(self, loop: Operation) -> None:
-        """Raises Unsupported: bounds that are not constant, values carried from one iteration to the next."""
+        """Add a loop.
+
+        Raises:
+            Unsupported: bounds are not constant, the loop never runs, or it carries values.
+        """
         number = len(self.sizes)
         if loop.results:
             raise Unsupported(f"loop {number + 1} carries values (iter_args); print the nest before scalar replacement")
@@ -229,7 +268,7 @@ class _Loops:
         self.known[loop.body.arguments[0]] = Linear({number: step}, low)
 
     def value(self, found: Value, made: Mapping[Value, Operation]) -> Linear:
-        """Raises Unsupported."""
+        """Return an index value as a sum of loops. Raises Unsupported."""
         if found in self.known:
             return self.known[found]
         maker = made.get(found)
@@ -249,7 +288,7 @@ class _Loops:
     def applied(
         self, operation: Operation, key: str, operands: Sequence[Value], made: Mapping[Value, Operation]
     ) -> list[Linear]:
-        """The results of an operation's map."""
+        """Return the results of an operation's map as sums of loops."""
         found = operation.attributes.get(key)
         if not isinstance(found, AffineMap):
             return [self.value(each, made) for each in operands]
@@ -279,7 +318,12 @@ def _bound(loop: Operation, key: str, number: int) -> int:
 
 
 def affine_nest(operation: Operation, name: str) -> Problem:
-    """A perfect nest of `affine.for`. Raises Unsupported, and ValueError where it contradicts itself."""
+    """Return the problem of a perfect nest of `affine.for`.
+
+    Raises:
+        Unsupported: it is no product over affine loops.
+        ValueError: it contradicts itself.
+    """
     loops = _Loops()
     body = operation.body
     loops.enter(operation)
@@ -319,7 +363,7 @@ def _element(load: Operation, loops: _Loops, made: Mapping[Value, Operation]) ->
 
 
 def affine_operations(operation: Operation) -> int | None:
-    """Arithmetic operations of a nest of loops with constant bounds; None where nobody can tell."""
+    """Return the arithmetic operations of a loop nest; None if a bound is not constant."""
     loops = _Loops()
     try:
         loops.enter(operation)

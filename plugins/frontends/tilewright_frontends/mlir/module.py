@@ -1,4 +1,4 @@
-"""A module's functions, followed from the first call to the last: the layers in order, and what is not mapped."""
+"""Functions of a module, followed in call order: its layers and unmapped operations."""
 
 from __future__ import annotations
 
@@ -17,29 +17,33 @@ from tilewright_frontends.mlir.unmapped import explain, is_listed
 from tilewright_frontends.nests import Shape, Unsupported, refusing, unique_name
 
 MOST_OPERATIONS = 200_000
-"""Of all calls together."""
+"""Maximum number of operations over all calls."""
 SHOWN = 20
-"""Reasons in a message."""
+"""Maximum number of reasons in a message."""
 ELEMENTWISE = frozenset(
     "add addv2 biasadd subtract sub multiply mul divide div maximum max minimum min power pow negate neg abs sign exponential "
     "exp log log_plus_one sqrt rsqrt tanh logistic sigmoid relu relu6 gelu erf floor ceil round clamp clip convert cast identity "
     "select selectv2 compare and or xor not softmax optimization_barrier".split()
 )
-"""Operators whose result has the shape of their operands of the same rank."""
+"""Operators whose result has the shape of its operands of equal rank."""
 
 
 def read_workload(module: Operation, name: str, source: str, batch: int | None, sizes: Mapping[str, int]) -> Workload:
-    """The layers of the public functions that no other function calls, and of what they call, each time.
+    """Return the workload of a module: the layers of its entries and of the functions they call.
+
+    Entries are public functions that no other function calls. A function called several times
+    contributes its layers each time.
 
     Args:
-        name: of the workload.
-        source: the file, as messages call it.
+        module: the module.
+        name: name of the workload.
+        source: name of the file, for messages.
         batch: size of the first dimension of every argument that leaves it open.
-        sizes: of dimensions that arguments leave open, named `argument_axis`, such as `arg0_2`.
+        sizes: sizes of open dimensions, named `argument_axis`, such as `arg0_2`.
 
     Raises:
-        InputError: an operation contradicts itself, a size is missing or does not exist, functions call themselves,
-            nothing is a product of tensors.
+        InputError: an operation is malformed, a size is missing or unknown, a function calls
+            itself, or nothing can be mapped.
     """
     top = module.regions[0] if module.regions else Block((), ())
     functions = {
@@ -86,9 +90,10 @@ def _nothing(source: str, unmapped: Sequence[Unmapped]) -> str:
 def _argument_shapes(
     source: str, entries: Sequence[Operation], batch: int | None, sizes: Mapping[str, int]
 ) -> dict[Value, OpenShape]:
-    """Of the arguments of the entries, with sizes for what they leave open.
+    """Return the shapes of the entries' arguments, with sizes for open dimensions.
 
-    Raises InputError: sizes of dimensions that do not exist.
+    Raises:
+        InputError: a size belongs to no open dimension.
     """
     arguments = [
         (f"arg{number}", argument, argument.shape)
@@ -116,8 +121,11 @@ def _argument_shapes(
 
 @dataclass
 class _Call:
-    """What is known of values within one call of a function: the layers they were made from, seen through what is not
-    mapped, and shapes that their types leave open."""
+    """Values within one call of a function.
+
+    `origins` maps a value to the layers that it depends on, looking through unmapped operations.
+    `shapes` holds shapes that the types leave open.
+    """
 
     origins: dict[Value, tuple[str, ...]] = field(default_factory=dict)
     shapes: dict[Value, OpenShape] = field(default_factory=dict)
@@ -129,7 +137,7 @@ class _Call:
         return tuple(dict.fromkeys(layer for value in values for layer in self.origins.get(value, ())))
 
     def learn(self, operation: Operation) -> None:
-        """Shapes that a result has from its operands."""
+        """Infer shapes of an elementwise operation's results from its operands."""
         if operation.kind.lower() not in ELEMENTWISE:
             return
         for result in operation.results:
@@ -142,7 +150,7 @@ class _Call:
 
 
 class _Reader:
-    """Layers and unmapped operations as they are met."""
+    """Collector of layers and unmapped operations, in order."""
 
     def __init__(self, source: str, functions: Mapping[str, Operation]) -> None:
         self.source, self.functions = source, functions
@@ -152,7 +160,7 @@ class _Reader:
         self.met = 0
 
     def run(self, block: Block, call: _Call, stack: tuple[str, ...]) -> None:
-        """One call. `stack`: the functions that are being called."""
+        """Read one call. `stack`: the functions being called."""
         for operation in block.operations:
             self.met += 1
             if self.met > MOST_OPERATIONS:
@@ -179,7 +187,7 @@ class _Reader:
                 )
         self.run(regions[0], inner, (*stack, callee))
         for argument, operand in zip(regions[0].arguments, operation.operands, strict=False):
-            call.origins[operand] = inner.origins.get(argument, ())  # a buffer may have been written
+            call.origins[operand] = inner.origins.get(argument, ())  # the call may have written to a buffer
         ends = regions[0].operations[-1:]
         for result, returned in zip(operation.results, ends[0].operands if ends else (), strict=False):
             call.origins[result] = inner.origins.get(returned, ())
@@ -217,7 +225,12 @@ class _Reader:
             call.origins[value] = before
 
     def _problem(self, operation: Operation, call: _Call) -> Problem | None:
-        """None for what is no product of tensors. Raises Unsupported, and what Python raises for contradictions."""
+        """Return the problem of an operation; None if it is no tensor product.
+
+        Raises:
+            Unsupported: its form is not mapped.
+            ArithmeticError, LookupError, TypeError, ValueError: it contradicts itself.
+        """
         name = operation.label or f"{operation.kind}_{operation.line}"
         if operation.name == "affine.for":
             return affine.affine_nest(operation, name)
@@ -227,7 +240,11 @@ class _Reader:
         return builder(operation, self._shapes(operation, call), name)
 
     def _shapes(self, operation: Operation, call: _Call) -> list[Shape]:
-        """Of operands and results; a scalar has none. Raises InputError where a size is open."""
+        """Return the shapes of operands and results; a scalar has an empty shape.
+
+        Raises:
+            InputError: a size is open.
+        """
         found: list[Shape] = []
         for place, value in enumerate((*operation.operands, *operation.results)):
             shape = call.shape(value) or ()
@@ -243,7 +260,7 @@ class _Reader:
 
 
 def _written(operation: Operation) -> list[Value]:
-    """Buffers that an operation changes."""
+    """Return the buffers that an operation changes."""
     if operation.name == "affine.for":
         stores = [each for each in within(operation) if each.name.endswith(".store") and len(each.operands) > 1]
         return [each.operands[1] for each in stores]

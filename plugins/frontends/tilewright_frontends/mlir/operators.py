@@ -1,5 +1,5 @@
-"""The operators of StableHLO, TOSA, TensorFlow and linalg that are mapped: their shapes and attributes, as `nests` wants
-them."""
+"""Mapped operators of StableHLO, TOSA, TensorFlow and linalg: conversion to loop nests of `nests`.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +13,17 @@ from tilewright_frontends.mlir.tree import Operation
 from tilewright_frontends.nests import Shape, Unsupported, equal
 
 Shapes = Sequence[Shape]
-"""Of the operands, then of the results."""
+"""Shapes of the operands, then of the results."""
 Builder = Callable[[Operation, Shapes, str], Problem]
-"""Operation, shapes, name of the layer -> loop nest. Raises Unsupported, and whatever Python raises where the operation
-contradicts itself."""
+"""A function from operation, shapes and layer name to a problem.
+
+It raises Unsupported for forms that are not mapped, and a Python error if the operation contradicts
+itself.
+"""
 
 
-# -- StableHLO -----------------------------------------------------------------------------------------------------
+# -- StableHLO
+# -----------------------------------------------------------------------------------------------------
 
 _LAYOUT = re.compile(r"\[([\w, ]*)\]x\[([\w, ]*)\]->\[([\w, ]*)\]")
 _LIST = re.compile(r"(\w+) = \[([\d, ]*)\]")
@@ -80,7 +84,11 @@ def _places(text: str, shape: Shape) -> dict[str, int]:
 def _check_positions(
     positions: Shape, padded: Sequence[int], window: Shape, strides: Sequence[int], dilations: Sequence[int]
 ) -> None:
-    """Raises ValueError where the result has another size than the window leaves of the padded input."""
+    """Check the result's size against the number of window positions in the padded input.
+
+    Raises:
+        ValueError: they differ.
+    """
     for position, size, offsets, stride, dilation in zip(positions, padded, window, strides, dilations, strict=True):
         if min(stride, dilation) < 1:
             raise ValueError(f"stride {stride} and dilation {dilation}; each must be at least 1")
@@ -115,13 +123,13 @@ def _dot_general(operation: Operation, shapes: Shapes, name: str) -> Problem:
 
 
 def _numbered(letter: str, places: Sequence[int], always: bool = False) -> dict[int, str]:
-    """Place -> name: M alone, M0, M1, ... of several."""
+    """Return position -> name: M for a single one, M0, M1, ... for several."""
     alone = len(places) == 1 and not always
     return {place: letter if alone else f"{letter}{index}" for index, place in enumerate(places)}
 
 
 def _contracted(name: str, operands: Sequence[Sequence[str]], shapes: Shapes, output: Sequence[str]) -> Problem:
-    """Plain ranks; batches of size 1 are left out, as in ONNX."""
+    """Return a contraction with plain coordinates; batches of size 1 are omitted, as for ONNX."""
     sizes: dict[str, int] = {}
     for names, shape in zip(operands, shapes, strict=True):
         for each, size in zip(names, shape, strict=True):
@@ -139,11 +147,12 @@ def _dot(operation: Operation, shapes: Shapes, name: str) -> Problem:
     return _contracted(name, [left, right], shapes[:2], [each for each in "MN" if each in (*left, *right)])
 
 
-# -- TOSA ------------------------------------------------------------------------------------------------------------
+# -- TOSA
+# ------------------------------------------------------------------------------------------------------------
 
 
 def _tosa_convolution(operation: Operation, shapes: Shapes, name: str) -> Problem:
-    """NHWC x OHWI."""
+    """Return a convolution with layouts NHWC and OHWI."""
     data, weight, result = shapes[0], shapes[1], shapes[-1]
     axes = len(data) - 2
     nests.check_axes(axes)
@@ -160,7 +169,7 @@ def _tosa_convolution(operation: Operation, shapes: Shapes, name: str) -> Proble
 
 
 def _tosa_depthwise(operation: Operation, shapes: Shapes, name: str) -> Problem:
-    """NHWC x HWCM."""
+    """Return a depthwise convolution with layouts NHWC and HWCM."""
     data, weight, result = shapes[0], shapes[1], shapes[-1]
     equal(data[3], weight[2], "channels of the input and of the weights differ")
     equal(result[3], weight[2] * weight[3], "channels of the result and of the weights differ")
@@ -172,7 +181,7 @@ def _tosa_depthwise(operation: Operation, shapes: Shapes, name: str) -> Problem:
 
 
 def _tosa_transposed(operation: Operation, shapes: Shapes, name: str) -> Problem:
-    """NHWC x OHWI."""
+    """Return a transposed convolution with layouts NHWC and OHWI."""
     data, weight, result = shapes[0], shapes[1], shapes[-1]
     equal(data[3], weight[3], "channels of the input and of the weights differ")
     equal(result[3], weight[0], "channels of the result and of the weights differ")
@@ -186,11 +195,12 @@ def _matmul(operation: Operation, shapes: Shapes, name: str) -> Problem:
     return nests.matmul(name, shapes[0], shapes[1])
 
 
-# -- TensorFlow ------------------------------------------------------------------------------------------------------
+# -- TensorFlow
+# ------------------------------------------------------------------------------------------------------
 
 
 def _tf_spatial(operation: Operation, key: str) -> tuple[int, int]:
-    """Strides or dilations of the two spatial axes, of a list over all four."""
+    """Return strides or dilations of the two spatial axes, from a list over all four."""
     numbers = operation.integers(key, 4)
     first = 2 if _channels_first(operation) else 1
     if math.prod(numbers) != numbers[first] * numbers[first + 1]:
@@ -203,14 +213,14 @@ def _channels_first(operation: Operation) -> bool:
 
 
 def _channels_last(operation: Operation, shape: Shape) -> Shape:
-    """N, H, W, C, whichever way it lies in memory. Raises ValueError."""
+    """Return the shape as N, H, W, C, for either data format. Raises ValueError."""
     n, *rest = shape
     equal(len(rest), 3, "a picture has a batch, two axes and channels; dimensions")
     return (n, *rest[1:], rest[0]) if _channels_first(operation) else shape
 
 
 def _tf_conv(operation: Operation, shapes: Shapes, name: str) -> Problem:
-    """HWIO."""
+    """Return a convolution with weights in layout HWIO."""
     data, weight, result = _channels_last(operation, shapes[0]), shapes[1], _channels_last(operation, shapes[-1])
     groups = data[3] // weight[2]
     equal(data[3], groups * weight[2], "channels of the input and of the weights differ")
@@ -221,7 +231,7 @@ def _tf_conv(operation: Operation, shapes: Shapes, name: str) -> Problem:
 
 
 def _tf_depthwise(operation: Operation, shapes: Shapes, name: str) -> Problem:
-    """HWCM."""
+    """Return a depthwise convolution with weights in layout HWCM."""
     data, weight, result = _channels_last(operation, shapes[0]), shapes[1], _channels_last(operation, shapes[-1])
     equal(data[3], weight[2], "channels of the input and of the weights differ")
     strides, dilations = _tf_spatial(operation, "strides"), _tf_spatial(operation, "dilations")
@@ -229,7 +239,8 @@ def _tf_depthwise(operation: Operation, shapes: Shapes, name: str) -> Problem:
 
 
 def _tf_transposed(operation: Operation, shapes: Shapes, name: str) -> Problem:
-    """Weights HWOI; the picture is the third operand."""
+    """Return a transposed convolution with weights in layout HWOI; the input is the third operand.
+    """
     weight, data = shapes[1], _channels_last(operation, shapes[2])
     equal(data[3], weight[3], "channels of the input and of the weights differ")
     strides, dilations = _tf_spatial(operation, "strides"), _tf_spatial(operation, "dilations")
@@ -249,7 +260,8 @@ def _tf_einsum(operation: Operation, shapes: Shapes, name: str) -> Problem:
     return nests.einsum(name, operation.text("equation"), shapes[:-1])
 
 
-# -- linalg ----------------------------------------------------------------------------------------------------------
+# -- linalg
+# ----------------------------------------------------------------------------------------------------------
 
 _LINALG_CONV = re.compile(r"(depthwise_)?conv_([123])d(?:_([a-z]+)_([a-z]+?))?(?:_q)?")
 PRODUCTS = {
@@ -268,12 +280,15 @@ PRODUCTS = {
     "batch_vecmat": "bk,bkn->bn",
     "dot": "k,k->",
 }
-"""Operators of linalg that are named contractions."""
+"""Named contractions of linalg -> equation."""
 _BATCH = {"B": "B0"}
 
 
 def _linalg_convolution(operation: Operation, shapes: Shapes, name: str) -> Problem:
-    """The name's letters are the ranks: n, g, c, f (m: per channel), and d, h, w."""
+    """Return a convolution whose name lists the layouts by letters.
+
+    The letters are n, g, c, f (m: multiplier per channel), and d, h, w.
+    """
     match = _LINALG_CONV.fullmatch(operation.kind)
     if match is None:
         raise Unsupported("a convolution of another name than linalg's layouts have")
@@ -329,7 +344,7 @@ BUILDERS: dict[str, Builder] = {
 
 
 def builder_of(name: str) -> Builder | None:
-    """For operators that have a name of their own; None for the others."""
+    """Return the builder of a named operator, or None."""
     if name.startswith("linalg."):
         kind = name.removeprefix("linalg.")
         if kind in PRODUCTS:

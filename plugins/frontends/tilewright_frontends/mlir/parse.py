@@ -1,6 +1,7 @@
-"""MLIR's text, read by xdsl. The only module that knows xdsl.
+"""Parsing of MLIR text with xdsl. No other module imports xdsl.
 
-Generic form is read with nothing but the builtin dialect, whoever printed it; pretty form with all dialects that xdsl has.
+Generic form needs only the builtin dialect, regardless of the tool that printed it. Pretty form is
+parsed with all dialects of xdsl.
 """
 
 from __future__ import annotations
@@ -35,21 +36,25 @@ from tilewright.files import read_bytes
 from tilewright_frontends.mlir.tree import AffineMap, Attribute, Block, Linear, NotLinear, Operation, Value
 
 MAGIC = b"ML\xefR"
-"""Bytecode begins so."""
+"""First bytes of MLIR bytecode."""
 MOST_BYTES = 32 * 2**20
-"""With weights written out; xdsl takes about ten seconds for each million characters of operations."""
+"""Maximum file size in bytes, weights included; xdsl needs about 10 s per million characters."""
 MOST_NUMBERS = 64
-"""Lists of more numbers are data, not attributes of an operator."""
+"""Maximum length of a list; longer lists are data, not attributes of an operator."""
 GENERIC = "mlir-opt {} --mlir-print-op-generic --mlir-elide-elementsattrs-if-larger=16"
-"""What prints a file in generic form; other tools that end in -opt take the same options."""
+"""Command that prints a file in generic form; other -opt tools accept the same options."""
 
 _PROGRAMS = {"stablehlo": "stablehlo-opt", "chlo": "stablehlo-opt", "vhlo": "stablehlo-opt"}
-"""What prints operations that mlir-opt does not know."""
+"""Dialect -> tool that prints operations which mlir-opt does not support."""
 _OPERATION = re.compile(r"(?P<dialect>\w+)\.[\w.$]+\s*\Z")
 
 
 def read(path: Path) -> Operation:
-    """The module in a file. Raises InputError: unreadable files, bytecode, text that xdsl cannot read."""
+    """Return the module in a file.
+
+    Raises:
+        InputError: the file is unreadable, is bytecode, or is text that xdsl cannot parse.
+    """
     data = read_bytes(path, MOST_BYTES)
     if data.startswith(MAGIC):
         raise InputError(f"{path} is MLIR bytecode; text is read", hint=f"print it as text: {GENERIC.format(path)}")
@@ -61,7 +66,7 @@ def read(path: Path) -> Operation:
 
 
 def parse(text: str, name: str) -> Operation:
-    """The module in a text; `name` is what messages call it. Raises InputError."""
+    """Return the module in a text; `name` identifies it in messages. Raises InputError."""
     blanked, labels = readable(text, name)
     generic = '"builtin.module"(' in blanked or '"func.func"(' in blanked
     context = Context(allow_unregistered=True)
@@ -80,15 +85,15 @@ def parse(text: str, name: str) -> Operation:
         start, program = error.span.start, "mlir-opt"
         message = error.msg.strip().partition("\n")[0] or "unexpected text"
         named = _OPERATION.search(blanked, max(0, start - 200), start)
-        if "custom format" in message and named:  # xdsl's word for an operation whose pretty form it does not know
+        if "custom format" in message and named:  # xdsl's message if it cannot parse an operation's pretty form
             start, program = named.start(), _PROGRAMS.get(named["dialect"], program)
             message = f"the pretty form of {named[0].strip()} is not read"
         at = _Places(blanked).of(start)
         hint = None if generic else f"print generic form: {GENERIC.format(name).replace('mlir-opt', program, 1)}"
         raise InputError(f"{name}:{at[0]}:{at[1]}: {message}", hint=hint) from None
     except MemoryError:
-        raise  # told by what limits this process
-    except Exception as error:  # xdsl raises many kinds for text that is not MLIR
+        raise  # reported by the function that limits this process
+    except Exception as error:  # xdsl raises many exception types for text that is not MLIR
         raise InputError(
             f"{name} is not readable MLIR: {type(error).__name__}: {error}",
             hint=f"print generic form: {GENERIC.format(name)}",
@@ -96,7 +101,8 @@ def parse(text: str, name: str) -> Operation:
     return _Translation(blanked, labels, parser.spans).operation(module)
 
 
-# -- what xdsl shall not see ---------------------------------------------------------------------------------------
+# -- text hidden from xdsl
+# -----------------------------------------------------------------------------------------
 
 _STRING = r'"[^"\\\n\v\f]*(?:\\(?:["nt\\]|[0-9A-Fa-f]{2})[^"\\\n\v\f]*)*"'
 _PIECES = re.compile(
@@ -111,11 +117,16 @@ _NESTED = re.compile(r"\s*(?:callsite\(|fused(?:<[^<>]*>)?\[)(#loc\d*)")
 
 
 def readable(text: str, name: str) -> tuple[str, list[tuple[int, int, str]]]:
-    """The text with blanks, so that all places stay right, in place of locations, which xdsl reads only in part, and of
-    large data that one number or string stands for, which xdsl would write out; and (start, end, name) of locations that
-    carry a name, such as JAX's.
+    """Return the text with locations and large constants blanked, and the named locations.
 
-    Raises InputError: a string or location is not closed; over such a string xdsl would take for ever.
+    xdsl supports only some locations. It would expand large data that are given as one number or
+    string. Blanks keep all positions valid.
+
+    Returns:
+        The text, and (start, end, name) of every location with a name, such as those of JAX.
+
+    Raises:
+        InputError: a string or location is not closed; xdsl would never finish on such a string.
     """
     hidden: list[tuple[int, int, str]] = []
     locations: list[tuple[int, int, str]] = []
@@ -154,7 +165,10 @@ def _unclosed(text: str, name: str, place: int) -> InputError:
 
 
 def _closing(text: str, place: int) -> int | None:
-    """Where the parenthesis that is open at a place has been closed; None: nowhere, or a string in it is not closed."""
+    """Return the end of the parenthesis that is open at a position.
+
+    None if it is not closed, or contains a string that is not closed.
+    """
     depth = 1
     while match := _INSIDE.search(text, place):
         if match[0] == '"':
@@ -167,7 +181,7 @@ def _closing(text: str, place: int) -> int | None:
 
 
 def _name(content: str, aliases: dict[str, str]) -> str | None:
-    """The outermost name in a location; None where it holds files and lines only."""
+    """Return the outermost name in a location; None if it contains only files and lines."""
     for _ in range(16):
         if named := _NAMED.match(content):
             return named[1]
@@ -179,7 +193,7 @@ def _name(content: str, aliases: dict[str, str]) -> str | None:
 
 
 class _Places:
-    """Lines and columns of a text, from 1."""
+    """Conversion of text offsets to lines and columns, from 1."""
 
     def __init__(self, text: str) -> None:
         self._breaks = [match.start() for match in re.finditer("\n", text)]
@@ -189,15 +203,19 @@ class _Places:
         return line + 1, place - (self._breaks[line - 1] if line else -1)
 
 
-# -- operators of linalg that xdsl has not ---------------------------------------------------------------------------
+# -- linalg operators that xdsl lacks
+# ------------------------------------------------------------------------------
 
 _NAMED_LINALG = re.compile(r"(?<![\w.\"!#])linalg\.([a-z]\w{0,63})\s*(?:\{|ins\s*\()")
 MOST_NAMED = 100
-"""Kinds of them that one text may have; linalg has fewer."""
+"""Maximum number of different ones in a text; linalg has fewer."""
 
 
 def _load_named(context: Context, text: str) -> None:
-    """All of them are written alike: attributes, `ins(...)`, `outs(...)`, results."""
+    """Load named linalg operators that xdsl lacks.
+
+    All have the same syntax: attributes, `ins(...)`, `outs(...)`, results.
+    """
     from xdsl.dialects.linalg import Linalg
 
     known = {each.name for each in Linalg.operations}
@@ -214,7 +232,7 @@ def _named(name: str) -> type[XdslOperation]:
     from xdsl.irdl import irdl_op_definition
 
     class Named(NamedOperation):
-        """What is read of it: its operands, results and attributes."""
+        """An operator with operands, results and attributes only."""
 
         PRINT_ATTRS_IN_FRONT: ClassVar[bool] = True
 
@@ -232,11 +250,12 @@ def _named(name: str) -> type[XdslOperation]:
     return irdl_op_definition(Named)
 
 
-# -- from xdsl -----------------------------------------------------------------------------------------------------
+# -- conversion from xdsl
+# ------------------------------------------------------------------------------------------
 
 
 class _Parser(Parser):
-    """Notes where operations begin, and where what follows them does."""
+    """A parser that records where each operation begins, and where the text after it begins."""
 
     def __init__(self, context: Context, text: str, name: str) -> None:
         super().__init__(context, text, name)
@@ -289,7 +308,7 @@ class _Translation:
         return self.values[found]
 
     def label(self, end: int) -> str | None:
-        """The name of the location that stands right before a place."""
+        """Return the name of the location that directly precedes an offset."""
         index = bisect.bisect_left(self.starts, end) - 1
         if index < 0 or self.text[self.labels[index][1] : end].strip():
             return None
@@ -297,7 +316,7 @@ class _Translation:
 
 
 def attribute_of(found: XdslAttribute) -> Attribute:
-    """What the frontend reads of an attribute."""
+    """Return the part of an attribute that the frontend uses."""
     for kind, reader in _READERS:
         if isinstance(found, kind):
             return reader(found)
@@ -305,7 +324,7 @@ def attribute_of(found: XdslAttribute) -> Attribute:
 
 
 def _numbers(values: list[object], count: int) -> Attribute:
-    """Whole numbers; a splat gives one for all."""
+    """Return whole numbers; a single one is repeated `count` times."""
     numbers = values * count if len(values) == 1 else values
     return tuple(int(each) if isinstance(each, int) else None for each in numbers)
 
@@ -335,7 +354,7 @@ def _linear(found: AffineExpr, dimensions: int) -> Linear | NotLinear:
 
 
 def _sum(found: AffineExpr, dimensions: int) -> tuple[dict[int, int], int]:
-    """Raises ValueError where it is no sum."""
+    """Return coefficients and constant of a sum. Raises ValueError if it is no sum."""
     if isinstance(found, AffineConstantExpr):
         return {}, found.value
     if isinstance(found, AffineDimExpr):

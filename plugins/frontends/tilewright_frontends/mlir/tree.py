@@ -1,4 +1,4 @@
-"""A module of MLIR as the frontend sees it: functions, operations, shapes, affine maps. Nothing of xdsl is in it."""
+"""Form of an MLIR module that the frontend works on, independent of xdsl."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ OpenShape = tuple[int | None, ...]
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """What an operation reads or makes. `shape`: None for what is no tensor and no buffer."""
+    """A value that operations read or produce. `shape`: None if it is no tensor and no buffer."""
 
     shape: OpenShape | None
 
 
 @dataclass(frozen=True)
 class Linear:
-    """A sum of coefficient x operand of a map, by the operand's place, and a constant."""
+    """A sum of coefficient x operand of a map, by the operand's index, and a constant."""
 
     terms: Mapping[int, int]
     constant: int = 0
@@ -26,27 +26,30 @@ class Linear:
 
 @dataclass(frozen=True)
 class NotLinear:
-    """A result of an affine map that is no such sum, as it is written."""
+    """A result of an affine map that is no such sum, as text."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class AffineMap:
-    """`results` of `dimensions` operands, symbols counted behind the dimensions."""
+    """An affine map from `operands` inputs (dimensions, then symbols) to `results`."""
 
     operands: int
     results: tuple[Linear | NotLinear, ...]
 
 
 Attribute = int | str | AffineMap | tuple["Attribute", ...] | None
-"""What the frontend reads of attributes: whole numbers, text (names of functions too, and what only a dialect
-understands, as it is written), maps, and lists of these; None: something else."""
+"""Attributes that the frontend uses: whole numbers, text, maps, and lists of these.
+
+Text includes names of functions and dialect attributes in their source form. None stands for any
+other attribute.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Operations in order; `arguments`: values that they may read besides."""
+    """Operations in order; `arguments` are further values that they may read."""
 
     arguments: tuple[Value, ...]
     operations: tuple[Operation, ...]
@@ -54,7 +57,10 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class Operation:
-    """`name`: with its dialect. `label`: the name in its location. `regions`: the first block of each."""
+    """An operation. `name` includes the dialect, `regions` holds the first block of each region.
+
+    `label` is the name in its location.
+    """
 
     name: str
     operands: tuple[Value, ...]
@@ -71,7 +77,7 @@ class Operation:
 
     @property
     def kind(self) -> str:
-        """The name without the dialect."""
+        """Name without the dialect."""
         return self.name.rpartition(".")[2]
 
     @property
@@ -82,7 +88,7 @@ class Operation:
         return self.regions[0]
 
     def integers(self, name: str, count: int, default: int = 1) -> tuple[int, ...]:
-        """A list of `count` whole numbers; one number stands for all. Raises ValueError."""
+        """Return a list of `count` whole numbers; a single one is repeated. Raises ValueError."""
         found = self.attributes.get(name)
         if found is None:
             return (default,) * count
@@ -93,20 +99,20 @@ class Operation:
         return tuple(each for each in numbers if isinstance(each, int))
 
     def text(self, name: str) -> str:
-        """Raises ValueError where there is none."""
+        """Return a text attribute. Raises ValueError if it is absent."""
         found = self.attributes.get(name)
         if not isinstance(found, str):
             raise ValueError(f"it has no {name}")
         return found
 
     def maps(self, name: str) -> tuple[AffineMap, ...]:
-        """A list of affine maps; empty where there are none."""
+        """Return a list of affine maps, empty if absent."""
         found = self.attributes.get(name)
         return tuple(each for each in found if isinstance(each, AffineMap)) if isinstance(found, tuple) else ()
 
 
 def within(operation: Operation) -> Iterator[Operation]:
-    """All operations in the regions of one."""
+    """Yield all operations in the regions of an operation."""
     waiting = [operation]
     while waiting:
         for region in waiting.pop().regions:

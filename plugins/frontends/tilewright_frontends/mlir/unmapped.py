@@ -1,4 +1,7 @@
-"""Why an operation is not mapped, and roughly how many scalar operations it takes: for its share of the work only."""
+"""Reasons why operations are not mapped, and estimates of their scalar operations.
+
+The estimates only serve to show an operation's fraction of the work.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ STRUCTURE = frozenset(
     "constant const const_shape return yield func call module empty alloc alloca dealloc dealloc_tensor apply "
     "get_global global assume_alignment to_tensor to_buffer to_memref materialize_in_destination".split()
 )
-"""Says or names something, and does no work: not listed."""
+"""Operations that declare or name something and do no work; they are not listed."""
 MOVES = frozenset(
     "reshape transpose broadcast broadcast_in_dim dynamic_broadcast_in_dim slice dynamic_slice extract_slice insert_slice "
     "pad concatenate concat fill copy collapse_shape expand_shape gather scatter reverse tile identity convert cast "
@@ -26,12 +29,15 @@ REDUCTIONS = frozenset(
 
 
 def is_listed(operation: Operation) -> bool:
-    """Whether an operation that is not mapped is worth a word."""
+    """Return whether an unmapped operation is listed."""
     return operation.kind.lower() not in STRUCTURE
 
 
 def explain(operation: Operation, shapes: list[OpenShape | None]) -> tuple[str, int | None]:
-    """The reason, and an estimate of the scalar operations; None when unknown. `shapes`: of operands, then of results."""
+    """Return the reason, and the estimated scalar operations (None if unknown).
+
+    `shapes` are those of operands, then of results.
+    """
     kind = operation.kind.lower()
     if operation.name == "affine.for":
         return "not a product of tensors", affine.affine_operations(operation)

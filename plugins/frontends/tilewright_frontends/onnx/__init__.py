@@ -1,7 +1,8 @@
-"""`onnx`: the convolutions and matrix products of an ONNX graph; every other operator is listed with its reason.
+"""`onnx`: convolutions and matrix products of an ONNX graph.
 
-Nothing is executed and no weight is read: shapes are enough. What reads a file, onnx's C++ code included, does so in a child
-process with limits of time and memory.
+Every other operator is listed with its reason. Nothing is executed and no weight is read, because
+shapes are sufficient. A child process with limits of time and memory reads the file, because it
+runs onnx's C++ code.
 """
 
 from __future__ import annotations
@@ -40,13 +41,16 @@ FILES = {
 """Library name -> file among the backend tests of the onnx package."""
 _HUNDRED = 100 * 2**20
 SECONDS = 5
-"""CPU time for reading a file, and so much again for every 100 MiB of it."""
+"""CPU time for reading a file, and again for every 100 MiB of it."""
 MEMORY = 768 * 2**20
-"""Bytes for reading a file of up to 100 MiB; larger ones get three times their size more."""
+"""Memory for reading a file of up to 100 MiB, in bytes.
+
+Larger files get three times their size in addition.
+"""
 
 
 class OnnxFrontend:
-    """Loads .onnx files and the networks that ship with the onnx package."""
+    """A frontend that reads .onnx files and the networks of the onnx package."""
 
     def __init__(self, options: FileOptions) -> None:
         self.batch = options.batch
@@ -56,7 +60,11 @@ class OnnxFrontend:
         return source.endswith(".onnx") or source in FILES
 
     def load(self, source: str) -> Workload:
-        """Raises InputError: unreadable files, sizes that are missing or do not exist in the model."""
+        """Return the workload of a file or library network.
+
+        Raises:
+            InputError: the file is unreadable, or a size is missing or unknown.
+        """
         if source not in FILES:
             return self._foreign(Path(source))
         folder = importlib.resources.files("onnx") / "backend" / "test" / "data" / "light"
@@ -74,7 +82,7 @@ class OnnxFrontend:
 
 
 def read_file(path: Path, name: str, source: str, batch: int | None, sizes: Mapping[str, int]) -> Workload:
-    """Raises InputError."""
+    """Read a model as a workload. Raises InputError."""
     with refusing(f"{path} is not a sound ONNX model"):
         return _workload(load_graph(path, name, batch, sizes), source)
 
@@ -82,7 +90,7 @@ def read_file(path: Path, name: str, source: str, batch: int | None, sizes: Mapp
 def _workload(graph: Graph, source: str) -> Workload:
     layers: list[Layer] = []
     unmapped: list[Unmapped] = []
-    origin: dict[str, int] = {}  # value -> layers it was made from, seen through unmapped operators, a bit for each
+    origin: dict[str, int] = {}  # value -> bit set of the layers it depends on, through unmapped operators
     taken: set[str] = set()
     for index, node in enumerate(graph.nodes):
         name = unique_name(node.name or f"{node.op_type}_{index}", taken)
@@ -99,7 +107,7 @@ def _workload(graph: Graph, source: str) -> Workload:
 
 
 def _ones(number: int) -> Iterator[int]:
-    """The places of its bits that are set."""
+    """Return the positions of the set bits."""
     return (index for index, bit in enumerate(reversed(f"{number:b}")) if bit == "1")
 
 

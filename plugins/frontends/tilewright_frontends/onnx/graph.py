@@ -1,4 +1,4 @@
-"""An ONNX graph with the shapes of its values: read, sizes put in for open dimensions, shapes inferred."""
+"""An ONNX graph with the shapes of its values: sizes for open dimensions, inferred shapes."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from tilewright.schema.document import suggestion
 from tilewright_frontends.nests import Shape, Unsupported
 
 OpenShape = tuple[int | str | None, ...]
-"""A size, a name, or nothing known, per dimension."""
+"""A size per dimension, its name if it is open, or None if unknown."""
 
 MAX_BYTES = 2**31
-"""The most that a protobuf may have."""
+"""Maximum size of a protobuf in bytes."""
 FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
 
 
@@ -32,9 +32,12 @@ class Graph:
     """Operators in execution order and the shapes of their values.
 
     Attributes:
-        shapes: value -> shape, where it is known.
-        partial: value -> what is known of its shape, where that is not all.
-        open: names of dimensions that the inputs leave open -> is it the first dimension of an input.
+        name: name of the model.
+        nodes: operators in execution order.
+        shapes: value -> shape, if known.
+        partial: value -> shape, if only some sizes are known.
+        open: names of dimensions that the inputs leave open -> whether one is an input's first
+            dimension.
     """
 
     name: str
@@ -44,7 +47,12 @@ class Graph:
     open: Mapping[str, bool]
 
     def shape(self, value: str) -> Shape:
-        """Raises InputError when open dimensions hide it, Unsupported when nothing tells it."""
+        """Return the shape of a value.
+
+        Raises:
+            InputError: it depends on open dimensions.
+            Unsupported: it cannot be inferred.
+        """
         if value in self.shapes:
             return self.shapes[value]
         if not self.open:
@@ -61,7 +69,11 @@ class Graph:
 
 
 def load_graph(path: Path, name: str, batch: int | None, sizes: Mapping[str, int]) -> Graph:
-    """Raises InputError: unreadable files, sizes for dimensions that the model does not have."""
+    """Read a model and infer its shapes.
+
+    Raises:
+        InputError: the file is unreadable, or a size belongs to no open dimension.
+    """
     model = read_model(path)
     _check(model.graph, name)
     inputs = _inputs(model.graph)
@@ -81,7 +93,11 @@ def load_graph(path: Path, name: str, batch: int | None, sizes: Mapping[str, int
 
 
 def read_model(path: Path) -> ModelProto:
-    """The model without external data, its own functions written out, large weights dropped. Raises InputError."""
+    """Return the model without external data and large weights, with local functions inlined.
+
+    Raises:
+        InputError: the file is unreadable or holds no operators.
+    """
     data = read_bytes(path, MAX_BYTES)
     try:
         model = onnx.load_model_from_string(data)
@@ -89,20 +105,21 @@ def read_model(path: Path) -> ModelProto:
             model = inline_local_functions(model)
     except MemoryError:
         raise
-    except Exception as error:  # protobuf and onnx raise many kinds for what is not a model
+    except Exception as error:  # protobuf and onnx raise many exception types for invalid models
         raise InputError(f"{path} is not a readable ONNX model: {error}") from None
     if not model.graph.node:
         raise InputError(f"{path} holds no operators: it is empty or not an ONNX model")
     for tensor in model.graph.initializer:
         if tensor.data_type in FLOATS and math.prod(tensor.dims) > 1024:
-            tensor.ClearField("raw_data")  # shapes are enough, and inference copies the model
+            tensor.ClearField("raw_data")  # shapes are sufficient, and inference copies the model
     return model
 
 
 def _check(graph: GraphProto, name: str) -> None:
-    """Refuse what makes the shape inference of older onnx (1.17 to 1.20 at least) crash the whole process.
+    """Refuse models for which the shape inference of onnx (at least 1.17 to 1.20) crashes.
 
-    Raises InputError.
+    Raises:
+        InputError: the model contains such an operator.
     """
     for node in graph.node:
         for attribute in node.attribute:
@@ -133,7 +150,7 @@ def _fault(node: NodeProto, attribute: AttributeProto) -> str | None:
 
 
 def values_read(node: NodeProto) -> Iterator[str]:
-    """The inputs of a node, those that its subgraphs take from outside included."""
+    """Yield the inputs of a node, including those that its subgraphs take from outside."""
     yield from (value for value in node.input if value)
     for attribute in node.attribute:
         for graph in (*attribute.graphs, attribute.g):
@@ -150,13 +167,13 @@ def _dimensions(value: ValueInfoProto) -> Sequence[Dimension]:
 
 
 def _inputs(graph: GraphProto) -> list[ValueInfoProto]:
-    """What a caller feeds; old models list their weights as inputs too."""
+    """Return the inputs that a caller provides; old models list their weights as inputs, too."""
     weights = {tensor.name for tensor in graph.initializer}
     return [value for value in graph.input if value.name not in weights]
 
 
 def _open(inputs: list[ValueInfoProto]) -> dict[str, bool]:
-    """Name -> is it the first dimension of some input."""
+    """Return name -> whether it is the first dimension of some input."""
     found: dict[str, bool] = {}
     for value in inputs:
         for index, dimension in enumerate(_dimensions(value)):
@@ -166,7 +183,7 @@ def _open(inputs: list[ValueInfoProto]) -> dict[str, bool]:
 
 
 def _given(name: str, known: Mapping[str, bool], batch: int | None, sizes: Mapping[str, int]) -> dict[str, int]:
-    """Name of an open dimension -> size: those of `sizes`, and `batch` for first dimensions."""
+    """Return name of an open dimension -> size, from `sizes`, and `batch` for first dimensions."""
     for each in sizes:
         if each not in known:
             listed = f"it has: {', '.join(known)}" if known else "all its sizes are fixed"
@@ -180,14 +197,14 @@ def _given(name: str, known: Mapping[str, bool], batch: int | None, sizes: Mappi
 
 
 def _infer(model: ModelProto, name: str) -> tuple[dict[str, Shape], dict[str, OpenShape]]:
-    """Shapes that are known, and those known in part."""
+    """Return the known shapes, and the partially known ones."""
     try:
         graph = infer_shapes(model).graph
-        if not _all_known(graph):  # the values of shapes are followed element by element, which may take much
+        if not _all_known(graph):  # slow: follows the values of shapes element by element
             graph = infer_shapes(model, data_prop=True).graph
     except MemoryError:
         raise
-    except Exception as error:  # onnx raises several kinds
+    except Exception as error:  # onnx raises several exception types
         raise InputError(f"{name}: shape inference failed: {error}") from None
     shapes: dict[str, Shape] = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
     partial: dict[str, OpenShape] = {}
@@ -207,7 +224,7 @@ def _infer(model: ModelProto, name: str) -> tuple[dict[str, Shape], dict[str, Op
 
 
 def _all_known(graph: GraphProto) -> bool:
-    """Has every value that a node makes a shape of numbers?"""
+    """Return whether every value that a node produces has a shape of numbers."""
     known = {
         value.name
         for value in (*graph.value_info, *graph.output)
@@ -217,13 +234,15 @@ def _all_known(graph: GraphProto) -> bool:
     return all(value in known for node in graph.node for value in node.output if value)
 
 
-# -- another batch for a model with a fixed one ----------------------------------------------------------------
+# -- another batch size for a model with a fixed one
+# ---------------------------------------------------------
 
 
 def _change_batch(model: ModelProto, name: str, inputs: list[ValueInfoProto], batch: int) -> None:
-    """Put another size where the inputs fix their first dimension, and where reshapes repeat it.
+    """Replace a fixed batch size in the inputs, and in reshapes that repeat it.
 
-    Raises InputError when some operator does not go along: no figure may silently speak of the old batch.
+    Raises:
+        InputError: an operator still depends on the old batch size, so results would be wrong.
     """
     heads = [_dimensions(value)[0] for value in inputs if _dimensions(value)]
     old = heads[0].dim_value if heads else None
@@ -259,7 +278,7 @@ def _change_batch(model: ModelProto, name: str, inputs: list[ValueInfoProto], ba
 
 
 def _fed(graph: GraphProto, inputs: list[ValueInfoProto]) -> Iterator[NodeProto]:
-    """The operators that the inputs reach."""
+    """Yield the operators that depend on the inputs."""
     reached = {value.name for value in inputs}
     for node in graph.node:
         if not reached.isdisjoint(values_read(node)):
@@ -268,7 +287,7 @@ def _fed(graph: GraphProto, inputs: list[ValueInfoProto]) -> Iterator[NodeProto]
 
 
 def _constants(graph: GraphProto) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.int64]]]:
-    """Lists of whole numbers that the graph holds, such as the targets of reshapes."""
+    """Return lists of whole numbers in the graph, such as the targets of reshapes."""
     tensors = {tensor.name: tensor for tensor in graph.initializer}
     for node in graph.node:
         if node.op_type == "Constant" and node.attribute and node.attribute[0].type == AttributeProto.TENSOR:

@@ -1,4 +1,4 @@
-"""The operators of ONNX that are mapped: their shapes and attributes, as `nests` wants them."""
+"""Mapped operators of ONNX: conversion to loop nests of `nests`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _conv_transpose(graph: Graph, node: NodeProto, name: str) -> Problem:
 
 
 def _windows(node: NodeProto, data: Shape, weight: Shape) -> tuple[Sequence[int], Sequence[int]]:
-    """Strides and dilations, one per spatial axis."""
+    """Return strides and dilations, one per spatial axis."""
     spatial = len(data) - 2
     equal(len(data), len(weight), "input and weights have different numbers of dimensions")
     nests.check_axes(spatial)
@@ -43,7 +43,7 @@ def _windows(node: NodeProto, data: Shape, weight: Shape) -> tuple[Sequence[int]
 
 
 def _gemm(graph: Graph, node: NodeProto, name: str) -> Problem:
-    """Whichever way the matrices lie in memory."""
+    """Return a matrix product; the attributes may transpose either matrix."""
     a, b = graph.shape(node.input[0]), graph.shape(node.input[1])
     attributes = attributes_of(node)
     equal(len(a), 2, "a Gemm takes matrices, not so many dimensions")
@@ -61,10 +61,10 @@ def _einsum(graph: Graph, node: NodeProto, name: str) -> Problem:
 
 
 Builder = Callable[[Graph, NodeProto, str], Problem]
-"""Graph, node, name of the layer -> loop nest.
+"""A function from graph, node and layer name to a problem.
 
-Raises Unsupported (no affine loop nest, or shapes that cannot be known), InputError (open dimensions), and whatever
-Python raises where the node contradicts itself.
+It raises Unsupported if there is no affine loop nest or a shape is unknown, InputError for open
+dimensions, and a Python error if the node contradicts itself.
 """
 
 BUILDERS: dict[str, Builder] = {

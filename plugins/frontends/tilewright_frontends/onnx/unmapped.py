@@ -1,4 +1,7 @@
-"""Why an operator is not mapped, and roughly how many scalar operations it takes: for its share of the work only."""
+"""Reasons why operators are not mapped, and estimates of their scalar operations.
+
+The estimates only serve to show an operator's fraction of the work.
+"""
 
 from __future__ import annotations
 
@@ -48,11 +51,12 @@ WORK: dict[str, int] = dict.fromkeys(
     "LayerNormalization": 6,
     "GroupNormalization": 6,
 }
-"""Scalar operations per element of the result, roughly."""
+"""Approximate scalar operations per element of the result."""
 
 
 def operator_of(node: NodeProto) -> str:
-    """`Conv`, or with its domain where that is not ONNX's own: `com.microsoft.FusedConv`."""
+    """Return the operator's name, with its domain unless that is ONNX's: `com.microsoft.FusedConv`.
+    """
     return node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}"
 
 
@@ -61,7 +65,7 @@ def attributes_of(node: NodeProto) -> dict[str, Any]:
 
 
 def explain(graph: Graph, node: NodeProto) -> tuple[str, int | None]:
-    """The reason, and an estimate of the scalar operations; None when unknown."""
+    """Return the reason, and the estimated scalar operations (None if unknown)."""
     operator = operator_of(node)
     result = _elements(graph, node.output[0]) if node.output else None
     if operator in PLUMBING:

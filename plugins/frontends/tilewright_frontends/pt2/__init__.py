@@ -1,6 +1,7 @@
-"""`pt2`: programs that `torch.export.save` wrote, read as an archive of JSON, without torch; nothing is executed or unpickled.
+"""`pt2`: programs written by `torch.export.save`, read without torch.
 
-What reads a file does so in a child process with limits of time and memory.
+The file is an archive with JSON; nothing is executed or unpickled. A child process with limits of
+time and memory reads the file.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from tilewright_frontends.pt2.archive import read_program
 from tilewright_frontends.pt2.program import read_workload
 
 SECONDS = 30
-"""CPU time for reading a file: its JSON has at most `archive.MOST_BYTES`."""
+"""CPU time for reading a file, whose JSON has at most `archive.MOST_BYTES`."""
 MEMORY = 2048 * 2**20
-"""Bytes for reading a file."""
+"""Memory for reading a file, in bytes."""
 
 
 class Pt2Frontend:
-    """Loads .pt2 files."""
+    """A frontend that reads .pt2 files."""
 
     def __init__(self, options: Pt2Options) -> None:
         self.options = options
@@ -31,13 +32,18 @@ class Pt2Frontend:
         return source.endswith(".pt2")
 
     def load(self, source: str) -> Workload:
-        """Raises InputError: unreadable files, other versions, sizes that are missing or do not exist, nothing to map."""
+        """Return the workload of a program.
+
+        Raises:
+            InputError: the file is unreadable or of another version, a size is missing or unknown,
+                or nothing can be mapped.
+        """
         words = (source, self.options.batch, self.options.sizes)
         return read_limited(read_file, Path(source), *words, seconds=SECONDS, memory=MEMORY)
 
 
 def read_file(path: Path, source: str, batch: int | None, sizes: Mapping[str, int]) -> Workload:
-    """Raises InputError."""
+    """Read a program as a workload. Raises InputError."""
     program = read_program(path)
     with refusing(f"{source} is not a sound exported program"):
         return read_workload(program, path.stem, source, batch, sizes)

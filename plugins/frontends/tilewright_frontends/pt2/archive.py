@@ -1,6 +1,7 @@
-"""The archive: a zip file with the program as JSON beside its weights, which are not read.
+"""The archive: a zip file with the program as JSON, and weights, which are not read.
 
-torch 2.8 writes FOLDER/models/NAME.json (the "PT2 archive"), earlier versions serialized_exported_program.json.
+torch 2.8 writes FOLDER/models/NAME.json (the "PT2 archive"), earlier versions write
+serialized_exported_program.json.
 """
 
 from __future__ import annotations
@@ -15,17 +16,18 @@ from tilewright.errors import InputError
 
 PROGRAM = re.compile(r"(?:[^/]+/)?(?:models/[^/]+\.json|serialized_exported_program\.json)")
 MOST_BYTES = 100 * 2**20
-"""Of the JSON."""
+"""Maximum size of the JSON in bytes."""
 MOST_FILES = 100_000
 MAJOR = 8
-"""The version of torch.export's schema that is read; minor versions only add fields."""
+"""Major version of torch.export's schema that is read; minor versions only add fields."""
 
 
 def read_program(path: Path) -> dict[str, Any]:
-    """The one program of an archive.
+    """Return the only program of an archive.
 
     Raises:
-        InputError: it is no such archive, holds several programs, or is of another major version.
+        InputError: the file is no such archive, holds several programs, or has another major
+            version.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -63,7 +65,7 @@ def _program(path: Path, archive: zipfile.ZipFile) -> str:
 
 
 def _text(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:
-    """At most MOST_BYTES, whatever the archive says of itself."""
+    """Return the text of a member, reading at most MOST_BYTES regardless of its stated size."""
     with archive.open(name) as file:
         text = file.read(MOST_BYTES + 1)
     if len(text) > MOST_BYTES:

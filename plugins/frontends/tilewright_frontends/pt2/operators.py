@@ -1,4 +1,4 @@
-"""The operators of ATen that are mapped. Arguments that are not written have the defaults of ATen's schema."""
+"""Mapped operators of ATen. Absent arguments have the defaults of ATen's schema."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from tilewright_frontends.nests import Shape, Unsupported, equal
 
 @dataclass(frozen=True)
 class Node:
-    """One call: names of tensors where arguments are tensors, shapes of all that it reads and makes."""
+    """One call: `arguments` hold tensors by name, `shapes` those of all tensors read and produced.
+    """
 
     operator: str
     overload: str
@@ -23,7 +24,7 @@ class Node:
     results: tuple[str, ...]
 
     def shape(self, argument: str) -> Shape:
-        """That of a tensor among the arguments. Raises LookupError."""
+        """Return the shape of a tensor argument. Raises LookupError."""
         return self.shapes[self.arguments[argument]]
 
     @property
@@ -31,20 +32,20 @@ class Node:
         return self.shapes[self.results[0]]
 
     def numbers(self, argument: str, default: int, count: int) -> list[int]:
-        """A list with a number for each axis; one number is for all of them."""
+        """Return one number per axis; a single one is repeated."""
         given = self.arguments.get(argument)
         found = [default] if given is None else [given] if isinstance(given, int) else list(given)
         return [int(each) for each in (found * count if len(found) == 1 else found)]
 
 
 def _conv(node: Node, name: str) -> list[Problem]:
-    """`conv1d`, `conv2d`, `conv3d` and `convolution`; how far it is padded follows from the shapes."""
+    """Return the problem of `conv1d`, `conv2d`, `conv3d` or `convolution`; shapes imply padding."""
     data, weight, groups = node.shape("input"), node.shape("weight"), int(node.arguments.get("groups") or 1)
     axes = len(weight) - 2
     nests.check_axes(axes)
     if node.arguments.get("transposed"):
         return _conv_transpose(node, name)
-    if len(data) == axes + 1:  # without a batch
+    if len(data) == axes + 1:  # no batch dimension
         data, result = (1, *data), (1, *node.result)
     else:
         result = node.result
@@ -73,7 +74,7 @@ def _conv_transpose(node: Node, name: str) -> list[Problem]:
 
 
 def _linear(node: Node, name: str) -> list[Problem]:
-    """The weights are N x K; all leading dimensions of the input are rows."""
+    """Return a product with weights N x K; all leading dimensions of the input are rows."""
     data, weight = node.shape("input"), node.shape("weight")
     if len(weight) != 2:
         raise Unsupported("its weights are no matrix")
@@ -93,7 +94,10 @@ def _einsum(node: Node, name: str) -> list[Problem]:
 
 
 def _attention(node: Node, name: str) -> list[Problem]:
-    """Two products, counted in full, masked or not. Fewer heads of keys than of queries: each is read by several (`enable_gqa`)."""
+    """Return two products, counted in full even if masked.
+
+    If there are fewer key heads than query heads, several query heads read each (`enable_gqa`).
+    """
     query, key, value = node.shape("query"), node.shape("key"), node.shape("value")
     if not len(query) == len(key) == len(value) >= 2:
         raise Unsupported("query, key and value have different numbers of dimensions")
@@ -127,9 +131,10 @@ def _attention(node: Node, name: str) -> list[Problem]:
 
 
 Builder = Callable[[Node, str], list[Problem]]
-"""Node, name of the layer -> loop nests, each reading the result of the one before.
+"""A function from node and layer name to problems, each reading the result of the previous one.
 
-Raises Unsupported, and whatever Python raises where the node contradicts itself.
+It raises Unsupported for forms that are not mapped, and a Python error if the node contradicts
+itself.
 """
 BUILDERS: Mapping[str, Builder] = {
     **dict.fromkeys(("conv1d", "conv2d", "conv3d", "convolution"), _conv),
@@ -147,7 +152,10 @@ BUILDERS: Mapping[str, Builder] = {
 
 
 def builder_of(operator: str) -> Builder | None:
-    """The kernels that a decomposition chooses for attention have its first arguments."""
+    """Return the builder of an operator, or None.
+
+    Attention kernels that a decomposition chooses share their first arguments with attention.
+    """
     return BUILDERS.get(_attention_of(operator))
 
 
@@ -156,7 +164,7 @@ def _attention_of(operator: str) -> str:
 
 
 def names_of(arguments: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Argument -> its value: a name, or a list of names, of tensors; numbers and texts as they are."""
+    """Return argument -> value: tensors as names or lists of names, numbers and texts unchanged."""
     return {str(each["name"]): _plain(each["arg"]) for each in arguments}
 
 

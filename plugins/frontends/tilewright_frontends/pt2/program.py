@@ -1,4 +1,4 @@
-"""A program's graph as a workload: its products of tensors in order, everything else listed."""
+"""A program's graph as a workload: tensor products in order, other operators listed."""
 
 from __future__ import annotations
 
@@ -30,14 +30,18 @@ REDUCTIONS = frozenset(
 def read_workload(
     program: Mapping[str, Any], name: str, source: str, batch: int | None, sizes: Mapping[str, int]
 ) -> Workload:
-    """The layers of a program.
+    """Return the workload of a program.
 
     Args:
+        program: the parsed JSON.
+        name: name of the workload.
+        source: name of the file, for messages.
         batch: value of the symbol that is the first dimension of the inputs.
         sizes: symbol -> value.
 
     Raises:
-        InputError: sizes that are missing or do not exist, nothing to map, an operator that contradicts itself.
+        InputError: a size is missing or unknown, nothing can be mapped, or an operator contradicts
+            itself.
         LookupError, TypeError, ValueError: the program is malformed.
     """
     graph = program["graph_module"]["graph"]
@@ -56,7 +60,7 @@ def read_workload(
 
 
 def _sizes(program: Mapping[str, Any], source: str, batch: int | None, sizes: Mapping[str, int]) -> dict[str, int]:
-    """Symbol -> value, of those that are given. Raises InputError: one does not exist."""
+    """Return symbol -> value. Raises InputError if a symbol does not exist."""
     graph = program["graph_module"]["graph"]
     known: dict[str, None] = {}
     for value in graph["tensor_values"].values():
@@ -80,11 +84,11 @@ def _symbols(expression: str) -> tuple[str, ...]:
     try:
         return symbols_of(expression)
     except Unsupported:
-        return ()  # told where a layer has this size
+        return ()  # reported if a layer has this size
 
 
 def _first_sizes(program: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Of the inputs that are no parameters."""
+    """Yield the first size of every input that is not a parameter."""
     module = program["graph_module"]
     for spec in module["signature"]["input_specs"]:
         argument = spec.get("user_input", {}).get("arg", {})
@@ -94,7 +98,7 @@ def _first_sizes(program: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 class _Reader:
-    """Layers and unmapped operators as they are met. `origins`: tensor -> the layers it was made from."""
+    """Collector of layers and unmapped operators. `origins`: tensor -> layers it depends on."""
 
     def __init__(self, source: str, values: Mapping[str, Any], sizes: Mapping[str, int]) -> None:
         self.source, self.values, self.sizes = source, values, sizes
@@ -104,7 +108,7 @@ class _Reader:
         self.origins: dict[str, tuple[str, ...]] = {}
 
     def read(self, index: int, raw: Mapping[str, Any]) -> None:
-        """One node."""
+        """Read one node."""
         target = str(raw["target"]).removeprefix("torch.ops.")
         space, _, rest = target.partition(".")
         operator, _, overload = rest.partition(".")
@@ -132,7 +136,7 @@ class _Reader:
         self.origins |= dict.fromkeys(results, before)
 
     def _shapes(self, label: str, target: str, names: Sequence[str]) -> dict[str, Shape]:
-        """Raises InputError where a size is open."""
+        """Return the shapes of tensors. Raises InputError if a size is open."""
         try:
             return {name: shape_of(self.values[name], self.sizes) for name in names if name in self.values}
         except OpenSizeError as error:
@@ -144,7 +148,7 @@ class _Reader:
             raise InputError(f"{self.source}: {target} '{label}': {error}", hint="export it with fixed sizes") from None
 
     def _explained(self, operator: str, results: Sequence[str], read: Sequence[str]) -> tuple[str, int | None]:
-        """Why it is not mapped, and an estimate of its scalar operations."""
+        """Return the reason why an operator is not mapped, and its estimated scalar operations."""
         if operator in MOVES:
             return "moves or names data, computes nothing", 0
         if operator in REDUCTIONS:
@@ -162,7 +166,7 @@ class _Reader:
 
 
 def _tensors(values: Any) -> Iterator[str]:
-    """Names in values of arguments or results: texts, what has a name, and lists of these."""
+    """Yield the tensor names in values of arguments or results."""
     for value in values:
         if isinstance(value, str):
             yield value
@@ -173,7 +177,7 @@ def _tensors(values: Any) -> Iterator[str]:
 
 
 def _label(metadata: Mapping[str, Any]) -> str:
-    """The path of the innermost module, as its author named it: `layer1.0.conv1`."""
+    """Return the path of the innermost module, as its author named it: `layer1.0.conv1`."""
     last = str(metadata.get("nn_module_stack", "")).rpartition(";")[2]
     parts = last.split(",")
     path = parts[1] if len(parts) > 1 else ""

@@ -1,4 +1,4 @@
-"""Symbolic sizes: expressions over the symbols of a program, such as `2*s0 + 1`, with values that a user gives."""
+"""Symbolic sizes: expressions such as `2*s0 + 1`, with values for their symbols."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from tilewright_frontends.nests import Shape, Unsupported
 
 LONGEST = 1000
-"""Characters of an expression."""
+"""Maximum length of an expression in characters."""
 MOST = 2**53
 OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: lambda a, b: a + b,
@@ -30,28 +30,38 @@ FUNCTIONS: dict[str, Callable[[int, int], int]] = {
 
 
 class OpenSizeError(Exception):
-    """A symbol without a value; the message is its name."""
+    """Error: a symbol has no value; the message is its name."""
 
 
 def symbols_of(expression: str) -> tuple[str, ...]:
-    """The symbols of an expression. Raises Unsupported."""
+    """Return the symbols of an expression. Raises Unsupported."""
     return tuple(
         node.id for node in ast.walk(_parsed(expression)) if isinstance(node, ast.Name) and node.id not in FUNCTIONS
     )
 
 
 def value_of(expression: str, sizes: Mapping[str, int]) -> int:
-    """Raises OpenSizeError, and Unsupported: it says something else than sums, products and quotients."""
+    """Return the value of an expression.
+
+    Raises:
+        OpenSizeError: a symbol has no value.
+        Unsupported: it contains more than sums, products and quotients.
+    """
     return _value(_parsed(expression), sizes, expression)
 
 
 def shape_of(value: Mapping[str, Any], sizes: Mapping[str, int]) -> Shape:
-    """The shape of a tensor's metadata. Raises as `value_of`, and what Python raises where it is malformed."""
+    """Return the shape in a tensor's metadata.
+
+    Raises:
+        OpenSizeError, Unsupported: see `value_of`.
+        LookupError, TypeError, ValueError: the metadata are malformed.
+    """
     return tuple(size_of(size, sizes) for size in value["sizes"])
 
 
 def size_of(size: Mapping[str, Any], sizes: Mapping[str, int]) -> int:
-    """One size, a number or an expression."""
+    """Return one size, given as a number or an expression."""
     if "as_int" in size:
         return int(size["as_int"])
     return value_of(str(size["as_expr"]["expr_str"]), sizes)
