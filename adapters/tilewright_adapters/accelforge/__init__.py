@@ -1,4 +1,5 @@
-"""The notation of AccelForge: architecture, workload and mapping of one dense einsum, read and written."""
+"""AccelForge's notation: architecture, workload and mapping of one dense einsum, read and written.
+"""
 
 from __future__ import annotations
 
@@ -31,20 +32,21 @@ SUFFIXES = (".yaml", ".yml")
 
 
 class AccelForgeAdapter:
-    """Reads and writes AccelForge's sections, in one file or several."""
+    """An adapter for AccelForge's sections, in one file or several."""
 
     def __init__(self, options: AccelForgeFiles | None = None) -> None:
         self.options = options or AccelForgeFiles()
         self.known: dict[tuple[Path, tuple[str, ...], bytes], Document] = {}
-        """What was read before, by the content of the file: a network asks for its files once for each einsum."""
+        """Parsed files by path and content, because a network reads its files once per einsum."""
 
     def parse(self, files: Sequence[Path]) -> InputSet:
-        """Some of architecture, workload and mapping; `workload.yaml/EINSUM` reads that einsum of several.
+        """Read architecture, workload and mapping, or some of them.
 
-        Without a mapping, what the architecture demands of one becomes constraints.
+        `workload.yaml/EINSUM` selects an einsum. Without a mapping, the architecture's demands on
+        mappings become constraints.
 
         Raises:
-            InputError: with file and line.
+            InputError: the files are invalid; with file and line.
         """
         found: dict[str, Document] = {}
         beside = None
@@ -88,18 +90,19 @@ class AccelForgeAdapter:
         return self.known[key]
 
     def layers(self, file: Path) -> tuple[str, ...]:
-        """The einsums of a workload. Raises InputError."""
+        """Return the names of a workload's einsums. Raises InputError."""
         document = self._document(file, folders_of([file]))
         if not isinstance(document.data, dict) or "workload" not in document.data:
             return ()
         return tuple(name_of(each) for each in validate(WorkloadData, document.at("workload")).einsums)
 
     def expressible(self, inputs: InputSet) -> Verdict:
-        """Every construct that AccelForge's files cannot say."""
+        """Return every construct that AccelForge's files cannot express."""
         return Verdict(reasons=tuple(written(inputs).reasons))
 
     def render(self, inputs: InputSet) -> dict[str, str]:
-        """AccelForge's files, and where names or numbers have no place in them, `tilewright.yaml` beside."""
+        """Return AccelForge's files, and a sidecar `tilewright.yaml` if they lose names or numbers.
+        """
         said = written(inputs)
         if said.reasons:
             raise NotConformableError("adapter accelforge", said.reasons)
@@ -108,12 +111,12 @@ class AccelForgeAdapter:
 
 
 def _parts(files: Mapping[str, str]) -> dict[str, Document]:
-    """Section -> its part of files that were just written."""
+    """Return section -> document, from rendered files."""
     return {name: parse_document(files[file], source=file).at(name) for name, file in FILES.items() if file in files}
 
 
 def _plain(found: Mapping[str, Document]) -> dict[str, object]:
-    """What sections say, wherever it stands."""
+    """Return the contents of sections without locations."""
     return {name: (document.data, document.tags) for name, document in found.items()}
 
 
@@ -151,7 +154,7 @@ def _nodes(document: Document, what: str) -> Document:
 
 
 def _numbers(found: dict[str, Document]) -> dict[str, Value]:
-    """Variables, in the order in which they stand: a later one may use an earlier one."""
+    """Return the numeric variables; a variable may use earlier ones."""
     values: dict[str, object] = {}
     arch = found.get("arch")
     sections = [found["variables"]] if "variables" in found else []

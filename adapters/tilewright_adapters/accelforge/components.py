@@ -1,4 +1,4 @@
-"""AccelForge's component classes in the words of estimators, with its own rules for what is left out."""
+"""AccelForge's component classes as estimators' components, with AccelForge's defaults."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from tilewright_adapters.accelforge.files import ComponentData
 _ARRAYS = {"sram": "sram", "smartbuffersram": "smart_buffer"}
 _DRAMS = {"lpddr4": ("LPDDR4", 64), "lpddr": ("LPDDR", 64), "ddr3": ("DDR3", 64), "hbm2": ("HBM2", 2048),
           "hbm3": ("HBM3", 2048), "hbm4": ("HBM4", 4096)}  # fmt: skip
-"""Class -> kind, and bits of an access unless the file says otherwise."""
+"""Class -> kind of DRAM, and default bits of an access."""
 _UNITS = {"intmac": ("mac", {"multiplier_width": "multiplier_bits", "adder_width": "adder_bits"}),
           "intmultiplier": ("multiplier", {"width": "width_bits"}), "intadder": ("adder", {"width": "width_bits"})}  # fmt: skip
 _OF_ARRAYS = {"width": "width_bits", "n_banks": "banks", "n_rw_ports": "ports"}
 CLASSES = (*_ARRAYS, *_DRAMS, *_UNITS)
 _CALLS = "sum(a.n_calls for a in actions)"
 NODE = "tech_node"
-"""The attribute that is the technology node, in metres."""
+"""Name of the attribute with the technology node in metres."""
 
 
 @dataclass(frozen=True)
 class Component:
-    """What estimators are asked about. `width`: bits of one access; 1 for what computes."""
+    """A component to estimate. `width`: bits of one access; 1 for compute units."""
 
     name: str
     attributes: Mapping[str, Attribute]
@@ -37,7 +37,11 @@ class Component:
     width: float
 
     def ask(self, action: str) -> Answer:
-        """Raises CannotSay: nobody knows; with what each of them says."""
+        """Query the estimators for one action.
+
+        Raises:
+            CannotSay: no estimator answers; the message lists their reasons.
+        """
         try:
             return current().ask(Question(self.name, self.attributes, action, self.technology_nm, {}))
         except NotEstimatedError as error:
@@ -47,7 +51,7 @@ class Component:
 
 @dataclass(frozen=True)
 class Action:
-    """What one action takes, pJ, and how many there are in a second; `answer` where it was estimated."""
+    """Energy in pJ of one action, and actions per second; `answer` if it was estimated."""
 
     energy_pj: float
     rate: float
@@ -55,15 +59,15 @@ class Action:
 
 
 def plain(name: str | None) -> str:
-    """A class as it is compared."""
+    """Return a class name in the form used for comparison."""
     return (name or "").lower().replace("_", "")
 
 
 def calls_per_second(total_latency: object, scope: Scope) -> float | None:
-    """Of all actions together, where a `total_latency` is their number times seconds; None: it is something else.
+    """Return actions per second, if `total_latency` is their number times seconds; otherwise None.
 
     Raises:
-        CannotSay: the seconds are no number above 0.
+        CannotSay: the seconds are not above 0.
     """
     text = re.sub(r"\s*([()])\s*", r"\1", " ".join(str(total_latency).split()))
     if _CALLS not in text:
@@ -73,23 +77,25 @@ def calls_per_second(total_latency: object, scope: Scope) -> float | None:
         return None
     if not one > 0:
         raise CannotSay(f"a total_latency of {one:g} seconds for each action")
-    return float(f"{1 / one:.12g}")  # 1 / 1e-9 is not quite 1e9
+    return float(f"{1 / one:.12g}")  # 1 / 1e-9 is not exactly 1e9
 
 
 def same(text: object, other: str) -> bool:
-    """Are these expressions the same but for spaces?"""
+    """Return whether two expressions are equal except for spaces."""
     return "".join(str(text).split()) == "".join(other.split())
 
 
 def component_of(data: ComponentData, common: Mapping[str, object], scope: Scope, size_bits: float | None) -> Component:
-    """The component of a node.
+    """Return the component of a node.
 
     Args:
+        data: the node.
         common: `extra_attributes_for_all_component_models`.
-        size_bits: of a memory.
+        scope: names in expressions.
+        size_bits: size of a memory; None for compute units.
 
     Raises:
-        CannotSay: a class that no estimator knows by a name of ours, or an attribute that is missing or odd.
+        CannotSay: the class is unknown, or an attribute is missing or invalid.
     """
     kind = plain(data.component_class)
     if kind not in CLASSES:
@@ -118,5 +124,8 @@ def component_of(data: ComponentData, common: Mapping[str, object], scope: Scope
 
 
 def _renamed(given: Mapping[str, float], words: Mapping[str, str]) -> dict[str, Attribute]:
-    """Attributes by our names; those for other classes, which all nodes may be given, are left to these."""
+    """Return the attributes under Tilewright's names.
+
+    Attributes of other classes are ignored, because all nodes may be given them.
+    """
     return {ours: given[theirs] for theirs, ours in words.items() if theirs in given}

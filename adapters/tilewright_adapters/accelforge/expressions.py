@@ -1,4 +1,5 @@
-"""What AccelForge's files may say instead of a number or a list: arithmetic, and sets of tensors (`~(input | output)`)."""
+"""Expressions in AccelForge's files: arithmetic, and sets of tensors such as `~(input | output)`.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ _COMPARISONS: dict[type[ast.cmpop], Callable[[Number, Number], bool]] = {
 
 @dataclass
 class Scope:
-    """Names, and what they stand for.
+    """Names and their values.
 
     Attributes:
         every: all tensors, for complements.
@@ -43,7 +44,8 @@ class Scope:
     bits: Mapping[str, int] = field(default_factory=dict)
 
     def number(self, value: object) -> Number:
-        """A number, given as one or as an expression; infinity as such. Raises CannotSay."""
+        """Return a number, given as such or as an expression; it may be infinite. Raises CannotSay.
+        """
         if isinstance(value, str):
             if value.strip() in ("inf", 'float("inf")', "float('inf')"):
                 return float("inf")
@@ -55,21 +57,21 @@ class Scope:
         return found if found == float("inf") else sane(found)
 
     def whole(self, value: object) -> int:
-        """A number that counts something. Raises CannotSay."""
+        """Return a whole number above 0. Raises CannotSay."""
         found = self.number(value)
         if not 1 <= found < float("inf") or found != int(found):
             raise CannotSay(f"{value} is no whole number above 0")
         return int(found)
 
     def tensors(self, value: object) -> Tensors:
-        """A set of tensors, given as an expression. Raises CannotSay."""
+        """Return a set of tensors, given as an expression. Raises CannotSay."""
         found = self._read(value) if isinstance(value, str) else None
         if not isinstance(found, frozenset):
             raise CannotSay(f"{value!r} is no set of tensors")
         return found
 
     def truth(self, value: object) -> bool:
-        """Raises CannotSay."""
+        """Return a truth value. Raises CannotSay."""
         return value if isinstance(value, bool) else bool(self.number(value))
 
     def _read(self, text: str) -> Value:

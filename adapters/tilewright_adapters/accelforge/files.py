@@ -1,4 +1,4 @@
-"""AccelForge's sections as data: every field that its versions know, those that change no figure here included."""
+"""Schemas of AccelForge's sections, with every field of its versions, used here or not."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ Renaming = tuple[RenameData, ...] | dict[Word, str]
 
 
 class AccessData(Model):
-    """How an einsum uses a tensor. `projection`: variables, or rank -> expression of variables."""
+    """An einsum's access to a tensor. `projection`: variables, or rank -> expression of variables.
+    """
 
     name: Word
     projection: tuple[Variable, ...] | dict[str, str]
@@ -54,7 +55,7 @@ class EinsumData(Model):
 
 
 class WorkloadData(Model):
-    """`einsums`: lists among them, such as those of included files, stand for what they list."""
+    """A workload. Lists inside `einsums`, such as those of included files, are flattened."""
 
     einsums: tuple[EinsumData, ...] = Field(min_length=1)
     iteration_space_shape: dict[Variable, str] = Field(default_factory=dict)
@@ -67,7 +68,7 @@ class WorkloadData(Model):
     @model_validator(mode="before")
     @classmethod
     def _older_key(cls, value: Any) -> Any:
-        """`shape` until 2025."""
+        """Accept `shape`, the key until 2025."""
         if isinstance(value, dict) and "shape" in value and "iteration_space_shape" not in value:
             return {("iteration_space_shape" if key == "shape" else key): each for key, each in value.items()}
         return value
@@ -106,7 +107,11 @@ class ActionData(Model):
 
 
 class SpatialData(Model):
-    """A fanout above a node. `reuse`: tensors that its loops must not index; `may_reuse`: those that one read serves."""
+    """A fanout above a node.
+
+    Loops over it must not index tensors of `reuse`. One read serves several instances for tensors
+    of `may_reuse`.
+    """
 
     name: str
     fanout: Value
@@ -119,7 +124,7 @@ class SpatialData(Model):
 
 
 class TensorsData(Model):
-    """What a memory keeps: `keep` must, `may_keep` may. Without either, it may keep all."""
+    """Tensors of a memory: `keep` must, `may_keep` may be kept. Without either, all may be kept."""
 
     keep: str | None = None
     may_keep: str | None = None
@@ -165,7 +170,7 @@ class MemoryData(ComponentData):
 
 
 class ComputeData(ComponentData):
-    """What computes: one or more, of which those that are enabled for the einsum count."""
+    """A compute node; of several, the one enabled for the einsum counts."""
 
 
 class StorageData(Model):

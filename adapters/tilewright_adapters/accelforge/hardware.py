@@ -1,4 +1,5 @@
-"""AccelForge's nodes as an architecture of ours: memories in clusters, fanouts between them."""
+"""Conversion of AccelForge's nodes to an architecture: memories in clusters, fanouts between them.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +39,10 @@ _NODES: dict[str, type[Model]] = {"Memory": MemoryData, "Container": ContainerDa
 
 @dataclass
 class ClusterDraft:
-    """A cluster in the making. `shared`: tensors that one read may serve, or None: below it is no fanout."""
+    """A cluster under construction.
+
+    `shared`: tensors that one read may serve; None if there is no fanout below.
+    """
 
     name: str | None = None
     memories: list[Memory] = field(default_factory=list)
@@ -50,14 +54,16 @@ class ClusterDraft:
 
 @dataclass
 class Hardware:
-    """What was read.
+    """Result of reading the nodes.
 
     Attributes:
+        architecture: the architecture.
         cluster_of: memory -> cluster.
-        unrolled_at: (node, dimension of its fanout) -> cluster above; None where the fanout is 1.
+        unrolled_at: (node, dimension of its fanout) -> outer cluster; None if the fanout is 1.
         shared: cluster -> tensors that one read may serve.
-        keeps: memory -> tensors that it must keep, and may.
-        reused: cluster -> tensors that its loops must not index; and the least share of it in use.
+        keeps: memory -> tensors that it must keep, and tensors that it may keep.
+        reused: cluster -> tensors that its loops must not index, and minimum utilization.
+        warnings: content that an architecture cannot express.
     """
 
     architecture: Architecture
@@ -72,7 +78,15 @@ class Hardware:
 def read_hardware(
     document: Document, name: str, scope: Scope, problem: Problem | None, common: Mapping[str, object]
 ) -> Hardware:
-    """`document`: the list of nodes; `common`: attributes for all component models. Raises InputError."""
+    """Convert a list of nodes. Raises InputError.
+
+    Args:
+        document: the list of nodes.
+        name: name of the architecture.
+        scope: names in expressions.
+        problem: the problem, if there is one.
+        common: attributes for all component models.
+    """
     walk = _Walk(scope, problem, common)
     for node in _flat(document):
         walk.node(node)
@@ -127,7 +141,7 @@ class _Walk:
             raise InputError(f"{data.name}: {error}", location=node.locate(()), hint=missing) from None
 
     def fanout(self, node: str, data: SpatialData) -> bool:
-        """Put a fanout below what there is; whether there are several instances of what comes next."""
+        """Add a fanout to the innermost cluster; return whether its size exceeds 1."""
         size = self.scope.whole(data.fanout)
         self.unrolled[node, data.name] = len(self.drafts) - 1 if size > 1 else None
         if size == 1:
@@ -200,7 +214,7 @@ class _Walk:
         )
 
     def warn(self, text: str) -> None:
-        """Once, however often it is found."""
+        """Add a warning unless it is there already."""
         if text not in self.warnings:
             self.warnings.append(text)
 
@@ -223,7 +237,7 @@ class _Walk:
         )
 
     def computing(self, data: ComputeData) -> tuple[Compute, float | None]:
-        """And its operations per second; None: no limit."""
+        """Return the compute unit, and its operations per second (None: no limit)."""
         found = self.action(data, "compute", 1, None)
         self.leaks(data)
         energy, rate = found.energy_pj, found.rate
@@ -253,7 +267,7 @@ class _Walk:
             if access <= 0:
                 raise CannotSay(f"bits_per_action {access}")
             if len(set(widths.values())) > 1 and access == int(access) and access % bits and bits % access:
-                bits = math.gcd(bits, int(access))  # a word is a part of every access
+                bits = math.gcd(bits, int(access))  # a word must divide every access
             found = self.action(data, way, access, size)
             energy, rate = found.energy_pj, found.rate
             if hertz is None and self.timed(data) is not None:
@@ -295,7 +309,7 @@ class _Walk:
         )
 
     def estimated(self, data: ComponentData, answers: list[tuple[str, Answer]]) -> dict[str, Any]:
-        """Area, and who said what; nothing where nobody was asked."""
+        """Return area and estimate records; empty if nothing was estimated."""
         if not answers:
             return {}
         area = answers[0][1].estimate.area_um2
@@ -305,22 +319,22 @@ class _Walk:
         return {"area_um2": None if area is None else rounded(area * scale), "estimates": tuple(records(answers))}
 
     def ported(self, data: MemoryData) -> bool:
-        """Whether reads and writes go on at once."""
+        """Return whether reads and writes run at the same time."""
         return data.total_latency is not None and same(data.total_latency, SEPARATE_PORTS)
 
     def timed(self, data: ComponentData) -> float | None:
-        """Actions of all kinds together per second, where `total_latency` says that itself."""
+        """Return actions per second in total, if `total_latency` defines them."""
         return None if data.total_latency is None else calls_per_second(data.total_latency, self.scope)
 
     def widths(self, data: MemoryData, held: Tensors) -> dict[str, int]:
-        """Tensor -> bits of its values there."""
+        """Return tensor -> bits of its values in this memory."""
         bits = {name: self.scope.bits[name] for name in sorted(held)}
         for text, value in data.bits_per_value.items():
             bits |= {name: self.scope.whole(value) for name in self.scope.tensors(text) & held}
         return bits
 
     def holds(self, held: Tensors) -> tuple[str, ...] | None:
-        """As roles, where these say it, else as names."""
+        """Return the tensors as roles if these are equivalent, otherwise as names."""
         if held == self.scope.every:
             return None
         if self.problem is None:
@@ -333,7 +347,7 @@ class _Walk:
         return next((each for each in data.actions if each.name == name), ActionData(name=name))
 
     def action(self, data: ComponentData, name: str, access_bits: float, size_bits: float | None) -> Action:
-        """An action on so many bits of a component of that size. Raises CannotSay."""
+        """Return energy and rate of an action on `access_bits` bits. Raises CannotSay."""
         given, number = self.given(data, name), self.scope.number
         dummy, answer = plain(data.component_class) == "dummy", None
         scale = number(given.energy_scale) * number(data.energy_scale) * number(data.actions_scale)
@@ -374,7 +388,7 @@ class _Walk:
 
 @contextmanager
 def _component(name: str, node: Document) -> Iterator[None]:
-    """Faults of what is said of a component, with its name and its place."""
+    """Convert errors in a component to InputError with its name and location."""
     with placed(node.locate(())):
         try:
             yield
@@ -383,12 +397,15 @@ def _component(name: str, node: Document) -> Iterator[None]:
 
 
 def _picojoules(joules: float) -> float:
-    """Exactly as the digits say."""
+    """Convert decimal digits exactly."""
     return float(Decimal(repr(float(joules))).scaleb(12))
 
 
 def tensors_of(shared: Mapping[str, Tensors], cluster: str, problem: Problem) -> tuple[str, ...]:
-    """Operands that the fanout below sends to each sub-cluster separately although it could share others."""
+    """Return operands that the fanout sends to each sub-cluster separately.
+
+    Empty if the fanout cannot multicast any operand.
+    """
     may = shared.get(cluster)
     if may is None:
         return ()

@@ -1,4 +1,4 @@
-"""AccelForge's mapping of one einsum, a list of nodes from the outermost in, as ours."""
+"""Conversion of AccelForge's mapping of one einsum, a list of nodes from the outermost in."""
 
 from __future__ import annotations
 
@@ -25,7 +25,15 @@ _SEVERAL = ("Pipeline", "Split")
 def read_mapping(
     document: Document, problem: Problem, hardware: Hardware, others: Collection[str], warnings: list[str]
 ) -> Mapping:
-    """`document`: the list of nodes. `others`: tensors of other einsums, which are left out. Raises InputError."""
+    """Convert a list of nodes to a mapping. Raises InputError.
+
+    Args:
+        document: the list of nodes.
+        problem: the einsum.
+        hardware: the architecture and its names.
+        others: tensors of other einsums, which are skipped.
+        warnings: list to which warnings are added.
+    """
     walk = _Walk(problem, hardware, others)
     for node in _flat(document, problem.name, warnings):
         walk.node(node)
@@ -33,7 +41,7 @@ def read_mapping(
 
 
 def _flat(nodes: Document, einsum: str, warnings: list[str]) -> Iterator[Document]:
-    """The nodes one after another; of einsums in sequence those of one, where no loop stands around them."""
+    """Yield the nodes in order; of einsums in sequence, those of one if no loop encloses them."""
     if not isinstance(nodes.data, list):
         raise InputError("a mapping has a list of nodes", location=nodes.locate(()))
     for index in range(len(nodes.data)):
@@ -53,7 +61,8 @@ def _flat(nodes: Document, einsum: str, warnings: list[str]) -> Iterator[Documen
 
 
 def _branch(nodes: Document, einsum: str, warnings: list[str]) -> Iterator[Document]:
-    """The branch that computes this einsum. Raises InputError: none does."""
+    """Yield the nodes of the branch that computes this einsum. Raises InputError if there is none.
+    """
     branches = [nodes.at(index) for index in range(len(nodes.data) if isinstance(nodes.data, list) else 0)]
     computed = [_computed(branch) for branch in branches]
     mine = [branch for branch, names in zip(branches, computed, strict=True) if einsum in names]
@@ -72,7 +81,7 @@ def _branch(nodes: Document, einsum: str, warnings: list[str]) -> Iterator[Docum
 
 
 def _computed(node: Document) -> set[str]:
-    """The einsums that a branch computes."""
+    """Return the einsums that a branch computes."""
     if node.tags.get((), "") == "!Compute" and isinstance(node.data, dict):
         return {str(node.data.get("einsum"))}
     inside = node.data.get("nodes") if isinstance(node.data, dict) else None
@@ -166,7 +175,7 @@ class _Walk:
             self.unrolled.append((self.clusters.index(cluster), name, before, data.tile_shape))
 
     def unroll(self) -> None:
-        """The spatial unrollings that stand together, outermost cluster first."""
+        """Add adjacent spatial unrollings to the blocks, outermost cluster first."""
         given, self.unrolled = self.unrolled, []
         for index, name, tile in _outermost_first(given):
             cluster = self.clusters[index]
@@ -203,8 +212,13 @@ class _Walk:
 
 
 def _outermost_first(given: list[tuple[int, str, int, int]]) -> Iterator[tuple[int, str, int]]:
-    """Cluster, dimension, tile, from those with the tile before. Raises ValueError: tiles of a dimension that is unrolled
-    further in first do not divide."""
+    """Yield cluster, dimension and tile, outermost first.
+
+    `given` holds cluster, dimension, tile outside and tile inside of each unrolling.
+
+    Raises:
+        ValueError: tiles of a dimension whose inner cluster comes first do not divide.
+    """
     tiles: dict[str, int] = {}
     for _, name, before, _ in given:
         tiles.setdefault(name, before)

@@ -1,4 +1,4 @@
-"""What AccelForge's nodes say of mappings, as constraints."""
+"""Conversion of the demands of AccelForge's nodes to constraints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from tilewright_adapters.accelforge.hardware import Hardware
 
 
 def constraints(hardware: Hardware, problem: Problem | None) -> tuple[Constraints | None, list[str]]:
-    """What the nodes say must be kept, reused and used; and where less than `min_usage` is all that can be."""
+    """Return constraints on kept tensors, reuse and utilization, and warnings.
+
+    A warning is given if `min_usage` exceeds the utilization that can be reached.
+    """
     keep = []
     for memory in hardware.architecture.memories:
         must, may = hardware.keeps[memory.name]
@@ -37,7 +40,7 @@ def constraints(hardware: Hardware, problem: Problem | None) -> tuple[Constraint
 
 
 def _allowed(problem: Problem | None, reuse: frozenset[str]) -> tuple[str, ...] | None:
-    """The dimensions that may be unrolled where these tensors are to be reused; None: any."""
+    """Return the dimensions that may be unrolled while these tensors are reused; None: any."""
     if problem is None or not reuse:
         return None
     indexing = {name for each in problem.tensors if each.name in reuse for name in each.dimensions}
@@ -50,10 +53,11 @@ def _reached(
     allowed: Mapping[str, tuple[str, ...] | None],
     wanted: Mapping[str, float],
 ) -> dict[str, float]:
-    """Cluster -> the least share of its fanout in use, as far as all can have it at once.
+    """Return cluster -> minimum utilization, reduced to what all fanouts can reach together.
 
-    AccelForge takes the mappings that use the most where none uses enough. Here the fanouts that fewest dimensions may be
-    unrolled over choose first, each the largest product of divisors of what is left.
+    If no mapping uses enough, AccelForge takes those that use the most. Here, fanouts with the
+    fewest allowed dimensions choose first; each takes the largest product of divisors of the
+    remaining sizes.
     """
     left = dict(problem.dimensions)
     sizes = {cluster.name: cluster.fanout.size for cluster in hardware.architecture.clusters}
@@ -69,7 +73,8 @@ def _reached(
 
 
 def _fullest(left: Mapping[str, int], room: int) -> tuple[int, dict[str, int]]:
-    """The largest product of a divisor of each that is at most `room`, and these divisors."""
+    """Return the largest product of one divisor per size that is at most `room`, and the divisors.
+    """
     best: dict[int, dict[str, int]] = {1: {}}
     for name, size in left.items():
         divisors = [each for each in range(1, min(size, room) + 1) if size % each == 0]

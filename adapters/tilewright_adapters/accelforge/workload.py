@@ -1,4 +1,4 @@
-"""An einsum of AccelForge's workload as a problem of ours."""
+"""Conversion of an einsum of AccelForge's workload to a problem."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ DEFAULT_BITS = 8
 _ACCESS = re.compile(r"(?<!\w)([A-Za-z_]\w*+)\s*+\[([^\[\]]*+)\]")
 _BOUND = re.compile(r"0\s*+<=\s*+([a-z_]\w*+)\s*+(<=?)\s*+(.++)")
 OTHER = "Other"
-"""In `bits_per_value`: the tensors that no other key names."""
+"""Key of `bits_per_value` for tensors that no other key names."""
 _FACTOR = re.compile(r"(?<!\w)([a-z_]\w*+)\s*+\*\s*+(\d++)")
 
 
 @dataclass(frozen=True)
 class Einsum:
-    """`scope`: what names stand for in the expressions of an architecture that runs it. `others`: tensors of other einsums."""
+    """A converted einsum.
+
+    `scope` holds names for its architecture's expressions, `others` the tensors of other einsums.
+    """
 
     problem: Problem
     scope: Scope
@@ -32,7 +35,7 @@ class Einsum:
 
 
 def name_of(data: EinsumData) -> str:
-    """The name given, or that of the result. Raises ValueError."""
+    """Return the given name, or that of the result. Raises ValueError."""
     match = _ACCESS.match(data.einsum.strip()) if data.einsum is not None else None
     if data.name is None and match is None:
         raise ValueError(f"an einsum without a name: {data.einsum or 'it has neither name nor einsum'}")
@@ -40,7 +43,11 @@ def name_of(data: EinsumData) -> str:
 
 
 def accesses(data: EinsumData) -> tuple[AccessData, ...]:
-    """Raises ValueError: the short form cannot be read, or says what the long form says too."""
+    """Return the accesses of an einsum.
+
+    Raises:
+        ValueError: the short form is malformed, or repeats values of the long form.
+    """
     found: dict[str, dict[str, object]] = {}
     if data.einsum is not None:
         left, _, right = data.einsum.partition("=")
@@ -66,7 +73,11 @@ def accesses(data: EinsumData) -> tuple[AccessData, ...]:
 
 
 def read_einsum(data: WorkloadData, chosen: EinsumData, renames: RenamesData, numbers: Mapping[str, Value]) -> Einsum:
-    """Raises ValueError: something is missing, or beyond dense einsums."""
+    """Convert an einsum to a problem.
+
+    Raises:
+        ValueError: something is missing, or it is no dense einsum.
+    """
     name, used = name_of(chosen), accesses(chosen)
     every = frozenset(each.name for each in used)
     scope = Scope(every, dict(numbers) | _sets(data, used, every))
@@ -102,7 +113,7 @@ def read_einsum(data: WorkloadData, chosen: EinsumData, renames: RenamesData, nu
 
 
 def roles_alone(numbers: Mapping[str, Value]) -> Scope:
-    """Where there is no workload: the roles stand for tensors."""
+    """Return the scope without a workload, in which roles stand for tensors."""
     every = frozenset(ROLES)
     operands, nothing = frozenset(ROLES[:2]), Tensors()
     sets: dict[str, Value] = {role: frozenset([role]) for role in ROLES}
@@ -122,7 +133,7 @@ def _projection(text: str) -> list[str] | dict[str, str]:
 
 
 def _ranks(access: AccessData) -> dict[str, str]:
-    """Rank -> expression, factors first."""
+    """Return rank -> expression, with factors first."""
     if isinstance(access.projection, dict):
         return {rank: _FACTOR.sub(r"\2*\1", text) for rank, text in access.projection.items()}
     repeated = sorted({each for each in access.projection if access.projection.count(each) > 1})
@@ -137,7 +148,7 @@ def _sets(data: WorkloadData, used: Sequence[AccessData], every: Tensors) -> dic
     for einsum in data.einsums:
         try:
             found = accesses(einsum)
-        except ValueError:  # another one, which cannot be read
+        except ValueError:  # another einsum, which cannot be read
             continue
         for each in found:
             (written if each.output else read).add(each.name)
@@ -158,7 +169,7 @@ def _sets(data: WorkloadData, used: Sequence[AccessData], every: Tensors) -> dic
 
 
 def _known(data: WorkloadData) -> Tensors:
-    """All tensors, those aside of einsums that cannot be read."""
+    """Return all tensors, except those of einsums that cannot be read."""
     found = set[str]()
     for einsum in data.einsums:
         with suppress(ValueError):
@@ -167,7 +178,7 @@ def _known(data: WorkloadData) -> Tensors:
 
 
 def _rename(scope: Scope, renames: Renaming) -> None:
-    """In order, as one may use another; what has a name already keeps it."""
+    """Add names in order, because one may use another; existing names stay."""
     listed = renames if not isinstance(renames, dict) else [RenameData(name=k, source=v) for k, v in renames.items()]
     for each in listed:
         if each.name in scope.names:

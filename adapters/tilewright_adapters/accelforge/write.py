@@ -1,4 +1,4 @@
-"""AccelForge's sections, written: what they can say of a problem, an architecture and a mapping, and what they cannot."""
+"""Rendering of AccelForge's sections, with reasons for everything that they cannot express."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tilewright_adapters.parts import unplaced
 
 FILES = {"arch": "arch.yaml", "workload": "workload.yaml", "mapping": "mapping.yaml"}
 _HERTZ = 1e9
-"""Cycles per second of one GHz, which an architecture without a clock is taken to have."""
+"""Cycles per second of an architecture without a clock: 1 GHz."""
 _TAKEN = {"all", "tensors", "nothing", "inputs", "outputs", "intermediates", "shared", "persistent", "total"} | {
     "input", "weight", "output", "and", "or", "not", "exists", "mod", "max", "min", "floor", "ceil", "inf", "len", "sum",
 }  # fmt: skip
@@ -31,7 +31,7 @@ _TAKEN = {"all", "tensors", "nothing", "inputs", "outputs", "intermediates", "sh
 
 @dataclass
 class Written:
-    """Sections as data, with their nodes, and the reasons against them."""
+    """Sections as data, and reasons why they cannot be written."""
 
     sections: dict[str, Any] = field(default_factory=dict)
     reasons: list[Reason] = field(default_factory=list)
@@ -46,7 +46,7 @@ class Node:
 
 
 def written(inputs: InputSet) -> Written:
-    """Everything that AccelForge's files can say of the inputs, or every reason why they cannot."""
+    """Return the sections of the inputs, or every reason why AccelForge cannot express them."""
     result = Written(reasons=list(unplaced("AccelForge's files", inputs, sidecar.PARTS)))
     problem, architecture, mapping = inputs.problem, inputs.architecture, inputs.mapping
     if problem is not None:
@@ -75,7 +75,7 @@ def written(inputs: InputSet) -> Written:
 
 
 def texts(result: Written) -> dict[str, str]:
-    """The files as YAML."""
+    """Return the files as YAML."""
     return {FILES[name]: _yaml(name, data) for name, data in result.sections.items()}
 
 
@@ -93,7 +93,10 @@ def _yaml(name: str, data: Any) -> str:
 
 
 class _Names:
-    """Ours -> theirs, the same where AccelForge can read it: variables begin with a small letter, ranks with a large one."""
+    """Names in AccelForge's files: Tilewright's, unless AccelForge cannot read them.
+
+    Variables begin with a small letter, ranks with a capital one.
+    """
 
     def __init__(self, problem: Problem) -> None:
         self.tensor = self._distinct(problem.tensor_names, r"[A-Za-z_]\w*", lambda name: name, "T", set())
@@ -202,7 +205,7 @@ def _access(tensor: Tensor, names: _Names) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Chain:
-    """Names of the nodes of an architecture: of memories and compute as they are, of containers those of clusters."""
+    """Names of an architecture's nodes: of memories, of compute, and of clusters for containers."""
 
     memory: dict[str, str]
     container: dict[str, str]
@@ -224,7 +227,7 @@ class _Chain:
         return cls(memory, {each.name: free(each.name) for each in architecture.clusters}, compute)
 
     def below(self, architecture: Architecture, index: int) -> str:
-        """The node above which the fanout of a cluster stands."""
+        """Return the node that a cluster's fanout is written at."""
         clusters = architecture.clusters
         return self.container[clusters[index + 1].name] if index + 1 < len(clusters) else self.compute
 
@@ -260,7 +263,16 @@ def _nodes(
 def _memory(
     memory: Memory, name: str, tensors: dict[str, str], hertz: float, bits: int, wide: dict[str, int]
 ) -> dict[str, Any]:
-    """`bits`: of values where nothing else is said; `wide`: tensor -> of its own there."""
+    """Return a memory as data.
+
+    Args:
+        memory: the memory.
+        name: name of its node.
+        tensors: the `tensors` entry.
+        hertz: cycles per second.
+        bits: default bits of a value.
+        wide: tensor -> bits of its values in this memory.
+    """
     usable = memory.usable_words
     data: dict[str, Any] = {
         "name": name,
@@ -318,7 +330,7 @@ def _fan(cluster: Cluster, problem: Problem | None, mapping: Mapping | None, nam
 
 @dataclass
 class _Part:
-    """A node of a mapping in the making: a loop of a dimension, or a memory of a cluster with its tensors."""
+    """A node of a mapping under construction: a loop, or a memory with its tensors."""
 
     kind: str
     dimension: str = ""
@@ -344,9 +356,12 @@ def _mapping(problem: Problem, architecture: Architecture, mapping: Mapping, nam
 
 
 def _parts(problem: Problem, architecture: Architecture, mapping: Mapping) -> list[_Part]:
-    """Nodes from the outermost in. A tensor is held as far out as its tile stays the same: AccelForge takes a tile that
-    stands inside of a loop to be fetched at each of its steps. With windows it stays where it is, as what is handed on
-    between neighbours depends on the place."""
+    """Return the nodes from the outermost in.
+
+    AccelForge fetches a tile inside a loop again at each of its steps. A storage node therefore
+    moves outwards past loops that leave its tile unchanged. With windows it stays in place, because
+    forwarding between neighbours depends on its position.
+    """
     parts: list[_Part] = []
     loops = list(mapping.loops())
     for index, entry in enumerate(mapping.entries):
@@ -371,7 +386,10 @@ def _parts(problem: Problem, architecture: Architecture, mapping: Mapping) -> li
 
 
 def _outermost(parts: list[_Part], tensor: Tensor, cluster: int) -> int:
-    """Outside of the loops that do not index a tensor, as far as nothing but memories of its cluster stands there."""
+    """Return the outermost index for a tensor's storage node.
+
+    It may pass temporal loops that do not index the tensor, and memories of its own cluster.
+    """
     place = len(parts)
     for number in range(len(parts) - 1, -1, -1):
         part = parts[number]
