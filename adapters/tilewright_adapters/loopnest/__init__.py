@@ -1,6 +1,7 @@
-"""A mapping as people draw it: a loop nest in plain text, with the memory that holds each tensor beside every loop.
+"""A mapping as a loop nest in plain text, with comments that show each tensor's memory.
 
-The text carries problem and architecture, written out or by reference, so that it is read back whole.
+The text includes problem and architecture, written out or by reference, so that it can be read
+back.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ PARTS = ("problem", "architecture", "mapping")
 
 
 class LoopNestAdapter:
-    """Reads and writes loop nests. Any mapping of ours has one."""
+    """An adapter for loop nests, which can express every mapping."""
 
     def parse(self, files: Sequence[Path]) -> InputSet:
-        """One file or several, together one input set.
+        """Read one or several files as one input set.
 
         Raises:
-            InputError: with file and line.
+            InputError: the files are invalid; with file and line.
         """
         parts = ((part, *found) for path in files for part, found in read_parts(path).items())
         inputs = gathered(parts)
@@ -35,11 +36,11 @@ class LoopNestAdapter:
         return inputs
 
     def expressible(self, inputs: InputSet) -> Verdict:
-        """All but constraints, programs of directives, options of models, and who estimated what."""
+        """Return reasons against constraints, directives, model options and estimate records."""
         return Verdict(reasons=(*unplaced("a loop nest", inputs, PARTS), *_estimated(inputs.architecture)))
 
     def render(self, inputs: InputSet) -> dict[str, str]:
-        """One file, `loopnest.txt`."""
+        """Return one file, `loopnest.txt`."""
         verdict = self.expressible(inputs)
         if not verdict:
             raise NotConformableError("adapter loopnest", verdict.reasons)
@@ -47,7 +48,7 @@ class LoopNestAdapter:
 
 
 def _estimated(architecture: Architecture | None) -> Iterator[Reason]:
-    """Parts whose components or estimates have no place on a line."""
+    """Yield a reason for each part with a component or estimates, which a line cannot express."""
     for part in () if architecture is None else architecture.parts:
         if part.component is not None or part.estimates:
             message = "a loop nest has no words for what it is built of, and who estimated it"

@@ -1,4 +1,4 @@
-"""Reads loop nests."""
+"""Parser of loop nests."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _LOOP = re.compile(r"(\w++)\s++in\s++(\d{1,15})\s*+x\s*+(\d{1,15})\s*+")
 _AT = re.compile(r"([^\s:]+)\s*(?::\s*(.*))?")
 
 Found = dict[str, tuple[Any, Location]]
-"""Part -> the object and where it begins."""
+"""Part -> the object and its location."""
 
 
 def read_parts(path: Path) -> Found:
-    """The parts a file holds. Raises InputError with the line."""
+    """Return the parts of a file. Raises InputError with the line."""
     drafts: list[_Draft] = []
     found: Found = {}
     for line in read_lines(path):
@@ -62,8 +62,11 @@ def _add(found: Found, part: str, value: object, location: Location) -> None:
 
 
 def _included(line: Line, folder: Path) -> tuple[str, object]:
-    """`include architecture NAME|FILE`, `include problem FILE`; files stand beside or below the one that names them: what
-    somebody else wrote shall not say which of all files are read."""
+    """Read `include architecture NAME|FILE` or `include problem FILE`.
+
+    Files must be in the folder of the including file or below. An untrusted file must not select
+    other files.
+    """
     words = line.arguments().words
     if len(words) != 2 or words[0] not in ("problem", "architecture"):
         line.fail("include needs what and from where", hint="include architecture eyeriss, include problem gemm.yaml")
@@ -83,7 +86,7 @@ def _included(line: Line, folder: Path) -> tuple[str, object]:
 
 @dataclass
 class _Draft:
-    """A part while it is read: plain data, with the place of every value."""
+    """A part under construction: plain data, with the location of every value."""
 
     line: Line
     data: dict[str, Any] = field(default_factory=dict)
@@ -101,15 +104,15 @@ class _Draft:
         line.fail(f"a {self.part} has no line '{line.keyword}'", hint="look at the section above this line")
 
     def document(self) -> Document:
-        """What was read, for validation."""
+        """Return the data as a document, for validation."""
         return Document(self.data, self.line.location.source, {(): self.line.location, **self.marks})
 
     def finished(self) -> object:
-        """The part as an object. Raises InputError."""
+        """Return the part as an object. Raises InputError."""
         raise NotImplementedError
 
     def name(self, line: Line, default: str | None = None) -> dict[str, Any]:
-        """`NAME key=value ...` as data. Raises InputError."""
+        """Return `NAME key=value ...` as data. Raises InputError."""
         found = line.arguments()
         if len(found.words) > 1 or (not found.words and default is None):
             line.fail(f"{line.keyword} needs one name, then key=value pairs")
@@ -178,7 +181,7 @@ class _ArchitectureDraft(_Draft):
 
 @dataclass
 class _Loops:
-    """Loops of one kind that belong to one entry: dimension -> tile size, outermost first."""
+    """Loops of one kind in one entry: dimension -> tile size, outermost first."""
 
     what: str
     tiles: dict[str, int] = field(default_factory=dict)
@@ -242,7 +245,7 @@ class _NestDraft(_Draft):
                 super().take(line)
 
     def _enter(self, line: Line) -> None:
-        """A new entry: the loops before it are its steps."""
+        """Begin a new entry with the loops before it."""
         match = _AT.fullmatch(line.rest.strip())
         if match is None:
             line.fail("expected a cluster", hint="at CLUSTER: hold TENSOR, TENSOR")
@@ -263,7 +266,7 @@ class _NestDraft(_Draft):
         self.pending = _Loops("for")
 
     def _leave(self) -> None:
-        """The spatial loops of the entry before are complete."""
+        """Complete the spatial loops of the previous entry."""
         if not self.data["entries"] or self.pending.tiles:
             return
         entry = self.data["entries"][-1]
@@ -280,7 +283,7 @@ class _NestDraft(_Draft):
         self.unrolled = _Loops("spatial for")
 
     def _order(self, line: Line, clause: str, clauses: dict[str, Any], loops: _Loops) -> tuple[str, ...]:
-        """The order a clause gives, or that of the loops; the two may not contradict each other."""
+        """Return the order of a clause, or that of the loops; a contradiction is an error."""
         given = clauses.get(clause)
         if given is None:
             return completed(tuple(loops.tiles), self.order)

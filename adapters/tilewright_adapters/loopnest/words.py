@@ -1,4 +1,5 @@
-"""Lines of words: names, quoted texts, `key=value` pairs; `#` begins a comment, indentation means nothing."""
+"""Lines of names, quoted texts and `key=value` pairs; `#` starts a comment, indentation is ignored.
+"""
 
 from __future__ import annotations
 
@@ -22,18 +23,18 @@ _CONSTANTS = {"true": True, "false": False, "null": None}
 
 @dataclass(frozen=True)
 class Line:
-    """One line that says something: its first word and the rest."""
+    """One line with content: its first word and the rest."""
 
     keyword: str
     rest: str
     location: Location
 
     def fail(self, message: str, hint: str | None = None) -> NoReturn:
-        """Raises InputError with the place of this line."""
+        """Raise InputError with the location of this line."""
         raise InputError(message, location=self.location, hint=hint)
 
     def arguments(self) -> Arguments:
-        """Names first, then `key=value` pairs. Raises InputError."""
+        """Return names, then `key=value` pairs. Raises InputError."""
         found = Arguments()
         position = 0
         while position < len(self.rest):
@@ -70,13 +71,13 @@ class Line:
 
 @dataclass
 class Arguments:
-    """What follows a keyword."""
+    """Arguments that follow a keyword."""
 
     words: list[Any] = field(default_factory=list)
     pairs: dict[str, Any] = field(default_factory=dict)
 
     def nested(self) -> dict[str, Any]:
-        """The pairs as data: `network.latency_cycles=3` is a key inside `network`."""
+        """Return the pairs as data: `network.latency_cycles=3` is a key inside `network`."""
         data: dict[str, Any] = {}
         for key, value in self.pairs.items():
             *outer, last = key.split(".")
@@ -88,7 +89,7 @@ class Arguments:
 
 
 def read_lines(path: Path) -> Iterator[Line]:
-    """The lines of a file that say something. Raises InputError."""
+    """Yield the lines of a file that have content. Raises InputError."""
     for number, text in enumerate(read_text(path).splitlines(), start=1):
         if len(text) > MAX_TEXT:
             message = f"a line of {len(text):,} characters; at most {MAX_TEXT:,} are read"
@@ -113,7 +114,7 @@ def _without_comment(text: str) -> str:
 
 
 def word(value: object) -> str:
-    """A value as `Line.arguments` reads it back."""
+    """Return a value in the form that `Line.arguments` reads back."""
     if (
         isinstance(value, str)
         and _BARE.fullmatch(value)
@@ -127,7 +128,7 @@ def word(value: object) -> str:
 
 
 def pairs(model: BaseModel, skip: tuple[str, ...] = ("name",), prefix: str = "") -> str:
-    """The fields that are not at their default, as ` key=value` each."""
+    """Return the fields that are not at their default, each as ` key=value`."""
     text = ""
     for key, info in type(model).model_fields.items():
         value = getattr(model, key)

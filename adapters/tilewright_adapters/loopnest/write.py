@@ -1,4 +1,4 @@
-"""Writes loop nests."""
+"""Rendering of loop nests."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tilewright_adapters.loopnest.words import pairs, word
 Sizes = MappingOf[str, int]
 
 WIDE = 100
-"""Comments stand no further right than this."""
+"""Maximum column of comments."""
 
 
 def write_text(problem: Problem | None, architecture: Architecture | None, mapping: Mapping | None) -> str:
-    """The whole text; parts that are None are left out."""
+    """Return the whole text; parts that are None are omitted."""
     blocks = []
     if mapping is not None:
         blocks.append(list(_Nest(problem, architecture, mapping).lines()))
@@ -50,7 +50,7 @@ def _architecture(architecture: Architecture) -> Iterator[str]:
 
 
 class _Nest:
-    """A mapping's lines; what stands behind `#` is for the reader and is not read back."""
+    """Lines of a mapping; text after `#` is for readers and is not parsed."""
 
     def __init__(self, problem: Problem | None, architecture: Architecture | None, mapping: Mapping) -> None:
         self.problem, self.architecture, self.mapping = problem, architecture, mapping
@@ -64,7 +64,7 @@ class _Nest:
             yield f"{text:<{column}}  # {comment}" if comment else text
 
     def _with_comments(self) -> Iterator[tuple[str, str]]:
-        """Text and comment of every line."""
+        """Yield text and comment of every line."""
         incoming = self.mapping.entries[0].temporal_tile_sizes
         yield f"nest {_sizes(incoming)}", ""
         if self.order != self.mapping.dimension_names:
@@ -101,11 +101,11 @@ class _Nest:
         return f": {'; '.join(clauses)}" if clauses else ""
 
     def _held(self) -> str:
-        """Where each tensor is now."""
+        """Return the current memory of each tensor."""
         return " ".join(f"{tensor}:{home}" for tensor, home in self.homes.items())
 
     def _take(self, entry: Entry) -> str:
-        """Note the new homes; how many words they take."""
+        """Record the tensors' new memories; return the words that they occupy."""
         said: dict[str, int] = {}
         for name in entry.keep or ():
             memory = self._memory(entry.target, name)
@@ -136,8 +136,10 @@ class _Nest:
 
 
 def completed(stepping: Sequence[str], order: Sequence[str]) -> tuple[str, ...]:
-    """The order meant where only the dimensions that step are named: the nest's own if it agrees, else the others
-    follow inside."""
+    """Return the order of all dimensions, given those with loops.
+
+    This is the nest's own order if it agrees. Otherwise the other dimensions follow, innermost.
+    """
     if list(stepping) == [name for name in order if name in stepping]:
         return tuple(order)
     return (*stepping, *(name for name in order if name not in stepping))
@@ -148,7 +150,7 @@ def _loop(name: str, whole: Sizes, tile: Sizes) -> str:
 
 
 def _last(name: str, whole: Sizes, tile: Sizes) -> str:
-    """A remark where the last tile is short."""
+    """Return a remark if the last tile is smaller."""
     rest = whole[name] % tile[name]
     return f" (last tile {rest})" if rest and whole[name] > tile[name] else ""
 
