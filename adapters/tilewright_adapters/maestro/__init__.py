@@ -1,4 +1,4 @@
-"""The notation of MAESTRO: a mapping file (network, layers, dataflow) and a hardware file, read and written."""
+"""MAESTRO's notation: a mapping file (network, layers, dataflow) and a hardware file."""
 
 from __future__ import annotations
 
@@ -26,29 +26,31 @@ from tilewright_adapters.parts import unplaced
 TOOL = ("maestro", "MAESTRO")
 SUFFIXES = (".m", ".yaml", ".yml")
 DEPTHWISE = "dpt.m"
-"""Beside the dataflows that come with MAESTRO: the one for depthwise layers."""
+"""Name of the dataflow file for depthwise layers, among those shipped with MAESTRO."""
 COMMAND_LINE = DirectiveHardware(num_pes=7, noc_latency=0, offchip_bandwidth=70_000)
-"""What MAESTRO takes where no hardware file is given. In such a file it takes other defaults."""
+"""MAESTRO's defaults without a hardware file; inside such a file, other defaults apply."""
 
 
 class MaestroAdapter:
-    """Reads and writes MAESTRO's input files.
+    """An adapter for MAESTRO's input files.
 
-    What they say stays in directives: overlapping tiles and diagonals have no form among tile sizes. A mapping of ours
-    is written as the directives it stands for, and comes back from a file beside them.
+    Their content stays in directives, because tile sizes cannot express overlapping tiles and
+    diagonals. A mapping is written as the equivalent directives, and is read back from a sidecar
+    file.
     """
 
     def __init__(self, options: MaestroFiles | None = None) -> None:
         self.options = options or MaestroFiles()
 
     def parse(self, files: Sequence[Path]) -> InputSet:
-        """One mapping file, and one hardware file or none (then COMMAND_LINE). `mapping.m/LAYER` is that layer alone.
+        """Read one mapping file and at most one hardware file (default: COMMAND_LINE).
 
-        A layer of a model file, which has no dataflows, is a problem; with a file that has one beside it, or among the
-        options, that dataflow is its own. A hardware file alone is an architecture.
+        `mapping.m/LAYER` selects a layer. A layer of a model file, which has no dataflow, is a
+        problem. A dataflow file, given as an input or as an option, supplies the dataflow. A
+        hardware file alone is an architecture.
 
         Raises:
-            InputError: with file and line.
+            InputError: the files are invalid; with file and line.
         """
         paths = files_of(files, SUFFIXES, "MAESTRO")
         beside = [path for path in paths if path.suffix in (".yaml", ".yml")]  # MAESTRO's own files end in .m
@@ -62,7 +64,8 @@ class MaestroAdapter:
         return replace(inputs, warnings=plain.warnings)
 
     def layers(self, file: Path) -> tuple[str, ...]:
-        """Of a mapping or model file; none where there is only a sidecar, hardware or a dataflow. Raises InputError."""
+        """Return the layers of a mapping or model file; empty for other files. Raises InputError.
+        """
         if file.suffix != ".m":
             return ()
         words = read_words(file)
@@ -102,11 +105,11 @@ class MaestroAdapter:
         return InputSet(directives=DirectiveProgram(name=name, layers=layers, hardware=hardware), warnings=warnings)
 
     def expressible(self, inputs: InputSet) -> Verdict:
-        """Whether directives can say it, and MAESTRO's files those directives; every reason against it."""
+        """Return reasons why directives, or MAESTRO's files, cannot express the inputs."""
         return Verdict(reasons=_program(inputs)[1])
 
     def render(self, inputs: InputSet) -> dict[str, str]:
-        """The two files, and `tilewright.yaml` beside where they come from a mapping of ours."""
+        """Return the two files, and a sidecar `tilewright.yaml` for the mapping they come from."""
         program, reasons = _program(inputs)
         if program is None or reasons:
             raise NotConformableError("adapter maestro", reasons)
@@ -115,7 +118,11 @@ class MaestroAdapter:
 
 
 def _files(paths: Sequence[Path]) -> tuple[dict[str, Words], str | None]:
-    """Files by what they are, and the layer that is named. Raises InputError: an empty file, two of a kind."""
+    """Return files by kind, and the selected layer.
+
+    Raises:
+        InputError: a file is empty, or two are of one kind.
+    """
     found: dict[str, Words] = {}
     named = None
     for path in paths:
@@ -132,7 +139,10 @@ def _files(paths: Sequence[Path]) -> tuple[dict[str, Words], str | None]:
 
 
 def _dataflows(given: Words | None) -> dict[str, Words]:
-    """Layers -> their dataflow: that given; for depthwise layers the file beside that MAESTRO's own script takes."""
+    """Return layer type -> dataflow; "" stands for all other types.
+
+    Depthwise layers use the file DEPTHWISE in the same folder, as in MAESTRO's own script.
+    """
     if given is None:
         return {}
     depthwise = Path(given.source).parent / DEPTHWISE
@@ -140,7 +150,7 @@ def _dataflows(given: Words | None) -> dict[str, Words]:
 
 
 def _applied(reader: NetworkReader, wanted: set[str]) -> Iterator[str]:
-    """Which layers have got a dataflow, and that MAESTRO itself needs it in the file."""
+    """Yield a warning per dataflow file: MAESTRO itself needs the dataflow in the layer's file."""
     for source, names in reader.applied.items():
         count = sum(name in wanted for name in names)
         if count:
@@ -151,7 +161,7 @@ def _applied(reader: NetworkReader, wanted: set[str]) -> Iterator[str]:
 
 
 def _program(inputs: InputSet) -> tuple[DirectiveProgram | None, tuple[Reason, ...]]:
-    """The directives that the inputs are or stand for, and why MAESTRO's files cannot say them."""
+    """Return the directives of the inputs, and reasons why MAESTRO's files cannot express them."""
     reasons = list(_unsupported(inputs))
     program = inputs.directives
     if program is None and not reasons:
@@ -177,7 +187,11 @@ def _unsupported(inputs: InputSet) -> Iterator[Reason]:
 
 
 def _translated(inputs: InputSet) -> DirectiveProgram:
-    """Raises NotConformableError: the mapping is illegal, or directives cannot say it."""
+    """Translate a mapping to directives.
+
+    Raises:
+        NotConformableError: the mapping is illegal, or directives cannot express it.
+    """
     problem, architecture, mapping = inputs.problem, inputs.architecture, inputs.mapping
     assert problem is not None and architecture is not None and mapping is not None
     roles, plan = roles_of(problem), plan_of(architecture)

@@ -1,4 +1,4 @@
-"""MAESTRO's hardware file: one `key: number` after another."""
+"""Parser of MAESTRO's hardware file: a sequence of `key: number`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ KEYS = {
     "NoC_NumHops": "noc_latency",
     "offchip_bw_cstr": "offchip_bandwidth",
 }
-"""MAESTRO's word -> ours. In a file the latency is the number of hops."""
+"""MAESTRO's key -> field. In a file, the latency is the number of hops."""
 OLDER = {"NumPEs": "num_pes", "L1Size": "l1_size_cstr", "L2Size": "l2_size_cstr", "NoC_BW": "noc_bw_cstr"}
-"""Words of older files."""
+"""Keys of older files."""
 
 
 def read_hardware(words: Words) -> DirectiveHardware:
-    """Raises InputError with the line."""
+    """Return the hardware. Raises InputError with the line."""
     found: dict[str, int] = {}
     while words.next:
         key = words.one_of((*KEYS, *OLDER), "key of a hardware file")

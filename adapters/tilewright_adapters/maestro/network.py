@@ -1,4 +1,4 @@
-"""MAESTRO's mapping file: a network of layers, each with its dataflow."""
+"""Parser of MAESTRO's mapping file: a network of layers, each with its dataflow."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DirectiveLevels = tuple[tuple[Map, ...], ...]
 
 @dataclass
 class _Draft:
-    """A layer while it is read."""
+    """A layer under construction."""
 
     name: str
     type: str | None = None
@@ -34,9 +34,10 @@ class _Draft:
 
 
 class NetworkReader:
-    """Reads the words of one file, or of its dataflows.
+    """Parser of one file.
 
-    `dataflows`: type of a layer -> the file with the dataflow of such layers that have none themselves; "" for all others.
+    `dataflows`: layer type -> file with the dataflow for such layers that have none; "" stands for
+    all other types.
     """
 
     def __init__(self, words: Words, dataflows: Mapping[str, Words] | None = None) -> None:
@@ -45,12 +46,12 @@ class NetworkReader:
         self.constants: dict[str, int] = {}
         self.layers: list[DirectiveLayer] = []
         self.applied: dict[str, list[str]] = {}
-        """File with a dataflow -> the layers that it was applied to."""
+        """Dataflow file -> names of the layers it was applied to."""
         self.bare: dict[str, Location] = {}
-        """Layers without any dataflow, as in model files; they have one level without a directive."""
+        """Layers without a dataflow, as in model files; they get one level without directives."""
 
     def read(self) -> tuple[str, tuple[DirectiveLayer, ...]]:
-        """Name of the network and its layers. Raises InputError with the line."""
+        """Return the name of the network and its layers. Raises InputError with the line."""
         words = self.words
         while words.next == "Constant":
             self._constant()
@@ -113,14 +114,14 @@ class NetworkReader:
         while self.words.next != "}":
             name = self.words.one_of(known, "dimension")
             size = self._number(f"{what} {name}", sizes)
-            if sizes.setdefault(name, size) != size:  # a shipped file repeats one
+            if sizes.setdefault(name, size) != size:  # a file shipped with MAESTRO repeats one
                 self.words.position -= 1
                 raise self.words.error(f"{what} {name} is given twice, as {sizes[name]} and as {size}")
         self.words.expect("}")
         return sizes
 
     def _dimensions(self, draft: _Draft) -> dict[str, int]:
-        """Output rows and columns, where given, are turned into input ones."""
+        """Return the dimensions, with output rows and columns converted to input ones."""
         sizes = self._sizes("size of", DIMENSIONS)
         for name, window in _WINDOWS.items():
             outputs = sizes.pop(f"{name}'", None)
@@ -134,7 +135,7 @@ class NetworkReader:
         return sizes
 
     def _number(self, what: str, sizes: dict[str, int]) -> int:
-        """A number, a constant, or `Sz(R)`: the size of a dimension of the layer."""
+        """Return a number, a constant, or `Sz(R)`: the size of a dimension of the layer."""
         words = self.words
         if words.next in self.constants:
             return self.constants[words.take()]
@@ -176,7 +177,10 @@ class NetworkReader:
         return tuple(tuple(level) for level in levels), tuple(clusters)
 
     def _given(self, draft: _Draft) -> tuple[DirectiveLevels, tuple[int, ...]]:
-        """The dataflow of a layer that has none: one beside the file, else that of the layer before, as in MAESTRO."""
+        """Return the dataflow for a layer that has none.
+
+        It comes from a dataflow file, or from the previous layer, as in MAESTRO.
+        """
         words = self.dataflows.get(draft.type or "", self.dataflows.get(""))
         if words is None:
             if self.layers and self.layers[-1].name not in self.bare:
@@ -223,7 +227,10 @@ FileKind = Literal["mapping", "dataflow", "hardware"]
 
 
 def kind_of(words: Words) -> FileKind:
-    """A mapping file opens with Network or Constant; what opens with another of its words is a piece of one."""
+    """Return the kind of a file.
+
+    Mapping files open with Network or Constant; other first words of a layer are parts of one.
+    """
     if words.next == "Dataflow":
         return "dataflow"
     parts = ("Network", "Constant", "Layer", "Type", "Dimensions")

@@ -1,4 +1,4 @@
-"""Words of MAESTRO's files with the place of each."""
+"""Tokenizer of MAESTRO's files, with the location of every word."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from tilewright.files import MAX_TEXT, read_text
 from tilewright.schema.document import suggestion
 
 _WORD = re.compile(r"[^\s,:;()\->]+")
-"""Blanks, commas, colons, semicolons, parentheses, minus and greater-than only separate."""
+"""A word. Blanks, commas, colons, semicolons, parentheses, minus and greater-than only separate."""
 _PLAIN = re.compile(r"[^\s{}]+(?: [^\s{}]+)*")
 
 LARGEST = 2**40
 
 
 class Words:
-    """A file word by word. Braces are words only where blanks separate them, as in MAESTRO; `//` starts a comment."""
+    """The words of a file. Braces are words only between blanks, as in MAESTRO.
+
+    `//` starts a comment.
+    """
 
     def __init__(self, text: str, source: str) -> None:
         self.source = source
@@ -36,12 +39,12 @@ class Words:
 
     @property
     def next(self) -> str:
-        """The word ahead; empty at the end of the file."""
+        """The next word; empty at the end of the file."""
         return self.words[self.position][0] if self.position < len(self.words) else ""
 
     @property
     def place(self) -> Location:
-        """Of the word ahead, or of the last one."""
+        """Location of the next word, or of the last one."""
         last = min(self.position, len(self.words) - 1)
         return self.words[last][1] if self.words else Location(self.source)
 
@@ -51,7 +54,10 @@ class Words:
         return word
 
     def name(self) -> str:
-        """What stands before the next brace: a name with signs in it, such as `Conv2d-1`, is several words to MAESTRO."""
+        """Return the text before the next brace.
+
+        MAESTRO splits a name with signs in it, such as `Conv2d-1`, into several words.
+        """
         first = self.position
         while self.next and self.next != "{":
             self.position += 1
@@ -69,7 +75,7 @@ class Words:
         self.take()
 
     def one_of(self, known: Iterable[str], what: str) -> str:
-        """The next word, which must be one of `known`."""
+        """Return the next word, which must be one of `known`."""
         known = tuple(known)
         if self.next not in known:
             hint = self._braces() or f"known: {', '.join(known)}"
@@ -77,13 +83,13 @@ class Words:
         return self.take()
 
     def number(self, what: str, least: int = 1) -> int:
-        """A whole number."""
+        """Return a whole number."""
         if not re.fullmatch(r"[0-9]{1,13}", self.next) or not least <= int(self.next) <= LARGEST:
             raise self.error(f"{what} must be a whole number from {least} to 2^40, found {self._found()}")
         return int(self.take())
 
     def error(self, message: str, *, hint: str | None = None) -> InputError:
-        """About the word ahead."""
+        """Return an error at the next word."""
         return InputError(message, location=self.place, hint=hint)
 
     def _found(self) -> str:
@@ -95,7 +101,7 @@ class Words:
 
 
 def is_name(text: str) -> bool:
-    """Whether the text, before a brace, is read again as this name."""
+    """Return whether the text, before a brace, is read back as this name."""
     if len(text) > MAX_TEXT or not _PLAIN.fullmatch(text):
         return False
     words = Words(f"{text} {{", "a name")
@@ -103,5 +109,5 @@ def is_name(text: str) -> bool:
 
 
 def read_words(path: Path) -> Words:
-    """Raises InputError: no such file, too large, not text."""
+    """Read a file. Raises InputError if it is absent, too large or not text."""
     return Words(read_text(path), str(path))

@@ -1,4 +1,4 @@
-"""MAESTRO's files, written: what a program of directives says, in the words of the tool."""
+"""Rendering of a directive program as MAESTRO's files."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tilewright_adapters.maestro.words import is_name
 
 
 def plain_name(name: str) -> str:
-    """The name as one word of MAESTRO's files, and as the name of a file: MAESTRO cuts that at the first dot."""
+    """Return the name as one word, valid as a file name, which MAESTRO cuts at the first dot."""
     return re.sub(r"[^A-Za-z0-9_]", "_", name) or "_"
 
 
 def faults(program: DirectiveProgram) -> Iterator[Reason]:
-    """What MAESTRO's files cannot say."""
+    """Yield reasons why MAESTRO's files cannot express the program."""
     if not is_name(program.name):
         yield _reason("name", f"network {program.name}", "its name cannot stand before a brace")
     if program.hardware.simd_lanes != 1:
@@ -49,8 +49,10 @@ def _reason(code: str, where: str, message: str) -> Reason:
 
 
 def write_program(program: DirectiveProgram, file: str) -> dict[str, str]:
-    """The mapping file and the hardware file, where MAESTRO's own checkout keeps them. Nothing is left to defaults that
-    differ between its versions."""
+    """Return the mapping file and the hardware file, at their places in MAESTRO's checkout.
+
+    All values are written out, because defaults differ between versions.
+    """
     return {
         f"data/mapping/{file}.m": "\n".join(_network(program)) + "\n",
         f"data/hw/{file}.m": "\n".join(_hardware(program.hardware)) + "\n",
