@@ -1,4 +1,4 @@
-"""Timeloop's files, read and written: v0.2, v0.3 and v4, YAML or (for reading) libconfig."""
+"""Timeloop's files, read and written: v0.2, v0.3 and v4, in YAML or (reading only) libconfig."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Version = Literal["v3", "v4"]
 
 
 class TimeloopAdapter:
-    """Reads Timeloop's input files of any version, writes those of one."""
+    """An adapter that reads Timeloop's files of any version and writes those of one."""
 
     def __init__(self, version: Version = "v3", options: TimeloopFiles | None = None) -> None:
         self.name = "timeloop" if version == "v3" else "timeloop_v4"
@@ -43,22 +43,27 @@ class TimeloopAdapter:
         self.options = options or TimeloopFiles()
 
     def parse(self, files: Sequence[Path]) -> InputSet:
-        """One input set of all files together.
+        """Read all files as one input set.
 
-        A storage level becomes a cluster with one memory of its name; where a level fans out along X and Y, a virtual
-        cluster `<level>_X` follows that fans out along X.
+        A storage level becomes a cluster with one memory of the same name. If a level fans out
+        along X and Y, a virtual cluster `<level>_X` follows, which fans out along X.
 
         Raises:
-            InputError: with file and line; everything that would change figures and has no place in the schemas.
+            InputError: the files are invalid, or the schemas cannot express content that affects
+                results; with file and line.
         """
         return self.read(read_files(files, self.options.set))
 
     def layers(self, file: Path) -> tuple[str, ...]:
-        """Of a list of names of files beside it, as CoSA writes them; `parse` reads FILE/LAYER from such a file. Raises InputError."""
+        """Return the layers of a list of file names, as CoSA writes it; `parse` reads FILE/LAYER.
+
+        Raises:
+            InputError: the file cannot be read.
+        """
         return listed_layers(file) if file.suffix in (".yaml", ".yml") else ()
 
     def read(self, documents: Sequence[Document]) -> InputSet:
-        """As `parse`, from documents. Raises InputError."""
+        """Read documents like `parse`. Raises InputError."""
         sections = Sections.of(documents, self.options.dense, self.options.set)
         ours = sections.found.pop(OURS, None)
         plain = _read(sections)
@@ -75,15 +80,21 @@ class TimeloopAdapter:
         return whole
 
     def figures(self, recorded: Path, inputs: InputSet, ours: Report) -> tuple[RecordedFigure, ...]:
-        """The figures of a `stats.txt` beside ours, with the causes of differences by version. Raises InputError."""
+        """Compare the values of a `stats.txt` with Tilewright's, and name the causes of
+        differences.
+
+        Raises:
+            InputError: the statistics do not belong to these inputs.
+        """
         return figures(recorded, inputs, ours)
 
     def expressible(self, inputs: InputSet) -> Verdict:
-        """Every construct that Timeloop's files cannot say."""
+        """Return every construct that Timeloop's files cannot express."""
         return Verdict(reasons=tuple(_planned(inputs, self.version)[0].reasons))
 
     def render(self, inputs: InputSet) -> dict[str, str]:
-        """Files of this version, and, where our names and notes have no place in them, `tilewright.yaml` beside."""
+        """Return files of this version, and `tilewright.yaml` for names and notes that they lack.
+        """
         plan, files = _written(inputs, self.version)
         if plan.reasons:
             raise NotConformableError(f"adapter {self.name}", plan.reasons)
@@ -91,7 +102,7 @@ class TimeloopAdapter:
 
 
 def _written(inputs: InputSet, version: Version) -> tuple[Outline, dict[str, str]]:
-    """The outline and Timeloop's own files; no files where there are reasons against them."""
+    """Return the outline and Timeloop's own files; no files if there are reasons against them."""
     plan, rules = _planned(inputs, version)
     if plan.reasons:
         return plan, {}
@@ -99,7 +110,7 @@ def _written(inputs: InputSet, version: Version) -> tuple[Outline, dict[str, str
 
 
 def _planned(inputs: InputSet, version: Version) -> tuple[Outline, list[Limit]]:
-    """What is to be written, with the reasons against it."""
+    """Return the outline and constraints to write, with the reasons against them."""
     plan = outline(inputs)
     rules = limits(inputs, plan, at_least=version == "v4")
     if version == "v4":
@@ -160,7 +171,7 @@ def _is_v4(sections: Sections) -> bool:
 
 
 def _tree(sections: Sections) -> Nodes | None:
-    """The architecture, of any version."""
+    """Return the architecture, of any version."""
     section = sections.found.get("architecture")
     if section is None:
         return None

@@ -1,4 +1,4 @@
-"""A place in a document: a value that knows where it stands, so that every complaint has file and line."""
+"""Cursor: a value of a document with its location, so that every error has file and line."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tilewright.schema.document import Document, suggestion
 
 MOST = 1e300
 MOST_WHOLE = 2**62
-"""Larger numbers are none that hardware has, and what is calculated with them has no form as floats."""
+"""Limits of numbers; larger ones are implausible for hardware and would overflow floats."""
 
 
 @dataclass(frozen=True)
 class Cursor:
-    """A value inside a document; `instead` holds one that stands for what is written there (a merge, a sum)."""
+    """A value inside a document; `instead` holds a replacement (a merge or a computed value)."""
 
     document: Document
     path: tuple[str | int, ...] = ()
@@ -38,22 +38,22 @@ class Cursor:
 
     @property
     def shown(self) -> str:
-        """The value for messages, cut short."""
+        """Value for messages, shortened."""
         return reprlib.repr(self.value)
 
     def child(self, step: str | int) -> Cursor:
         return Cursor(self.document, (*self.path, step), (self.instead[0][step],) if self.instead else ())
 
     def standing_for(self, value: object) -> Cursor:
-        """The same place with another value."""
+        """Return a cursor at the same location with another value."""
         return Cursor(self.document, self.path, (value,))
 
     def error(self, message: str, hint: str | None = None) -> InputError:
-        """For `raise`: the message with the place of this value."""
+        """Return an error with the location of this value."""
         return InputError(message, location=self.document.locate(self.path), hint=hint)
 
     def fields(self, what: str) -> dict[str, Cursor]:
-        """The entries of a mapping; keys in one spelling, `word-bits` as `word_bits`. Raises InputError."""
+        """Return the entries of a mapping, with `-` in keys replaced by `_`. Raises InputError."""
         if not isinstance(self.value, dict):
             raise self.error(f"{what} must be a mapping of names to values (found {self.shown})")
         result: dict[str, Cursor] = {}
@@ -65,26 +65,26 @@ class Cursor:
         return result
 
     def items(self, what: str) -> list[Cursor]:
-        """The elements of a list. Raises InputError."""
+        """Return the elements of a list. Raises InputError."""
         if not isinstance(self.value, list):
             raise self.error(f"{what} must be a list (found {self.shown})")
         return [self.child(index) for index in range(len(self.value))]
 
     def text(self, what: str) -> str:
-        """A word. Raises InputError."""
+        """Return a text that is not empty. Raises InputError."""
         if not isinstance(self.value, str) or not self.value.strip():
             raise self.error(f"{what} must be a word (found {self.shown})")
         return self.value.strip()
 
     def names(self, what: str, known: Iterable[str]) -> tuple[str, ...]:
-        """A list of known names, each once. Raises InputError."""
+        """Return a list of known names without repetitions. Raises InputError."""
         result = tuple(item.choice(what, known) for item in self.items(f"{what} list"))
         if len(set(result)) != len(result):
             raise self.error(f"a {what} stands twice: {', '.join(result)}")
         return result
 
     def choice(self, what: str, known: Iterable[str]) -> str:
-        """One of the known names. Raises InputError."""
+        """Return one of the known names. Raises InputError."""
         name, options = str(self.value), list(known)
         if name not in options:
             raise self.error(
@@ -93,7 +93,7 @@ class Cursor:
         return name
 
     def whole(self, what: str, least: int = 1) -> int:
-        """An integer, at least `least`. Raises InputError."""
+        """Return an integer of at least `least`. Raises InputError."""
         value = self.value
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MOST_WHOLE:
             large = " and at most 2^62" if isinstance(value, int) and value > MOST_WHOLE else ""
@@ -103,7 +103,7 @@ class Cursor:
         return value
 
     def number(self, what: str, least: float = 0.0) -> float:
-        """A finite number, at least `least`. Raises InputError."""
+        """Return a finite number of at least `least`. Raises InputError."""
         value = self.value
         if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= MOST:
             raise self.error(
@@ -113,7 +113,7 @@ class Cursor:
 
     @contextmanager
     def checked(self) -> Iterator[None]:
-        """What the schemas refuse inside becomes an InputError at this place."""
+        """Convert validation errors inside the `with` block to InputError at this location."""
         try:
             yield
         except ValidationError as error:
@@ -124,7 +124,7 @@ class Cursor:
 
 
 def refuse_unknown(fields: dict[str, Cursor], known: Iterable[str], what: str) -> None:
-    """Raises InputError for the first field that is none of `known`."""
+    """Raise InputError for the first field that is not in `known`."""
     options = sorted(known)
     for name, cursor in fields.items():
         if name not in options:
@@ -134,7 +134,11 @@ def refuse_unknown(fields: dict[str, Cursor], known: Iterable[str], what: str) -
 
 
 def strange_fields(fields: dict[str, Cursor], known: Iterable[str], what: str) -> Iterator[str]:
-    """A warning for each field that is none of `known`: people keep notes there. Raises InputError: a misspelt one."""
+    """Yield a warning for each field not in `known`; users keep notes there.
+
+    Raises:
+        InputError: a field looks like a misspelt known one.
+    """
     options = sorted(known)
     for name, cursor in fields.items():
         if name in options:
@@ -146,7 +150,7 @@ def strange_fields(fields: dict[str, Cursor], known: Iterable[str], what: str) -
 
 
 def _arithmetic(value: object) -> str | None:
-    """A hint where the value looks like arithmetic that did not work out."""
+    """Return a hint if the value looks like an expression that could not be evaluated."""
     if not isinstance(value, str) or not any(sign in value for sign in "+-*/(%"):
         return None
     return f"expressions may use variables, attributes of the same component, and {KNOWN}"

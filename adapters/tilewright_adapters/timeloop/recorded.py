@@ -1,8 +1,9 @@
-"""What Timeloop itself reported on the same files, figure by figure beside ours, and why they differ.
+"""Comparison of recorded Timeloop statistics with Tilewright's results, with causes of differences.
 
-Its versions differ: the rules of the older ones are tried on what they counted, so that a cause is only named where its
-rule gives the recorded figure. (Which of them overlapping windows of inputs were credited by cannot be told from one figure;
-that is named for tensors that have windows, between two levels that keep them.)
+Timeloop's versions differ. Rules of older versions are applied to the recorded counts, and a cause
+is named only if its rule gives the recorded value. One exception: single values do not show how the
+overlap of windows was credited. That cause is named for tensors with windows between two levels
+that keep them.
 """
 
 from __future__ import annotations
@@ -55,11 +56,11 @@ SPARSE = Reason(
 )
 COUNTS = ("reads", "fills", "updates", "instances", "tile_words", "partition_words")
 Causes = tuple[Reason, ...] | None
-"""None: nobody knows why."""
+"""Causes of a difference; None: unknown."""
 
 
 def figures(recorded: Path, inputs: InputSet, ours: Report) -> tuple[RecordedFigure, ...]:
-    """See `tilewright.plugin.adapter.ReportReader`."""
+    """Return the comparison; see `tilewright.plugin.adapter.ReportReader`."""
     assert inputs.problem is not None and inputs.architecture is not None and inputs.mapping is not None
     try:
         stats = read_stats(read_text(recorded))
@@ -87,7 +88,7 @@ class _Beside:
     mapping: Mapping
 
     def level(self, theirs: LevelReport) -> Iterator[RecordedFigure]:
-        """Counts and energies by tensor, then those of the whole level."""
+        """Yield counts and energies by tensor, then those of the whole level."""
         ours = next(level for level in self.ours.levels if level.name == theirs.name)
         causes: dict[str, Causes] = {}
         for name, counts in theirs.tensors.items():
@@ -125,7 +126,10 @@ class _Beside:
         yield _energy(name, None, "energy_pj", recorded, counted, 1, None)
 
     def totals(self, parts: list[RecordedFigure]) -> Iterator[RecordedFigure]:
-        """Of the run. Their differences have the causes of their parts', if all of these are known."""
+        """Yield the totals of the run.
+
+        A difference has the causes of its parts if all of these are known.
+        """
         cycles = _joined(*(_known(each) for each in parts if each.figure == "cycles"))
         same = self.theirs.cycles == self.ours.cycles
         yield RecordedFigure(
@@ -144,7 +148,7 @@ class _Beside:
         yield _energy("total", None, "summary_energy_pj", self.stats.energy_pj, ours, steps, why)
 
     def _why_counted(self, level: str, tensor: str, figure: str, theirs: TensorCounts, ours: TensorCounts) -> Causes:
-        """Why a count differs."""
+        """Return why a count differs."""
         declared = self.problem.tensor(tensor)
         if declared.is_output:
             first = theirs.fills - ours.fills
@@ -161,7 +165,10 @@ class _Beside:
         return any(tensor in each.tensors for each in self.theirs.levels[names.index(level) + 1 :])
 
     def _why_energy(self, level: str, theirs: TensorCounts, counted: Causes) -> Causes:
-        """Why an energy differs: their counts at our energies give it, or at one energy for all."""
+        """Return why an energy differs.
+
+        Candidates: different counts at the same energies per action, or one energy for all actions.
+        """
         cluster = self.architecture.cluster_of(level)
         memory = next(each for each in cluster.memories if each.name == level)
         existing = self.architecture.instances[self.architecture.cluster_index[cluster.name]]
@@ -172,7 +179,7 @@ class _Beside:
         return None
 
     def _why_cycles(self, level: LevelReport, counted: Causes) -> Causes:
-        """Why a level's bandwidth makes other cycles of the run: their counts give them, or bandwidths in bytes."""
+        """Return why a level's cycles differ: different counts, or bandwidths in bytes."""
         memory = next(each for each in self.architecture.memories if each.name == level.name)
         computing = math.prod(trips for steps, _ in self.mapping.factors() for trips in steps.values())
         read = sum(counts.reads for counts in level.tensors.values())
@@ -194,13 +201,16 @@ def _energy(
 
 
 def _of_sparse(figure: RecordedFigure) -> RecordedFigure:
-    """A figure of a sparse run: but for counts, which it tells of the dense one, too, it may be another."""
+    """Return the value with the cause `sparse`, unless it is a count.
+
+    Timeloop also reports the counts of the dense run.
+    """
     differs = not figure.equal and not figure.causes and figure.figure not in COUNTS
     return replace(figure, causes=(SPARSE,)) if differs else figure
 
 
 def _close(recorded: float, ours: float, lines: int) -> bool:
-    """Equal but for the two decimals that so many lines are printed with."""
+    """Return whether values are equal, given two printed decimals on each of `lines` lines."""
     return math.isclose(recorded, ours, rel_tol=2e-6, abs_tol=0.0051 * lines)
 
 
@@ -209,7 +219,7 @@ def _known(figure: RecordedFigure) -> Causes:
 
 
 def _joined(*causes: Causes) -> Causes:
-    """All causes, each once; None if some difference has none."""
+    """Return all causes, each once; None if one is unknown."""
     found: MappingOf[Reason, None] = {}
     for each in causes:
         if each is None:
@@ -223,13 +233,13 @@ def _has_windows(tensor: Tensor) -> bool:
 
 
 def _of_each(memory: Memory, counts: TensorCounts) -> float:
-    """pJ of one instance today."""
+    """Return the energy of one instance in pJ, as in current versions."""
     energies = (memory.read_energy_pj, memory.write_energy_pj, memory.accumulation_energy_pj)
     words = (counts.reads, counts.fills, counts.updates)
     return sum(-(-n // memory.block_words) * energy for n, energy in zip(words, energies, strict=True))
 
 
 def _of_all(memory: Memory, counts: TensorCounts) -> float:
-    """pJ of one instance in version 1."""
+    """Return the energy of one instance in pJ, as in version 1."""
     dearest = max(memory.read_energy_pj, memory.write_energy_pj, memory.accumulation_energy_pj)
     return -(-(counts.reads + counts.fills + counts.updates) // memory.block_words) * dearest

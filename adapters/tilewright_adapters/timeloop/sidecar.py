@@ -1,7 +1,6 @@
-"""What Timeloop's files have no place for: our names, notes and roles, in a section of their own.
+"""Section for content that Timeloop's files cannot express: names, notes and roles.
 
-Timeloop ignores the section. On reading, it counts only as long as Timeloop's own files still say what they said when
-it was written.
+Timeloop ignores the section. It is valid only while Timeloop's own files have not changed.
 """
 
 from __future__ import annotations
@@ -30,7 +29,10 @@ _HEAD = """\
 
 
 def write(inputs: InputSet, plain: InputSet) -> dict[str, str]:
-    """The file with those parts of `inputs` that `plain`, read back from Timeloop's files, does not equal."""
+    """Return a file with the parts of `inputs` that differ from `plain`.
+
+    `plain` is the result of reading Timeloop's files.
+    """
     parts: dict[str, Any] = {}
     for name in PARTS:
         part = getattr(inputs, name)
@@ -40,7 +42,7 @@ def write(inputs: InputSet, plain: InputSet) -> dict[str, str]:
 
 
 def read(section: Cursor, plain: InputSet) -> InputSet:
-    """`plain` with the parts of the section in place of its own. Raises InputError."""
+    """Return `plain` with its parts replaced by those of the section. Raises InputError."""
     fields = section.fields(f"the section {OURS}")
     refuse_unknown(fields, PARTS, f"the section {OURS}")
     parts: dict[str, Any] = {}

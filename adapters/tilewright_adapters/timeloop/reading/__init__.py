@@ -1,1 +1,1 @@
-"""Timeloop's files, of every version, as inputs."""
+"""Conversion of Timeloop's files of every version to inputs."""

@@ -1,4 +1,4 @@
-"""Timeloop's levels as clusters: capacities, blocks, bandwidths, energies."""
+"""Conversion of Timeloop's levels to clusters: capacities, blocks, bandwidths, energies."""
 
 from __future__ import annotations
 
@@ -27,12 +27,16 @@ Technology = Literal["dram", "sram", "register"]
 
 
 def build(levels: Hierarchy, energies: Energies | None, unrolled: Mapping[str, frozenset[str]]) -> Architecture:
-    """The cluster chain: one cluster per level, and a virtual one named `<level>_X` where a level fans out both ways.
+    """Return one cluster per level, and a virtual `<level>_X` where a level fans out both ways.
 
-    `energies`: None where there is no energy table, and Timeloop estimates. `unrolled`: level -> axes along which the
-    mapping unrolls; such an axis gets a place even where nothing fans out, so that legality can judge the mapping.
+    Args:
+        levels: the levels.
+        energies: the energy table; None: Timeloop's own estimates.
+        unrolled: level -> axes along which the mapping unrolls. Such an axis gets a cluster even
+            without a fanout, so that legality can check the mapping.
 
-    Raises InputError: uneven instances, energies that nobody gives.
+    Raises:
+        InputError: instances are uneven, or an energy is missing.
     """
     clusters: list[Cluster] = []
     for index, level in enumerate(levels.storage):
@@ -45,8 +49,8 @@ def build(levels: Hierarchy, energies: Energies | None, unrolled: Mapping[str, f
 def with_areas(
     architecture: Architecture, areas: Mapping[str, float], records: Mapping[str, tuple[Estimated, ...]] | None = None
 ) -> Architecture:
-    """The same with the areas that a table has of its memories and of what computes, and with who estimated them; levels that
-    only unroll have none."""
+    """Return a copy with areas, and records of their estimates; levels that only unroll have none.
+    """
     if not areas and not records:
         return architecture
 
@@ -69,7 +73,7 @@ def with_areas(
 
 
 def estimated(levels: Hierarchy) -> tuple[str, ...]:
-    """The levels whose energies Timeloop estimates where there is no energy table."""
+    """Return the levels whose energies Timeloop estimates if there is no energy table."""
     lacking = [
         level.name for level in levels.storage if not level.is_dummy and "vector_access_energy" not in level.fields
     ]
@@ -109,7 +113,7 @@ def _memory(level: Component, energies: Energies | None) -> Memory:
     table = energies.get(level.name, {}) if energies else {}
     each = level.number("vector_access_energy")
     if each is not None:
-        table = {}  # what the component says itself counts more
+        table = {}  # the component's own attribute takes precedence
     elif energies is not None:
         each = dearest(table, cluster)
     else:
@@ -156,7 +160,7 @@ def _technology(level: Component) -> Technology:
 
 
 def _capacity(level: Component, word_bits: int, block: int) -> int | None:
-    """Words; None: unlimited. Raises InputError: two sizes that differ."""
+    """Return the capacity in words; None: unlimited. Raises InputError if two sizes differ."""
     depth = [name for name in DEPTH if name in level.fields][:1]
     given = [name for name in ("entries", *depth, "sizeKB") if name in level.fields]
     words = {name: _words(level, name, word_bits, block) for name in given}
@@ -167,7 +171,7 @@ def _capacity(level: Component, word_bits: int, block: int) -> int | None:
 
 
 def _words(level: Component, name: str, word_bits: int, block: int) -> int | None:
-    """The size that one attribute gives."""
+    """Return the size in words that one attribute gives."""
     if str(level.fields[name].value).lower() == "inf":
         return None
     number = level.whole((name,), 0, least=0)

@@ -1,4 +1,4 @@
-"""Timeloop's and Accelergy's component classes in the words of estimators, for files without an energy table."""
+"""Estimates for Timeloop's and Accelergy's component classes, for files without an energy table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MULTIPLIER, _ADDER = ("multiplier_width", "datawidth", *WORD_BITS), ("adder_wid
 
 @dataclass
 class Estimates:
-    """Energies as a table of Accelergy's has them, areas, and who said so, by component."""
+    """Energies (like a table of Accelergy), areas and estimate records, by component."""
 
     energies: Energies = field(default_factory=dict)
     areas: dict[str, float] = field(default_factory=dict)
@@ -28,15 +28,15 @@ class Estimates:
 
 
 def asked() -> bool:
-    """Whether the user has named an estimator; without, Timeloop's own table estimates."""
+    """Return whether the user has named an estimator; if not, Timeloop's own table is used."""
     return bool(current().options)
 
 
 def estimates(levels: Hierarchy) -> Estimates:
-    """What estimators say of every level that gives no energy itself.
+    """Return estimates for every level without energies of its own.
 
     Raises:
-        InputError: one of a class that nobody knows, without a technology node, or that nobody can estimate.
+        InputError: a class is unknown, has no technology node, or no estimator answers.
     """
     found = Estimates()
     for level in levels.storage:
@@ -67,7 +67,10 @@ def _ask(level: Component, name: str, sizes: dict[str, Attribute], figures: dict
 
 
 def _storage(level: Component) -> tuple[str, dict[str, Attribute]]:
-    """A memory's component and sizes: one access is as wide as `width`, or as its block and cluster make it."""
+    """Return a memory's component and sizes.
+
+    The width of an access is `width`, or the product of word, block and cluster.
+    """
     kind = level.kind.lower()
     word_bits = level.whole(WORD_BITS, 16)
     block, cluster = level.blocks(word_bits)
@@ -104,7 +107,7 @@ def _compute(level: Component) -> tuple[str, dict[str, Attribute]]:
 
 
 def _node(level: Component) -> float:
-    """The technology node, given as `45nm` or as a number of nanometres."""
+    """Return the technology node, given as `45nm` or as a number of nanometres."""
     given = level.fields.get("technology")
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:nm)?", str(given.value).strip()) if given is not None else None
     if match is None:
@@ -115,7 +118,7 @@ def _node(level: Component) -> float:
 
 
 def texts(found: Estimates) -> Iterator[str]:
-    """Who estimated what, for people."""
+    """Yield sentences that name the estimator of each energy."""
     for name in dict.fromkeys(each.estimator for told in found.records.values() for each in told):
         of = [level for level, told in found.records.items() if any(each.estimator == name for each in told)]
         yield f"no energy table (ERT) is given: the energies of {', '.join(of)} are estimates of {name}"

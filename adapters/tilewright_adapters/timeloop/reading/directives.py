@@ -1,4 +1,4 @@
-"""Timeloop's `mapping`: a list of directives, as what they say of each level."""
+"""Parser of Timeloop's `mapping`: a list of directives, collected by level."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _UNREAD = {
     "no_coalesce": "pass-through buffers",
 }
 FACTOR_MACROS = {"factors_only", "no_iteration_over_dataspaces", "must_iterate_over_dataspaces"}
-"""v4's abbreviations for factors of 1."""
+"""Timeloop v4's abbreviations for factors of 1."""
 WIDER = {"maximize_dims", "maximize_dims_capacity", "default_max_factor", "default_min_factor", "remainders"}
-"""Words of v4 that narrow a search and say nothing of a mapping."""
+"""Keys of v4 that narrow a search and do not affect a mapping."""
 FIELDS = {
     "bypass": {"keep", "bypass", "keep_only", "bypass_only"},
     "temporal": {"factors", "permutation", *FACTOR_MACROS, *WIDER},
@@ -38,7 +38,10 @@ KINDS = {name: "bypass" for name in ("bypass", "bypassing", "datatype", "dataspa
 
 @dataclass(frozen=True)
 class Factor:
-    """A loop of `end` iterations, `last` of them when all loops of its dimension outside are at their last."""
+    """A loop of `end` iterations.
+
+    It has `last` iterations if all outer loops of its dimension are at their last.
+    """
 
     end: int
     last: int
@@ -47,7 +50,7 @@ class Factor:
 
 @dataclass
 class LevelDirectives:
-    """What the directives say about one level; permutations outermost first, all dimensions."""
+    """Directives of one level; permutations list all dimensions, outermost first."""
 
     keep: list[str]
     temporal: MappingOf[str, Factor] = field(default_factory=dict)
@@ -59,13 +62,13 @@ class LevelDirectives:
     unicast: tuple[str, ...] = ()
 
     def axes(self) -> frozenset[str]:
-        """Axes along which there is something to unroll."""
+        """Return the axes along which the level unrolls."""
         return frozenset("X" if name in self.in_x else "Y" for name, f in self.spatial.items() if f.end != 1)
 
 
 @dataclass(frozen=True)
 class Directives:
-    """All levels, outermost first."""
+    """Directives of all levels, outermost first."""
 
     where: Cursor
     levels: MappingOf[str, LevelDirectives]
@@ -74,20 +77,23 @@ class Directives:
 
 @dataclass(frozen=True)
 class Said:
-    """One directive: what it says of a level, whoever says it."""
+    """One directive or constraint, as parsed."""
 
     where: Cursor
     target: str
     kind: str
     fields: dict[str, Cursor]
     is_rule: bool = False
-    """A constraint that the mapping takes on where it says nothing itself (v4)."""
+    """Whether it is a constraint, which supplies values that the mapping omits (v4)."""
 
 
 def listed(
     section: Cursor, levels: Hierarchy, unrolled_at: MappingOf[str, str], kinds: MappingOf[str, str] = KINDS
 ) -> Iterator[Said]:
-    """The directives of a list; `unrolled_at`: names that stand for another level in spatial ones. Raises InputError."""
+    """Yield the directives of a list. Raises InputError.
+
+    `unrolled_at` maps names in spatial directives to the level that unrolls.
+    """
     if isinstance(section.value, dict) and "type" in section.value:
         raise section.error(
             f"a mapping of type {section.value['type']} cannot be read",
@@ -112,7 +118,7 @@ def listed(
 def read_directives(
     where: Cursor, said: Iterable[Said], problem: Problem, levels: Hierarchy, parallel: Parallel
 ) -> Directives:
-    """What the directives say together of every level; levels that only unroll keep nothing. Raises InputError."""
+    """Return the directives by level; levels that only unroll keep nothing. Raises InputError."""
     dims = problem.dimension_names
     found = {name: LevelDirectives([], temporal_order=dims, spatial_order=dims) for name in levels.names}
     directives = [checked(directive) for directive in said]
@@ -130,11 +136,12 @@ def read_directives(
 
 
 Parallel = Sequence[Sequence[tuple[tuple[str, ...], frozenset[str]]]]
-"""Groups of branches side by side: the levels of each, and the tensors said to pass it by in a branch without levels."""
+"""Groups of parallel branches: levels of each branch, and tensors kept in a branch without levels.
+"""
 
 
 def checked(directive: Said) -> Said:
-    """Without the fields that say nothing. Raises InputError for those that cannot be read."""
+    """Return a directive without empty fields. Raises InputError for unsupported fields."""
     fields = {
         name: cursor
         for name, cursor in directive.fields.items()
@@ -153,7 +160,7 @@ def checked(directive: Said) -> Said:
 def keeping(
     said: Iterable[Said], problem: Problem, levels: Hierarchy, parallel: Parallel
 ) -> dict[str, tuple[set[str], set[str]]]:
-    """Level -> the tensors said to be kept, and those said to be bypassed. Raises InputError."""
+    """Return level -> tensors to keep and tensors to bypass. Raises InputError."""
     result: dict[str, tuple[set[str], set[str]]] = {name: (set(), set()) for name in levels.names}
     everything = set(problem.tensor_names)
     for directive in said:
@@ -163,7 +170,7 @@ def keeping(
             only, without = named.get("keep_only"), named.get("bypass_only")
             kept = named.get("keep", set()) | (only or set()) | (everything - without if without else set())
             gone = named.get("bypass", set()) | (without or set()) | (everything - only if only else set())
-            bypass -= kept - gone  # of two that disagree the later counts
+            bypass -= kept - gone  # of two contradicting directives the later one counts
             bypass |= gone
             keep -= gone
             keep |= kept - gone
@@ -182,14 +189,17 @@ def keeping(
 
 
 def tensors(cursor: Cursor, problem: Problem) -> set[str]:
-    """Tensors of a list; `*` stands for all of them. Raises InputError."""
+    """Return the tensors of a list; `*` stands for all tensors. Raises InputError."""
     if isinstance(cursor.value, list) and "*" in cursor.value:
         return set(problem.tensor_names)
     return set(cursor.names("tensor", problem.tensor_names))
 
 
 def ones(fields: MappingOf[str, Cursor], problem: Problem, named: Iterable[str]) -> set[str]:
-    """Dimensions that v4's abbreviations fix at 1; `named`: those that `factors_only` names. Raises InputError."""
+    """Return dimensions that v4's abbreviations fix at 1. Raises InputError.
+
+    `named` are the dimensions that `factors_only` lists.
+    """
 
     def indexing(cursor: Cursor) -> set[str]:
         return {name for tensor in tensors(cursor, problem) for name in problem.tensor(tensor).dimensions}
@@ -206,7 +216,7 @@ def ones(fields: MappingOf[str, Cursor], problem: Problem, named: Iterable[str])
 
 @dataclass
 class _Gathered:
-    """What several directives say of the loops of one level in time, or in space."""
+    """Temporal or spatial directives of one level, combined."""
 
     factors: dict[str, Factor] = field(default_factory=dict)
     permutation: tuple[str, ...] | None = None
@@ -214,7 +224,7 @@ class _Gathered:
     unicast: set[str] = field(default_factory=set)
 
     def add(self, directive: Said, problem: Problem) -> None:
-        """Raises InputError: another directive says otherwise."""
+        """Add a directive. Raises InputError if it contradicts another."""
         fields, dims = directive.fields, problem.dimension_names
         what = f"{directive.kind} directive for {directive.target}"
         for name, factor in _factors_of(directive, problem).items():
@@ -230,7 +240,7 @@ class _Gathered:
                 self.unicast |= tensors(fields[word], problem)
 
     def settle(self, level: LevelDirectives, kind: str, problem: Problem) -> None:
-        """Timeloop's rules for what nobody says: dimensions left out come outermost, all of them lie along X."""
+        """Apply Timeloop's defaults: unlisted dimensions are outermost, and all lie along X."""
         dims = problem.dimension_names
         given = self.permutation or ()
         whole = (*given, *(name for name in dims if name not in given))
@@ -242,7 +252,7 @@ class _Gathered:
         level.unicast = tuple(name for name in problem.tensor_names if name in self.unicast)
 
     def guesses(self, dims: tuple[str, ...]) -> Iterator[str]:
-        """A warning where there are non-unit loops whose order nobody gives."""
+        """Yield a warning if the order of some loops with several trips is not given."""
         given = self.permutation or ()
         non_unit = [name for name in dims if name not in given and name in self.factors and self.factors[name].end != 1]
         if not non_unit or (len(non_unit) == 1 and not given):
@@ -255,7 +265,7 @@ class _Gathered:
 
 
 def _factors_of(directive: Said, problem: Problem) -> dict[str, Factor]:
-    """The factors of one directive. Those of a rule that are only bounds are left to the mapping."""
+    """Return the factors of one directive; bounds in a constraint are left to the mapping."""
     fields = directive.fields
     result: dict[str, Factor] = {}
     for word in ("factors", "factors_only"):
@@ -271,12 +281,12 @@ def _factors_of(directive: Said, problem: Problem) -> dict[str, Factor]:
 
 def _target(cursor: Cursor, names: tuple[str, ...]) -> str:
     if isinstance(cursor.value, int) and 0 <= cursor.value < len(names):
-        return names[-1 - cursor.value]  # Timeloop numbers storage levels innermost first
+        return names[-1 - cursor.value]  # Timeloop numbers storage levels from the innermost
     return cursor.choice("storage level", names)
 
 
 def factor_text(cursor: Cursor) -> str:
-    """Factors in one line: they come as `K=3 C=4`, `K3 C4`, a list of such, or a mapping."""
+    """Return factors on one line, from `K=3 C=4`, `K3 C4`, a list of these, or a mapping."""
     value = cursor.value
     if isinstance(value, dict):
         value = [f"{name}={factor}" for name, factor in value.items()]
@@ -284,7 +294,7 @@ def factor_text(cursor: Cursor) -> str:
 
 
 def _factors(text: str, cursor: Cursor, problem: Problem) -> dict[str, Factor]:
-    """`K=3`, `K=5,3` (a remainder), `K=0` (the whole dimension)."""
+    """Parse `K=3`, `K=5,3` (a remainder) and `K=0` (the whole dimension)."""
     dims = problem.dimension_names
     result: dict[str, Factor] = {}
     position = 0
@@ -307,12 +317,15 @@ def _factors(text: str, cursor: Cursor, problem: Problem) -> dict[str, Factor]:
 
 
 def split(cursor: Cursor, dims: tuple[str, ...]) -> int:
-    """How many of a permutation lie along X; as v4 may write it, as many as the problem has. Raises InputError."""
+    """Return how many dimensions of a permutation lie along X. Raises InputError.
+
+    Timeloop v4 may write an expression for all dimensions.
+    """
     return len(dims) if str(cursor.value).strip() in _ALL else cursor.whole("split", 0)
 
 
 def permutation(cursor: Cursor, dims: tuple[str, ...]) -> tuple[str, ...]:
-    """Innermost first: letters in a row, names with spaces or commas, or a list."""
+    """Return a permutation, innermost first, from adjacent letters, separated names, or a list."""
     value = cursor.value
     words = [str(word) for word in value] if isinstance(value, list) else re.split(r"[\s,]+", str(value or "").strip())
     names: list[str] = []

@@ -1,4 +1,7 @@
-"""Accelergy's reference tables, as Timeloop reads them: component name -> action -> pJ, and component name -> square micrometres."""
+"""Parser of Accelergy's reference tables.
+
+Energies are component -> action -> pJ, areas are component -> square micrometres.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +15,15 @@ WRITE = ("random_fill", "random_write", "fill", "write")
 UPDATE = ("random_update", "random_write", "update", "write")
 LEAK = ("leak",)
 COMPUTE = ("mac_random", "mult_random", "mac", "mult", "compute")
-"""Timeloop's action names, the first that the table has counts."""
+"""Timeloop's action names; the first one in the table counts."""
 
 Energies = dict[str, dict[str, float]]
 
 
 def read_energies(section: Cursor) -> Energies:
-    """Energies of an `ERT` section, versions 0.2 to 0.4; several rows of an action count as the dearest.
+    """Return the energies of an `ERT` section, versions 0.2 to 0.4. Raises InputError.
 
-    Raises InputError.
+    Of several rows of an action, the most expensive counts.
     """
     fields = section.fields("ERT")
     if "tables" not in fields:
@@ -38,9 +41,9 @@ def read_energies(section: Cursor) -> Energies:
 
 
 def read_areas(section: Cursor) -> dict[str, float]:
-    """Areas of an `ART` section, per instance in square micrometres; none where all are 0: then nobody knew them.
+    """Return the areas of an `ART` section, per instance in square micrometres. Raises InputError.
 
-    Raises InputError.
+    The result is empty if all areas are 0, which stands for unknown.
     """
     tables = section.fields("ART").get("tables")
     found: dict[str, float] = {}
@@ -62,7 +65,7 @@ def read_areas(section: Cursor) -> dict[str, float]:
 
 
 def _component(name: str) -> str:
-    """The last part of a component's path, without the range of its instances."""
+    """Return the last part of a component's path, without the range of its instances."""
     return re.sub(r"\[[^\[\]]*+\]", "", name).rpartition(".")[2]
 
 
@@ -96,21 +99,27 @@ def _actions_by_name(component: Cursor) -> Iterator[tuple[str, float]]:
 
 
 def pick(energies: dict[str, float], actions: tuple[str, ...]) -> float | None:
-    """The energy of the first action that the table has."""
+    """Return the energy of the first action in the table."""
     return next((energies[action] for action in actions if action in energies), None)
 
 
 def dearest(energies: dict[str, float], instances_per_macro: int) -> float | None:
-    """What an access costs that the table does not name: the dearest action, shared by the instances of a macro."""
+    """Return the energy of an access that the table lacks: the maximum over actions.
+
+    It is divided among the instances of a macro.
+    """
     return max(energies.values()) / instances_per_macro if energies else None
 
 
-# Without an energy table Timeloop asks its own technology table. What follows is the public one (pat-public): energies
-# fitted to Eyeriss' figures, in units that it takes for pJ.
+# Without an energy table Timeloop uses a technology table. The formulas below are those of the
+# public one (pat-public): fitted to Eyeriss, in units that Timeloop takes as pJ.
 
 
 def sram_pj(capacity_words: int, word_bits: int, block_words: int, instances_per_macro: int) -> float:
-    """One access of a block: a line through 1 at 0.5 KB and 6 at 100 KB per 16 bits; nothing for a memory without words."""
+    """Return the energy of one access of a block; 0 for a memory without words.
+
+    Per 16 bits, the energy is linear in the size: 1 at 0.5 KB, 6 at 100 KB.
+    """
     if not capacity_words:
         return 0.0
     width = word_bits * block_words * instances_per_macro
@@ -120,10 +129,10 @@ def sram_pj(capacity_words: int, word_bits: int, block_words: int, instances_per
 
 
 def dram_pj(block_bits: int) -> float:
-    """One access of a block: 200 per 16 bits."""
+    """Return the energy of one access of a block: 200 per 16 bits."""
     return 200 * block_bits / 16
 
 
 def multiplier_pj(word_bits: int) -> float:
-    """One operation: 1 for 16 by 16 bits."""
+    """Return the energy of one operation: 1 for 16 by 16 bits."""
     return (word_bits / 16) ** 2

@@ -1,4 +1,4 @@
-"""Timeloop's files as documents: YAML, templates of it, libconfig where the name ends in .cfg, and nests as it prints them."""
+"""Reading of Timeloop's files: YAML, templates, libconfig (.cfg), and printed loop nests (.txt)."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from tilewright_adapters.timeloop.reading.libconfig import parse_libconfig
 from tilewright_adapters.timeloop.reading.nest import is_nest, parse_nest
 
 SUFFIXES = (".yaml", ".yml", ".cfg", ".jinja", ".jinja2", ".j2")
-"""Of the files that are read where a folder is given."""
+"""Suffixes of the files that are read from a folder."""
 _COPIES = "flattened_architecture"
-"""Accelergy writes the architecture once more, without its tree, into files of such names."""
+"""Part of the names of Accelergy's copies of the architecture, which lack its tree."""
 
 
 def read_files(paths: Sequence[Path], values: Mapping[str, object]) -> list[Document]:
-    """All documents; of a folder, its files.
+    """Return all documents, including those in folders.
 
     Args:
-        values: of the variables that templates name.
+        paths: files, folders, or LIST/LAYER.
+        values: values of template variables.
 
     Raises:
-        InputError: with file and line; a folder without such files.
+        InputError: a file is invalid, or a folder has no such files; with file and line.
     """
     paths = [_named(path) for path in paths]
     folders = folders_of(paths)
@@ -37,7 +38,8 @@ def read_files(paths: Sequence[Path], values: Mapping[str, object]) -> list[Docu
 
 
 def listed_layers(path: Path) -> tuple[str, ...]:
-    """Of a file that lists names of others, without their suffix; none where it is no such list. Raises InputError."""
+    """Return the file names, without suffix, in a list; empty for other files. Raises InputError.
+    """
     text = read_text(path)
     if not text.lstrip().startswith("-"):
         return ()
@@ -48,7 +50,8 @@ def listed_layers(path: Path) -> tuple[str, ...]:
 
 
 def _named(path: Path) -> Path:
-    """The file of a layer: LIST/LAYER is the file of that name beside the list. Raises InputError."""
+    """Return the file of a layer: LIST/LAYER is the file LAYER next to the list. Raises InputError.
+    """
     file, layer = file_and_member(path)
     if layer is None:
         return path

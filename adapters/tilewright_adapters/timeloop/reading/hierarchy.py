@@ -1,4 +1,4 @@
-"""Timeloop's `architecture`, a tree of containers or the oldest flat form, as levels."""
+"""Parser of Timeloop's `architecture`: a tree of containers, or the oldest, flat form."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NAME = re.compile(r"(.*?)(?:\[(\d+)\.\.(\d+)\])?")
 _MEMORY_CLASSES = ("dram", "sram", "regfile", "smartbuffer", "storage")
 _COMPUTE_CLASSES = ("mac", "compute", "multiplier")
 DUMMY = "dummy_storage"
-"""The class of levels that only unroll: they hold nothing and cost nothing."""
+"""Class of levels that only unroll: they keep nothing and cost nothing."""
 WORD_BITS = ("word_bits", "word_width", "datawidth")
 BLOCK = ("block_size", "n_words")
 WIDTH = ("width", "memory_width", "data_storage_width")
@@ -44,7 +44,7 @@ _HARMLESS = {
         "version",
     ),
 }
-"""Only area, or energies that the energy table gives, depend on them."""
+"""Attributes that affect only area, or energies that the energy table gives."""
 _NEUTRAL: dict[str, tuple[object, ...]] = {
     "min_utilization": (0,),
     "addr_gen_energy": (0,),
@@ -64,17 +64,17 @@ _NEUTRAL: dict[str, tuple[object, ...]] = {
     "network_operand": (),
     "network_result": (),
 }
-"""Attributes that change figures in a way the schemas cannot hold -> values that change nothing."""
+"""Attributes that the schemas cannot express -> values that have no effect."""
 
 
 def dummy(name: str) -> Memory:
-    """The memory of a level that only unrolls."""
+    """Return the memory of a level that only unrolls."""
     return Memory(name=name, holds=(), read_energy_pj=0.0, write_energy_pj=0.0)
 
 
 @dataclass(frozen=True)
 class Component:
-    """One storage level, or the arithmetic one: `instances` in total, `mesh` = how many along X and along Y."""
+    """A storage or arithmetic level: `instances` in total, `mesh` instances along X and Y."""
 
     name: str
     kind: str
@@ -85,11 +85,11 @@ class Component:
 
     @property
     def is_dummy(self) -> bool:
-        """Whether it only unrolls."""
+        """Whether the level only unrolls."""
         return DUMMY in self.kind
 
     def whole(self, names: tuple[str, ...], default: int, least: int = 1) -> int:
-        """The first attribute given."""
+        """Return the first attribute given, or the default."""
         for name in names:
             if name in self.fields:
                 return self.fields[name].whole(f"{name} of {self.name}", least)
@@ -99,11 +99,13 @@ class Component:
         return self.fields[name].number(f"{name} of {self.name}", least) if name in self.fields else None
 
     def blocks(self, word_bits: int) -> tuple[int, int]:
-        """Words of a block, and instances in a cluster, which share one access; `width` gives the one left out.
+        """Return words per block, and instances per cluster, which share one access.
 
-        As Timeloop, rounded down; at least a word, where Timeloop takes a block of none.
+        `width` determines the one that is missing, rounded down as in Timeloop. Unlike in Timeloop,
+        a block has at least one word.
 
-        Raises InputError: a width that Timeloop refuses.
+        Raises:
+            InputError: Timeloop would refuse the width.
         """
         block, cluster, width = self.whole(BLOCK, 1), self.whole(("cluster_size",), 1), self.whole(WIDTH, 0)
         has_block, has_cluster = any(name in self.fields for name in BLOCK), "cluster_size" in self.fields
@@ -119,7 +121,7 @@ class Component:
         return block, cluster
 
     def bandwidth(self, name: str) -> float | None:
-        """Words per cycle; the older `bandwidth` is shared by reads and writes."""
+        """Return words per cycle; the older `bandwidth` is split between reads and writes."""
         both = self.number("bandwidth")
         given = self.number(name)
         return both / 2 if given is None and both is not None else given
@@ -137,7 +139,7 @@ class Hierarchy:
 
     @property
     def dummies(self) -> frozenset[str]:
-        """Those that hold nothing."""
+        """Names of the levels that keep nothing."""
         return frozenset(level.name for level in self.storage if level.is_dummy)
 
     @property
@@ -145,7 +147,7 @@ class Hierarchy:
         return tuple(level.name for level in self.storage)
 
     def fanout(self, index: int) -> tuple[int, int]:
-        """How many of the next level each instance of storage level `index` feeds, along X and along Y."""
+        """Return how many instances of the next level each instance feeds, along X and Y."""
         outer = self.storage[index]
         inner = (*self.storage, self.compute)[index + 1]
         sizes = []
@@ -161,7 +163,11 @@ class Hierarchy:
 
 
 def read_hierarchy(section: Cursor) -> Hierarchy:
-    """The hierarchy of an `architecture` section (0.2 and 0.3), or of the flat form `arch`. Raises InputError."""
+    """Return the hierarchy of an `architecture` section (0.2 and 0.3), or of the flat `arch`.
+
+    Raises:
+        InputError: the section is invalid.
+    """
     fields = section.fields("architecture")
     strange: list[str] = []
     components = list(_flat(section, fields) if "storage" in fields else _tree(section, 1, {}, strange))
@@ -170,7 +176,7 @@ def read_hierarchy(section: Cursor) -> Hierarchy:
 
 
 def hierarchy_of(name: str, section: Cursor, components: list[Component]) -> Hierarchy:
-    """The storage levels and the arithmetic one among `components`, outermost first. Raises InputError."""
+    """Return the storage levels and the arithmetic level, outermost first. Raises InputError."""
     storage = tuple(level for level in components if _is(level.kind, _MEMORY_CLASSES))
     compute = [level for level in components if level not in storage and _is(level.kind, _COMPUTE_CLASSES)]
     if not storage:
@@ -183,7 +189,7 @@ def hierarchy_of(name: str, section: Cursor, components: list[Component]) -> Hie
 
 
 def _beside(compute: Component, inner: Component, warnings: list[str]) -> Component:
-    """Compute without a mesh, where it would fit none, takes that of the innermost memory."""
+    """Return compute with a mesh; if it has none that fits, it gets the innermost memory's."""
     x, y = inner.mesh
     uneven = compute.mesh[0] % x or compute.mesh[1] % y
     if not uneven or "meshX" in compute.fields or "meshY" in compute.fields or compute.instances % (x * y):
@@ -211,7 +217,10 @@ def _warnings(components: list[Component]) -> Iterator[str]:
 
 
 def _check_synonyms(level: Component) -> Iterator[str]:
-    """Of several names for one thing Timeloop reads the first."""
+    """Yield a warning for each attribute that repeats another under a second name.
+
+    Timeloop ignores these.
+    """
     for names in (WORD_BITS, BLOCK, WIDTH, DEPTH):
         first, *others = [level.fields[name] for name in names if name in level.fields] or [level.where]
         for other in others:
@@ -238,7 +247,7 @@ def _is(kind: str, classes: tuple[str, ...]) -> bool:
 
 
 def _architecture_name(fields: dict[str, Cursor]) -> str:
-    """Its own, or that of the outermost container."""
+    """Return the architecture's name, or that of the outermost container."""
     inside = fields["subtree"].items("subtree") if "subtree" in fields else []
     outermost = inside[0].fields("a container") if inside else {}
     found = fields.get("name", outermost.get("name"))
@@ -246,7 +255,10 @@ def _architecture_name(fields: dict[str, Cursor]) -> str:
 
 
 def _tree(node: Cursor, count: int, inherited: Mapping[str, Cursor], warnings: list[str]) -> Iterator[Component]:
-    """Components of a container, its own before those of the containers inside; `count`: of this container."""
+    """Yield the components of a container, its own before those of inner containers.
+
+    `count` is the number of instances of this container.
+    """
     fields = node.fields("a container")
     warnings += strange_fields(fields, _CONTAINER, "a container")
     attributes = {**inherited, **_attributes(fields, inherited)}
@@ -279,9 +291,12 @@ def _attributes(fields: Mapping[str, Cursor], inherited: Mapping[str, Cursor]) -
 def computed(
     own: dict[str, Cursor], inherited: Mapping[str, Cursor], values: Mapping[str, object]
 ) -> dict[str, Cursor]:
-    """Attributes with their arithmetic done: over variables, and inherited and neighbouring attributes."""
+    """Return attributes with expressions evaluated.
+
+    Expressions may use variables, inherited attributes and other attributes of the component.
+    """
     result = dict(own)
-    for _ in range(2):  # an attribute may use another that stands later
+    for _ in range(2):  # an attribute may use one that follows it
         known = {**values, **{name: cursor.value for name, cursor in {**inherited, **result}.items()}}
         for name, cursor in result.items():
             others = {key: value for key, value in known.items() if key != name}
@@ -290,7 +305,7 @@ def computed(
 
 
 def _ranged(cursor: Cursor) -> tuple[str, int]:
-    """`PE[0..167]` -> PE, 168."""
+    """Return name and count: `PE[0..167]` -> PE, 168."""
     match = _NAME.fullmatch(cursor.text("a name"))
     if match is None or "[" in match[1]:
         raise cursor.error(f"cannot read the name '{cursor.value}'", hint="write NAME or NAME[0..N]")
@@ -303,7 +318,7 @@ def _ranged(cursor: Cursor) -> tuple[str, int]:
 
 
 def _flat(section: Cursor, fields: dict[str, Cursor]) -> Iterator[Component]:
-    """The oldest form: `storage`, innermost first, and `arithmetic`."""
+    """Yield the components of the oldest form: `storage`, innermost first, and `arithmetic`."""
     refuse_unknown(fields, {"name", "version", "storage", "arithmetic"}, "the architecture")
     if "arithmetic" not in fields:
         raise section.error("the architecture has no 'arithmetic'")
@@ -318,7 +333,10 @@ def _flat(section: Cursor, fields: dict[str, Cursor]) -> Iterator[Component]:
 
 
 def _level(where: Cursor, name: str, kind: str, count: int | None, fields: Mapping[str, Cursor]) -> Component:
-    """Timeloop's rules for what is left out of instances, meshX and meshY; `count` follows from the ranges of names."""
+    """Return a component, with Timeloop's defaults for instances, meshX and meshY.
+
+    `count` follows from the ranges in names.
+    """
     given = {key: fields[key].whole(f"{key} of {name}") for key in ("instances", "meshX", "meshY") if key in fields}
     total = given.get("instances", count) or given.get("meshX", 1) * given.get("meshY", 1)
     x = given.get("meshX", total // given.get("meshY", 1))

@@ -1,4 +1,4 @@
-"""libconfig, the notation of Timeloop's oldest files (.cfg): groups, lists, arrays and scalars, with their places."""
+"""Parser of libconfig, the notation of Timeloop's oldest files (.cfg), with locations."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _CLOSING = {"{": "}", "(": ")", "[": "]"}
 
 
 def parse_libconfig(text: str, source: str) -> Document:
-    """Raises InputError: with line and column of what is not libconfig."""
+    """Return the document. Raises InputError with line and column."""
     reader = _Reader(text, source)
     data = reader.group(())
     return Document(data, source, reader.marks)
 
 
 class _Reader:
-    """A cursor over the tokens."""
+    """A recursive-descent parser."""
 
     def __init__(self, text: str, source: str) -> None:
         self.text, self.source = text, source
@@ -42,7 +42,7 @@ class _Reader:
         self.step()
 
     def step(self) -> None:
-        """To the next token that says something; kind `end` after the last."""
+        """Advance to the next token; its kind is `end` after the last one."""
         while self.position < len(self.text):
             match = _TOKEN.match(self.text, self.position)
             self.start = self.position
@@ -71,7 +71,7 @@ class _Reader:
         self.step()
 
     def group(self, path: Path_, closing: str | None = None) -> dict[str, Any]:
-        """Settings up to the closing brace, or to the end."""
+        """Parse settings up to the closing brace, or to the end."""
         result: dict[str, Any] = {}
         while self.kind == "name":
             name = self.token
@@ -125,7 +125,7 @@ class _Reader:
             self.step()
             return value
         words = []
-        while self.kind == "text":  # texts side by side are one
+        while self.kind == "text":  # adjacent texts are one
             words.append(_ESCAPE.sub(r"\1", self.token[1:-1]))
             self.step()
         return "".join(words)

@@ -1,4 +1,4 @@
-"""Directives as a Mapping: tile sizes from factors, entries from levels."""
+"""Conversion of directives to a mapping: tile sizes from factors, entries from levels."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ Tiles = FrozenDict[str, int]
 
 
 def build(directives: Directives, problem: Problem, clusters: tuple[str, ...]) -> Mapping:
-    """The mapping: each level holds, then steps and unrolls along Y, then unrolls along X on `<level>_X` if there is one.
+    """Return the mapping.
 
-    Factors that do not multiply to a dimension's size give tiles of their product, which legality reports.
+    Each level keeps tensors, has temporal loops, unrolls along Y, then along X (on `<level>_X` if
+    there is one). If factors do not multiply to a dimension's size, tiles follow the factors, and
+    legality reports the difference.
 
     Raises:
-        InputError: remainder factors that no tile sizes stand for.
+        InputError: tile sizes cannot express the remainder factors.
     """
     whole, inside = _tiles(directives, problem)
     entries: list[Entry] = []
@@ -32,7 +34,11 @@ def build(directives: Directives, problem: Problem, clusters: tuple[str, ...]) -
 def _entries(
     name: str, level: LevelDirectives, tiles: tuple[Tiles, ...], dims: tuple[str, ...], both: bool
 ) -> Iterator[Entry]:
-    """Entries of one level; `tiles`: given to it, then after its temporal, Y and X factors; `both`: along X separately."""
+    """Yield the entries of one level.
+
+    `tiles` are those outside it, then after its temporal, Y and X factors. `both`: whether X has a
+    cluster of its own.
+    """
     given, stepped, after_y, after_x = tiles
     order = sorted(level.spatial, key=level.spatial_order.index)
     yield Entry(
@@ -62,13 +68,13 @@ def _entries(
 
 
 def _order(level: LevelDirectives, unrolled: list[str], dims: tuple[str, ...]) -> tuple[str, ...] | None:
-    """The order of a spatial unrolling, None where the problem's order says the same."""
+    """Return the order of a spatial unrolling; None if the problem's order is the same."""
     used = [name for name in unrolled if level.spatial[name].end != 1]
     return None if used == [name for name in dims if name in used] else level.spatial_order
 
 
 def _tiles(directives: Directives, problem: Problem) -> tuple[Tiles, dict[str, tuple[Tiles, Tiles, Tiles]]]:
-    """The whole, and per level the tiles after its temporal, its Y and its X factors."""
+    """Return the whole tile, and per level the tiles after its temporal, Y and X factors."""
     columns = {name: _column(directives, name) for name in problem.dimensions}
     whole = FrozenDict({name: column[0] for name, column in columns.items()})
     inside = {}
@@ -80,7 +86,8 @@ def _tiles(directives: Directives, problem: Problem) -> tuple[Tiles, dict[str, t
 
 
 def _column(directives: Directives, dimension: str) -> list[int]:
-    """Tile sizes of one dimension: the whole, then after temporal, Y and X of every level."""
+    """Return tile sizes of one dimension: the whole, then after temporal, Y and X of every level.
+    """
     chain: list[tuple[str, Factor | None]] = []
     for name, level in directives.levels.items():
         spatial = level.spatial.get(dimension)

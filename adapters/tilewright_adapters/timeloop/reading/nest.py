@@ -1,4 +1,4 @@
-"""The loop nest that Timeloop prints beside its statistics (`map.txt`), as directives."""
+"""Parser of the loop nest that Timeloop prints (`map.txt`), as directives."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ class _Level:
     line: int
     keep: list[str]
     loops: dict[str, list[tuple[str, str]]] = field(default_factory=lambda: {"": [], "X": [], "Y": []})
-    """Axis, none for time -> (dimension, factor), outermost first."""
+    """Axis ("" for temporal) -> (dimension, factor), outermost first."""
 
 
 def is_nest(text: str) -> bool:
-    """Does a text begin as a printed nest does?"""
+    """Return whether a text begins like a printed nest."""
     return _LEVEL.fullmatch(text.lstrip("\n").partition("\n")[0]) is not None
 
 
 def parse_nest(text: str, source: str) -> Document:
-    """A `mapping` section with a directive for each level that keeps, steps or unrolls. Raises InputError with the line."""
+    """Return a `mapping` section with directives for each level. Raises InputError with the line.
+    """
     levels: list[_Level] = []
     for number, line in enumerate(text.splitlines(), start=1):
         if found := _LEVEL.fullmatch(line):

@@ -1,7 +1,8 @@
-"""Timeloop v4's `architecture`: a tree of nodes to the same levels as of old.
+"""Parser of Timeloop v4's `architecture`: a tree of nodes, converted to storage levels.
 
-Where a node has a fanout, Timeloop's front end puts a storage level above it that holds nothing and unrolls; it is
-called `inter_<node>_spatial`, here too, because a level that everything bypasses can change the counts.
+If a node has a fanout, Timeloop's front end inserts a storage level outside it that keeps nothing
+and unrolls. It is called `inter_<node>_spatial`. The same level is created here, because a level
+that all tensors bypass can change counts.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _FIELDS = {
 
 @dataclass
 class NodeRule:
-    """What a node's `constraints` say of one storage level: `kind` is temporal, spatial or dataspace."""
+    """A node's `constraints` on one storage level; `kind` is temporal, spatial or dataspace."""
 
     target: str
     kind: str
@@ -37,9 +38,9 @@ class NodeRule:
 
 @dataclass
 class Nodes:
-    """The hierarchy, the rules that stand at its levels, and what else there is to know of a tree of nodes.
+    """The levels of a tree of nodes, and the rules on them.
 
-    `unrolled_at`: node -> the level that unrolls for it.
+    `unrolled_at` maps a node to the level that unrolls for it.
     """
 
     levels: Hierarchy
@@ -49,7 +50,11 @@ class Nodes:
     warnings: list[str] = field(default_factory=list)
 
     def said(self) -> Iterator[Said]:
-        """The rules as directives: Timeloop's model takes them as part of the mapping. Raises InputError."""
+        """Yield the rules as directives, because Timeloop treats them as part of the mapping.
+
+        Raises:
+            InputError: a rule is invalid.
+        """
         for rule in self.rules:
             if rule.kind in KINDS:
                 fields = rule.where.fields("constraints")
@@ -57,7 +62,7 @@ class Nodes:
 
 
 def read_nodes(section: Cursor, sections: Sections) -> Nodes:
-    """Raises InputError: with file and line, what cannot be read."""
+    """Return the nodes of a section. Raises InputError with file and line."""
     walk = _Walk(sections.variables(), sections)
     fields = section.fields("architecture")
     refuse_unknown(fields, _FIELDS["Branch"] | {"attributes", "variables"}, "an architecture of nodes")
@@ -69,7 +74,7 @@ def read_nodes(section: Cursor, sections: Sections) -> Nodes:
 
 @dataclass
 class _Walk:
-    """The state of a walk over the tree, outermost first: how many there are of what comes next, and what it inherits."""
+    """State of the traversal, outermost first: instances so far, and inherited attributes."""
 
     values: dict[str, object]
     sections: Sections
@@ -106,7 +111,10 @@ class _Walk:
             yield from self.component(node, parallel)
 
     def parallel(self, node: Cursor) -> Iterator[Component]:
-        """Branches side by side. Timeloop has them one after another; each bypasses what another keeps."""
+        """Yield the components of parallel branches.
+
+        Timeloop puts the branches in sequence; each bypasses the tensors that another keeps.
+        """
         fields = node.fields("a parallel branch")
         refuse_unknown(fields, _FIELDS["Branch"], "a parallel branch")
         group: list[tuple[tuple[str, ...], frozenset[str]]] = []
@@ -148,7 +156,7 @@ class _Walk:
         self.rule(name, fields, spatial_too=not unrolling)
 
     def fields(self, node: Cursor, kind: str) -> dict[str, Cursor]:
-        """Of a container or a component, checked."""
+        """Return the fields of a container or component, checked."""
         fields = node.fields(f"a {kind.lower()}")
         if "sparse_optimizations" in fields:
             self.sections.leave_out("sparse_optimizations", fields.pop("sparse_optimizations"))
@@ -161,13 +169,16 @@ class _Walk:
         return fields
 
     def attributes(self, fields: dict[str, Cursor]) -> dict[str, Cursor]:
-        """Attributes with their arithmetic done: over variables, inherited and neighbouring attributes."""
+        """Return attributes with expressions evaluated.
+
+        Expressions may use variables, inherited attributes and other attributes of the node.
+        """
         if "attributes" not in fields or fields["attributes"].value is None:
             return {}
         return computed(fields["attributes"].fields("attributes"), self.inherited, self.values)
 
     def fanout(self, name: str, node: Cursor, fields: dict[str, Cursor]) -> Iterator[Component]:
-        """The level that unrolls over the instances of a node, if there are several."""
+        """Yield the level that unrolls over a node's instances, if there are several."""
         spatial = fields["spatial"].fields("spatial") if "spatial" in fields and fields["spatial"].value else {}
         refuse_unknown(spatial, {"meshX", "meshY"}, "spatial")
         counts = []
@@ -190,7 +201,7 @@ class _Walk:
                 self.rules.append(NodeRule(dummy, "spatial", rules["spatial"]))
 
     def rule(self, name: str, fields: dict[str, Cursor], spatial_too: bool) -> None:
-        """The rules of a component for itself."""
+        """Record the rules of a component on itself."""
         if "constraints" not in fields or not fields["constraints"].value:
             return
         rules = fields["constraints"].fields("constraints")
@@ -201,7 +212,7 @@ class _Walk:
 
 
 def _kept(constraints: Cursor | None) -> frozenset[str]:
-    """The tensors that constraints say to keep."""
+    """Return the tensors that constraints keep."""
     if constraints is None or not isinstance(constraints.value, dict):
         return frozenset()
     dataspace = constraints.value.get("dataspace")

@@ -1,4 +1,4 @@
-"""Timeloop's constraints of the map space to Constraints."""
+"""Conversion of Timeloop's map space constraints."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ _UNREAD = {
 
 
 def lists(sections: Sections, warnings: list[str]) -> Iterator[Cursor]:
-    """The lists of constraints, wherever Timeloop's versions look for them. Raises InputError."""
+    """Yield the lists of constraints, from every section that some version uses. Raises InputError.
+    """
     for name in CONSTRAINTS:
         section = sections.found.get(name)
         if section is None or not section.value:
@@ -63,7 +64,10 @@ def lists(sections: Sections, warnings: list[str]) -> Iterator[Cursor]:
 
 
 def said_in(section: Cursor, tree: Nodes, warnings: list[str]) -> Iterator[Said]:
-    """The rules of one list; `attributes` around them, and lists of them below one target, as old files have it."""
+    """Yield the rules of one list.
+
+    In old files, rules may be inside `attributes`, or be a list below one target.
+    """
     kinds = KINDS | {name: name for name in _UNREAD}
     for item in section.items("constraints"):
         fields = item.fields("a constraint")
@@ -88,7 +92,7 @@ def said_in(section: Cursor, tree: Nodes, warnings: list[str]) -> Iterator[Said]
 
 
 def level_of(target: Cursor, tree: Nodes) -> str:
-    """The level that a rule is for; Timeloop numbers levels from the innermost."""
+    """Return the level of a rule; Timeloop numbers levels from the innermost."""
     names = tree.levels.names
     if isinstance(target.value, int) and 0 <= target.value < len(names):
         return names[-1 - target.value]
@@ -97,11 +101,11 @@ def level_of(target: Cursor, tree: Nodes) -> str:
 
 @dataclass
 class _Loops:
-    """Bounds on the loops of one level, in time or in space."""
+    """Bounds on the temporal or spatial loops of one level."""
 
     trips: dict[str, TripRange] = field(default_factory=dict)
     order: tuple[str, ...] | None = None
-    """Innermost first, as Timeloop writes it."""
+    """Order, innermost first, as in Timeloop."""
     split: int | None = None
     where: Cursor | None = None
 
@@ -109,9 +113,10 @@ class _Loops:
 def read_rules(
     said: list[Said], problem: Problem, tree: Nodes, architecture: Architecture
 ) -> tuple[Constraints, list[str]]:
-    """The constraints, and what of them is wider here than in Timeloop.
+    """Return the constraints, and warnings about those that are wider than Timeloop's.
 
-    Raises InputError: names nobody knows, rules that contradict each other.
+    Raises:
+        InputError: a name is unknown, or rules contradict each other.
     """
     warnings: list[str] = []
     rules = [checked(each) for each in said]
@@ -133,7 +138,7 @@ def read_rules(
 
 
 def _keep(name: str, keep: set[str], bypass: set[str], problem: Problem) -> KeepRule:
-    """Timeloop's mapper tries both ways for what nobody says."""
+    """Return a keep rule; unlisted tensors are optional, as in Timeloop's mapper."""
     names = problem.tensor_names
     return KeepRule(
         memory=name,
@@ -177,7 +182,7 @@ def _both(one: TripRange, other: TripRange, where: Cursor, name: str) -> TripRan
 
 
 def _bounds(cursor: Cursor, problem: Problem, warnings: list[str]) -> Iterator[tuple[str, TripRange]]:
-    """`K=3`, `K<=4`, `K>=2`; 0 and what exceeds the dimension stand for all of it."""
+    """Parse `K=3`, `K<=4` and `K>=2`; 0 and values above the size stand for the whole dimension."""
     text, position = factor_text(cursor).strip(), 0
     while position < len(text):
         match = _BOUND.match(text, position)
@@ -223,7 +228,7 @@ def _is_one(trips: TripRange | None) -> bool:
 def _in_space(
     target: str, loops: _Loops, problem: Problem, architecture: Architecture, warnings: list[str]
 ) -> Iterator[SpatialRule]:
-    """One rule for each axis along which the level fans out."""
+    """Yield one rule for each axis along which the level fans out."""
     dims = problem.dimension_names
     axes = [
         (cluster.fanout.axis, cluster.name)

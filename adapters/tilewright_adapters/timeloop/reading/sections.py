@@ -1,4 +1,4 @@
-"""Timeloop's files, section by section: which section stands where, and what is said of those that are not read."""
+"""Sections of Timeloop's files, and warnings about those that are not read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tilewright_adapters.merging import merged
 from tilewright_adapters.timeloop.cursor import Cursor
 
 OURS = "tilewright"
-"""The section with what Timeloop's files have no place for."""
+"""Name of the section for content that Timeloop's files cannot express."""
 CONSTRAINTS = (
     "constraints",
     "mapspace_constraints",
@@ -48,31 +48,35 @@ SPARSE = {
     "densities": "sparse tensors",
     "commonDensity": "sparse tensors",
 }
-"""What makes a run sparse."""
+"""Keys that make a run sparse."""
 _CHANGING = {
     "layout": "data layouts",
     "model": "settings of the model",
 }
 _BY_NAME = "constraints_"
-"""`constraints: x` in a section stands for its `constraints_x`."""
+"""Prefix of a section's named constraints: `constraints: x` selects `constraints_x`."""
 
 
 @dataclass
 class Sections:
-    """Sections by name, and warnings about what is left out."""
+    """Sections by name, and warnings about omitted ones."""
 
     found: dict[str, Cursor] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     dense: bool = False
-    """What makes a run sparse is left out."""
+    """Whether sparse content is omitted."""
     given: Mapping[str, object] = field(default_factory=dict)
-    """Values of variables that count more than those in the files."""
+    """Values of variables, which take precedence over those in the files."""
 
     @classmethod
     def of(
         cls, documents: Iterable[Document], dense: bool = False, given: Mapping[str, object] | None = None
     ) -> Sections:
-        """Raises InputError: a section twice, or one that nobody knows or that could change the figures."""
+        """Return the sections of the documents.
+
+        Raises:
+            InputError: a section is repeated, unknown, or unsupported and could affect results.
+        """
         result = cls(dense=dense, given=given or {})
         for document in documents:
             for key, cursor in Cursor(merged(document)).fields("the file").items():
@@ -80,7 +84,7 @@ class Sections:
         return result
 
     def variables(self) -> dict[str, object]:
-        """Names and values, in the order in which they stand: a later one may use an earlier one. Raises InputError."""
+        """Return the variables in order, so that one may use earlier ones. Raises InputError."""
         section = self.found.get("variables")
         if section is None or not section.value:
             return dict(self.given)
@@ -92,7 +96,7 @@ class Sections:
         return values
 
     def leave_out(self, name: str, cursor: Cursor) -> None:
-        """Something of SPARSE, which is listed. Raises InputError: the run shall not be taken as a dense one."""
+        """Omit a key of SPARSE with a warning. Raises InputError unless `dense` is set."""
         if not cursor.value:
             return
         if not self.dense:
@@ -125,7 +129,7 @@ class Sections:
                 f"Timeloop has no section '{key}'{suggestion(key, known)}", hint=f"known: {', '.join(known)}"
             )
         first = self.found.get(_SECTIONS[key])
-        if first is None or not first.value:  # Timeloop writes empty sections, and the same one into several files
+        if first is None or not first.value:  # Timeloop writes empty sections, and repeats equal ones in several files
             self.found[_SECTIONS[key]] = cursor
         elif cursor.value and cursor.value != first.value:
             raise cursor.error(f"a second {key}; the first is at {first.document.locate(first.path)}")

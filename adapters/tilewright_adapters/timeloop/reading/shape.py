@@ -1,4 +1,4 @@
-"""Timeloop's `problem`: shape and instance to a Problem."""
+"""Conversion of Timeloop's `problem` section: shape and instance."""
 
 from __future__ import annotations
 
@@ -42,14 +42,17 @@ data-spaces:
 - {name: Z, projection: [M, N], read-write: true}
 """,
 }
-"""The shapes that come with Timeloop; a problem that names none is the first."""
+"""Shapes that come with Timeloop; a problem without a shape has the first one."""
 
 
 def read_problem(section: Cursor, sections: Sections) -> Problem:
-    """Problem of a `problem` section: `shape` with `instance`, or sizes beside the shape, which may be a section of its own.
-    Without either it is Timeloop's default, a convolution.
+    """Return the problem of a `problem` section.
 
-    Raises InputError.
+    Sizes are in `instance` or next to the shape, which may be a section of its own. Without a
+    shape, Timeloop's default applies: a convolution.
+
+    Raises:
+        InputError: the section is invalid.
     """
     if isinstance(section.value, list):
         raise section.error(
@@ -92,7 +95,7 @@ def read_problem(section: Cursor, sections: Sections) -> Problem:
 
 
 def _size(name: str, given: Cursor) -> int:
-    """Raises InputError."""
+    """Return the size of a dimension. Raises InputError."""
     word = given.value
     if isinstance(word, str) and word.isidentifier():
         hint = f"give its value (--set {word}=1), or a file of the set that does: 'variables: {{{word}: 1}}'"
@@ -101,7 +104,10 @@ def _size(name: str, given: Cursor) -> int:
 
 
 def _coefficient(name: str, given: Cursor, sections: Sections) -> int:
-    """Raises InputError. A dilation of 0, which some exporters write for none, is 1."""
+    """Return a coefficient. Raises InputError.
+
+    Some exporters write a dilation of 0 for none; it is read as 1.
+    """
     if name.lower().endswith("dilation") and given.value == 0 and not isinstance(given.value, bool):
         place = given.document.locate(given.path)
         sections.warnings.append(f"{place}: {name} is 0: read as 1, as a window that is not stretched has it")
@@ -110,7 +116,7 @@ def _coefficient(name: str, given: Cursor, sections: Sections) -> int:
 
 
 def _coefficients(section: Cursor | None) -> dict[str, int]:
-    """Name -> default; 1 where none is given."""
+    """Return name -> default; 1 if none is given."""
     result: dict[str, int] = {}
     for item in section.items("coefficients") if section and section.value else ():
         fields = item.fields("a coefficient")
@@ -122,7 +128,7 @@ def _coefficients(section: Cursor | None) -> dict[str, int]:
 
 
 def _own_shape(name: str, where: Cursor) -> Cursor:
-    """One of the shapes that come with Timeloop. Raises InputError."""
+    """Return one of the shapes that come with Timeloop. Raises InputError."""
     known = {word: word for word in SHAPES} | {word.replace("-", "_"): word for word in SHAPES}
     if name.lower() not in known:
         raise where.error(
@@ -162,7 +168,7 @@ def _tensors(section: Cursor, dimensions: tuple[str, ...], coefficients: dict[st
         for part in ("name", "projection"):
             if part not in fields:
                 raise item.error(f"the data-space has no '{part}'")
-        places = [rank for rank in fields["projection"].items("the projection") if rank.value != []]  # one place only
+        places = [rank for rank in fields["projection"].items("the projection") if rank.value != []]  # []: a single position
         ranks = tuple(_rank(rank, dimensions, coefficients) for rank in places)
         written = fields.get("read_write")
         rows.append((fields["name"].text("a data-space's name"), _is_true(written), ranks))
@@ -186,7 +192,10 @@ def _is_true(cursor: Cursor | None) -> bool:
 
 
 def _rank(rank: Cursor, dimensions: tuple[str, ...], coefficients: dict[str, int]) -> Rank:
-    """A sum of products, each `[dimension]` or `[dimension, coefficient]`; or just the name of a dimension."""
+    """Return a coordinate from a dimension's name or a list of terms.
+
+    A term is `[dimension]` or `[dimension, coefficient]`.
+    """
     terms: dict[str, int] = {}
     if isinstance(rank.value, str):
         return Rank(terms=FrozenDict({rank.choice("dimension", dimensions): 1}))

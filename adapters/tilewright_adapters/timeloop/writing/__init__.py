@@ -1,1 +1,1 @@
-"""Inputs as Timeloop's files, v0.3 and v4."""
+"""Rendering of inputs as Timeloop's files, v0.3 and v4."""

@@ -1,4 +1,4 @@
-"""Constraints in Timeloop's words, as far as it has words for them."""
+"""Conversion of constraints to Timeloop's, with reasons for everything they cannot express."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ _ONE = TripRange(min=1, max=1)
 
 @dataclass
 class Limit:
-    """What one list entry says of level `level`; dimensions are ours, permutations innermost first."""
+    """One list entry for level `level`; permutations are innermost first, with Tilewright's names.
+    """
 
     level: int
     kind: str
@@ -27,7 +28,7 @@ class Limit:
     bypass: tuple[str, ...] = ()
 
     def factor_words(self, plan: Outline) -> list[str]:
-        """`K=4`, `K<=4`, `K>=2`."""
+        """Return the factors as words such as `K=4`, `K<=4` and `K>=2`."""
         words = []
         for name, trips in self.factors.items():
             letter = plan.letters[name]
@@ -40,9 +41,12 @@ class Limit:
 
 
 def limits(inputs: InputSet, plan: Outline, at_least: bool) -> list[Limit]:
-    """The limits of the constraints in `inputs`; what cannot be said is refused in `plan`.
+    """Return the constraints in `inputs`, and refuse in `plan` those that Timeloop cannot express.
 
-    `at_least`: whether this version of Timeloop knows lower bounds.
+    Args:
+        inputs: the input set.
+        plan: the outline.
+        at_least: whether this version of Timeloop has lower bounds.
     """
     constraints = inputs.constraints
     if constraints is None or plan.reasons:
@@ -76,7 +80,7 @@ def _allowed(only: tuple[str, ...] | None, problem: Problem) -> list[str]:
 
 
 def _factors(rule: TemporalRule | SpatialRule, problem: Problem) -> dict[str, TripRange]:
-    """Bounds, with 1 for what may not step there; those that bound nothing left out."""
+    """Return bounds: 1 for dimensions that may have no loop, none for unbounded ones."""
     allowed = _allowed(rule.only, problem)
     factors = {name: rule.factors.get(name, TripRange()) if name in allowed else _ONE for name in problem.dimensions}
     return {name: trips for name, trips in factors.items() if trips != TripRange()}
@@ -106,7 +110,7 @@ def _in_time(rules: Variant, problem: Problem, plan: Outline) -> list[Limit]:
 
 
 def _in_space(rules: Variant, problem: Problem, architecture: Architecture, plan: Outline) -> list[Limit]:
-    """One limit per level, for both axes together."""
+    """Return one limit per level, for both axes together."""
     result = []
     clusters = architecture.cluster_index
     for level, storage in enumerate(plan.storage):
@@ -149,7 +153,11 @@ def _spatial(level: int, by_axis: dict[str, SpatialRule], problem: Problem, plan
 
 
 def _keeps(rules: Variant, problem: Problem, plan: Outline) -> list[Limit]:
-    """For every memory but the outermost: Timeloop would try both ways where nothing is said, and ours keep."""
+    """Return keep rules for every memory except the outermost.
+
+    If unspecified, Timeloop's mapper would try both alternatives, whereas Tilewright keeps the
+    tensor.
+    """
     result = []
     for level, storage in enumerate(plan.storage[1:], start=1):
         rule = next((each for each in rules.keep if each.memory == storage.memory.name), None)
@@ -160,7 +168,10 @@ def _keeps(rules: Variant, problem: Problem, plan: Outline) -> list[Limit]:
 
 
 def _kept(tensor: Tensor, memory: Memory, rule: KeepRule | None, problem: Problem) -> str:
-    """As the map space has it: keep, bypass or free; a memory too small for a word of each may bypass any of them."""
+    """Return keep, bypass or free, as the map space defines it.
+
+    A memory too small for one word of each tensor may bypass any of them.
+    """
     if not memory.may_hold(tensor):
         return "bypass"
     for choice, words in (("keep", rule.keep), ("bypass", rule.bypass), ("free", rule.free)) if rule else ():

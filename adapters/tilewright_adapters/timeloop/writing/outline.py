@@ -1,7 +1,8 @@
-"""What Timeloop can say of a set of inputs: storage levels with the loops between them, or the reasons why it cannot.
+"""Outline of Timeloop's files: storage levels with the loops between them, or reasons against them.
 
-Timeloop's nest is a chain of storage levels; each holds, then steps every dimension once, then unrolls every dimension
-once, along X or along Y. All that our mappings can do beyond that is refused here, by name.
+Timeloop's nest is a chain of storage levels. Each level keeps tensors, then has one temporal loop
+per dimension, then unrolls each dimension once, along X or Y. Everything else that a mapping can
+express is refused here, with a reason.
 """
 
 from __future__ import annotations
@@ -22,12 +23,15 @@ from tilewright.schema.problem import Problem
 from tilewright_adapters.timeloop.reading.hierarchy import dummy
 
 _MEANT = ("capacity", "fanout")
-"""Broken rules that Timeloop's files can say all the same: it finds them too."""
+"""Codes of violations that Timeloop's files can express; Timeloop detects them, too."""
 
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop of `end` iterations, `last` of them when all loops of its dimension outside are at their last."""
+    """A loop of `end` iterations.
+
+    It has `last` iterations if all outer loops of its dimension are at their last.
+    """
 
     dimension: str
     end: int
@@ -36,7 +40,10 @@ class Loop:
 
 @dataclass
 class Nest:
-    """The loops of one level, outermost first, and what it holds. `permutation`s name all dimensions, innermost first."""
+    """Loops of one level, outermost first, and its tensors.
+
+    Permutations list all dimensions, innermost first.
+    """
 
     keep: tuple[str, ...]
     temporal: list[Loop] = field(default_factory=list)
@@ -45,13 +52,13 @@ class Nest:
     temporal_permutation: tuple[str, ...] = ()
     spatial_permutation: tuple[str, ...] = ()
     split: int = 0
-    """So many dimensions of the spatial permutation lie along X."""
+    """Number of dimensions of the spatial permutation that lie along X."""
     unicast: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Storage:
-    """One storage level; `mesh`: how many exist along X and along Y. `cluster` is where it stands in our chain."""
+    """One storage level. `mesh`: instances along X and Y; `cluster`: index of its cluster."""
 
     name: str
     memory: Memory
@@ -61,13 +68,16 @@ class Storage:
 
     @property
     def is_dummy(self) -> bool:
-        """Whether it only unrolls: it holds nothing and costs nothing."""
+        """Whether the level only unrolls: it keeps nothing and costs nothing."""
         return self.memory == dummy(self.memory.name)
 
 
 @dataclass
 class Outline:
-    """Names are Timeloop's: `letters` gives each of our dimensions one letter, levels are called after their memory."""
+    """Content of the files in Timeloop's names.
+
+    `letters` gives each dimension one letter; levels have the names of their memories.
+    """
 
     problem: Problem | None = None
     letters: MappingOf[str, str] = field(default_factory=dict)
@@ -75,7 +85,7 @@ class Outline:
     storage: list[Storage] = field(default_factory=list)
     compute: Compute | None = None
     mesh: tuple[int, int] = (1, 1)
-    """How many compute units exist along X and along Y."""
+    """Number of compute units along X and Y."""
     nests: list[Nest] | None = None
     reasons: list[Reason] = field(default_factory=list)
 
@@ -83,14 +93,14 @@ class Outline:
         self.reasons.append(Reason(code=code, where=where, message=message))
 
     def fanout(self, index: int) -> tuple[int, int]:
-        """How many of the next level each instance of level `index` feeds, along X and along Y."""
+        """Return how many instances of the next level each instance feeds, along X and Y."""
         inner = self.storage[index + 1].mesh if index + 1 < len(self.storage) else self.mesh
         outer = self.storage[index].mesh
         return inner[0] // outer[0], inner[1] // outer[1]
 
 
 def outline(inputs: InputSet) -> Outline:
-    """The outline of what is there; with `reasons`, it is not to be used."""
+    """Return the outline of the inputs; it must not be used if it has `reasons`."""
     result = Outline(problem=inputs.problem)
     if inputs.directives is not None:
         result.refuse("directives", "", "data-centric directives have no place in Timeloop's files")
@@ -120,7 +130,7 @@ def outline(inputs: InputSet) -> Outline:
 
 
 def _dimensions(problem: Problem, result: Outline) -> None:
-    """Timeloop's permutations are letters in a row: longer names get a letter of their own."""
+    """Give each dimension a letter, because Timeloop's permutations are strings of letters."""
     taken = {name for name in problem.dimensions if len(name) == 1 and name != "_"}
     free = [c for c in string.ascii_uppercase + string.ascii_lowercase if c not in taken]
     letters: dict[str, str] = {}
@@ -163,7 +173,7 @@ def _hardware(architecture: Architecture, result: Outline) -> None:
 
 
 def plain(name: str) -> str:
-    """A name without the dots and brackets that mean something in Timeloop's files."""
+    """Return a name without dots and brackets, which have a meaning in Timeloop's files."""
     return re.sub(r"[^A-Za-z0-9_\-]", "_", name)
 
 
@@ -173,7 +183,7 @@ def _mesh(architecture: Architecture, index: int) -> tuple[int, int]:
 
 
 def _levels(architecture: Architecture, problem: Problem | None, mapping: Mapping | None, result: Outline) -> None:
-    """The chain of storage levels: with a mapping in the order in which its entries hold, else in file order."""
+    """Collect the storage levels: in the order of a mapping's entries, or in file order."""
     order = [(index, memory) for index, cluster in enumerate(architecture.clusters) for memory in cluster.memories]
     if mapping is not None and problem is not None:
         order = list(_held(architecture, problem, mapping, result))
@@ -198,7 +208,7 @@ def _levels(architecture: Architecture, problem: Problem | None, mapping: Mappin
 def _held(
     architecture: Architecture, problem: Problem, mapping: Mapping, result: Outline
 ) -> Iterator[tuple[int, Memory]]:
-    """The memory of each entry that holds; every memory once."""
+    """Yield the memory of each entry that keeps tensors; every memory once."""
     claimed: dict[int, Memory] = {}
     for index, entry in enumerate(mapping.entries):
         cluster = architecture.cluster(entry.target)
@@ -231,12 +241,12 @@ def _held(
 
 def _home(cluster: Cluster, problem: Problem, tensor: str) -> Memory:
     memory = cluster.memory_for(problem.tensor(tensor))
-    assert memory is not None  # legality has been asked
+    assert memory is not None  # the mapping is legal
     return memory
 
 
 def _nests(problem: Problem, architecture: Architecture, mapping: Mapping, result: Outline) -> None:
-    """The loops of every level. What the loops are comes first, then their ends and lasts, then their order."""
+    """Collect the loops of every level: the loops, then their ends and lasts, then their order."""
     factors = mapping.factors()
     nests: list[Nest] = []
     groups: list[list[int]] = []
@@ -299,7 +309,10 @@ def _unroll(nest: Nest, architecture: Architecture, mapping: Mapping, index: int
 
 
 def _measure(problem: Problem, mapping: Mapping, nests: list[Nest], groups: list[list[int]], result: Outline) -> None:
-    """Fill in `end` and `last` of every loop. A tile may be short only where the whole dimension ends."""
+    """Set `end` and `last` of every loop.
+
+    Only the last tile of the whole dimension may be smaller.
+    """
     for name, size in problem.dimensions.items():
         chain: list[tuple[list[Loop], int, int]] = []  # loop, outer tile, inner tile
         for number, (nest, group) in enumerate(zip(nests, groups, strict=True)):
@@ -330,7 +343,8 @@ def _measure(problem: Problem, mapping: Mapping, nests: list[Nest], groups: list
 
 
 def _order(nest: Nest, mapping: Mapping, group: list[int]) -> None:
-    """Permutations: those that the mapping gives where they say the same, else loops of one iteration come outermost."""
+    """Set the permutations: the mapping's if they agree; else loops of one iteration are outermost.
+    """
     dims = mapping.dimension_names
     own = [mapping.entries[i] for i in group if mapping.entries[i].keep is None]
     loops = [loop.dimension for loop in nest.temporal]
@@ -350,7 +364,8 @@ def _order(nest: Nest, mapping: Mapping, group: list[int]) -> None:
 def _unicast(
     nest: Nest, problem: Problem, architecture: Architecture, mapping: Mapping, group: list[int], result: Outline
 ) -> None:
-    """Tensors that every unrolling of the level sends to each child separately."""
+    """Collect the tensors that every unrolling of the level sends to each sub-cluster separately.
+    """
     alone: dict[str, set[bool]] = {name: set() for name in problem.tensor_names}
     for index in group:
         entry = mapping.entries[index]
@@ -366,6 +381,6 @@ def _unicast(
                 "multicast", place(mapping, group[0]), f"{name} is shared along one axis and not along the other"
             )
     nest.unicast = tuple(name for name, ways in alone.items() if ways == {True})
-    if not (nest.x or nest.y):  # nobody reads it there; kept as it was given
+    if not (nest.x or nest.y):  # no effect there; kept for the round trip
         given = [mapping.entries[i].unicast for i in group if mapping.entries[i].keep is None]
         nest.unicast = given[0] if given else ()

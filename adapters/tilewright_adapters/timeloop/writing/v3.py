@@ -1,4 +1,4 @@
-"""Timeloop's files from an outline, in the notation of v0.3: plain data, one document per file."""
+"""Rendering of an outline in the notation of v0.3: plain data, one document per file."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from tilewright_adapters.timeloop.writing.limits import Limit
 from tilewright_adapters.timeloop.writing.outline import Loop, Outline, Storage, plain
 
 CLASSES = {"dram": "DRAM", "sram": "SRAM", "register": "regfile"}
-"""Our technologies -> classes that Timeloop and Accelergy know."""
+"""Technology -> class that Timeloop and Accelergy support."""
 _UNLIMITED = 2**32 - 1
-"""The most entries that Timeloop's files can say."""
+"""Maximum number of entries that Timeloop's files can express."""
 
 
 def write_v3(plan: Outline, rules: list[Limit]) -> dict[str, str]:
-    """File name -> text: arch.yaml with ERT.yaml and ART.yaml, problem.yaml, map.yaml and constraints.yaml, as far as
-    there are such."""
+    """Return file name -> text.
+
+    Files are arch.yaml with ERT.yaml and ART.yaml, problem.yaml, map.yaml and constraints.yaml, for
+    the parts that are present.
+    """
     files: dict[str, Any] = {}
     if plan.storage:
         files["arch.yaml"] = {"architecture": {"version": 0.3, "subtree": [_tree(plan)]}}
@@ -35,7 +38,7 @@ def write_v3(plan: Outline, rules: list[Limit]) -> dict[str, str]:
 
 
 def _tree(plan: Outline) -> dict[str, Any]:
-    """A container with one component per level, and compute."""
+    """Return a container with one component per level, and compute."""
     assert plan.compute is not None
     parts = [_component(storage, plan) for storage in plan.storage]
     x, y = plan.mesh
@@ -45,7 +48,7 @@ def _tree(plan: Outline) -> dict[str, Any]:
 
 
 def compute_name(plan: Outline) -> str:
-    """The name of compute, as components are named."""
+    """Return the name of the compute component."""
     assert plan.compute is not None
     return plain(plan.compute.name)
 
@@ -65,12 +68,12 @@ def _component(storage: Storage, plan: Outline) -> dict[str, Any]:
 
 
 def class_of(storage: Storage) -> str:
-    """The class of a component."""
+    """Return the class of a component."""
     return "dummy_storage" if storage.is_dummy else CLASSES[storage.memory.technology]
 
 
 def memory_attributes(memory: Memory, plan: Outline, hyphen: str) -> dict[str, Any]:
-    """Timeloop's attributes of a memory, spelt with `hyphen`."""
+    """Return Timeloop's attributes of a memory; `hyphen` joins the words of a key."""
     attributes: dict[str, Any] = {
         f"word{hyphen}bits": memory.word_bits,
         f"block{hyphen}size": memory.block_words,
@@ -79,7 +82,7 @@ def memory_attributes(memory: Memory, plan: Outline, hyphen: str) -> dict[str, A
     }
     if memory.capacity_words is not None:
         attributes["entries"] = memory.capacity_words
-    elif memory.technology != "dram":  # Timeloop aborts without
+    elif memory.technology != "dram":  # Timeloop aborts without it
         attributes["entries"] = 0 if memory.holds == () else _UNLIMITED
     if memory.multiple_buffering != 1:
         attributes[f"multiple{hyphen}buffering"] = memory.multiple_buffering
@@ -94,7 +97,7 @@ def memory_attributes(memory: Memory, plan: Outline, hyphen: str) -> dict[str, A
 
 
 def energies(plan: Outline, path: str, compute_action: str) -> list[dict[str, Any]]:
-    """Tables of an ERT; components are named below `path`."""
+    """Return the tables of an ERT; components are named below `path`."""
     assert plan.compute is not None
     tables = []
     for storage in plan.storage:
@@ -115,7 +118,10 @@ def _action(name: str, energy: float) -> dict[str, Any]:
 
 
 def areas(plan: Outline, path: str) -> list[dict[str, Any]]:
-    """Tables of an ART, square micrometres; 0 where nobody knows: Timeloop asks Accelergy unless it finds some."""
+    """Return the tables of an ART in square micrometres, with 0 for unknown areas.
+
+    Without any area, Timeloop would call Accelergy.
+    """
     assert plan.compute is not None
     parts = [(storage.name, storage.memory.area_um2) for storage in plan.storage]
     parts.append((compute_name(plan), plan.compute.area_um2))
@@ -123,7 +129,10 @@ def areas(plan: Outline, path: str) -> list[dict[str, Any]]:
 
 
 def problem_data(problem: Problem, plan: Outline, hyphen: str) -> dict[str, Any]:
-    """Shape and instance, spelt with `hyphen`. Coefficients other than 1 get names such as Px2: Timeloop wants them named."""
+    """Return shape and instance; `hyphen` joins the words of a key.
+
+    Timeloop requires names for coefficients other than 1; they are called Px2 and the like.
+    """
     coefficients: dict[str, int] = {}
 
     def term(name: str, coefficient: int) -> list[str]:
@@ -166,7 +175,7 @@ def _directives(plan: Outline) -> Iterator[dict[str, Any]]:
                 "permutation": "".join(plan.letters[name] for name in nest.spatial_permutation),
                 "split": nest.split,
             }
-            if nest.unicast:  # v3.0 knows the first name, later versions only the second
+            if nest.unicast:  # v3.0 supports the first name only, later versions the second
                 spatial |= {"no_multicast_no_reduction": list(nest.unicast), "no_reuse": list(nest.unicast)}
             yield spatial
 
@@ -185,7 +194,7 @@ def _targets(plan: Outline, rules: list[Limit]) -> Iterator[dict[str, Any]]:
 
 
 def factors(loops: list[Loop], plan: Outline) -> list[str]:
-    """A factor of every dimension, `K=4`, or `K=5,3` where the last of them has only 3."""
+    """Return a factor of every dimension: `K=4`, or `K=5,3` if the last has only 3."""
     found = {loop.dimension: loop for loop in loops}
     result = []
     for name, letter in plan.letters.items():

@@ -1,4 +1,4 @@
-"""Timeloop's files from an outline, in the notation of v4."""
+"""Rendering of an outline in the notation of v4."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BEFORE, _AFTER = "inter_", "_spatial"
 
 
 def refuse_v4(plan: Outline, rules: list[Limit]) -> None:
-    """Add the reasons why v4 cannot say what v0.3 can."""
+    """Add reasons why v4 cannot express what v0.3 can."""
     if rules and plan.nests:
         plan.refuse("constraints", "", "in v4 constraints are part of the mapping: write the one or the other")
     for index, storage in enumerate(plan.storage):
@@ -37,8 +37,11 @@ def refuse_v4(plan: Outline, rules: list[Limit]) -> None:
 
 
 def write_v4(plan: Outline, rules: list[Limit]) -> dict[str, str]:
-    """File name -> text: arch.yaml with ERT.yaml and ART.yaml, problem.yaml, map.yaml and constraints.yaml, as far as
-    there are such."""
+    """Return file name -> text.
+
+    Files are arch.yaml with ERT.yaml and ART.yaml, problem.yaml, map.yaml and constraints.yaml, for
+    the parts that are present.
+    """
     files: dict[str, str] = {}
     if plan.storage:
         top = f"{plan.name}_top_level"
@@ -58,7 +61,7 @@ def write_v4(plan: Outline, rules: list[Limit]) -> dict[str, str]:
 
 
 def _nodes(plan: Outline) -> Iterator[str]:
-    """A container around everything, then a component per level; a container where there are several of the next."""
+    """Yield a container around everything, a component per level, and a container per fanout."""
     assert plan.compute is not None
     yield _node("Container", {"name": plan.name})
     for index, storage in enumerate(plan.storage):
@@ -77,7 +80,10 @@ def _node(kind: str, fields: dict[str, Any]) -> str:
 
 
 def _is_fanout(plan: Outline, index: int) -> bool:
-    """Whether a level is what Timeloop's front end makes of a container that fans out: then it is not written itself."""
+    """Return whether Timeloop's front end creates this level for a container with a fanout.
+
+    Such a level is not written.
+    """
     storage = plan.storage[index]
     steps = plan.nests is not None and bool(plan.nests[index].temporal)
     inner = storage.name.removeprefix(_BEFORE).removesuffix(_AFTER)
@@ -93,12 +99,12 @@ def _is_fanout(plan: Outline, index: int) -> bool:
 
 
 def _fanouts(plan: Outline) -> set[str]:
-    """The levels that are not written themselves."""
+    """Return the names of levels that are not written."""
     return {storage.name for index, storage in enumerate(plan.storage) if _is_fanout(plan, index)}
 
 
 def container(plan: Outline, index: int) -> str:
-    """The container of what stands below level `index`."""
+    """Return the name of the container below level `index`."""
     if _is_fanout(plan, index):
         return plan.storage[index].name.removeprefix(_BEFORE).removesuffix(_AFTER)
     taken = {storage.name for storage in plan.storage} | {compute_name(plan), plan.name}
@@ -140,7 +146,7 @@ def _directives(plan: Outline) -> Iterator[dict[str, Any]]:
 def _targets(plan: Outline, rules: list[Limit]) -> Iterator[dict[str, Any]]:
     for rule in rules:
         if rule.kind != "spatial" and _is_fanout(plan, rule.level):
-            continue  # nothing steps there and nothing is kept
+            continue  # the level keeps nothing and has no temporal loops
         name = container(plan, rule.level) if rule.kind == "spatial" else plan.storage[rule.level].name
         if rule.kind == "bypass":
             yield {"target": name, "type": "dataspace", "keep": list(rule.keep), "bypass": list(rule.bypass)}
