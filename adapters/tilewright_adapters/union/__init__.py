@@ -1,6 +1,7 @@
 """Union's abstractions in YAML, laid out as in the paper's Figures 5, 7 and 9.
 
-Union's own files were never published; what the figures do not show is ours (see docs/adapters.md).
+Union's own files were never published. Details that the figures omit are Tilewright's (see
+docs/adapters.md).
 """
 
 from __future__ import annotations
@@ -21,22 +22,23 @@ PARTS = ("problem", "architecture", "mapping", "constraints")
 
 
 class UnionAdapter:
-    """Reads and writes problem, architecture, mapping and constraints, in one file or several."""
+    """An adapter for problem, architecture, mapping and constraints, in one file or several."""
 
     def parse(self, files: Sequence[Path]) -> InputSet:
-        """One input set of all files together. Convolutions may count the input's rows and columns, Y and X.
+        """Read all files as one input set; convolutions may use the input's rows and columns (Y,
+        X).
 
         Raises:
-            InputError: with file and line.
+            InputError: the files are invalid; with file and line.
         """
         return read_files(files)
 
     def expressible(self, inputs: InputSet) -> Verdict:
-        """All but programs of directives, options of models and a few ambiguities, each with its reason."""
+        """Return reasons against directives, model options and ambiguous mappings."""
         return Verdict(reasons=tuple(_reasons(inputs)))
 
     def render(self, inputs: InputSet) -> dict[str, str]:
-        """A file for each part."""
+        """Return one file per part."""
         verdict = self.expressible(inputs)
         if not verdict:
             raise NotConformableError("adapter union", verdict.reasons)

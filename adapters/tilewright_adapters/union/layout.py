@@ -1,6 +1,7 @@
-"""How Union's problem, architecture and mapping stand in a YAML file (Union, Figures 5, 7 and 9).
+"""Layout of Union's problem, architecture and mapping in YAML (Union, Figures 5, 7 and 9).
 
-What the paper's text leaves open (energies, bandwidths, which tensors a cluster keeps) has keys of our own, all optional.
+The paper leaves some details open: energies, bandwidths, kept tensors. Tilewright adds optional
+keys for them.
 """
 
 from __future__ import annotations
@@ -18,21 +19,22 @@ from tilewright.schema.problem import DimensionName, Name, Role, Size
 from tilewright.values import Model
 
 OPERATIONS = {"CONV2D": "conv2d", "GEMM": "gemm", "TC": "contraction", "MTTKRP": "mttkrp", "DWCONV": "depthwise_conv2d"}
-"""Union's words for operations -> ours."""
+"""Union's names of operations -> Tilewright's."""
 
 
 def _words(value: Any) -> Any:
-    """`E, C, A` as a list; a word without commas stays one until the dimensions are known."""
+    """Split `E, C, A` into a list; a word without commas stays one until the dimensions are known.
+    """
     return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
 
 
 def _letters(value: Any) -> Any:
-    """`N, K, C` and `NKC` as a list."""
+    """Split `N, K, C` or `NKC` into a list."""
     return list(value) if isinstance(value, str) and "," not in value else _words(value)
 
 
 def _numbers(value: Any) -> Any:
-    """`16, 1, 16` as a list of numbers."""
+    """Split `16, 1, 16` into a list of numbers."""
     if isinstance(value, str):
         parts = [part.strip() for part in value.split(",")]
         return [int(part) if part.isdecimal() else part for part in parts]
@@ -40,7 +42,7 @@ def _numbers(value: Any) -> Any:
 
 
 def _coordinate(value: Any) -> Any:
-    """A coordinate as text: `P + R` as it is, Timeloop's `[[P, 2], [R]]` as `2*P + R`."""
+    """Return a coordinate as text: `P + R` unchanged, Timeloop's `[[P, 2], [R]]` as `2*P + R`."""
     if not isinstance(value, list):
         return value
     terms = []
@@ -62,7 +64,10 @@ Numbers = Annotated[tuple[Annotated[int, Field(ge=1, strict=True)], ...], Before
 
 
 class DataSpace(Model):
-    """A tensor. Without `role` it is the output if `read_write`, else the first is the input, the others weights."""
+    """A tensor. Without `role`: the output if `read_write`, else the first is the input.
+
+    All others are weights.
+    """
 
     name: Name
     role: Role | None = None
@@ -71,7 +76,8 @@ class DataSpace(Model):
 
 
 class UnionProblem(Model):
-    """Figure 5(a): dimensions in the order of all tile sizes, data-space with projections, instance."""
+    """Figure 5(a): dimensions (which order all tile sizes), data spaces with projections, instance.
+    """
 
     name: str = Field(default="union", min_length=1)
     source: str | None = None
@@ -83,7 +89,7 @@ class UnionProblem(Model):
 
 
 class UnionCluster(Model):
-    """Figure 5(b): a cluster with its memory (none: virtual) and its sub-clusters along one dimension of space."""
+    """Figure 5(b): a cluster, its memory (none: virtual), and its sub-clusters along one axis."""
 
     cluster: Name
     virtual: bool = False
@@ -114,7 +120,7 @@ class UnionCluster(Model):
 
 
 class UnionArchitecture(Model):
-    """Clusters, outermost first, and what computes inside the last."""
+    """Clusters, outermost first, and the compute unit inside the last."""
 
     name: Name = "union"
     source: str | None = None
@@ -125,7 +131,7 @@ class UnionArchitecture(Model):
 
 
 class UnionEntry(Model):
-    """Figures 5(d), 7 and 9. `keep`, `unicast` and `spatial_order` are ours."""
+    """Entry of Figures 5(d), 7 and 9. `keep`, `unicast` and `spatial_order` are Tilewright's."""
 
     target_cluster: Name
     temporal_order: Words
@@ -137,7 +143,7 @@ class UnionEntry(Model):
 
 
 class UnionFile(Model):
-    """Any of the parts; those of several files are read together."""
+    """Any of the parts; parts of several files are combined."""
 
     schema_version: Literal[1] = 1
     problem: UnionProblem | None = None
@@ -147,10 +153,12 @@ class UnionFile(Model):
 
 
 def one_spelling(document: Document) -> Document:
-    """Keys with underscores: `target cluster` and `data-space` too. Constraints are ours and stay as they are.
+    """Return the document with underscores in keys such as `target cluster` and `data-space`.
+
+    Constraints are Tilewright's and stay unchanged.
 
     Raises:
-        InputError: a key stands twice, in two spellings.
+        InputError: a key is repeated in another spelling.
     """
 
     def plain(data: Any, path: tuple[str | int, ...]) -> Any:

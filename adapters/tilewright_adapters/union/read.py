@@ -1,4 +1,4 @@
-"""Reads Union's files."""
+"""Parser of Union's files."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tilewright_adapters.faults import placed
 from tilewright_adapters.union.layout import OPERATIONS, UnionEntry, UnionFile, UnionProblem, one_spelling
 
 WINDOWS = {"Y": ("P", "R"), "X": ("Q", "S")}
-"""Rows and columns of the input -> those of the output, and the filter's dimension that slides along them."""
+"""The input's row or column -> that of the output, and the filter dimension along it."""
 
 Sizes = dict[str, int]
 
 
 @dataclass
 class _Sections:
-    """The parts of all files, with the place of each."""
+    """Parts of all files, with their locations."""
 
     found: dict[str, Any] = field(default_factory=dict)
     places: dict[str, Document] = field(default_factory=dict)
@@ -45,12 +45,12 @@ class _Sections:
             self.found[part], self.places[part] = value, document
 
     def at(self, *path: str | int) -> AbstractContextManager[None]:
-        """What is wrong inside becomes an InputError at this place."""
+        """Return a context that converts errors to InputError at this location."""
         return placed(self.places[str(path[0])].locate(path))
 
 
 def read_files(files: Sequence[Path]) -> InputSet:
-    """One input set of all files together. Raises InputError with file and line."""
+    """Read all files as one input set. Raises InputError with file and line."""
     sections = _Sections()
     for path in files:
         sections.add(path)
@@ -79,8 +79,10 @@ def read_files(files: Sequence[Path]) -> InputSet:
 
 @dataclass(frozen=True)
 class _Rows:
-    """The dimensions as the file has them, and which of them count the input's rows and columns (`read`): those from
-    which the output subtracts the filter's."""
+    """Dimensions as in the file, and those that count the input's rows and columns (`read`).
+
+    The output subtracts the filter's dimension from these.
+    """
 
     dimensions: tuple[str, ...] = ()
     read: tuple[str, ...] = ()
@@ -101,7 +103,11 @@ class _Rows:
         return WINDOWS[name][0] if name in self.read else name
 
     def sizes(self, values: Sequence[int], what: str) -> Sizes:
-        """Values in the order of the dimensions, the input's rows turned into the output's. Raises InputError."""
+        """Return sizes by dimension, with the input's rows converted to the output's.
+
+        Raises:
+            InputError: the number of values is wrong, or there is no output.
+        """
         if len(values) != len(self.dimensions):
             dimensions = ", ".join(self.dimensions)
             raise InputError(
@@ -121,7 +127,7 @@ class _Rows:
         }
 
     def coordinate(self, text: str) -> str:
-        """`Y` of an input as `P + R`, `Y - R` of the output as `P`."""
+        """Return a coordinate: `Y` of an input becomes `P + R`, `Y - R` of the output `P`."""
         for row in self.read:
             output, window = WINDOWS[row]
             text = re.sub(rf"\b{row}\s*-\s*{window}\b", output, text)
@@ -130,12 +136,12 @@ class _Rows:
 
 
 def order_of(words: Sequence[str], dimensions: Sequence[str]) -> tuple[str, ...]:
-    """`ECABD` in one word, if no dimension is called so, means one letter each."""
+    """Split `ECABD` into letters unless a dimension has that name."""
     return tuple(words[0]) if len(words) == 1 and words[0] not in dimensions else tuple(words)
 
 
 def operation_of(word: str | None) -> str | None:
-    """Union's word as ours; others stay as they are."""
+    """Return Union's operation in Tilewright's terms; unknown ones stay unchanged."""
     return None if word is None else OPERATIONS.get(word, word)
 
 
@@ -194,7 +200,11 @@ def _known(what: str, names: Sequence[str], known: Any) -> None:
 def kept_by_default(
     problem: Problem, architecture: Architecture, target: str, before: Sequence[str]
 ) -> tuple[str, ...] | None:
-    """What Union's entry keeps: all that its memories may hold, where it is the first on a cluster that has some."""
+    """Return the tensors that an entry keeps by default.
+
+    The first entry on a cluster with memories keeps all that these may hold; other entries keep
+    none.
+    """
     cluster = architecture.cluster(target)
     if cluster.is_virtual or target in before:
         return None

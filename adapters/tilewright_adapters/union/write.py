@@ -1,4 +1,4 @@
-"""Writes Union's files."""
+"""Rendering of Union's files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WORDS = {ours: theirs for theirs, ours in OPERATIONS.items()}
 
 
 def problem_text(problem: Problem) -> str:
-    """Figure 5(a)."""
+    """Return the problem as in Figure 5(a)."""
     data: dict[str, Any] = {"name": problem.name, "source": problem.source}
     data["operation"] = WORDS.get(problem.operation or "", problem.operation)
     data["unit_operation"] = problem.unit_operation if problem.unit_operation != "mac" else None
@@ -31,7 +31,7 @@ def problem_text(problem: Problem) -> str:
 
 
 def architecture_text(architecture: Architecture) -> str:
-    """Figure 5(b)."""
+    """Return the architecture as in Figure 5(b)."""
     own = {"name", "source", "clock_ghz", "technology_nm"}
     data = architecture.model_dump(mode="json", exclude_defaults=True, include=own)
     data["clusters"] = [_cluster(cluster) for cluster in architecture.clusters]
@@ -50,7 +50,7 @@ def _cluster(cluster: Cluster) -> dict[str, Any]:
 
 
 def mapping_text(problem: Problem, architecture: Architecture, mapping: Mapping) -> str:
-    """Figures 5(d), 7 and 9: sizes in the order of the problem's dimensions."""
+    """Return the mapping as in Figures 5(d), 7 and 9, with sizes in the problem's order."""
     return "mapping:\n" + "\n".join(_entries(problem, architecture, mapping)) + "\n"
 
 
@@ -68,7 +68,7 @@ def _entries(problem: Problem, architecture: Architecture, mapping: Mapping) -> 
 
 
 def _ours(entry: Entry, kept: tuple[str, ...] | None) -> Iterator[str]:
-    """What Union's entries do not say."""
+    """Yield the keys that Union's entries lack."""
     if entry.keep != kept:
         yield f"    keep: {'null' if entry.keep is None else _list(entry.keep)}"
     if entry.unicast:
@@ -78,7 +78,8 @@ def _ours(entry: Entry, kept: tuple[str, ...] | None) -> Iterator[str]:
 
 
 def _order(names: Sequence[str]) -> str:
-    """One word where all names are letters, as in the figures; a list where such a word would mean something else."""
+    """Return one word if all names are letters, as in the figures; a list if a word is ambiguous.
+    """
     word = "".join(names)
     plain = len(names) > 1 and all(len(name) == 1 for name in names)
     return word if plain and _scalar(word) == word else _list(names)
@@ -89,7 +90,7 @@ def _list(names: Sequence[str]) -> str:
 
 
 def _scalar(text: str) -> str:
-    """A name, quoted where YAML would read something else."""
+    """Return a name, quoted if YAML would read another value."""
     return dump_yaml([text]).strip()[1:-1]
 
 
