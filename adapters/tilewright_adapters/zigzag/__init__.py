@@ -1,4 +1,4 @@
-"""The notation of ZigZag: accelerator, workload and mapping files, read and written."""
+"""ZigZag's notation: accelerator, workload and mapping files, read and written."""
 
 from __future__ import annotations
 
@@ -35,19 +35,20 @@ TOOL = ("zigzag", "ZigZag")
 
 
 class ZigZagAdapter:
-    """Reads and writes ZigZag's input files.
+    """An adapter for ZigZag's input files.
 
-    They say an order of loops, and its own rule what each memory keeps of them. So reading follows that rule, and a mapping
-    is written only where the rule gives it back.
+    The files specify an order of loops; ZigZag's allocation rule determines what each memory keeps.
+    Reading applies that rule. A mapping is written only if the rule restores it.
     """
 
     def parse(self, files: Sequence[Path]) -> InputSet:
-        """An accelerator, a workload and a mapping, or some of them; `workload.yaml/LAYER` reads that layer of several.
+        """Read an accelerator, a workload and a mapping, or some of them.
 
-        A mapping without a complete order of loops gives constraints.
+        `workload.yaml/LAYER` selects a layer. A mapping without a complete order of loops becomes
+        constraints.
 
         Raises:
-            InputError: with file and line.
+            InputError: the files are invalid; with file and line.
         """
         found: dict[str, Document] = {}
         layer = None
@@ -74,18 +75,18 @@ class ZigZagAdapter:
         return inputs
 
     def layers(self, file: Path) -> tuple[str, ...]:
-        """Of a workload. Raises InputError."""
+        """Return the layers of a workload. Raises InputError."""
         document = read_document(file, repeated_keys=True)
         if _kind(document) != "problem":
             return ()
         return tuple(name_of(each) for each in validate(WorkloadFile, document).root)
 
     def expressible(self, inputs: InputSet) -> Verdict:
-        """Every construct that ZigZag's files cannot say."""
+        """Return every construct that ZigZag's files cannot express."""
         return Verdict(reasons=tuple(written(inputs).reasons))
 
     def render(self, inputs: InputSet) -> dict[str, str]:
-        """ZigZag's files, and where names or numbers have no place in them, `tilewright.yaml` beside."""
+        """Return ZigZag's files, and a sidecar `tilewright.yaml` if they lose names or numbers."""
         said = written(inputs)
         if said.reasons:
             raise NotConformableError("adapter zigzag", said.reasons)
@@ -120,7 +121,7 @@ def _kind(document: Document) -> str:
 
 
 def _check_core(document: Document) -> None:
-    """Raises InputError: a core of Stream's that only holds."""
+    """Refuse a core of Stream that only stores data. Raises InputError."""
     kind = document.data.get("type")
     if isinstance(kind, str) and kind.removeprefix("zigzag.") != "compute":
         hint = "give the file of a core of type compute"
@@ -205,7 +206,7 @@ def _precision(data: LayerData, links: Mapping[str, str]) -> Precision:
 
 
 def _every_dimension(said: LayerMapping) -> dict[str, int]:
-    """The dimensions that a mapping without a layer names, as large as can be."""
+    """Return the dimensions that a mapping without a layer names, with the maximum size."""
     named = [text.partition(",")[0].strip().upper() for each in (said.spatial_mapping or {}).values() for text in each]
     return dict.fromkeys(named, 2**40)
 
@@ -238,7 +239,7 @@ def _layer_mapping(document: Document | None, data: LayerData | None) -> LayerMa
 
 @contextmanager
 def _at(document: Document) -> Iterator[None]:
-    """Faults of what is said together, with the place of the part."""
+    """Convert errors inside the `with` block to InputError with the location of the part."""
     try:
         with placed(document.locate(())):
             yield

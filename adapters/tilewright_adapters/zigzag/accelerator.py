@@ -1,7 +1,8 @@
-"""ZigZag's accelerator as an architecture of ours.
+"""Conversion of ZigZag's accelerator to an architecture.
 
-There, each memory lists the dimensions of the array along which its instances are shared; here, clusters nest. Memories
-shared along the same dimensions become one cluster, or, where they hold the same operand, one cluster inside the other.
+ZigZag lists, for each memory, the array dimensions along which its instances are shared.
+Tilewright's clusters nest. Memories shared along the same dimensions become one cluster, or nested
+clusters if they hold the same operand.
 """
 
 from __future__ import annotations
@@ -19,13 +20,16 @@ from tilewright_adapters.zigzag.allocation import Store
 from tilewright_adapters.zigzag.files import AcceleratorFile, MemoryData, OldPort, Port
 
 ROLES = {"I1": "input", "I2": "weight", "O": "output"}
-"""Memory operand -> the role of the tensors that we put there."""
+"""Memory operand -> role of the tensors that are put there."""
 DEFAULT_BITS = 8
 
 
 @dataclass(frozen=True)
 class Width:
-    """One direction of a memory: bits per cycle, the finest access, energy of an access of the whole width."""
+    """One direction of a memory: bits per cycle (`most`), smallest access, total bits, energy.
+
+    `cost` is the energy of an access of full width, in pJ. `total` adds up the bits of all ports.
+    """
 
     most: int
     finest: int
@@ -38,9 +42,9 @@ class Precision:
     """Bits of the values of a layer.
 
     Attributes:
-        bits: memory operand -> bits, of results those of partial sums.
-        finished: of results that are.
-        summing: memories that partial sums come to; None: all but the outermost, where a mapping does not say.
+        bits: memory operand -> bits; for results, those of partial sums.
+        finished: bits of finished results.
+        summing: memories that receive partial sums; None: unknown, all except the outermost.
     """
 
     bits: Mapping[str, int]
@@ -48,21 +52,25 @@ class Precision:
     summing: frozenset[str] | None = None
 
     def of(self, memory: str, operand: str, outermost: bool) -> int:
-        """0: there is no such operand."""
+        """Return the bits of an operand in a memory; 0 if there is no such operand."""
         partial = not outermost if self.summing is None else memory in self.summing
         return self.bits.get(operand, 0) if operand != "O" or partial else self.finished
 
 
 @dataclass
 class Accelerator:
-    """What was read.
+    """A converted accelerator.
 
     Attributes:
-        file, precision: of what.
+        file: the parsed file.
+        precision: bits of the layer's values; None without a layer.
+        architecture: the architecture.
         array: dimension of the array -> size.
-        stores: innermost first, as the rule of allocation needs them; operands of memories instead of layers.
+        stores: memories, innermost first, for the allocation rule; with operands of memories, not
+            of layers.
         unrolled_at: dimension of the array -> cluster with that fanout.
         cluster_of: memory -> cluster.
+        warnings: content that an architecture cannot express.
     """
 
     file: AcceleratorFile
@@ -75,7 +83,8 @@ class Accelerator:
     warnings: list[str] = field(default_factory=list)
 
     def unsettled(self) -> Iterator[str]:
-        """What is said where no mapping says which memories partial sums come to."""
+        """Yield a warning if it is unknown which memories receive partial sums, and widths differ.
+        """
         if self.precision is not None and self.precision.bits.get("O", 0) != self.precision.finished:
             sums, finished = self.precision.bits["O"], self.precision.finished
             yield (
@@ -84,20 +93,20 @@ class Accelerator:
             )
 
     def holding(self, summing: frozenset[str]) -> Architecture:
-        """With the widths of results where partial sums come to these memories."""
+        """Return the architecture with value widths for partial sums in these memories."""
         if self.precision is None:
             return self.architecture
         return read_accelerator(self.file, replace(self.precision, summing=summing)).architecture
 
 
 def read_accelerator(file: AcceleratorFile, precision: Precision | None) -> Accelerator:
-    """`precision`: None where there is no layer."""
+    """Convert an accelerator; `precision` is None without a layer."""
     warnings: list[str] = []
     if precision is None:
         warnings.append(f"no workload: words are taken to have {DEFAULT_BITS} bits")
     array = file.operational_array.extent
     served = _nested(file, warnings)
-    order = sorted(reversed(served), key=lambda name: -len(served[name]))  # stable: outermost first
+    order = sorted(reversed(served), key=lambda name: -len(served[name]))  # the sort is stable: outermost first
     clusters, unrolled_at, cluster_of = _clusters(file, order, served, array)
     widths = {name: _widths(file, name, precision) for name in file.memories}
     finished = precision.finished if precision is not None else 0
@@ -134,14 +143,17 @@ def read_accelerator(file: AcceleratorFile, precision: Precision | None) -> Acce
 
 
 def _nested(file: AcceleratorFile, warnings: list[str]) -> dict[str, set[str]]:
-    """Memory -> dimensions along which it is shared, so that of any two one set contains the other, and memories
-    further out share more; with a warning for every memory that had to change."""
+    """Return memory -> dimensions along which it is shared, changed so that clusters nest.
+
+    Of any two sets one contains the other, and outer memories share more. A warning is added for
+    every memory that changes.
+    """
     every = set(file.operational_array.dimensions)
     names = list(file.memories)
     served = {name: set(file.memories[name].served_dimensions) for name in names}
     served[names[-1]] = set(every)
     holds = {name: set(file.memories[name].operands) for name in names}
-    for index, outer in enumerate(names):  # what is further out serves what is inside
+    for index, outer in enumerate(names):  # outer memories serve everything inside
         for inner in names[:index]:
             if holds[inner] & holds[outer]:
                 served[outer] |= served[inner]
@@ -153,7 +165,7 @@ def _nested(file: AcceleratorFile, warnings: list[str]) -> dict[str, set[str]]:
                 a, b, same = served[inner], served[outer], holds[inner] & holds[outer]
                 if a <= b or (b <= a and not same):
                     continue
-                # partial sums stay where they are added up; the other memory is copied
+                # partial sums stay where they are reduced; the other memory is duplicated
                 victim = outer if not same and "O" in holds[inner] and "O" not in holds[outer] else inner
                 served[victim], changed = a & b, True
     for name in names:
@@ -170,7 +182,10 @@ def _nested(file: AcceleratorFile, warnings: list[str]) -> dict[str, set[str]]:
 
 
 def _copies(name: str, file: AcceleratorFile, served: Mapping[str, set[str]]) -> int:
-    """Instances of ours for each of ZigZag's; together they take the energy of one, whose accesses they repeat."""
+    """Return the number of Tilewright's instances per instance of ZigZag.
+
+    Their accesses repeat those of one instance, so its energy is divided among them.
+    """
     split = set(file.memories[name].served_dimensions) - served[name]
     return math.prod(file.operational_array.extent[each] for each in split)
 
@@ -193,7 +208,7 @@ def _clusters(
         fanned = [name for name in array if name in served[group[0]] - inside]
         name = ".".join(_name(each) for each in group)
         for number, dimension in enumerate(fanned or [""]):
-            axis = "XY"[len(unrolled_at) % 2]  # ZigZag's dimensions are no places
+            axis = "XY"[len(unrolled_at) % 2]  # ZigZag's dimensions have no direction
             fanout = Fanout(size=array[dimension], axis=axis) if dimension else Fanout()
             label = name if not number else f"array_{dimension}"
             found.append((label, group if not number else [], fanout))
@@ -204,7 +219,7 @@ def _clusters(
 
 
 def _widths(file: AcceleratorFile, name: str, precision: Precision | None) -> dict[str, int]:
-    """Memory operand -> bits of its values."""
+    """Return memory operand -> bits of its values."""
     operands = file.memories[name].operands
     outermost = [each for each, data in file.memories.items() if "O" in data.operands][-1:] == [name]
     found = {each: precision.of(name, each, outermost) for each in operands} if precision is not None else {}
@@ -214,8 +229,11 @@ def _widths(file: AcceleratorFile, name: str, precision: Precision | None) -> di
 def _memory(
     name: str, data: MemoryData, widths: Mapping[str, int], finished: int, copies: int, warnings: list[str]
 ) -> Memory:
-    """A word is as wide as the narrowest values, or as the part of them that an access moves whole; `finished`: bits of results
-    that leave."""
+    """Return a memory.
+
+    A word is as wide as the narrowest values, or as the part of these that one access moves.
+    `finished`: bits of finished results.
+    """
     reading, writing = _ends(name, data, warnings)
     word_bits = min(widths.values())
     narrower = "O" in widths and finished % word_bits
@@ -244,7 +262,10 @@ def _memory(
 
 
 def _ports(data: MemoryData, word_bits: int) -> tuple[MemoryPort, ...]:
-    """Its ports, where they are not just one to read and one to write; what stands at several counts at the last."""
+    """Return the ports, if there is more than one for reads and one for writes.
+
+    A direction listed at several ports counts at the last.
+    """
     at: dict[tuple[str, str], str] = {}
     bits: dict[str, int] = {}
     for operand, port in zip(data.operands, data.ports, strict=False):
@@ -273,7 +294,10 @@ def _ports(data: MemoryData, word_bits: int) -> tuple[MemoryPort, ...]:
 
 
 def _inwards(data: MemoryData) -> dict[str, int]:
-    """Operand -> bits per cycle towards the array, or of the result from there; of several ports the last one named."""
+    """Return operand -> bits per cycle towards the array; for the result, from the array.
+
+    Of several ports, the last one listed counts.
+    """
     found: dict[str, int] = {}
     for operand in data.operands:
         way = "fl" if operand == "O" else "tl"
@@ -287,12 +311,15 @@ def _inwards(data: MemoryData) -> dict[str, int]:
 
 
 def _energy(width: Width, bits: int) -> float:
-    """Of one access of so many bits: whole finest accesses, each its share of an access of the full width."""
+    """Return the energy of one access of `bits` bits.
+
+    It consists of whole smallest accesses; each costs its fraction of a full-width access.
+    """
     return width.cost * (width.finest / width.most) * math.ceil(bits / width.finest)
 
 
 def _ends(name: str, data: MemoryData, warnings: list[str]) -> tuple[Width, Width]:
-    """Reading and writing. Where ports differ, the dearest one."""
+    """Return the reading and the writing direction; of different ports, the most expensive."""
     assert data.r_cost is not None and data.w_cost is not None
     if not data.ports or not isinstance(data.ports[0], Port):
         assert data.r_bw is not None and data.w_bw is not None
@@ -313,7 +340,7 @@ def _ends(name: str, data: MemoryData, warnings: list[str]) -> tuple[Width, Widt
 
 
 def _warn(file: AcceleratorFile, warnings: list[str]) -> None:
-    """What has no place in an architecture of ours."""
+    """Add warnings about content that an architecture cannot express."""
     slow = [f"{data.latency} cycles of {name}" for name, data in file.memories.items() if data.latency > 1]
     if slow:
         warnings.append(f"latencies are not kept: {', '.join(slow)}")
@@ -331,6 +358,6 @@ def _list(names: object) -> str:
 
 
 def _name(text: str) -> str:
-    """As one of our names."""
+    """Return the text as a valid name."""
     name = re.sub(r"[^A-Za-z0-9_.\-]", "_", text)
     return name if re.match(r"[A-Za-z_]", name) else f"_{name}"

@@ -1,7 +1,8 @@
-"""Which loops a memory keeps: ZigZag's own rule (its memory allocator), as its files say an order of loops only.
+"""ZigZag's allocation rule (its memory allocator), which determines the loops each memory keeps.
 
-Every operand goes through its memories from the innermost on, and each takes as many of the remaining loops as make the
-fewest accesses to the next one while everything fits; the outermost takes the rest.
+ZigZag's files specify only an order of loops. Every operand is allocated from the innermost memory
+outwards. A memory keeps as many of the remaining loops as minimise accesses to the next memory,
+while everything fits. The outermost memory keeps the rest.
 """
 
 from __future__ import annotations
@@ -12,18 +13,23 @@ from dataclasses import dataclass, field
 from itertools import product
 
 Loop = tuple[str, int | float]
-"""Dimension and trips; unrollings that do not divide have fractions, as in ZigZag."""
+"""Dimension and trips; trips of ragged unrollings are fractions, as in ZigZag."""
 Term = tuple[str, int, str, int]
 """A coordinate that is a sum: dimension, coefficient, dimension, coefficient."""
 
 
 @dataclass(frozen=True)
 class Store:
-    """A memory as the rule sees it: `operands` of the layer in the file's order.
+    """A memory for the rule. `operands` are the layer's, in the file's order.
 
     Attributes:
+        name: name of the memory.
+        bits: capacity.
+        operands: operands that it holds.
         served: dimensions of the array along which it is shared.
-        widths: operand -> bits per cycle that it hands inwards, or takes from there of the result.
+        double: whether it is double-buffered.
+        widths: operand -> bits per cycle that it sends inwards; for the result, receives from
+            inside.
     """
 
     name: str
@@ -36,13 +42,13 @@ class Store:
 
 @dataclass(frozen=True)
 class Stored:
-    """What the rule knows of an operand.
+    """An operand for the rule.
 
     Attributes:
-        dimensions: those that index it by themselves.
-        sums: its other coordinates, with the largest number of values of each.
-        bits: of an element; of a partial sum for the result.
-        final_bits: of a finished one.
+        dimensions: dimensions that index it alone.
+        sums: its other coordinates, with the maximum number of values of each.
+        bits: bits of an element; of a partial sum for the result.
+        final_bits: bits of a finished element.
     """
 
     dimensions: tuple[str, ...]
@@ -51,7 +57,7 @@ class Stored:
     final_bits: int
 
     def size(self, loops: Sequence[Loop]) -> float:
-        """Elements that these loops touch."""
+        """Return the number of elements that these loops access."""
         trips: dict[str, int | float] = {}
         for dimension, count in loops:
             trips[dimension] = trips.get(dimension, 1) * count
@@ -71,24 +77,24 @@ class Stored:
 
 
 class DoesNotFitError(Exception):
-    """A memory is too small for what it must keep."""
+    """Error: a memory is too small for what it must keep."""
 
 
 def distinct(a: int, count_a: int, b: int, count_b: int) -> int:
-    """Values of a*i + b*j, as ZigZag counts them."""
+    """Return the number of values of a*i + b*j, by ZigZag's formula."""
     common = math.gcd(a, b)
     return count_a * count_b - max(0, count_b - a // common) * (count_a - b // common)
 
 
 def reach(stores: Sequence[Store], stored: Mapping[str, Stored]) -> dict[tuple[str, str], tuple[int, str]]:
-    """(Dimension of the array, of the layer) -> how often ZigZag unrolls it there at most, and the memory that says so.
+    """Return (array dimension, layer dimension) -> maximum unrolling, and the limiting memory.
 
-    It unrolls a dimension no further than an innermost memory can move words at once.
+    ZigZag unrolls a dimension no further than an innermost memory can move words in one cycle.
     """
     found: dict[tuple[str, str], tuple[int, str]] = {}
     for index, store in enumerate(stores):
         if any(set(store.operands) & set(other.operands) for other in stores[:index]):
-            continue  # not the innermost of all its operands
+            continue  # not the innermost memory of all its operands
         for operand in store.operands:
             if operand not in store.widths or not stored[operand].bits:
                 continue
@@ -105,16 +111,17 @@ def allocated(
     ordering: Sequence[tuple[str, int]],
     spatial: Mapping[str, Sequence[Loop]],
 ) -> dict[str, list[int]]:
-    """Operand -> per memory of it, innermost first, how many loops it takes.
+    """Return operand -> number of loops that each of its memories keeps, innermost first.
 
     Args:
-        stores: innermost first.
-        stored: operand of the layer -> what is known of it.
-        ordering: loops in time, innermost first.
+        stores: memories, innermost first.
+        stored: operand of the layer -> its properties.
+        ordering: temporal loops, innermost first.
         spatial: dimension of the array -> its loops.
 
     Raises:
-        DoesNotFitError: no memory could keep what the loops in space alone demand, or the outermost not all.
+        DoesNotFitError: a memory cannot keep the tile of the spatial loops, or the outermost cannot
+            keep the whole operand.
     """
     levels = {operand: [store for store in stores if operand in store.operands] for operand in stored}
     between = {operand: _attached(found, spatial) for operand, found in levels.items()}
@@ -149,10 +156,16 @@ def summing(
     spatial: Mapping[str, Sequence[Loop]],
     taken: Sequence[int],
 ) -> frozenset[str]:
-    """Memories to which partial sums come from inside, for loops of these or further out add to them.
+    """Return the memories that receive partial sums from inside.
+
+    They do if one of their own or outer loops reduces.
 
     Args:
-        taken: loops that each memory of the result takes, innermost first, as `allocated` gives them.
+        stores: memories, innermost first.
+        result: the result's properties.
+        ordering: temporal loops, innermost first.
+        spatial: dimension of the array -> its loops.
+        taken: number of loops that each memory of the result keeps, from `allocated`.
     """
     levels = [store for store in stores if "O" in store.operands]
     between = _attached(levels, spatial)
@@ -170,7 +183,8 @@ def summing(
 
 
 def _attached(levels: Sequence[Store], spatial: Mapping[str, Sequence[Loop]]) -> list[list[Loop]]:
-    """Loops in space below each memory, innermost first, and at last those above all."""
+    """Return the spatial loops below each memory, innermost first, and finally those outside all.
+    """
     remaining = dict(spatial)
     found = []
     for store in levels:
@@ -185,7 +199,7 @@ def _sizes(
     left: Sequence[tuple[str, int]],
     beyond: Sequence[Loop],
 ) -> list[float]:
-    """Bits that it takes to keep 0, 1, 2, ... more loops, as far as that fits by itself."""
+    """Return the bits needed to keep 0, 1, 2, ... more loops, while they fit alone."""
     summed = any(not operand.indexed_by(dimension) for dimension, _ in (*beyond, *left))
     bits = operand.bits if summed else operand.final_bits
     whole = operand.size([*inside, *left]) * bits
@@ -203,7 +217,7 @@ def _sizes(
 
 
 def _best(store: Store, options: Sequence[Sequence[tuple[int, float, float]]]) -> list[int]:
-    """The combination with the fewest accesses beyond that fits; of equal ones the last."""
+    """Return the fitting combination with the fewest accesses beyond; on a tie, the last."""
     best, fewest = None, math.inf
     for choice in product(*options):
         accesses = sum(each[2] for each in choice)

@@ -1,4 +1,4 @@
-"""ZigZag's three files as data: every field that its versions know, older spellings included."""
+"""Schemas of ZigZag's three files, with every field of its versions and older spellings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Cost = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 def _plain(value: Any) -> Any:
-    """`16_777_216` is a number to ZigZag's reader of YAML."""
+    """Convert `16_777_216` to a number, as ZigZag's YAML reader does."""
     return int(value) if isinstance(value, str) and re.fullmatch(r"[1-9]\d{0,2}(_\d{3}){1,6}", value) else value
 
 
@@ -32,7 +32,7 @@ def _allocation(text: str) -> str:
 
 
 class Port(Model):
-    """A port, and which operand uses it for what: from or to, high or low."""
+    """A port, with the operands and directions that use it: from or to, high or low."""
 
     name: str
     type: Literal["read", "write", "read_write"]
@@ -48,7 +48,7 @@ class Port(Model):
 
 
 class OldPort(Model):
-    """The ports that one operand uses, in files before 2025; their widths are the memory's."""
+    """Ports of one operand, in files before 2025; the memory gives their widths."""
 
     fh: str | None = None
     tl: str | None = None
@@ -57,7 +57,10 @@ class OldPort(Model):
 
 
 def _form(ports: Any) -> str:
-    """Of which versions the ports are: each of them has a name and more, or says for an operand which it uses."""
+    """Return the version of a list of ports.
+
+    Old entries only map directions to port names.
+    """
     if not isinstance(ports, list):
         return "new"
     known = set(OldPort.model_fields)
@@ -65,7 +68,7 @@ def _form(ports: Any) -> str:
 
 
 class MemoryData(Model):
-    """A memory. `r_bw` to `min_w_granularity` are of files before 2025."""
+    """A memory. `r_bw` to `min_w_granularity` are from files before 2025."""
 
     size: Bits
     r_cost: Cost | None = None
@@ -105,7 +108,7 @@ class MemoryData(Model):
 
 
 class ArrayData(Model):
-    """The operational array; `multiplier_*` in older files."""
+    """The operational array; older files have `multiplier_*`."""
 
     dimensions: tuple[ArrayDimension, ...]
     sizes: tuple[Size, ...]
@@ -136,12 +139,12 @@ class ArrayData(Model):
 
 
 class AcceleratorFile(Model):
-    """Memories from the innermost to the outermost."""
+    """An accelerator; memories are listed from the innermost out."""
 
     name: str
     type: str | None = None
     operator_types: tuple[str, ...] | None = None
-    """These two stand in Stream's files of single cores."""
+    """Types of operators. This key and `type` are in Stream's files of single cores."""
     memories: dict[str, MemoryData] = Field(min_length=1)
     operational_array: ArrayData
     dataflows: dict[str, Any] | None = None
@@ -178,7 +181,7 @@ class LayerData(Model):
     operand_precision: dict[str, Annotated[int, Field(ge=0)]]
     operand_source: dict[str, int] = Field(default_factory=dict)
     constant_operands: tuple[str, ...] | None = None
-    """Of older files; the sources say the same."""
+    """Constant operands, in older files; the sources give the same information."""
     pr_loop_dims: tuple[str, ...] | None = None
     pr_loop_sizes: tuple[int, ...] | None = None
     padding: tuple[tuple[int, int], ...] | None = None
@@ -194,11 +197,11 @@ class LayerData(Model):
 
 
 class WorkloadFile(RootModel[tuple[LayerData, ...]]):
-    """Layers."""
+    """Layers of a workload."""
 
 
 class LayerMapping(Model):
-    """How layers of one name, or of one operator type, are mapped. `temporal_ordering`: innermost first."""
+    """Mapping of layers with one name or operator type. `temporal_ordering`: innermost first."""
 
     name: str
     spatial_mapping: dict[ArrayDimension, tuple[Unrolling, ...]] | None = None
@@ -216,4 +219,4 @@ class LayerMapping(Model):
 
 
 class MappingFile(RootModel[tuple[LayerMapping, ...]]):
-    """Mappings of layers; `default` where no other fits."""
+    """Mappings of layers; `default` applies if no other fits."""

@@ -1,5 +1,8 @@
-"""ZigZag's mapping of a layer as ours: loops in space per dimension of the array, loops in time as one order, and the
-rule of allocation for what each memory keeps."""
+"""Conversion of ZigZag's mapping of a layer.
+
+It consists of spatial loops per array dimension and temporal loops in one order. The allocation
+rule determines what each memory keeps.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +24,19 @@ from tilewright_adapters.zigzag.files import LayerMapping
 from tilewright_adapters.zigzag.workload import Layer
 
 Unrolled = dict[str, dict[str, int]]
-"""Dimension of the array -> dimension of the layer -> how many."""
+"""Dimension of the array -> dimension of the layer -> trips."""
 
 
 class CrossedError(Exception):
-    """What is kept for longer further in than another operand further out has no form in nested clusters."""
+    """Error: residency does not nest.
+
+    An inner memory keeps its tile for longer than an outer memory keeps another operand's tile.
+    Nested clusters cannot express this.
+    """
 
 
 def chosen(mappings: Sequence[LayerMapping], name: str | None, operator: str | None) -> LayerMapping | None:
-    """By the name of the layer, by its operator type, or `default`, as ZigZag chooses."""
+    """Return the mapping for a layer's name, its operator type, or `default`, as ZigZag chooses."""
     for wanted in (name, operator, "default"):
         for each in mappings:
             if wanted is not None and each.name == wanted:
@@ -40,7 +47,7 @@ def chosen(mappings: Sequence[LayerMapping], name: str | None, operator: str | N
 def unrolled(
     said: LayerMapping, sizes: MappingOf[str, int], array: MappingOf[str, int], warnings: list[str]
 ) -> Unrolled:
-    """What is unrolled over the array, cut to the array and to the layer as ZigZag does it."""
+    """Return the unrolling, cut to the array and the layer as ZigZag does."""
     found: Unrolled = {}
     so_far = dict.fromkeys(sizes, 1)
     for axis, texts in (said.spatial_mapping or {}).items():
@@ -67,7 +74,7 @@ def unrolled(
 
 
 def within_reach(unrolling: Unrolled, stores: Sequence[Store], layer: Layer) -> tuple[Unrolled, list[str]]:
-    """The same, cut to what the innermost memories can move at once, as ZigZag does it; and what was cut, in words."""
+    """Return the unrolling, cut to what innermost memories can move in one cycle, and messages."""
     limits = reach(stores, layer.stored)
     cut, told = dict[str, dict[str, int]](), []
     for axis, counts in unrolling.items():
@@ -81,10 +88,10 @@ def within_reach(unrolling: Unrolled, stores: Sequence[Store], layer: Layer) -> 
 
 
 def ordering(said: LayerMapping, sizes: MappingOf[str, int], unrolling: Unrolled) -> list[tuple[str, int]] | None:
-    """Loops in time, innermost first; None where ZigZag would search for them.
+    """Return the temporal loops, innermost first; None if ZigZag would search for them.
 
     Raises:
-        ValueError: they are not what the loops in space leave.
+        ValueError: the loops do not match what the spatial loops leave.
     """
     left = {
         name: -(-size // math.prod(axis.get(name, 1) for axis in unrolling.values())) for name, size in sizes.items()
@@ -110,8 +117,11 @@ def ordering(said: LayerMapping, sizes: MappingOf[str, int], unrolling: Unrolled
 
 
 def spatial_loops(unrolling: Unrolled, sizes: MappingOf[str, int]) -> dict[str, list[Loop]]:
-    """Per dimension of the array. Where a dimension does not divide, its widest unrolling has a fraction, as in ZigZag, so
-    that the steps left are whole."""
+    """Return the spatial loops per array dimension.
+
+    The widest unrolling of a ragged dimension has a fraction, as in ZigZag, so that the remaining
+    steps are whole.
+    """
     found: dict[str, list[Loop]] = {}
     for axis, counts in unrolling.items():
         found[axis] = []
@@ -131,7 +141,10 @@ def spatial_loops(unrolling: Unrolled, sizes: MappingOf[str, int]) -> dict[str, 
 
 
 def linked(stores: Sequence[Store], links: MappingOf[str, str]) -> list[Store]:
-    """With operands of the layer. `links`: operand of the layer -> of memories."""
+    """Return the memories with operands of the layer.
+
+    `links`: operand of the layer -> operand of memories.
+    """
     back = {memory: operand for operand, memory in links.items()}
     return [
         replace(
@@ -146,11 +159,12 @@ def linked(stores: Sequence[Store], links: MappingOf[str, str]) -> list[Store]:
 def build(
     accelerator: Accelerator, stores: Sequence[Store], layer: Layer, unrolling: Unrolled, order: list[tuple[str, int]]
 ) -> tuple[Mapping, frozenset[str]]:
-    """The mapping that ZigZag would evaluate, and the memories that partial sums come to.
+    """Return the mapping that ZigZag would evaluate, and the memories that receive partial sums.
 
     Raises:
         DoesNotFitError: a memory is too small.
-        CrossedError: a memory further in keeps its tile for longer than one further out, of different operands.
+        CrossedError: an inner memory keeps its tile for longer than an outer memory keeps another
+            operand's tile.
     """
     spatial = spatial_loops(unrolling, layer.problem.dimensions)
     taken = allocated(stores, layer.stored, order, spatial)
@@ -168,13 +182,19 @@ def build(
 def _settled(
     places: Sequence[tuple[int, str, int]], layer: Layer, order: Sequence[tuple[str, int]], architecture: Architecture
 ) -> dict[tuple[int, int], list[str]]:
-    """(Loops in time outside, cluster) -> operands held there, clusters outermost first.
+    """Return (temporal loops outside, cluster) -> operands kept there, clusters outermost first.
 
-    A tile stays the same while loops step that do not index its operand; so it may as well be held inside of those, and
-    must be where a cluster further out holds another operand for less long.
+    Loops that do not index an operand leave its tile unchanged. The tile may therefore be kept
+    inside these loops. It must be if an outer cluster keeps another operand for a shorter time.
 
     Args:
-        places: cluster, operand, loops in time outside.
+        places: cluster, operand, temporal loops outside.
+        layer: the layer.
+        order: temporal loops, innermost first.
+        architecture: the architecture.
+
+    Raises:
+        CrossedError: no such order exists.
     """
     outermost_first = [name for name, _ in reversed(order)]
     held: dict[tuple[int, int], list[str]] = {}
@@ -204,11 +224,15 @@ def nest(
     unrolled_at: MappingOf[str, str],
     order: Sequence[tuple[str, int]],
 ) -> Mapping:
-    """A mapping from what is held where.
+    """Return a mapping from the tensors kept at each point.
 
     Args:
-        held: (loops in time outside, cluster) -> tensors.
-        order: loops in time, innermost first.
+        architecture: the architecture.
+        problem: the problem.
+        held: (temporal loops outside, cluster) -> tensors.
+        unrolling: the spatial loops.
+        unrolled_at: dimension of the array -> cluster with that fanout.
+        order: temporal loops, innermost first.
     """
     outermost_first, done = list(reversed(order)), 0
     tile = dict(problem.dimensions)
@@ -218,7 +242,7 @@ def nest(
         return tile[name]
 
     def trips(loops: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
-        """Loops of one dimension in a row are one: the files have one for each prime factor."""
+        """Merge adjacent loops of one dimension; the files have one for each prime factor."""
         runs = groupby(loops, key=lambda loop: loop[0])
         return [(name, cut(name, math.prod(count for _, count in run))) for name, run in runs]
 
@@ -229,7 +253,7 @@ def nest(
             blocks.append(LoopBlock(cluster.name, list(held[outside, number]), trips(outermost_first[done:outside])))
             done = outside
         here_unrolled = [each for axis, each in unrolling.items() if each and unrolled_at[axis] == cluster.name]
-        if number == len(architecture.clusters) - 1 and done < len(order):  # what steps inside everything that is held
+        if number == len(architecture.clusters) - 1 and done < len(order):  # loops inside all kept tiles
             blocks.append(LoopBlock(cluster.name, loops=trips(outermost_first[done:])))
         elif here_unrolled and not here:
             blocks.append(LoopBlock(cluster.name))
@@ -239,7 +263,11 @@ def nest(
 
 
 def constraints(said: LayerMapping, unrolling: Unrolled, accelerator: Accelerator) -> Constraints | None:
-    """What a mapping without an order of loops fixes: unrolling, and for dimensions that it hints at, what may be unrolled."""
+    """Return the constraints of a mapping without an order of loops.
+
+    These fix the unrolling. For array dimensions with a hint, they fix which dimensions may be
+    unrolled.
+    """
     rules = []
     for axis, counts in unrolling.items():
         factors = {name: TripRange(min=count, max=count) for name, count in counts.items()}

@@ -1,4 +1,4 @@
-"""A layer of ZigZag's workload as a problem of ours."""
+"""Conversion of a layer of ZigZag's workload to a problem."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from tilewright_adapters.zigzag.files import LayerData
 
 @dataclass(frozen=True)
 class Layer:
-    """`problem` has tensors I, W and O; `stored`: what the rule of allocation knows of them."""
+    """A converted layer; `problem` has tensors I, W and O, `stored` their properties for
+    allocation.
+    """
 
     problem: Problem
     operator: str
@@ -30,7 +32,11 @@ def name_of(data: LayerData) -> str:
 
 
 def read_layer(data: LayerData, links: Mapping[str, str]) -> Layer:
-    """`links`: operand of the layer -> of memories. Raises ValueError: the equation and the dimensions do not fit."""
+    """Convert a layer. `links`: operand of the layer -> operand of memories.
+
+    Raises:
+        ValueError: the equation and the dimensions do not match.
+    """
     sizes = {name.upper(): size for name, size in zip(data.loop_dims, data.loop_sizes, strict=True)}
     if len(sizes) != len(data.loop_dims):
         raise ValueError("loop_dims repeat; upper and lower case are the same to ZigZag")
@@ -88,7 +94,7 @@ def _relation(text: str) -> tuple[str, Term]:
 
 
 def _equation(text: str) -> tuple[dict[str, list[str]], list[str]]:
-    """Operand -> its indices; and the order of our tensors, the result last."""
+    """Return operand -> its indices, and the order of the problem's tensors, the result last."""
     left, _, right = text.replace("+=", "=").partition("=")
     found = {}
     for part in (left, *re.split(r"[*+]", right)):
@@ -107,7 +113,7 @@ def _rank(index: str, relations: Mapping[str, Term]) -> str:
 
 
 def _limits(data: LayerData, relations: Mapping[str, Term], sizes: Mapping[str, int]) -> dict[str, int]:
-    """Coordinate that is a sum -> its largest number of values, without padding."""
+    """Return coordinate that is a sum -> maximum number of values, without padding."""
     named = [name.upper() for name in data.pr_loop_dims or ()]
     given = dict(zip(named, data.pr_loop_sizes or (), strict=False))
     padding = dict(zip(named, data.padding or (), strict=False))

@@ -1,4 +1,4 @@
-"""ZigZag's three files, written: what they can say of a problem, an architecture and a mapping, and what they cannot."""
+"""Rendering of ZigZag's three files, with reasons for everything that they cannot express."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ from tilewright_adapters.zigzag.workload import read_layer
 
 FILES = {"architecture": "accelerator.yaml", "problem": "workload.yaml", "mapping": "mapping.yaml"}
 _MOST_BITS = 2**40
-"""The size of a memory without limit."""
+"""Size in bits of an unlimited memory."""
 _DIMENSION = re.compile(r"[A-Z]+\d*")
 
 
 @dataclass
 class Written:
-    """Files as data, without those that have reasons against them."""
+    """Files as data, and reasons against those that are missing."""
 
     files: dict[str, Any] = field(default_factory=dict)
     reasons: list[Reason] = field(default_factory=list)
 
 
 def written(inputs: InputSet) -> Written:
-    """Everything that ZigZag's files can say of the inputs, and every reason why they cannot say the rest."""
+    """Return the files that ZigZag can express, and every reason against the others."""
     result = Written(reasons=list(unplaced("ZigZag's files", inputs, sidecar.PARTS)))
     problem, architecture, mapping = inputs.problem, inputs.architecture, inputs.mapping
     if problem is not None:
@@ -81,7 +81,7 @@ def written(inputs: InputSet) -> Written:
     if problem is None or mapping is None:
         return result
     faults: list[Reason] = []
-    for order in permutations(MEMORY_OPERANDS.values()):  # of operands with equal claims ZigZag serves the last best
+    for order in permutations(MEMORY_OPERANDS.values()):  # of operands with equal claims, ZigZag favours the last
         ordered = {name: sorted(found, key=order.index) for name, found in holders.items()}
         files = result.files | {FILES["architecture"]: _accelerator(architecture, words, ordered)}
         said, reasons = _mapping(problem, architecture, mapping, names, files)
@@ -94,14 +94,17 @@ def written(inputs: InputSet) -> Written:
 
 
 def texts(result: Written) -> dict[str, str]:
-    """The files as YAML."""
+    """Return the files as YAML."""
     return {name: dump_yaml(data) for name, data in result.files.items()}
 
 
 def _widths(
     problem: Problem | None, architecture: Architecture | None, mapping: Mapping | None, result: Written
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """Bits of the values of an operand, and of the words of a memory: those stated, or the same for all."""
+    """Return the bits of values by operand, and of words by memory.
+
+    If none are stated, all have the same width.
+    """
     memories = () if architecture is None else architecture.memories
     one = memories[0].word_bits if memories else DEFAULT_BITS
     if problem is None or architecture is None or mapping is None:
@@ -183,12 +186,13 @@ def _unable(memory: Memory, bits: int) -> Iterator[Reason]:
 
 
 def _roles(memory: Memory) -> list[str]:
-    """Memory operands by role."""
+    """Return the memory operands that a memory may hold."""
     return [operand for operand, role in ROLES.items() if memory.holds is None or role in memory.holds]
 
 
 def _holders(problem: Problem | None, architecture: Architecture, mapping: Mapping | None) -> dict[str, list[str]]:
-    """Memory -> memory operands: what the mapping keeps there, else what it may hold."""
+    """Return memory -> operands that the mapping keeps there; without a mapping, that it may hold.
+    """
     if problem is None or mapping is None:
         return {memory.name: _roles(memory) for memory in architecture.memories}
     places = held(problem, architecture, mapping)
@@ -201,13 +205,13 @@ def _holders(problem: Problem | None, architecture: Architecture, mapping: Mappi
 
 
 def _dimension_names(problem: Problem) -> dict[str, str]:
-    """Our dimension -> its name there, the same where ZigZag can read it."""
+    """Return dimension -> its name in ZigZag, unchanged if ZigZag can read it."""
     plain = all(_DIMENSION.fullmatch(name) and name != UNIT and not name.startswith("X") for name in problem.dimensions)
     return {name: name if plain else f"L{index}" for index, name in enumerate(problem.dimensions)}
 
 
 def _axes(architecture: Architecture) -> dict[str, int]:
-    """Dimension of the array -> cluster with that fanout."""
+    """Return dimension of the array -> index of the cluster with that fanout."""
     fanned = [index for index, cluster in enumerate(architecture.clusters) if cluster.fanout.size > 1]
     return {f"D{number + 1}": index for number, index in enumerate(fanned)} or {"D1": len(architecture.clusters) - 1}
 
@@ -236,8 +240,11 @@ def _accelerator(
 
 
 def _memory(memory: Memory, bits: int, holds: list[str], served: list[str], units: int) -> dict[str, Any]:
-    """One port to read and one to write. The finest access is one of ours; where there is no limit, the width is enough
-    for all units below."""
+    """Return a memory as data, with one port for reads and one for writes.
+
+    The smallest access is one of Tilewright's. Without a bandwidth limit, the width suffices for
+    all units below.
+    """
     ports, costs = [], []
     energies = (memory.read_energy_pj, memory.write_energy_pj)
     for kind, (_, words), energy, ways in zip(
@@ -301,7 +308,8 @@ def _mapping(
     names: MappingOf[str, str],
     files: MappingOf[str, Any],
 ) -> tuple[list[dict[str, Any]], list[Reason]]:
-    """The file, and where ZigZag's rule of allocation would keep tiles in other loops than the mapping does."""
+    """Return the mapping file, and reasons where ZigZag's allocation rule would keep other tiles.
+    """
     axes = {at: axis for axis, at in _axes(architecture).items()}
     unrolling: dict[str, list[Loop]] = {axis: [] for axis in axes.values()}
     order: list[tuple[str, int]] = []
@@ -314,7 +322,7 @@ def _mapping(
         axis = axes[architecture.cluster_index[mapping.entries[loop.entry].target]]
         unrolling[axis].append((names[loop.dimension], loop.trips))
     for loops in unrolling.values():
-        loops.extend([] if loops else [(next(iter(names.values())), 1)])  # every axis has to be spoken of
+        loops.extend([] if loops else [(next(iter(names.values())), 1)])  # every axis must be listed
     reasons = list(_elsewhere(problem, architecture, mapping, files, order, entry_of, unrolling))
     said = {
         "name": "default",
@@ -356,7 +364,7 @@ def _elsewhere(
             inside += count
             ours = sum(entry > place.entry for entry in entry_of)
             between = order[min(inside, ours) : max(inside, ours)]
-            if any(layer.stored[operand].indexed_by(name) for name, _ in between):  # else its tile stays anyway
+            if any(layer.stored[operand].indexed_by(name) for name, _ in between):  # other loops leave the tile in place
                 steps = [math.prod(trips for _, trips in order[:each]) for each in (ours, inside)]
                 message = (
                     f"a tile of {tensors[operand].name} stays for {steps[0]:,} steps; ZigZag's own rule "
