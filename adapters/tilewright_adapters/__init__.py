@@ -1,4 +1,4 @@
-"""Built-in adapters. Only names live here; an adapter is imported when it is built."""
+"""Registration of the built-in adapters; an adapter's module is imported when it is built."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tilewright.schema.frozen import FrozenDict
 
 
 class TimeloopFiles(Options):
-    """How Timeloop's files are read."""
+    """Options for reading Timeloop's files."""
 
     dense: bool = Field(
         default=False, description="leave out densities and sparse hardware: the figures are the dense ones"
@@ -21,7 +21,7 @@ class TimeloopFiles(Options):
 
 
 class AccelForgeFiles(Options):
-    """How AccelForge's files are read."""
+    """Options for reading AccelForge's files."""
 
     set: FrozenDict[str, str | int | float | bool] = Field(
         default=FrozenDict(), description="values of variables that templates name and do not set"
@@ -29,7 +29,7 @@ class AccelForgeFiles(Options):
 
 
 class MaestroFiles(Options):
-    """How MAESTRO's files are read."""
+    """Options for reading MAESTRO's files."""
 
     dataflow: str | None = Field(
         default=None, description="file with the dataflow of the layers that have none themselves"
@@ -38,7 +38,7 @@ class MaestroFiles(Options):
 
 @hookimpl
 def tilewright_plugins() -> list[AdapterSpec]:
-    """The built-in adapters."""
+    """Return the built-in adapters."""
     return [
         AdapterSpec(
             name="tilewright",

@@ -1,5 +1,7 @@
-"""Documents of several files: templates are filled in, and what they and the tags `!include` and `!includedir` draw in stands at
-its place, with places of its own."""
+"""Documents assembled from several files, by templates and the tags `!include` and `!includedir`.
+
+Included values keep the locations in their own files.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +21,16 @@ _SUFFIX = ".yaml"
 
 
 def assembled(path: Path, folders: tuple[str, ...], values: Mapping[str, object], inherits: bool = False) -> Document:
-    """A file as a document.
+    """Return a file with everything that it includes, as one document.
 
     Args:
-        folders: those that files are drawn in from, by their real paths.
-        values: of the variables that templates name.
+        path: the file.
+        folders: real paths of the folders that files may be included from.
+        values: values of template variables.
         inherits: see `filled`.
 
     Raises:
-        InputError: with file and line.
+        InputError: the file is invalid; with file and line.
     """
     return _Assembly(folders, values, inherits).document(path, 0)
 
@@ -69,7 +72,7 @@ class _Assembly:
         return node
 
     def _part(self, node: Node, whole: Filled, depth: int) -> Node:
-        """What a template drew in, or what stands there at keys written behind it."""
+        """Return what a template included, or the values below the keys that follow its tag."""
         number, *keys = str(node.value).split(".")
         if not number.isdecimal() or int(number) >= len(whole.parts) or depth > MAX_DEPTH:
             raise InputError(f"{PART} stands for nothing here", location=node.place)
@@ -85,7 +88,7 @@ class _Assembly:
         return Node(found, node.place) if part.several else found[0]
 
     def _beside(self, node: Node, path: Path) -> Path:
-        """The file that a tag names, beside the one that it stands in."""
+        """Return the file that a tag names, relative to the file with the tag."""
         name = str(node.value).rstrip(",").strip()
         return self._within(os.path.join(os.path.dirname(os.path.realpath(path)), name), name, node, path)
 

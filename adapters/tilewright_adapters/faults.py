@@ -1,4 +1,4 @@
-"""Faults of what is read, at their place in a file."""
+"""Conversion of errors to InputError with a location in a file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from tilewright.errors import InputError, Location
 
 @contextmanager
 def placed(location: Location) -> Iterator[None]:
-    """What is wrong inside becomes an InputError at this place, unless it has one already."""
+    """Convert errors inside the `with` block to InputError at this location.
+
+    An InputError that has a location keeps it.
+    """
     try:
         yield
     except ValidationError as error:

@@ -1,4 +1,7 @@
-"""A mapping from what notations without entries say: where tensors are held, and the loops between these places."""
+"""Construction of a mapping from blocks: loops, then kept tensors, then an unrolling.
+
+Adapters use it for notations without entries.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,14 @@ from tilewright.schema.problem import Problem
 
 @dataclass
 class LoopBlock:
-    """Loops in time, then what is held on a cluster, then a spatial unrolling.
+    """Temporal loops, then tensors kept on a cluster, then a spatial unrolling.
 
     Attributes:
         target: the cluster.
-        keep: tensors held there; None: no storage level.
-        loops: dimension and the tile it steps by, outermost first.
+        keep: tensors kept there; None: no storage level.
+        loops: dimension and tile size of each loop, outermost first.
         unrolled: dimension -> tile of a sub-cluster, outermost first.
-        unicast: tensors sent to each sub-cluster by themselves.
+        unicast: tensors sent to each sub-cluster separately.
     """
 
     target: str
@@ -30,7 +33,10 @@ class LoopBlock:
 
 
 def mapping_of(problem: Problem, blocks: Sequence[LoopBlock]) -> Mapping:
-    """One entry per block, or several where a dimension has two loops: two loops are not one where windows slide."""
+    """Return a mapping with one entry per block, or several if a dimension has two loops.
+
+    Two loops must stay apart, because merging them changes the traffic of sliding windows.
+    """
     tile = dict(problem.dimensions)
     entries = []
     for block in (part for each in blocks for part in _without_repeats(each)):
@@ -54,7 +60,7 @@ def mapping_of(problem: Problem, blocks: Sequence[LoopBlock]) -> Mapping:
 
 
 def _inverted(problem: Problem, block: LoopBlock) -> bool:
-    """Do the unrollings stand in another order than the problem's dimensions?"""
+    """Return whether the unrollings have another order than the problem's dimensions."""
     return list(block.unrolled) != [name for name in problem.dimensions if name in block.unrolled]
 
 

@@ -1,4 +1,4 @@
-"""What a path stands for: a file, a folder's files, or one of several layers in a file, `workload.yaml/conv1`."""
+"""Paths of inputs: a file, a folder's files, or one of a file's layers, `workload.yaml/conv1`."""
 
 from __future__ import annotations
 
@@ -10,14 +10,20 @@ from tilewright.errors import InputError, Location
 from tilewright.schema.document import suggestion
 
 SHOWN = 20
-"""Folders that a hint looks into."""
+"""Maximum number of folders that a hint searches."""
 
 
 def chosen(names: Sequence[str], named: str | None, place: Location, kind: str) -> int:
-    """Which of the names in a file is meant; the only one need not be named. `kind`: what they are, in messages.
+    """Return the index of the selected name; a single one need not be selected.
+
+    Args:
+        names: the names in the file.
+        named: the selected name, or None.
+        place: location of the names.
+        kind: kind of the names, for messages.
 
     Raises:
-        InputError: none is, or it could be several.
+        InputError: the name is unknown, or none of several is selected.
     """
     shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
     if named is None and len(names) > 1:
@@ -34,9 +40,10 @@ def chosen(names: Sequence[str], named: str | None, place: Location, kind: str) 
 
 
 def files_of(paths: Sequence[Path], suffixes: tuple[str, ...], tool: str) -> list[Path]:
-    """The paths, and in the place of each folder its files with these suffixes, by name.
+    """Return the paths, with each folder replaced by its files with these suffixes, sorted by name.
 
-    Raises InputError: a folder has none.
+    Raises:
+        InputError: a folder has no such files.
     """
     found: list[Path] = []
     for path in paths:
@@ -51,7 +58,7 @@ def files_of(paths: Sequence[Path], suffixes: tuple[str, ...], tool: str) -> lis
 
 
 def _elsewhere(folder: Path, suffixes: tuple[str, ...]) -> str:
-    """The folders inside that have such files: people keep each kind in one of its own."""
+    """Return a hint with the subfolders that have such files."""
     inside = sorted(each for each in folder.iterdir() if each.is_dir() and os.access(each, os.R_OK | os.X_OK))[:SHOWN]
     having = [each.name for each in inside if any(file.suffix in suffixes for file in each.iterdir())]
     if having:

@@ -1,4 +1,4 @@
-"""YAML's merge keys: `<<`, and v4's `<<<`, which merges what is inside, too."""
+"""YAML's merge keys: `<<`, and Timeloop v4's `<<<`, which also merges nested values."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from tilewright_adapters.tree import Node, document_of, node_of
 
 _SHALLOW, _DEEP = "<<", "<<<"
 _ALONE = "!nomerge"
-"""The tag of a value that `<<<` leaves as it is."""
+"""Tag of a value that `<<<` does not merge."""
 
 
 def merged(document: Document) -> Document:
-    """The document with its merge keys followed: of two values of a key the one that stands there itself counts, then the
-    one merged first. `<<<` does the same inside both values, and puts lists one behind the other.
+    """Return the document with merge keys resolved.
 
-    Raises InputError: something else than a mapping is merged.
+    Of two values for a key, the one that is not merged takes precedence, then the one merged first.
+    `<<<` also merges mappings inside both values, and concatenates lists.
+
+    Raises:
+        InputError: a merged value is not a mapping.
     """
     if not any(path and path[-1] in (_SHALLOW, _DEEP) for path in document.marks):
         return document

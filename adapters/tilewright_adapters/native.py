@@ -1,4 +1,4 @@
-"""Tilewright's own YAML files as a notation: problem, architecture, mapping and constraints, one file each."""
+"""Tilewright's own YAML files as a notation: problem, architecture, mapping and constraints."""
 
 from __future__ import annotations
 
@@ -23,14 +23,16 @@ PARTS = ("problem", "architecture", "mapping", "constraints")
 
 
 class NativeAdapter:
-    """Reads and writes the files that `evaluate --mapping --problem --arch` takes."""
+    """An adapter for the files that `evaluate --mapping --problem --arch` reads."""
 
     def parse(self, files: Sequence[Path]) -> InputSet:
-        """Any of our files together, each part once; a file that `map` wrote brings three. `workload.yaml/LAYER` reads that
-        layer of several.
+        """Read any of Tilewright's files, each part once; a file written by `map` has three parts.
+
+        `workload.yaml/LAYER` selects a layer.
 
         Raises:
-            InputError: with file and line; a part stands twice, or a workload has several layers.
+            InputError: a file is invalid, a part is repeated, or no layer of several is selected;
+                with file and line.
         """
         if not files:
             raise InputError("no files to read", hint="name problem, architecture and mapping files")
@@ -42,14 +44,14 @@ class NativeAdapter:
         )
 
     def layers(self, file: Path) -> tuple[str, ...]:
-        """Of a workload. Raises InputError."""
+        """Return the layers of a workload. Raises InputError."""
         document = read_document(file)
         if kind_of(document) != "workload":
             return ()
         return tuple(each.name for each in validate(Workload, document).layers)
 
     def expressible(self, inputs: InputSet) -> Verdict:
-        """All but programs of directives and options of models."""
+        """Return reasons against directives and model options."""
         return Verdict(reasons=tuple(unplaced("our files", inputs, PARTS)))
 
     def render(self, inputs: InputSet) -> dict[str, str]:
@@ -86,4 +88,4 @@ def _parts(document: Document, layer: str | None) -> dict[str, object]:
 
 
 _SIGNS = {"problem": "tensors", "architecture": "clusters", "mapping": "entries", "constraints": "variants"}
-"""The key that gives a file away which does not say its kind."""
+"""Part -> key that identifies a file without `kind`."""

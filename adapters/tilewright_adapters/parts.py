@@ -1,4 +1,4 @@
-"""The parts of an input set: each is given once, and those that a notation has no place for are told."""
+"""Parts of an input set: each may be given once, and parts that a notation lacks are reported."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _UNPLACED = {
 
 
 def gathered(found: Iterable[tuple[str, object, Location]]) -> InputSet:
-    """An input set of parts by name. Raises InputError, at its place: a part is given twice."""
+    """Return an input set from named parts. Raises InputError if a part is repeated."""
     parts: dict[str, Any] = {}
     for name, value, location in found:
         if name in parts:
@@ -26,7 +26,13 @@ def gathered(found: Iterable[tuple[str, object, Location]]) -> InputSet:
 
 
 def unplaced(title: str, inputs: InputSet, held: Collection[str]) -> Iterator[Reason]:
-    """The parts that are not `held` in files called `title`, and that there is nothing to write where none is given."""
+    """Yield a reason for each part that is not in `held`, and one if there is nothing to write.
+
+    Args:
+        title: name of the files, for messages.
+        inputs: the input set.
+        held: parts that the notation can express.
+    """
     for name, message in _UNPLACED.items():
         part = getattr(inputs, name)
         if part and name not in held:

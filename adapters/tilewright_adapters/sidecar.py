@@ -1,7 +1,6 @@
-"""What a tool's files have no place for (names, energies, tiles), in a file of ours beside them.
+"""Sidecar file for content that a tool's files cannot express: names, energies, tiles.
 
-The tool does not need the file. On reading, it counts only as long as the tool's own files still say what they said when
-it was written.
+The tool ignores the file. It is valid only while the tool's own files have not changed.
 """
 
 from __future__ import annotations
@@ -22,27 +21,36 @@ PARTS: dict[str, type[FileModel]] = {"problem": Problem, "architecture": Archite
 
 
 def write(tool: str, title: str, inputs: InputSet) -> dict[str, str]:
-    """The file with those parts that there are. `tool`: its key in the file; `title`: its name in prose."""
+    """Return the file with the parts of the inputs.
+
+    Args:
+        tool: its key in the file.
+        title: its name in messages.
+        inputs: the input set.
+    """
     head = f"# What {title}'s files have no place for: names, energies, tiles. For Tilewright alone, {title} does not need it.\n"
     return {FILE: head + dump_yaml({tool: {name: getattr(inputs, name).to_data() for name in given(inputs)}})}
 
 
 def beside(files: dict[str, str], plain: InputSet, inputs: InputSet, tool: str, title: str) -> dict[str, str]:
-    """The tool's files, and where they say less than the inputs, this one with them. `plain`: what they say."""
+    """Return the tool's files, and a sidecar if they express less than the inputs.
+
+    `plain` is the result of reading the tool's files.
+    """
     same = plain.constraints is None and all(getattr(plain, part) == getattr(inputs, part) for part in PARTS)
     return files if same else files | write(tool, title, inputs)
 
 
 def given(inputs: InputSet) -> list[str]:
-    """Which of the three parts there are."""
+    """Return the names of the parts that are present."""
     return [name for name in PARTS if getattr(inputs, name) is not None]
 
 
 def read(path: Path, tool: str, title: str, needed: Sequence[str] = ()) -> tuple[InputSet, Document]:
-    """The parts, and where they stand.
+    """Return the parts and the document.
 
     Raises:
-        InputError: it is no such file, or a part of `needed` is missing.
+        InputError: the file is no such sidecar, or lacks a part of `needed`.
     """
     document = read_document(path)
     data = document.data.get(tool) if isinstance(document.data, dict) else None
@@ -54,7 +62,7 @@ def read(path: Path, tool: str, title: str, needed: Sequence[str] = ()) -> tuple
 
 
 def stale(document: Document, tool: str, title: str) -> InputError:
-    """The tool's files say something else by now."""
+    """Return the error that the tool's files have changed."""
     return InputError(
         f"this file was written beside other {title} files than these",
         location=document.locate((tool,)),

@@ -1,7 +1,7 @@
-"""Templates in the words of Accelergy, which Timeloop's and AccelForge's files share: Jinja with functions that draw in files.
+"""Accelergy's templates, used by Timeloop's and AccelForge's files: Jinja plus include functions.
 
-A template is filled in by a child process with limits of time and memory. It reads files of some folders and nothing else; what
-else a template might want (variables of the system, code) it does not get.
+A child process with limits of time and memory renders a template. It reads files in some folders
+only. Templates have no access to environment variables or code.
 """
 
 from __future__ import annotations
@@ -27,20 +27,21 @@ from tilewright.errors import InputError, Location
 from tilewright.files import MAX_BYTES, read_text
 
 SECONDS, MEMORY = 2, 256 * 2**20
-"""CPU time and bytes for filling in a template."""
+"""Limits for rendering a template: CPU time in seconds, memory in bytes."""
 MAX_FILES = 1000
-"""That a template draws in, one as often as it does."""
+"""Maximum number of files that a template includes, with repetitions."""
 MAX_DEPTH = 20
-"""Of templates that draw in templates."""
+"""Maximum nesting of templates."""
 PART = "!part"
-"""The tag that stands where a document is drawn in; behind it, the number of a Part."""
+"""Tag of an included document, followed by the index of its Part."""
 _MARKS = re.compile(r"\{%|\{\{|\{#")
 _TEMPLATE = "<template>"
 
 
 @dataclass(frozen=True)
 class Part:
-    """What is drawn in at one place: of each of `files`, numbers of texts, what stands at `keys`; `several` make a list."""
+    """An include: the values at `keys` in each of `files` (indices of texts); a list if `several`.
+    """
 
     files: tuple[int, ...]
     keys: tuple[str, ...]
@@ -49,24 +50,26 @@ class Part:
 
 @dataclass
 class Filled:
-    """A text that is no template any more, and what it draws in."""
+    """A rendered text, and the documents that it includes."""
 
     text: str
     texts: list[tuple[str, str, str]] = field(default_factory=list)
-    """Drawn-in documents: real path, name in messages, and text, filled in."""
+    """Included documents: real path, name in messages, and rendered text."""
     parts: list[Part] = field(default_factory=list)
 
 
 def filled(path: Path, folders: tuple[str, ...], values: Mapping[str, object], inherits: bool = False) -> Filled:
-    """The text of a file, and if it is a template, filled in.
+    """Return the text of a file, rendered if it is a template.
 
     Args:
-        folders: those that are read, by their real paths.
-        values: of the variables that the template names.
-        inherits: what it sets itself is known to the files that it draws in, too, as in AccelForge and not in Timeloop.
+        path: the file.
+        folders: real paths of the folders that may be read.
+        values: values of template variables.
+        inherits: whether included files see variables that the template sets: true for AccelForge,
+            false for Timeloop.
 
     Raises:
-        InputError: with the line, what the template lacks or may not have.
+        InputError: a value is missing or an operation is not allowed; with the line.
     """
     text = read_text(path)
     if not _MARKS.search(text):
@@ -81,7 +84,10 @@ def filled(path: Path, folders: tuple[str, ...], values: Mapping[str, object], i
 
 
 def folders_of(paths: Iterable[Path]) -> tuple[str, ...]:
-    """The folders that may be read for these files: theirs, and where one is, unless that holds everything."""
+    """Return the folders that may be read for these files: theirs, and the current one.
+
+    The current folder is excluded if it is the root or the user's home.
+    """
     found = [path if os.path.isdir(path) else path.parent for path in paths]
     here = os.getcwd()
     real = dict.fromkeys(os.path.realpath(folder) for folder in found)
@@ -91,7 +97,10 @@ def folders_of(paths: Iterable[Path]) -> tuple[str, ...]:
 
 
 def inside(folders: tuple[str, ...], path: str) -> bool:
-    """Is it below one of the folders? Looked at by name first: what is outside is not even asked for."""
+    """Return whether a path is below one of the folders.
+
+    The name is tested first, so that the file system is not queried for paths outside.
+    """
 
     def below(name: str) -> bool:
         return any(name == folder or name.startswith(folder.rstrip(os.sep) + os.sep) for folder in folders)
@@ -100,10 +109,13 @@ def inside(folders: tuple[str, ...], path: str) -> bool:
 
 
 def fill(path: str, name: str, folders: tuple[str, ...], values: dict[str, object], inherits: bool) -> Filled:
-    """A template as text. Its loops may be endless and its texts may double: this is for a process with limits, which may be in
-    another folder than the one that asks; `name` is what messages call it.
+    """Render a template.
 
-    Raises InputError.
+    Its loops may be endless and its texts may grow without bound. Call this in a process with
+    limits, which may have another working directory; `name` identifies the file in messages.
+
+    Raises:
+        InputError: the template is invalid.
     """
     filler = _Filler(folders, inherits, Filled(""))
     filler.result.text = filler.text(path, name, (), values, 0)
@@ -119,7 +131,7 @@ class _Filler:
     size: int = 0
 
     def text(self, path: str, name: str, searched: tuple[str, ...], values: dict[str, object], depth: int) -> str:
-        """A file, filled in. `searched`: folders in which it looks for others, beside its own."""
+        """Return a file, rendered. `searched`: folders that are searched in addition to its own."""
         self.files += 1
         if self.files > MAX_FILES or depth > MAX_DEPTH:
             most = f"more than {MAX_FILES:,} files" if self.files > MAX_FILES else "itself, or files nested too deeply"
@@ -136,7 +148,7 @@ class _Filler:
 
 
 class _Assertion(Extension):
-    """`{% assert CONDITION, MESSAGE %}`, in AccelForge's templates."""
+    """The statement `{% assert CONDITION, MESSAGE %}` of AccelForge's templates."""
 
     tags = {"assert"}
 
@@ -155,7 +167,7 @@ class _Assertion(Extension):
 
 @dataclass
 class _Template:
-    """One file that is filled in, and the functions that it may call."""
+    """One template being rendered, and the functions that it may call."""
 
     filler: _Filler
     path: str
@@ -188,11 +200,11 @@ class _Template:
             if isinstance(error, InputError) and error.location is None:
                 raise self.fault(error.message, error, error.hint) from None
             raise
-        except Exception as error:  # its expressions may raise anything
+        except Exception as error:  # expressions may raise any exception
             raise self.fault(f"no template that can be filled in: {error}", error) from None
 
     def fault(self, message: str, error: Exception, hint: str | None = None) -> InputError:
-        """With the line of the template that raised it."""
+        """Return an error with the line of the template that raised it."""
         line = getattr(error, "lineno", None)
         trace = error.__traceback__
         while trace is not None:
@@ -202,7 +214,7 @@ class _Template:
         return InputError(message, location=Location(self.name, line), hint=hint)
 
     def _bounded(self, pieces: Iterator[str]) -> Iterator[str]:
-        """The pieces, as long as they are no more than a file may have."""
+        """Yield the pieces while their total length is within the limit of a file."""
         size = 0
         for piece in pieces:
             size += len(piece)
@@ -221,7 +233,7 @@ class _Template:
         raise InputError(f"setenv('{name}', ...) is not done: variables of the system can change Timeloop's figures")
 
     def found(self, path: Any) -> list[str]:
-        """Files and folders of that name. Raises InputError."""
+        """Return files and folders of that name. Raises InputError."""
         names = path if isinstance(path, list) else [path]
         result: list[str] = []
         for name in names:
@@ -239,7 +251,7 @@ class _Template:
         return list(dict.fromkeys(result))
 
     def _candidates(self, path: Any) -> tuple[list[str], list[str]]:
-        """(what is there, where it would lie outside of what may be read)."""
+        """Return the existing paths, and those outside the readable folders."""
         if not isinstance(path, str) or not path or "\0" in path:
             raise InputError(f"{path!r} is no path")
         bases = [""] if os.path.isabs(path) else [os.path.dirname(self.path), *self.searched]
@@ -259,11 +271,11 @@ class _Template:
         return [each for each in there if inside(self.filler.folders, each)], outside
 
     def include_text(self, context: Context, path: Any, **given: Any) -> str:
-        """What is drawn in as it is."""
+        """Return the text of included files."""
         return "\n".join(self.drawn_in(each, self._known(context, given)) for each in self.found(path))
 
     def include(self, context: Context, path: Any, keys: Any = "", several: bool = False, **given: Any) -> str:
-        """A tag for what is drawn in as a document."""
+        """Return a tag that stands for an included document."""
         paths = self.found(path)
         if len(paths) > 1 and not several:
             raise InputError(f"include finds {len(paths)} files of the name {path}", hint="use include_all")
@@ -280,7 +292,7 @@ class _Template:
         return self.filler.text(path, self._named(path), tuple(self.searched), values, self.depth + 1)
 
     def _known(self, context: Context, given: dict[str, Any]) -> dict[str, object]:
-        """The variables of a file that is drawn in."""
+        """Return the variables of an included file."""
         if not self.filler.inherits:
             if given:
                 raise InputError(f"values for {', '.join(given)} cannot be given to a file that is drawn in")
@@ -291,5 +303,5 @@ class _Template:
         return self.values | own | given
 
     def _named(self, path: str) -> str:
-        """As messages show it: beside the file as it was given."""
+        """Return a path for messages, relative like the including file's."""
         return os.path.join(os.path.dirname(self.name), os.path.relpath(path, os.path.dirname(self.path)))

@@ -1,4 +1,4 @@
-"""Documents as nodes, for what puts them together of several: merge keys, includes. Every node keeps its place."""
+"""Documents as nodes, for merge keys and includes. Every node keeps its location."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tilewright.schema.document import MAX_DEPTH, MAX_NODES, Document, Path_
 
 @dataclass(frozen=True)
 class Node:
-    """A value with its place and its tag; `value` is a dict or a list of nodes, or a scalar."""
+    """A value with location and tag; `value` is a dict or list of nodes, or a scalar."""
 
     value: Any
     place: Location
@@ -19,7 +19,7 @@ class Node:
 
 
 def node_of(document: Document) -> Node:
-    """A document as nodes."""
+    """Return a document as nodes."""
 
     def node(value: Any, path: Path_) -> Node:
         if isinstance(value, dict):
@@ -32,7 +32,7 @@ def node_of(document: Document) -> Node:
 
 
 def document_of(node: Node, source: str) -> Document:
-    """The nodes as a document. Raises InputError: together they are too many, or too deep."""
+    """Return the nodes as a document. Raises InputError if they are too many or too deep."""
     marks: dict[Path_, Location] = {}
     tags: dict[Path_, str] = {}
 
