@@ -40,8 +40,7 @@ _TEMPLATE = "<template>"
 
 @dataclass(frozen=True)
 class Part:
-    """An include: the values at `keys` in each of `files` (indices of texts); a list if `several`.
-    """
+    """An include: the values at `keys` in each of `files` (indices of texts); a list if `several`."""
 
     files: tuple[int, ...]
     keys: tuple[str, ...]

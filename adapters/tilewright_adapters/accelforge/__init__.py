@@ -1,5 +1,4 @@
-"""AccelForge's notation: architecture, workload and mapping of one dense einsum, read and written.
-"""
+"""AccelForge's notation: architecture, workload and mapping of one dense einsum, read and written."""
 
 from __future__ import annotations
 
@@ -101,8 +100,7 @@ class AccelForgeAdapter:
         return Verdict(reasons=tuple(written(inputs).reasons))
 
     def render(self, inputs: InputSet) -> dict[str, str]:
-        """Return AccelForge's files, and a sidecar `tilewright.yaml` if they lose names or numbers.
-        """
+        """Return AccelForge's files, and a sidecar `tilewright.yaml` if they lose names or numbers."""
         said = written(inputs)
         if said.reasons:
             raise NotConformableError("adapter accelforge", said.reasons)

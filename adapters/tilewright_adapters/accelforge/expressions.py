@@ -1,5 +1,4 @@
-"""Expressions in AccelForge's files: arithmetic, and sets of tensors such as `~(input | output)`.
-"""
+"""Expressions in AccelForge's files: arithmetic, and sets of tensors such as `~(input | output)`."""
 
 from __future__ import annotations
 
@@ -44,8 +43,7 @@ class Scope:
     bits: Mapping[str, int] = field(default_factory=dict)
 
     def number(self, value: object) -> Number:
-        """Return a number, given as such or as an expression; it may be infinite. Raises CannotSay.
-        """
+        """Return a number, given as such or as an expression; it may be infinite. Raises CannotSay."""
         if isinstance(value, str):
             if value.strip() in ("inf", 'float("inf")', "float('inf')"):
                 return float("inf")

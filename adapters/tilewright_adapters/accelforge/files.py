@@ -25,8 +25,7 @@ Renaming = tuple[RenameData, ...] | dict[Word, str]
 
 
 class AccessData(Model):
-    """An einsum's access to a tensor. `projection`: variables, or rank -> expression of variables.
-    """
+    """An einsum's access to a tensor. `projection`: variables, or rank -> expression of variables."""
 
     name: Word
     projection: tuple[Variable, ...] | dict[str, str]

@@ -1,5 +1,4 @@
-"""Conversion of AccelForge's nodes to an architecture: memories in clusters, fanouts between them.
-"""
+"""Conversion of AccelForge's nodes to an architecture: memories in clusters, fanouts between them."""
 
 from __future__ import annotations
 

@@ -61,8 +61,7 @@ def _flat(nodes: Document, einsum: str, warnings: list[str]) -> Iterator[Documen
 
 
 def _branch(nodes: Document, einsum: str, warnings: list[str]) -> Iterator[Document]:
-    """Yield the nodes of the branch that computes this einsum. Raises InputError if there is none.
-    """
+    """Yield the nodes of the branch that computes this einsum. Raises InputError if there is none."""
     branches = [nodes.at(index) for index in range(len(nodes.data) if isinstance(nodes.data, list) else 0)]
     computed = [_computed(branch) for branch in branches]
     mine = [branch for branch, names in zip(branches, computed, strict=True) if einsum in names]

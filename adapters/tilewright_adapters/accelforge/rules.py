@@ -73,8 +73,7 @@ def _reached(
 
 
 def _fullest(left: Mapping[str, int], room: int) -> tuple[int, dict[str, int]]:
-    """Return the largest product of one divisor per size that is at most `room`, and the divisors.
-    """
+    """Return the largest product of one divisor per size that is at most `room`, and the divisors."""
     best: dict[int, dict[str, int]] = {1: {}}
     for name, size in left.items():
         divisors = [each for each in range(1, min(size, room) + 1) if size % each == 0]

@@ -1,5 +1,4 @@
-"""Lines of names, quoted texts and `key=value` pairs; `#` starts a comment, indentation is ignored.
-"""
+"""Lines of names, quoted texts and `key=value` pairs; `#` starts a comment, indentation is ignored."""
 
 from __future__ import annotations
 

@@ -64,8 +64,7 @@ class MaestroAdapter:
         return replace(inputs, warnings=plain.warnings)
 
     def layers(self, file: Path) -> tuple[str, ...]:
-        """Return the layers of a mapping or model file; empty for other files. Raises InputError.
-        """
+        """Return the layers of a mapping or model file; empty for other files. Raises InputError."""
         if file.suffix != ".m":
             return ()
         words = read_words(file)

@@ -80,8 +80,7 @@ class TimeloopAdapter:
         return whole
 
     def figures(self, recorded: Path, inputs: InputSet, ours: Report) -> tuple[RecordedFigure, ...]:
-        """Compare the values of a `stats.txt` with Tilewright's, and name the causes of
-        differences.
+        """Compare a `stats.txt` with Tilewright's results, and name the causes of differences.
 
         Raises:
             InputError: the statistics do not belong to these inputs.
@@ -93,8 +92,7 @@ class TimeloopAdapter:
         return Verdict(reasons=tuple(_planned(inputs, self.version)[0].reasons))
 
     def render(self, inputs: InputSet) -> dict[str, str]:
-        """Return files of this version, and `tilewright.yaml` for names and notes that they lack.
-        """
+        """Return files of this version, and `tilewright.yaml` for names and notes that they lack."""
         plan, files = _written(inputs, self.version)
         if plan.reasons:
             raise NotConformableError(f"adapter {self.name}", plan.reasons)

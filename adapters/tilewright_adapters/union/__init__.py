@@ -25,8 +25,9 @@ class UnionAdapter:
     """An adapter for problem, architecture, mapping and constraints, in one file or several."""
 
     def parse(self, files: Sequence[Path]) -> InputSet:
-        """Read all files as one input set; convolutions may use the input's rows and columns (Y,
-        X).
+        """Read all files as one input set.
+
+        Convolutions may use the input's rows and columns, Y and X.
 
         Raises:
             InputError: the files are invalid; with file and line.

@@ -23,8 +23,7 @@ OPERATIONS = {"CONV2D": "conv2d", "GEMM": "gemm", "TC": "contraction", "MTTKRP":
 
 
 def _words(value: Any) -> Any:
-    """Split `E, C, A` into a list; a word without commas stays one until the dimensions are known.
-    """
+    """Split `E, C, A` into a list; a word without commas stays one until the dimensions are known."""
     return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
 
 
@@ -76,8 +75,7 @@ class DataSpace(Model):
 
 
 class UnionProblem(Model):
-    """Figure 5(a): dimensions (which order all tile sizes), data spaces with projections, instance.
-    """
+    """Figure 5(a): dimensions (which order all tile sizes), data spaces with projections, instance."""
 
     name: str = Field(default="union", min_length=1)
     source: str | None = None

@@ -78,8 +78,7 @@ def _ours(entry: Entry, kept: tuple[str, ...] | None) -> Iterator[str]:
 
 
 def _order(names: Sequence[str]) -> str:
-    """Return one word if all names are letters, as in the figures; a list if a word is ambiguous.
-    """
+    """Return one word if all names are letters, as in the figures; a list if a word is ambiguous."""
     word = "".join(names)
     plain = len(names) > 1 and all(len(name) == 1 for name in names)
     return word if plain and _scalar(word) == word else _list(names)

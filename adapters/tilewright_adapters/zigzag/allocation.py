@@ -183,8 +183,7 @@ def summing(
 
 
 def _attached(levels: Sequence[Store], spatial: Mapping[str, Sequence[Loop]]) -> list[list[Loop]]:
-    """Return the spatial loops below each memory, innermost first, and finally those outside all.
-    """
+    """Return the spatial loops below each memory, innermost first, and finally those outside all."""
     remaining = dict(spatial)
     found = []
     for store in levels:

@@ -17,8 +17,9 @@ from tilewright_adapters.zigzag.files import LayerData
 
 @dataclass(frozen=True)
 class Layer:
-    """A converted layer; `problem` has tensors I, W and O, `stored` their properties for
-    allocation.
+    """A converted layer.
+
+    `problem` has tensors I, W and O. `stored` holds their properties for the allocation rule.
     """
 
     problem: Problem

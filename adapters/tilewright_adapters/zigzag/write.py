@@ -191,8 +191,7 @@ def _roles(memory: Memory) -> list[str]:
 
 
 def _holders(problem: Problem | None, architecture: Architecture, mapping: Mapping | None) -> dict[str, list[str]]:
-    """Return memory -> operands that the mapping keeps there; without a mapping, that it may hold.
-    """
+    """Return memory -> operands that the mapping keeps there; without a mapping, that it may hold."""
     if problem is None or mapping is None:
         return {memory.name: _roles(memory) for memory in architecture.memories}
     places = held(problem, architecture, mapping)
@@ -308,8 +307,7 @@ def _mapping(
     names: MappingOf[str, str],
     files: MappingOf[str, Any],
 ) -> tuple[list[dict[str, Any]], list[Reason]]:
-    """Return the mapping file, and reasons where ZigZag's allocation rule would keep other tiles.
-    """
+    """Return the mapping file, and reasons where ZigZag's allocation rule would keep other tiles."""
     axes = {at: axis for axis, at in _axes(architecture).items()}
     unrolling: dict[str, list[Loop]] = {axis: [] for axis in axes.values()}
     order: list[tuple[str, int]] = []
@@ -364,7 +362,7 @@ def _elsewhere(
             inside += count
             ours = sum(entry > place.entry for entry in entry_of)
             between = order[min(inside, ours) : max(inside, ours)]
-            if any(layer.stored[operand].indexed_by(name) for name, _ in between):  # other loops leave the tile in place
+            if any(layer.stored[operand].indexed_by(name) for name, _ in between):  # others leave it in place
                 steps = [math.prod(trips for _, trips in order[:each]) for each in (ours, inside)]
                 message = (
                     f"a tile of {tensors[operand].name} stays for {steps[0]:,} steps; ZigZag's own rule "

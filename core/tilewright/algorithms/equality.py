@@ -120,8 +120,7 @@ class _Run:
         return found
 
     def _original(self, tensor: Tensor, old: dict[str, Ints], count: int) -> Ints:
-        """Return the address in the problem's tensor of the word that each point touches, [point].
-        """
+        """Return the address in the problem's tensor of the word that each point touches, [point]."""
         original = self.problem.tensor(tensor.name)
         rows = [old.get(name, np.zeros(count, dtype=np.int64)) for name in self.problem.dimension_names]
         return _addresses(self.problem, original, np.stack(rows), self.problem.dimension_names)

@@ -21,8 +21,7 @@ from tilewright.schema.problem import Problem
 
 @dataclass(frozen=True)
 class DroppedField:
-    """One dropped item: `what` is a stable code, `message` names the parts and their replacement.
-    """
+    """One dropped item: `what` is a stable code, `message` names the parts and their replacement."""
 
     what: str
     message: str

@@ -233,8 +233,7 @@ def _problem(inputs: InputSet, name: str) -> Problem:
 
 
 def _combined(rules: Sequence[tuple[Problem, Constraints]]) -> Constraints | None:
-    """Combine the constraints of all layers; if they differ, each variant is limited to its sizes.
-    """
+    """Combine the constraints of all layers; if they differ, each variant is limited to its sizes."""
     if not rules:
         return None
     first = rules[0][1]

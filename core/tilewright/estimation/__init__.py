@@ -1,2 +1,1 @@
-"""Estimation of energy and area from sizes: query estimators in order, and complete architectures.
-"""
+"""Estimation of energy and area from sizes: query estimators in order, and complete architectures."""

@@ -94,8 +94,7 @@ def _at(data: Any, path: Path_) -> dict[str, Any]:
 
 
 def _with_zeros(data: dict[str, Any]) -> dict[str, Any]:
-    """Return a copy with 0 for every energy to be estimated, so that all else is validated first.
-    """
+    """Return a copy with 0 for every energy to be estimated, so that all else is validated first."""
     copy = dict(data)
     for path in _described(data):
         *way, last = path
@@ -178,8 +177,7 @@ def _sizes_of_memory(memory: Memory, component: Component) -> dict[str, Attribut
 
 
 def _sizes_of_compute(compute: Compute) -> dict[str, Attribute]:
-    """Return sizes derived from a compute unit: operands are words, sums have twice as many bits.
-    """
+    """Return sizes derived from a compute unit: operands are words, sums have twice as many bits."""
     bits = compute.word_bits
     return {"width_bits": bits, "multiplier_bits": bits, "adder_bits": 2 * bits}
 

@@ -1,5 +1,4 @@
-"""Alternative: steps that compute a problem's result, such as a matrix product, plus data movement.
-"""
+"""Alternative: steps that compute a problem's result, such as a matrix product, plus data movement."""
 
 from __future__ import annotations
 

@@ -167,8 +167,7 @@ class Memory(Model):
         return self.slices_of(tensor) / self.slices_per_word
 
     def accesses_of(self, tensor: Tensor) -> float:
-        """Return the accesses, of `block_words` each, for one value of a tensor; may be a fraction.
-        """
+        """Return the accesses, of `block_words` each, for one value of a tensor; may be a fraction."""
         return self.words_of(tensor) / self.block_words
 
     @model_validator(mode="after")
@@ -188,8 +187,7 @@ class Memory(Model):
 
     @property
     def accumulation_energy_pj(self) -> float:
-        """Energy of one accumulating write: `update_energy_pj` if given, otherwise that of a write.
-        """
+        """Energy of one accumulating write: `update_energy_pj` if given, otherwise that of a write."""
         return self.write_energy_pj if self.update_energy_pj is None else self.update_energy_pj
 
     def may_hold(self, tensor: Tensor) -> bool:

@@ -64,8 +64,7 @@ class TemporalRule(Model):
 
 
 class SpatialRule(Model):
-    """Bounds on the unrolling over the fanout of `cluster`; utilizations are fractions of its size.
-    """
+    """Bounds on the unrolling over the fanout of `cluster`; utilizations are fractions of its size."""
 
     cluster: Name
     only: tuple[DimensionName, ...] | None = None
@@ -156,8 +155,7 @@ class Constraints(FileModel):
     variants: tuple[Variant, ...] = ()
 
     def variant_for(self, problem: Problem) -> Variant | None:
-        """Return the first variant for the problem's structure, else the first without a structure.
-        """
+        """Return the first variant for the problem's structure, else the first without a structure."""
         structure = recognise(problem)
         kinds = (None,) if structure is None else (structure.kind, None)
         fitting = [each for each in self.variants if each.sizes is None or each.sizes == problem.dimensions]

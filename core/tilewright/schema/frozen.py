@@ -48,8 +48,7 @@ class FrozenDict(Mapping[K, V]):
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Validate as the plain dict of the same type arguments, then freeze; serialize as a dict.
-        """
+        """Validate as the plain dict of the same type arguments, then freeze; serialize as a dict."""
         arguments = getattr(source, "__args__", (Any, Any))
         items = handler.generate_schema(dict[arguments[0], arguments[1]])  # type: ignore[valid-type]
         return core_schema.chain_schema(

@@ -171,8 +171,7 @@ class Problem(FileModel):
 
     @cached_property
     def windows(self) -> tuple[str, ...]:
-        """Reduction dimensions that share a coordinate of an operand: a filter's rows and columns.
-        """
+        """Reduction dimensions that share a coordinate of an operand: a filter's rows and columns."""
         sliding = {
             name for tensor in self.operands for rank in tensor.projection if len(rank.terms) > 1 for name in rank.terms
         }

@@ -35,8 +35,7 @@ class Structure:
 
 
 def recognise(problem: Problem) -> Structure | None:
-    """Return the structure of a two-operand problem; None if it is no convolution or contraction.
-    """
+    """Return the structure of a two-operand problem; None if it is no convolution or contraction."""
     inputs = [tensor for tensor in problem.operands if tensor.role == "input"]
     weights = [tensor for tensor in problem.operands if tensor.role == "weight"]
     if len(inputs) != 1 or len(weights) != 1:
@@ -69,8 +68,7 @@ def _membership(name: str, data: Tensor, weight: Tensor, output: Tensor) -> tupl
 
 
 def _windows(tensor: Tensor, weight: Tensor) -> list[tuple[str, str]] | None:
-    """Return (position, filter offset) of every sliding coordinate; None if one is no plain window.
-    """
+    """Return (position, filter offset) of every sliding coordinate; None if one is no plain window."""
     windows = []
     for rank in tensor.projection:
         if len(rank.terms) == 1:

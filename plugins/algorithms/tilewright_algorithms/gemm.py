@@ -56,8 +56,7 @@ def layout(problem: Problem, tensor: Tensor) -> Names | None:
 
 @dataclass(frozen=True)
 class Product:
-    """Groups of dimensions, in order, and the tensors (0: A, 1: B, 2: Z) that do not fit in place.
-    """
+    """Groups of dimensions, in order, and the tensors (0: A, 1: B, 2: Z) that do not fit in place."""
 
     groups: FrozenDict[str, Names]
     moved: tuple[int, ...]

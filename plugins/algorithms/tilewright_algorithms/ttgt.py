@@ -92,8 +92,7 @@ def grouped(problem: Problem) -> tuple[dict[str, Names], tuple[Names, Names]]:
 def _alternative(
     problem: Problem, product: Product, layouts: Sequence[Names], alone: tuple[Names, Names]
 ) -> Alternative:
-    """Return the alternative: sums, the product, and movements of tensors that do not fit in place.
-    """
+    """Return the alternative: sums, the product, and movements of tensors that do not fit in place."""
     tensors = (*problem.operands, problem.output)
     names = [tensor.name for tensor in tensors]
     dimensions = dict(product.dimensions)

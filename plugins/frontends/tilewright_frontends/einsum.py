@@ -105,8 +105,7 @@ class _Line:
             self.fail(f"more than {MAX_PARTS} {what}")
 
     def fail(self, message: str, hint: str | None = None, column: int | None = None) -> NoReturn:
-        """Raise an error that shows the line with a caret below a column (default: the next token).
-        """
+        """Raise an error that shows the line with a caret below a column (default: the next token)."""
         at = self.skip() if column is None else column
         begin = max(0, at - _SHOWN // 2)
         shown = self.text[begin : begin + _SHOWN]

@@ -73,8 +73,7 @@ class _Maker:
         self.unmapped: list[Unmapped] = []
 
     def network(self, network: Network, seq: int, cache: int) -> None:
-        """Add a network; with a cache, the stages before the first cached block have already run.
-        """
+        """Add a network; with a cache, the stages before the first cached block have already run."""
         last: tuple[str, ...] = ()
         for name, (outward, inward, positions, window, stride) in {} if cache else network.pictures.items():
             strides, dilations = (stride,) * len(window), (1,) * len(window)

@@ -49,8 +49,7 @@ def build(levels: Hierarchy, energies: Energies | None, unrolled: Mapping[str, f
 def with_areas(
     architecture: Architecture, areas: Mapping[str, float], records: Mapping[str, tuple[Estimated, ...]] | None = None
 ) -> Architecture:
-    """Return a copy with areas, and records of their estimates; levels that only unroll have none.
-    """
+    """Return a copy with areas, and records of their estimates; levels that only unroll have none."""
     if not areas and not records:
         return architecture
 

@@ -38,8 +38,7 @@ def read_files(paths: Sequence[Path], values: Mapping[str, object]) -> list[Docu
 
 
 def listed_layers(path: Path) -> tuple[str, ...]:
-    """Return the file names, without suffix, in a list; empty for other files. Raises InputError.
-    """
+    """Return the file names, without suffix, in a list; empty for other files. Raises InputError."""
     text = read_text(path)
     if not text.lstrip().startswith("-"):
         return ()
@@ -50,8 +49,7 @@ def listed_layers(path: Path) -> tuple[str, ...]:
 
 
 def _named(path: Path) -> Path:
-    """Return the file of a layer: LIST/LAYER is the file LAYER next to the list. Raises InputError.
-    """
+    """Return the file of a layer: LIST/LAYER is the file LAYER next to the list. Raises InputError."""
     file, layer = file_and_member(path)
     if layer is None:
         return path

@@ -86,8 +86,7 @@ def _tiles(directives: Directives, problem: Problem) -> tuple[Tiles, dict[str, t
 
 
 def _column(directives: Directives, dimension: str) -> list[int]:
-    """Return tile sizes of one dimension: the whole, then after temporal, Y and X of every level.
-    """
+    """Return tile sizes of one dimension: the whole, then after temporal, Y and X of every level."""
     chain: list[tuple[str, Factor | None]] = []
     for name, level in directives.levels.items():
         spatial = level.spatial.get(dimension)

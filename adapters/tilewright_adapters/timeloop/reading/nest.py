@@ -30,8 +30,7 @@ def is_nest(text: str) -> bool:
 
 
 def parse_nest(text: str, source: str) -> Document:
-    """Return a `mapping` section with directives for each level. Raises InputError with the line.
-    """
+    """Return a `mapping` section with directives for each level. Raises InputError with the line."""
     levels: list[_Level] = []
     for number, line in enumerate(text.splitlines(), start=1):
         if found := _LEVEL.fullmatch(line):

@@ -38,8 +38,7 @@ _UNREAD = {
 
 
 def lists(sections: Sections, warnings: list[str]) -> Iterator[Cursor]:
-    """Yield the lists of constraints, from every section that some version uses. Raises InputError.
-    """
+    """Yield the lists of constraints, from every section that some version uses. Raises InputError."""
     for name in CONSTRAINTS:
         section = sections.found.get(name)
         if section is None or not section.value:

@@ -168,7 +168,7 @@ def _tensors(section: Cursor, dimensions: tuple[str, ...], coefficients: dict[st
         for part in ("name", "projection"):
             if part not in fields:
                 raise item.error(f"the data-space has no '{part}'")
-        places = [rank for rank in fields["projection"].items("the projection") if rank.value != []]  # []: a single position
+        places = [rank for rank in fields["projection"].items("the projection") if rank.value != []]  # []: scalar
         ranks = tuple(_rank(rank, dimensions, coefficients) for rank in places)
         written = fields.get("read_write")
         rows.append((fields["name"].text("a data-space's name"), _is_true(written), ranks))

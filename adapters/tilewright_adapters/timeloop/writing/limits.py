@@ -16,8 +16,7 @@ _ONE = TripRange(min=1, max=1)
 
 @dataclass
 class Limit:
-    """One list entry for level `level`; permutations are innermost first, with Tilewright's names.
-    """
+    """One list entry for level `level`; permutations are innermost first, with Tilewright's names."""
 
     level: int
     kind: str

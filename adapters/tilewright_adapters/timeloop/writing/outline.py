@@ -343,8 +343,7 @@ def _measure(problem: Problem, mapping: Mapping, nests: list[Nest], groups: list
 
 
 def _order(nest: Nest, mapping: Mapping, group: list[int]) -> None:
-    """Set the permutations: the mapping's if they agree; else loops of one iteration are outermost.
-    """
+    """Set the permutations: the mapping's if they agree; else loops of one iteration are outermost."""
     dims = mapping.dimension_names
     own = [mapping.entries[i] for i in group if mapping.entries[i].keep is None]
     loops = [loop.dimension for loop in nest.temporal]
@@ -364,8 +363,7 @@ def _order(nest: Nest, mapping: Mapping, group: list[int]) -> None:
 def _unicast(
     nest: Nest, problem: Problem, architecture: Architecture, mapping: Mapping, group: list[int], result: Outline
 ) -> None:
-    """Collect the tensors that every unrolling of the level sends to each sub-cluster separately.
-    """
+    """Collect the tensors that every unrolling of the level sends to each sub-cluster separately."""
     alone: dict[str, set[bool]] = {name: set() for name in problem.tensor_names}
     for index in group:
         entry = mapping.entries[index]

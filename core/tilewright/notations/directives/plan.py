@@ -13,8 +13,7 @@ UNLIMITED = 2**31 - 1
 
 @dataclass(frozen=True)
 class Plan:
-    """Clusters that act as DRAM, L2 and L1, with bandwidths in words per cycle, latency in cycles.
-    """
+    """Clusters that act as DRAM, L2 and L1, with bandwidths in words per cycle, latency in cycles."""
 
     dram: Cluster | None
     l2: Cluster

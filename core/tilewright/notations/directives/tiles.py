@@ -35,8 +35,7 @@ _NAMES = {"Y": "P", "X": "Q"}
 
 @dataclass(frozen=True)
 class Tiled:
-    """A translated program. `warnings` list rows and columns of the layer that no operation reads.
-    """
+    """A translated program. `warnings` list rows and columns of the layer that no operation reads."""
 
     problem: Problem
     architecture: Architecture
@@ -110,8 +109,7 @@ def _rests(layer: DirectiveLayer) -> Iterator[str]:
 
 
 def _diagonal(level: CompleteLevel) -> tuple[Map, Map] | None:
-    """Return the directives on a window's position and its filter dimension, if both are spatial.
-    """
+    """Return the directives on a window's position and its filter dimension, if both are spatial."""
     spatial = {each.dimension: each for each in level.maps if each.spatial}
     pairs = ((spatial.get(letter), spatial.get(window)) for letter, window in WINDOWS.items())
     return next(((each, piece) for each, piece in pairs if each is not None and piece is not None), None)

@@ -32,7 +32,9 @@ def report_of(stats: Stats, problem: Problem, architecture: Architecture, mappin
         levels.append(_level(held[index], section or Section(), tensors, stats.cycles))
     compute = number(stats.levels[0].fields.get("Energy (total)", "none"))
     titles = {section.title: numbers[index] for index, section in stats.levels.items() if index}
-    networks = () if stats.is_sparse else tuple(_networks(stats, titles, problem))  # sparse runs: these omit skipped words
+    networks = (
+        () if stats.is_sparse else tuple(_networks(stats, titles, problem))
+    )  # sparse runs: these omit skipped words
     total = compute + sum(level.energy_pj for level in levels) + sum(network.energy_pj for network in networks)
     if not math.isclose(total, stats.energy_pj, rel_tol=0.01, abs_tol=2 * stats.energy_step_pj):
         raise Unreadable(f"energies add up to {total:g} pJ, the summary says {stats.energy_pj:g} pJ")
@@ -81,8 +83,7 @@ def _level(name: str, section: Section, tensors: tuple[str, ...], cycles: int) -
 
 
 def _limits(stats: Stats, names: dict[int, str]) -> tuple[Limit, ...]:
-    """Return the cycles of compute and of each memory; empty if none equals the cycles of the run.
-    """
+    """Return the cycles of compute and of each memory; empty if none equals the cycles of the run."""
     limits = [
         Limit(
             name=names.get(index, "compute"),

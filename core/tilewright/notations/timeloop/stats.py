@@ -141,8 +141,7 @@ def count(fields: Mapping[str, str], what: str) -> int:
 
 
 def energy(fields: Mapping[str, str], network: bool = False) -> float:
-    """Return the energy of one tensor in one section, over all instances, in pJ. Raises Unreadable.
-    """
+    """Return the energy of one tensor in one section, over all instances, in pJ. Raises Unreadable."""
     names = _NETWORK_ENERGIES if network else _ENERGIES
     if names[0] not in fields:
         raise Unreadable(f"no '{names[0]}'")

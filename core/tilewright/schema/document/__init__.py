@@ -53,8 +53,7 @@ M = TypeVar("M", bound=BaseModel)
 
 
 class FileModel(Model):
-    """A schema with a file of its own. Infinite values of plugin options are written as constants.
-    """
+    """A schema with a file of its own. Infinite values of plugin options are written as constants."""
 
     model_config = ConfigDict(ser_json_inf_nan="constants")
 
@@ -69,8 +68,7 @@ class FileModel(Model):
         return validate(cls, read_document(path))
 
     def to_data(self) -> dict[str, Any]:
-        """Return plain data that `model_validate` reads back to an equal object, without defaults.
-        """
+        """Return plain data that `model_validate` reads back to an equal object, without defaults."""
         data = self.model_dump(mode="json", exclude_defaults=True)
         head = {key: getattr(self, key) for key in ("schema_version", "kind") if hasattr(self, key)}
         return head | data

@@ -1,5 +1,4 @@
-"""Plain data from YAML events, with limits enforced during parsing and a location for every value.
-"""
+"""Plain data from YAML events, with limits enforced during parsing and a location for every value."""
 
 from __future__ import annotations
 
@@ -95,8 +94,7 @@ def read_document(path: str | Path, *, repeated_keys: bool = False) -> Document:
 
 
 def parse_document(text: str, *, source: str = "<text>", repeated_keys: bool = False) -> Document:
-    """Parse one YAML or JSON document from text, with the arguments and errors of `read_document`.
-    """
+    """Parse one YAML or JSON document from text, with the arguments and errors of `read_document`."""
     odd = yaml.reader.Reader.NON_PRINTABLE.search(text)
     if odd is not None:
         place = Location(source, text.count("\n", 0, odd.start()) + 1)

@@ -120,14 +120,12 @@ class MappedProblem(Printed, FileModel):
     architecture: Architecture
 
     def to_data(self) -> dict[str, Any]:
-        """Return plain data that `model_validate` reads back, without values that entries inherit.
-        """
+        """Return plain data that `model_validate` reads back, without values that entries inherit."""
         entries = self.mapping.to_data()["entries"]
         return super().to_data() | {"mapping": {"entries": entries}}
 
     def to_yaml(self) -> str:
-        """Return the YAML form, with the loop nest as a comment; `from_yaml` reads an equal object.
-        """
+        """Return the YAML form, with the loop nest as a comment; `from_yaml` reads an equal object."""
         nest = commented(self.mapping.nest(self.problem, self.architecture))
         return super().to_yaml().replace("\nmapping:\n", f"\n{nest}mapping:\n", 1)
 

@@ -104,8 +104,7 @@ class Mapping(Printed, FileModel):
         return self
 
     def to_data(self) -> dict[str, Any]:
-        """Return plain data that `model_validate` reads back, without values that entries inherit.
-        """
+        """Return plain data that `model_validate` reads back, without values that entries inherit."""
         data = super().to_data()
         return data | {"entries": list(shortened(self.model_dump(mode="json")["entries"]))}
 

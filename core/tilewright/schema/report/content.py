@@ -119,8 +119,7 @@ class ReportContent(Model):
         )
 
     def with_costs(self, energy_pj: float, cycles: int, compute_units: int, **others: Any) -> Self:
-        """Return a valid copy with these costs, derived metrics (EDP, utilization), and `others`.
-        """
+        """Return a valid copy with these costs, derived metrics (EDP, utilization), and `others`."""
         costs = {
             "valid": True,
             "energy_pj": energy_pj,

@@ -1,5 +1,4 @@
-"""Mapped operators of StableHLO, TOSA, TensorFlow and linalg: conversion to loop nests of `nests`.
-"""
+"""Mapped operators of StableHLO, TOSA, TensorFlow and linalg: conversion to loop nests of `nests`."""
 
 from __future__ import annotations
 
@@ -239,8 +238,7 @@ def _tf_depthwise(operation: Operation, shapes: Shapes, name: str) -> Problem:
 
 
 def _tf_transposed(operation: Operation, shapes: Shapes, name: str) -> Problem:
-    """Return a transposed convolution with weights in layout HWOI; the input is the third operand.
-    """
+    """Return a transposed convolution with weights in layout HWOI; the input is the third operand."""
     weight, data = shapes[1], _channels_last(operation, shapes[2])
     equal(data[3], weight[3], "channels of the input and of the weights differ")
     strides, dilations = _tf_spatial(operation, "strides"), _tf_spatial(operation, "dilations")

@@ -55,8 +55,7 @@ WORK: dict[str, int] = dict.fromkeys(
 
 
 def operator_of(node: NodeProto) -> str:
-    """Return the operator's name, with its domain unless that is ONNX's: `com.microsoft.FusedConv`.
-    """
+    """Return the operator's name, with its domain unless that is ONNX's: `com.microsoft.FusedConv`."""
     return node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}"
 
 

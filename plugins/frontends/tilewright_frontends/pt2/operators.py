@@ -14,8 +14,7 @@ from tilewright_frontends.nests import Shape, Unsupported, equal
 
 @dataclass(frozen=True)
 class Node:
-    """One call: `arguments` hold tensors by name, `shapes` those of all tensors read and produced.
-    """
+    """One call: `arguments` hold tensors by name, `shapes` those of all tensors read and produced."""
 
     operator: str
     overload: str
