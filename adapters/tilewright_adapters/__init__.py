@@ -13,10 +13,10 @@ class TimeloopFiles(Options):
     """Options for reading Timeloop's files."""
 
     dense: bool = Field(
-        default=False, description="leave out densities and sparse hardware: the figures are the dense ones"
+        default=False, description="omit densities and sparse hardware; results are those of the dense run"
     )
     set: FrozenDict[str, str | int | float | bool] = Field(
-        default=FrozenDict(), description="values of variables that templates name and do not set"
+        default=FrozenDict(), description="values of template variables"
     )
 
 
@@ -24,16 +24,14 @@ class AccelForgeFiles(Options):
     """Options for reading AccelForge's files."""
 
     set: FrozenDict[str, str | int | float | bool] = Field(
-        default=FrozenDict(), description="values of variables that templates name and do not set"
+        default=FrozenDict(), description="values of template variables"
     )
 
 
 class MaestroFiles(Options):
     """Options for reading MAESTRO's files."""
 
-    dataflow: str | None = Field(
-        default=None, description="file with the dataflow of the layers that have none themselves"
-    )
+    dataflow: str | None = Field(default=None, description="file with the dataflow of layers without one")
 
 
 @hookimpl
@@ -47,13 +45,13 @@ def tilewright_plugins() -> list[AdapterSpec]:
         ),
         AdapterSpec(
             name="timeloop",
-            summary="Timeloop's input files; those it writes are v0.3.",
+            summary="Timeloop's input files; writes v0.3.",
             factory=lazy("tilewright_adapters.timeloop", "TimeloopAdapter", "v3"),
             options=TimeloopFiles,
         ),
         AdapterSpec(
             name="timeloop_v4",
-            summary="Timeloop's input files; those it writes are v4.",
+            summary="Timeloop's input files; writes v4.",
             factory=lazy("tilewright_adapters.timeloop", "TimeloopAdapter", "v4"),
             options=TimeloopFiles,
         ),
@@ -76,7 +74,7 @@ def tilewright_plugins() -> list[AdapterSpec]:
         ),
         AdapterSpec(
             name="loopnest",
-            summary="Readable loop nests, with the memories beside.",
+            summary="Readable loop nests, with the memories as comments.",
             factory=lazy("tilewright_adapters.loopnest", "LoopNestAdapter"),
         ),
         AdapterSpec(

@@ -45,7 +45,9 @@ class _Assembly:
     def document(self, path: Path, depth: int) -> Document:
         self.files += 1
         if self.files > MAX_FILES or depth > MAX_DEPTH:
-            raise InputError(f"{path}: files that draw in {'too many others' if depth <= MAX_DEPTH else 'one another'}")
+            raise InputError(
+                f"{path}: {'too many files are included' if depth <= MAX_DEPTH else 'files include one another'}"
+            )
         whole = filled(path, self.folders, self.values, self.inherits)
         document = parse_document(whole.text, source=str(path))
         if not {PART, _FILE, *_FOLDER} & set(document.tags.values()):
@@ -65,7 +67,7 @@ class _Assembly:
         if node.tag in _FOLDER:
             folder = self._beside(node, path)
             if not os.path.isdir(folder):
-                raise InputError(f"{folder} is no folder", location=node.place)
+                raise InputError(f"{folder} is not a folder", location=node.place)
             names = sorted(name for name in os.listdir(folder) if name.endswith(_SUFFIX))
             files = [self._within(str(folder / name), name, node, path) for name in names]
             return Node([node_of(self.document(file, depth + 1)) for file in files], node.place)
@@ -75,14 +77,14 @@ class _Assembly:
         """Return what a template included, or the values below the keys that follow its tag."""
         number, *keys = str(node.value).split(".")
         if not number.isdecimal() or int(number) >= len(whole.parts) or depth > MAX_DEPTH:
-            raise InputError(f"{PART} stands for nothing here", location=node.place)
+            raise InputError(f"{PART} refers to nothing here", location=node.place)
         part = whole.parts[int(number)]
         found = []
         for file in part.files:
             real, name, text = whole.texts[file]
             self.files += 1
             if self.files > MAX_FILES:
-                raise InputError("files that draw in too many others", location=node.place)
+                raise InputError("too many files are included", location=node.place)
             document = node_of(parse_document(text, source=name))
             found.append(_at(self._with_parts(document, Path(real), whole, depth + 1), (*part.keys, *keys)))
         return Node(found, node.place) if part.several else found[0]
@@ -96,9 +98,9 @@ class _Assembly:
         wanted = os.path.normpath(wanted)
         if not name or "\0" in name or not inside(self.folders, wanted):
             raise InputError(
-                f"{name or 'nothing'} lies outside of the folders that were given",
+                f"{name or 'nothing'} is outside the given folders",
                 location=node.place,
-                hint=f"give {name} (or its folder) beside {path}",
+                hint=f"give {name} (or its folder) in addition to {path}",
             )
         return Path(wanted)
 
@@ -107,6 +109,6 @@ def _at(node: Node, keys: tuple[str, ...]) -> Node:
     for key in keys:
         if not isinstance(node.value, dict) or key not in node.value:
             known = list(map(str, node.value)) if isinstance(node.value, dict) else []
-            raise InputError(f"there is no '{key}' to draw in{suggestion(key, known)}", location=node.place)
+            raise InputError(f"there is no '{key}' to include{suggestion(key, known)}", location=node.place)
         node = node.value[key]
     return node

@@ -28,4 +28,4 @@ def placed(location: Location) -> Iterator[None]:
     except ValueError as error:
         raise InputError(str(error), location=location) from None
     except ArithmeticError as error:
-        raise InputError(f"its numbers have no result: {error}", location=location) from None
+        raise InputError(f"its values cannot be calculated with: {error}", location=location) from None

@@ -28,13 +28,13 @@ def chosen(names: Sequence[str], named: str | None, place: Location, kind: str) 
     shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
     if named is None and len(names) > 1:
         raise InputError(
-            f"{len(names)} {kind}s; one is read at a time",
+            f"the file has {len(names)} {kind}s; select one",
             location=place,
-            hint=f"name one: {place.source}/{kind.upper()}, of {shown}",
+            hint=f"write {place.source}/{kind.upper()}; known: {shown}",
         )
     if named is not None and named not in names:
         raise InputError(
-            f"there is no {kind} {named}{suggestion(named, names)}", location=place, hint=f"there are {shown}"
+            f"there is no {kind} {named}{suggestion(named, names)}", location=place, hint=f"known: {shown}"
         )
     return names.index(named) if named is not None else 0
 
@@ -52,7 +52,7 @@ def files_of(paths: Sequence[Path], suffixes: tuple[str, ...], tool: str) -> lis
             continue
         inside = sorted(each for each in path.iterdir() if each.suffix in suffixes and each.is_file())
         if not inside:
-            raise InputError(f"{path} has no files of {tool}", hint=_elsewhere(path, suffixes))
+            raise InputError(f"{path} has no {tool} files", hint=_elsewhere(path, suffixes))
         found += inside
     return found
 
@@ -62,5 +62,5 @@ def _elsewhere(folder: Path, suffixes: tuple[str, ...]) -> str:
     inside = sorted(each for each in folder.iterdir() if each.is_dir() and os.access(each, os.R_OK | os.X_OK))[:SHOWN]
     having = [each.name for each in inside if any(file.suffix in suffixes for file in each.iterdir())]
     if having:
-        return f"give those of one set that its folders have: {', '.join(having)}"
-    return f"their names end in {', '.join(suffixes)}"
+        return f"give files of one set from its folders: {', '.join(having)}"
+    return f"expected names that end in {', '.join(suffixes)}"

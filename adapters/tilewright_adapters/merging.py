@@ -35,7 +35,7 @@ def _followed(node: Node) -> Node:
         base = inside.pop(key, None)
         for each in base.value if base and isinstance(base.value, list) else [base] if base else []:
             if not isinstance(each.value, dict):
-                raise InputError(f"{key} merges mappings only", location=each.place)
+                raise InputError(f"{key} can merge mappings only", location=each.place)
             inside = _laid_over(each.value, inside, deep=key == _DEEP)
     return Node(inside, node.place, node.tag)
 

@@ -35,7 +35,7 @@ class NativeAdapter:
                 with file and line.
         """
         if not files:
-            raise InputError("no files to read", hint="name problem, architecture and mapping files")
+            raise InputError("no files to read", hint="give problem, architecture and mapping files")
         named = [(read_document(file), layer) for file, layer in map(file_and_member, files)]
         return gathered(
             (part, value, document.locate(()))
@@ -52,7 +52,7 @@ class NativeAdapter:
 
     def expressible(self, inputs: InputSet) -> Verdict:
         """Return reasons against directives and model options."""
-        return Verdict(reasons=tuple(unplaced("our files", inputs, PARTS)))
+        return Verdict(reasons=tuple(unplaced("Tilewright's files", inputs, PARTS)))
 
     def render(self, inputs: InputSet) -> dict[str, str]:
         verdict = self.expressible(inputs)
@@ -67,7 +67,7 @@ def _parts(document: Document, layer: str | None) -> dict[str, object]:
         layers = validate(Workload, document).layers
         return {"problem": layers[chosen([each.name for each in layers], layer, document.locate(()), "layer")].problem}
     if layer is not None:
-        raise InputError(f"{document.source} is no workload, and has no layer {layer}")
+        raise InputError(f"{document.source} is not a workload, so it has no layer {layer}")
     if kind == "mapped":
         whole = validate(MappedProblem, document)
         return {"problem": whole.problem, "architecture": whole.architecture, "mapping": whole.mapping}
@@ -80,7 +80,7 @@ def _parts(document: Document, layer: str | None) -> dict[str, object]:
     kind = kind or next((part for part, key in _SIGNS.items() if key in document.data), None)
     if kind is None or kind not in models:
         raise InputError(
-            f"the file is of kind '{kind}'" if kind else "the file does not say of what kind it is",
+            f"the file has kind '{kind}'" if kind else "the file has no 'kind'",
             location=document.locate(("kind",)),
             hint=f"expected kind: {', '.join(models)}, mapped or workload",
         )

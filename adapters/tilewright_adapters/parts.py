@@ -9,9 +9,9 @@ from tilewright.errors import InputError, Location, Reason
 from tilewright.plugin.adapter import InputSet
 
 _UNPLACED = {
-    "constraints": "constraints have no place in {title}",
-    "directives": "directives have no place in {title}: their tiles may overlap",
-    "model_options": "options of models have no place in {title}: {options}",
+    "constraints": "{title} cannot express constraints",
+    "directives": "{title} cannot express directives, whose tiles may overlap",
+    "model_options": "{title} cannot express model options: {options}",
 }
 
 
@@ -20,7 +20,7 @@ def gathered(found: Iterable[tuple[str, object, Location]]) -> InputSet:
     parts: dict[str, Any] = {}
     for name, value, location in found:
         if name in parts:
-            raise InputError(f"a second {name}", location=location, hint="give each part once")
+            raise InputError(f"{name} is repeated", location=location, hint="give each part once")
         parts[name] = value
     return InputSet(**parts)
 

@@ -28,7 +28,7 @@ def write(tool: str, title: str, inputs: InputSet) -> dict[str, str]:
         title: its name in messages.
         inputs: the input set.
     """
-    head = f"# What {title}'s files have no place for: names, energies, tiles. For Tilewright alone, {title} does not need it.\n"
+    head = f"# Names, energies and tiles that {title}'s files cannot express. Only Tilewright reads this file.\n"
     return {FILE: head + dump_yaml({tool: {name: getattr(inputs, name).to_data() for name in given(inputs)}})}
 
 
@@ -55,7 +55,7 @@ def read(path: Path, tool: str, title: str, needed: Sequence[str] = ()) -> tuple
     document = read_document(path)
     data = document.data.get(tool) if isinstance(document.data, dict) else None
     if not isinstance(data, dict) or not data or not set(needed) <= set(data) <= set(PARTS):
-        message = f"{path} is no file that was written beside {title}'s: it lacks {tool}: {', '.join(needed or PARTS)}"
+        message = f"{path} is not a sidecar of {title}'s files; expected {tool}: {', '.join(needed or PARTS)}"
         raise InputError(message)
     parts: dict[str, Any] = {name: validate(PARTS[name], document.at(tool, name)) for name in data}
     return InputSet(**parts), document
@@ -64,7 +64,7 @@ def read(path: Path, tool: str, title: str, needed: Sequence[str] = ()) -> tuple
 def stale(document: Document, tool: str, title: str) -> InputError:
     """Return the error that the tool's files have changed."""
     return InputError(
-        f"this file was written beside other {title} files than these",
+        f"this sidecar was written for other {title} files",
         location=document.locate((tool,)),
-        hint=f"leave the file out to read what {title}'s files say by themselves",
+        hint=f"omit it to read {title}'s files alone",
     )

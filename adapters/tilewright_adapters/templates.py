@@ -78,7 +78,7 @@ def filled(path: Path, folders: tuple[str, ...], values: Mapping[str, object], i
             fill, os.path.realpath(path), str(path), folders, dict(values), inherits, seconds=SECONDS, memory=MEMORY
         )
     except NoAnswer as failure:
-        raise InputError(f"{path}: no template that can be filled in: the process that did so {failure}") from None
+        raise InputError(f"{path}: the template cannot be rendered: its process {failure}") from None
     return answer
 
 
@@ -134,15 +134,13 @@ class _Filler:
         self.files += 1
         if self.files > MAX_FILES or depth > MAX_DEPTH:
             most = f"more than {MAX_FILES:,} files" if self.files > MAX_FILES else "itself, or files nested too deeply"
-            raise InputError(f"{name}: the template draws in {most}")
+            raise InputError(f"{name}: the template includes {most}")
         text = read_text(path)
         if _MARKS.search(text):
             text = _Template(self, path, name, [*searched], values, depth).filled(text)
         self.size += len(text)
         if self.size > 4 * MAX_BYTES:
-            raise InputError(
-                f"{name}: with all that it draws in the template has more than {4 * MAX_BYTES:,} characters"
-            )
+            raise InputError(f"{name}: the template with its includes has more than {4 * MAX_BYTES:,} characters")
         return text
 
 
@@ -160,7 +158,7 @@ class _Assertion(Extension):
 
     def _hold(self, condition: object, message: object) -> str:
         if not condition:
-            raise InputError(f"what the template asserts does not hold{f': {message}' if message else ''}")
+            raise InputError(f"an assertion of the template fails{f': {message}' if message else ''}")
         return ""
 
 
@@ -200,7 +198,7 @@ class _Template:
                 raise self.fault(error.message, error, error.hint) from None
             raise
         except Exception as error:  # expressions may raise any exception
-            raise self.fault(f"no template that can be filled in: {error}", error) from None
+            raise self.fault(f"the template cannot be rendered: {error}", error) from None
 
     def fault(self, message: str, error: Exception, hint: str | None = None) -> InputError:
         """Return an error with the line of the template that raised it."""
@@ -218,7 +216,7 @@ class _Template:
         for piece in pieces:
             size += len(piece)
             if size > MAX_BYTES:
-                raise ValueError(f"it becomes more than {MAX_BYTES:,} characters")
+                raise ValueError(f"it has more than {MAX_BYTES:,} characters when rendered")
             yield piece
 
     def add_to_path(self, path: Any) -> str:
@@ -229,7 +227,7 @@ class _Template:
         return bool(self._candidates(path)[0])
 
     def setenv(self, name: Any, value: Any) -> str:
-        raise InputError(f"setenv('{name}', ...) is not done: variables of the system can change Timeloop's figures")
+        raise InputError(f"setenv('{name}', ...) is not supported: environment variables can change Timeloop's results")
 
     def found(self, path: Any) -> list[str]:
         """Return files and folders of that name. Raises InputError."""
@@ -239,12 +237,12 @@ class _Template:
             there, outside = self._candidates(name)
             if not there and outside:
                 raise InputError(
-                    f"{name} lies outside of the folders that were given",
-                    hint=f"give {os.path.relpath(outside[0], os.path.dirname(self.path))} (or its folder) beside {self.name}",
+                    f"{name} is outside the given folders",
+                    hint=f"give {os.path.relpath(outside[0], os.path.dirname(self.path))} (or its folder) in addition to {self.name}",
                 )
             if not there:
                 raise InputError(
-                    f"there is no file {name}", hint=f"looked for beside {self.name} and in its add_to_path"
+                    f"there is no file {name}", hint=f"searched the folder of {self.name} and its add_to_path"
                 )
             result += there
         return list(dict.fromkeys(result))
@@ -252,7 +250,7 @@ class _Template:
     def _candidates(self, path: Any) -> tuple[list[str], list[str]]:
         """Return the existing paths, and those outside the readable folders."""
         if not isinstance(path, str) or not path or "\0" in path:
-            raise InputError(f"{path!r} is no path")
+            raise InputError(f"{path!r} is not a path")
         bases = [""] if os.path.isabs(path) else [os.path.dirname(self.path), *self.searched]
         there: list[str] = []
         outside: list[str] = []
@@ -277,7 +275,7 @@ class _Template:
         """Return a tag that stands for an included document."""
         paths = self.found(path)
         if len(paths) > 1 and not several:
-            raise InputError(f"include finds {len(paths)} files of the name {path}", hint="use include_all")
+            raise InputError(f"include finds {len(paths)} files called {path}", hint="use include_all")
         result = self.filler.result
         known = self._known(context, given)
         drawn = [(each, self._named(each), self.drawn_in(each, known)) for each in paths]
@@ -294,7 +292,7 @@ class _Template:
         """Return the variables of an included file."""
         if not self.filler.inherits:
             if given:
-                raise InputError(f"values for {', '.join(given)} cannot be given to a file that is drawn in")
+                raise InputError(f"values for {', '.join(given)} cannot be passed to an included file")
             return self.values
         if not given.pop("inherit_parse_data", True):
             return self.values | given

@@ -38,7 +38,7 @@ def document_of(node: Node, source: str) -> Document:
 
     def plain(node: Node, path: Path_) -> Any:
         if len(marks) >= MAX_NODES or len(path) > MAX_DEPTH:
-            raise InputError("with all that is put together here the document is too large", location=node.place)
+            raise InputError("the document is too large with everything that it includes", location=node.place)
         marks[path] = node.place
         if node.tag is not None:
             tags[path] = node.tag

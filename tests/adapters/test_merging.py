@@ -38,5 +38,5 @@ def test_what_is_merged_keeps_its_place() -> None:
 
 
 def test_only_mappings_are_merged() -> None:
-    with pytest.raises(InputError, match=r"f.yaml:3:\d+: << merges mappings only"):
+    with pytest.raises(InputError, match=r"f.yaml:3:\d+: << can merge mappings only"):
         found("result: {<<: [1]}")

@@ -66,6 +66,6 @@ def with_sidecar(adapter: Adapter, inputs: InputSet, folder: Path) -> tuple[list
 
 
 def is_refused_as_stale(adapter: Adapter, paths: Sequence[Path], title: str) -> None:
-    with pytest.raises(InputError, match=f"beside other {title} files") as caught:
+    with pytest.raises(InputError, match=f"written for other {title} files") as caught:
         adapter.parse(paths)
     assert caught.value.location is not None and caught.value.location.line is not None

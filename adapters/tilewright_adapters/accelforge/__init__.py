@@ -63,9 +63,9 @@ class AccelForgeAdapter:
             if unknown or not sections:
                 word = suggestion(unknown[0], _SECTIONS) if unknown else ""
                 raise InputError(
-                    f"no section of AccelForge: {', '.join(unknown) or 'nothing'}{word}",
+                    f"unknown section of AccelForge: {', '.join(unknown) or 'nothing'}{word}",
                     location=document.locate(()),
-                    hint=f"its files have {', '.join(_SECTIONS[:5])}",
+                    hint=f"known sections: {', '.join(_SECTIONS[:5])}",
                 )
             for name in sections:
                 section = document.at(name)
@@ -125,12 +125,12 @@ def _read(found: dict[str, Document], named: str | None) -> InputSet:
     warnings = list(einsum.warnings) if einsum else []
     if "arch" not in found:
         if "mapping" in found:
-            raise InputError("a mapping cannot be read without its arch", location=found["mapping"].locate(()))
+            raise InputError("a mapping needs its arch", location=found["mapping"].locate(()))
         return InputSet(problem=problem, warnings=tuple(warnings))
     nodes = _nodes(found["arch"], "arch")
     scope = einsum.scope if einsum else roles_alone(numbers)
     if einsum is None:
-        warnings.append(f"no workload: words are taken to have {DEFAULT_BITS} bits")
+        warnings.append(f"no workload is given: words are assumed to have {DEFAULT_BITS} bits")
     common = found["arch"].data.get("extra_attributes_for_all_component_models")
     hardware = read_hardware(nodes, "accelforge", scope, problem, common if isinstance(common, dict) else {})
     warnings += hardware.warnings
@@ -139,7 +139,7 @@ def _read(found: dict[str, Document], named: str | None) -> InputSet:
         rules, told = constraints(hardware, problem)
         return replace(inputs, constraints=rules, warnings=(*inputs.warnings, *told))
     if problem is None:
-        raise InputError("a mapping cannot be read without its workload", location=found["mapping"].locate(()))
+        raise InputError("a mapping needs its workload", location=found["mapping"].locate(()))
     nodes, told = _nodes(found["mapping"], "mapping"), list[str]()
     mapping = read_mapping(nodes, problem, hardware, einsum.others if einsum else (), told)
     return replace(inputs, mapping=mapping, warnings=(*inputs.warnings, *told))
@@ -168,7 +168,7 @@ def _einsum(found: dict[str, Document], named: str | None, numbers: dict[str, Va
     document = found.get("workload")
     if document is None:
         if named is not None:
-            raise InputError(f"there is no workload with an einsum {named} among these files")
+            raise InputError(f"no workload in these files has an einsum {named}")
         return None
     data = validate(WorkloadData, document)
     renames = validate(RenamesData, found["renames"]) if "renames" in found else RenamesData()
@@ -176,7 +176,7 @@ def _einsum(found: dict[str, Document], named: str | None, numbers: dict[str, Va
         names = [name_of(each) for each in data.einsums]
         chosen = data.einsums[members.chosen(names, named, document.locate(()), "einsum")]
     if chosen.is_copy_operation:
-        reason = Reason(code="copy", where=name_of(chosen), message="it copies, and computes nothing")
+        reason = Reason(code="copy", where=name_of(chosen), message="it is a copy operation and computes nothing")
         raise NotConformableError("a problem", [reason])
     with placed(document.locate(())):
         return read_einsum(data, chosen, renames, numbers)

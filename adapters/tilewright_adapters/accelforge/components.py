@@ -45,7 +45,7 @@ class Component:
         try:
             return current().ask(Question(self.name, self.attributes, action, self.technology_nm, {}))
         except NotEstimatedError as error:
-            asked = "tilewright --estimator NAME before the command asks one that is only asked by name"
+            asked = "to query an estimator that is used only if named, write: tilewright --estimator NAME COMMAND ..."
             raise CannotSay(f"{error.message}; {asked}") from None
 
 
@@ -76,7 +76,7 @@ def calls_per_second(total_latency: object, scope: Scope) -> float | None:
     if two != 2 * one:
         return None
     if not one > 0:
-        raise CannotSay(f"a total_latency of {one:g} seconds for each action")
+        raise CannotSay(f"total_latency is {one:g} seconds per action; expected more than 0")
     return float(f"{1 / one:.12g}")  # 1 / 1e-9 is not exactly 1e9
 
 
@@ -99,9 +99,7 @@ def component_of(data: ComponentData, common: Mapping[str, object], scope: Scope
     """
     kind = plain(data.component_class)
     if kind not in CLASSES:
-        raise CannotSay(
-            f"a {data.component_class} is none of those that are known: {', '.join(CLASSES)}; give actions with energy"
-        )
+        raise CannotSay(f"unknown class {data.component_class}; expected {', '.join(CLASSES)}, or actions with energy")
     given = {
         key: scope.number(value) for key, value in (dict(common) | data.extra_attributes_for_component_model).items()
     }

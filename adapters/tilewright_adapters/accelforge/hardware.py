@@ -117,15 +117,19 @@ class _Walk:
     def node(self, node: Document) -> None:
         kind = node.tags.get((), "").removeprefix("!")
         if kind not in _NODES:
-            hint = f"read are {', '.join('!' + each for each in (*_NODES, 'Hierarchical'))}{suggestion(kind, _NODES)}"
-            raise InputError(f"a node !{kind} has no place in a chain of clusters", location=node.locate(()), hint=hint)
+            hint = f"supported: {', '.join('!' + each for each in (*_NODES, 'Hierarchical'))}{suggestion(kind, _NODES)}"
+            raise InputError(
+                f"node !{kind} is not supported: a chain of clusters cannot express it",
+                location=node.locate(()),
+                hint=hint,
+            )
         data = validate(_NODES[kind], node)
         assert isinstance(data, ContainerData)
         try:
             if isinstance(data, ComponentData) and not self.scope.truth(data.enabled):
                 return
             if self.compute is not None:
-                raise CannotSay(f"{data.name} stands behind {self.compute[1].name}, which computes")
+                raise CannotSay(f"{data.name} follows the compute node {self.compute[1].name}; expected it to be last")
             named = data.name if not isinstance(data, ComputeData) else None
             for number, spatial in enumerate(data.spatial, 1):
                 inside = named if number == len(data.spatial) else f"{data.name}.{spatial.name}"
@@ -136,7 +140,7 @@ class _Walk:
             if isinstance(data, ComputeData):
                 self.compute = (node, data)
         except CannotSay as error:
-            missing = None if self.problem else "tensors have names where the workload is given, too"
+            missing = None if self.problem else "tensor names are known only with the workload; add its file"
             raise InputError(f"{data.name}: {error}", location=node.locate(()), hint=missing) from None
 
     def fanout(self, node: str, data: SpatialData) -> bool:
@@ -146,7 +150,7 @@ class _Walk:
         if size == 1:
             return False
         if not self.drafts:
-            raise CannotSay("it is outermost and has several instances; tensors must live somewhere outside")
+            raise CannotSay("the outermost node has several instances; expected a memory outside it")
         draft = self.drafts[-1]
         reuse = self.scope.tensors(data.reuse) if data.reuse is not None else Tensors()
         draft.size = size
@@ -156,7 +160,7 @@ class _Walk:
             draft.shared = self.scope.tensors(data.may_reuse)
         self.reused[len(self.drafts) - 1] = (reuse, float(self.scope.number(data.min_usage)))
         if data.loop_bounds:
-            self.warn(f"loop_bounds of {node} are not read")
+            self.warn(f"loop_bounds of {node} are ignored")
         return True
 
     def memory(self, node: Document, data: MemoryData) -> None:
@@ -164,7 +168,7 @@ class _Walk:
         self.scope.names[data.name] = keep
         held = keep | may
         if not held:
-            self.warn(f"{data.name} holds none of these tensors: left out")
+            self.warn(f"{data.name} keeps none of these tensors: ignored")
             return
         if not self.drafts or self.drafts[-1].holding & held:
             self.drafts.append(ClusterDraft())
@@ -182,7 +186,7 @@ class _Walk:
 
     def finished(self, document: Document, name: str) -> Hardware:
         if self.compute is None:
-            raise InputError("nothing computes: there is no !Compute that is enabled", location=document.locate(()))
+            raise InputError("no !Compute is enabled; expected one", location=document.locate(()))
         node, data = self.compute
         with _component(data.name, node):
             compute, hertz = self.computing(data)
@@ -190,7 +194,7 @@ class _Walk:
             with _component(memory.name, place):
                 self.drafts[at].memories.append(self.built(memory, held, hertz, outermost=at == 0))
         if not self.drafts:
-            raise InputError("no memory holds any tensor", location=document.locate(()))
+            raise InputError("no memory keeps any tensor", location=document.locate(()))
         names = self.names()
         with placed(document.locate(())):
             architecture = Architecture(
@@ -253,9 +257,9 @@ class _Walk:
         bits = min(widths.values())
         size = self.scope.number(data.size)
         if size < min(widths.values()):
-            raise CannotSay(f"{size} bits, which is less than a value of {min(widths.values())}")
+            raise CannotSay(f"size is {size} bits; expected at least one value of {min(widths.values())} bits")
         if data.values_per_action or any(each.values_per_action for each in data.actions):
-            raise CannotSay("values_per_action is not read; give bits_per_action")
+            raise CannotSay("values_per_action is not supported; give bits_per_action")
         self.leaks(data)
         named = f"{data.name} {data.component_class}".lower()
         ways = {}
@@ -270,14 +274,16 @@ class _Walk:
             found = self.action(data, way, access, size)
             energy, rate = found.energy_pj, found.rate
             if hertz is None and self.timed(data) is not None:
-                self.warn(f"total_latency of {data.name} is not read, for what computes has none: taken as unlimited")
+                self.warn(
+                    f"total_latency of {data.name} is ignored, because compute has no throughput: taken as unlimited"
+                )
                 rate = math.inf
             answers += [(f"{way}_energy_pj", found.answer)] if found.answer else []
             block = int(access // bits) if access >= bits and access % bits == 0 else 1
             per_second = rate * access / bits
             if not math.isinf(rate) and hertz is None:
                 raise CannotSay(
-                    "it has a throughput, but what computes has none, so that there is no cycle to count in"
+                    "it has a throughput, but compute has none, so cycles are undefined; give compute a throughput"
                 )
             ways[way] = (
                 (block, bits),
@@ -285,9 +291,9 @@ class _Walk:
                 None if math.isinf(rate) or hertz is None else per_second / hertz,
             )
         if ways["read"][0] != ways["write"][0]:
-            raise CannotSay("reads and writes of other numbers of words")
+            raise CannotSay("reads and writes move different numbers of words; expected the same bits_per_action")
         if not self.ported(data) and any(each[2] is not None for each in ways.values()):
-            self.warn(f"reads and writes of {data.name} are one after the other; here each has the whole throughput")
+            self.warn(f"reads and writes of {data.name} share its throughput in AccelForge; here each has all of it")
         return Memory(
             name=data.name,
             technology="dram"
@@ -353,7 +359,7 @@ class _Walk:
         if given.energy is not None or dummy:
             energy = _picojoules(number(0 if given.energy is None else given.energy) * scale)
         elif data.component_class is None:
-            raise CannotSay(f"no energy for '{name}' (none is given): give actions with energy")
+            raise CannotSay(f"no energy for '{name}'; give actions with energy")
         else:
             component = component_of(data, self.common, self.scope, size_bits)
             answer = component.ask(name)
@@ -365,11 +371,11 @@ class _Walk:
         if data.total_latency is not None and not any(
             same(data.total_latency, each) for each in (IN_TURN, SEPARATE_PORTS)
         ):
-            self.warn(f"total_latency of {data.name} is not read: what throughputs say counts")
+            self.warn(f"total_latency of {data.name} is ignored: the throughputs apply")
         if given.throughput is None and given.latency is not None:
             rate = 1 / number(given.latency) if number(given.latency) else math.inf
         elif given.throughput is None and not dummy and answer is None:
-            raise CannotSay(f"no throughput for '{name}': give one, or inf")
+            raise CannotSay(f"no throughput for '{name}'; give one, or inf")
         else:
             rate = number(math.inf if given.throughput is None else given.throughput)
         if given.throughput is None and given.latency is None and answer is not None:

@@ -53,7 +53,7 @@ def _flat(nodes: Document, einsum: str, warnings: list[str]) -> Iterator[Documen
             around = [nodes.at(each).tags.get((), "") for each in range(index)]
             if "!Temporal" in around or "!Spatial" in around:
                 raise InputError(
-                    "loops around several einsums fuse them; one is read at a time", location=node.locate(())
+                    "loops around several einsums fuse them; only one einsum is supported", location=node.locate(())
                 )
             yield from _branch(node.at("nodes"), einsum, warnings)
         else:
@@ -68,12 +68,12 @@ def _branch(nodes: Document, einsum: str, warnings: list[str]) -> Iterator[Docum
     if len(mine) != 1:
         known = ", ".join(sorted({name for names in computed for name in names})) or "none"
         raise InputError(
-            f"{len(mine)} branches here compute {einsum}; one is expected",
+            f"{len(mine)} branches compute {einsum}; expected one",
             location=nodes.locate(()),
-            hint=f"there are branches for {known}",
+            hint=f"branches exist for {known}",
         )
     left_out = sorted({name for names in computed for name in names} - {einsum})
-    warnings.append(f"{nodes.locate(())}: of the einsums in sequence, {', '.join(left_out)} left out")
+    warnings.append(f"{nodes.locate(())}: einsums in sequence: {', '.join(left_out)} ignored")
     branch = mine[0]
     inside = isinstance(branch.data, dict) and "nodes" in branch.data
     yield from _flat(branch.at("nodes"), einsum, warnings) if inside else iter([branch])
@@ -104,12 +104,12 @@ class _Walk:
         kind = node.tags.get((), "").removeprefix("!")
         place = node.locate(())
         if kind in _SEVERAL:
-            raise InputError(f"!{kind}: several einsums at once; one is read at a time", location=place)
+            raise InputError(f"!{kind}: several einsums at once; only one is supported", location=place)
         if kind not in _NODES:
-            hint = f"read are {', '.join('!' + each for each in (*_NODES, 'Nested'))}{suggestion(kind, _NODES)}"
-            raise InputError(f"a node !{kind} in a mapping cannot be read", location=place, hint=hint)
+            hint = f"supported: {', '.join('!' + each for each in (*_NODES, 'Nested'))}{suggestion(kind, _NODES)}"
+            raise InputError(f"node !{kind} is not supported in a mapping", location=place, hint=hint)
         if self.computes:
-            raise InputError("nodes behind the one that computes", location=place)
+            raise InputError("nodes follow !Compute; expected it to be last", location=place)
         data = validate(_NODES[kind], node)
         try:
             if not isinstance(data, SpreadData):
@@ -125,10 +125,10 @@ class _Walk:
 
     def storage(self, data: StorageData) -> None:
         if data.binding:
-            raise ValueError(f"{data.component}: a binding of tensors to units is not read")
+            raise ValueError(f"{data.component}: a binding of tensors to units is not supported")
         known = self.hardware.cluster_of
         if data.component not in known:
-            raise ValueError(f"there is no memory {data.component}{suggestion(data.component, known)}")
+            raise ValueError(f"unknown memory {data.component}{suggestion(data.component, known)}")
         tensors = [name for name in data.tensors if name not in self.others]
         if data.tensors and not tensors:
             return
@@ -138,7 +138,7 @@ class _Walk:
         cluster = known[data.component]
         index = self.clusters.index(cluster)
         if index < self.at:
-            raise ValueError(f"{data.component} stands inside of {self.inside}, which is further in")
+            raise ValueError(f"{data.component} is inside {self.inside}; expected outer memories first")
         last = self.blocks[-1] if self.blocks else None
         if (
             last is not None
@@ -158,7 +158,7 @@ class _Walk:
         if before is None:
             raise ValueError(f"the einsum has no variable {name}{suggestion(name, self.tile)}")
         if data.tile_shape > before:
-            raise ValueError(f"a tile of {data.tile_shape} of {name}, of which {before} come in")
+            raise ValueError(f"tile_shape {data.tile_shape} of {name} exceeds the outer tile, {before}")
         self.tile[name] = data.tile_shape
         if not isinstance(data, SpreadData):
             self.loops.append((name, data.tile_shape))
@@ -166,10 +166,12 @@ class _Walk:
         where = (data.component, data.name)
         if where not in self.hardware.unrolled_at:
             known = ", ".join(" ".join(each) for each in self.hardware.unrolled_at) or "none"
-            raise ValueError(f"{data.component} has no fanout {data.name}; there is {known}")
+            raise ValueError(f"{data.component} has no fanout {data.name}; known: {known}")
         trips, cluster = -(-before // data.tile_shape), self.hardware.unrolled_at[where]
         if cluster is None and trips > 1:
-            raise ValueError(f"{name} is unrolled {trips} times over {data.name} of {data.component}, which is one")
+            raise ValueError(
+                f"{name} is unrolled {trips} times over {data.name} of {data.component}, whose fanout is 1"
+            )
         if cluster is not None:
             self.unrolled.append((self.clusters.index(cluster), name, before, data.tile_shape))
 
@@ -179,7 +181,9 @@ class _Walk:
         for index, name, tile in _outermost_first(given):
             cluster = self.clusters[index]
             if index < self.at:
-                raise ValueError(f"{name} is unrolled below {cluster}, inside of {self.inside}")
+                raise ValueError(
+                    f"{name} is unrolled below {cluster}, inside {self.inside}; expected outer clusters first"
+                )
             if not self.blocks or self.blocks[-1].target != cluster or self.loops:
                 self.blocks.append(LoopBlock(cluster, loops=self.loops))
                 self.loops = []
@@ -200,13 +204,13 @@ class _Walk:
         except ValueError as error:
             raise InputError(str(error), location=place) from None
         if not self.computes:
-            raise InputError("nothing computes: the last node is a !Compute", location=place)
+            raise InputError("there is no !Compute; expected it as the last node", location=place)
         if self.loops:
             if self.at >= len(self.clusters):
-                raise InputError("loops in time between the last spatial unrolling and what computes", location=place)
+                raise InputError("temporal loops between the last spatial unrolling and !Compute", location=place)
             self.blocks.append(LoopBlock(self.clusters[-1], loops=self.loops))
         if not self.blocks:
-            raise InputError("the mapping holds nothing and has no loops", location=place)
+            raise InputError("the mapping keeps no tensors and has no loops", location=place)
         return mapping_of(self.problem, self.blocks)
 
 
@@ -229,7 +233,9 @@ def _outermost_first(given: list[tuple[int, str, int, int]]) -> Iterator[tuple[i
     for index, name, before, tile in sorted(given, key=lambda each: each[0]):
         if name in swapped:
             if before % tile:
-                raise ValueError(f"{name} is unrolled further in before further out, in tiles that do not divide")
+                raise ValueError(
+                    f"unrollings of {name} list an inner cluster first; expected tiles that divide, or outer clusters first"
+                )
             tiles[name] //= before // tile
             tile = tiles[name]
         yield index, name, tile

@@ -28,7 +28,7 @@ def constraints(hardware: Hardware, problem: Problem | None) -> tuple[Constraint
         if allowed[cluster] is not None or reached[cluster] > 0
     ]
     warnings = [
-        f"min_usage {wanted[cluster]:g} of {cluster} is out of reach: at least {reached[cluster]:g}, which can be had"
+        f"min_usage {wanted[cluster]:g} of {cluster} is out of reach: reduced to {reached[cluster]:g}"
         for cluster in wanted
         if reached[cluster] < wanted[cluster]
     ]

@@ -38,7 +38,7 @@ def name_of(data: EinsumData) -> str:
     """Return the given name, or that of the result. Raises ValueError."""
     match = _ACCESS.match(data.einsum.strip()) if data.einsum is not None else None
     if data.name is None and match is None:
-        raise ValueError(f"an einsum without a name: {data.einsum or 'it has neither name nor einsum'}")
+        raise ValueError(f"einsum without a name: {data.einsum or 'it has neither name nor einsum'}")
     return data.name or (match[1] if match else "")
 
 
@@ -54,21 +54,21 @@ def accesses(data: EinsumData) -> tuple[AccessData, ...]:
         for text, output in ((right, False), (left, True)):
             for name, inside in _ACCESS.findall(text):
                 if name in found:
-                    raise ValueError(f"'{data.einsum}' has {name} twice")
+                    raise ValueError(f"{name} is repeated in '{data.einsum}'")
                 found[name] = {"name": name, "projection": _projection(inside), "output": output}
         if not _ACCESS.fullmatch(left.strip()) or len(found) < 2:
-            raise ValueError(f"'{data.einsum}' is no einsum like Z[m] = A[m,k] * B[k]")
+            raise ValueError(f"cannot read the einsum '{data.einsum}'; expected one like Z[m] = A[m,k] * B[k]")
     for given in data.tensor_accesses:
         name = str(given.get("name"))
         if data.einsum is not None and name not in found:
-            raise ValueError(f"tensor_accesses names {name}, which '{data.einsum}' does not have")
+            raise ValueError(f"tensor_accesses names {name}, but '{data.einsum}' has no such tensor")
         both = found.get(name, {}).keys() & given.keys() - {"name"}
         if both:
-            raise ValueError(f"{name} has {', '.join(sorted(both))} twice, in the einsum and in tensor_accesses")
+            raise ValueError(f"{', '.join(sorted(both))} of {name} is given both in the einsum and in tensor_accesses")
         found[name] = found.get(name, {}) | given
     result = tuple(AccessData.model_validate(each) for each in found.values())
     if sum(each.output for each in result) != 1:
-        raise ValueError(f"an einsum has one output here; this one has {sum(each.output for each in result)}")
+        raise ValueError(f"the einsum has {sum(each.output for each in result)} outputs; expected 1")
     return result
 
 
@@ -92,7 +92,7 @@ def read_einsum(data: WorkloadData, chosen: EinsumData, renames: RenamesData, nu
     sizes = _sizes(data, chosen, projections, ranked)
     warnings = list(_clipped(data, chosen, projections, sizes, ranked))
     if chosen.n_instances * data.n_instances > 1:
-        warnings.append(f"{name} runs {chosen.n_instances * data.n_instances} times; here it is read once")
+        warnings.append(f"{name} runs {chosen.n_instances * data.n_instances} times; read as once")
     problem = Problem.model_validate(
         {
             "name": name,
@@ -138,7 +138,7 @@ def _ranks(access: AccessData) -> dict[str, str]:
         return {rank: _FACTOR.sub(r"\2*\1", text) for rank, text in access.projection.items()}
     repeated = sorted({each for each in access.projection if access.projection.count(each) > 1})
     if repeated:
-        raise ValueError(f"{access.name} has {', '.join(repeated)} twice; name the ranks: {{M: m, M2: m}}")
+        raise ValueError(f"{access.name} repeats {', '.join(repeated)}; name the ranks: {{M: m, M2: m}}")
     return {each.upper(): each for each in access.projection}
 
 
@@ -203,7 +203,7 @@ def _bits(data: WorkloadData, used: Sequence[AccessData], scope: Scope) -> dict[
             bits[each.name] = scope.whole(each.bits_per_value)
         if each.name not in bits:
             raise ValueError(
-                f"{each.name} has no bits_per_value; write 'bits_per_value: {{All: 8}}' beside the einsums"
+                f"{each.name} has no bits_per_value; write 'bits_per_value: {{All: 8}}' next to the einsums"
             )
     return bits
 
@@ -217,7 +217,7 @@ def _sizes(
     for text in (part for each in texts for part in re.split(r"\band\b", each)):
         match = _BOUND.fullmatch(text.strip())
         if not match:
-            raise ValueError(f"'{text}' is no range like 0 <= m < 128")
+            raise ValueError(f"cannot read the range '{text}'; expected one like 0 <= m < 128")
         if match[1] in used:
             sizes[match[1]] = scope.whole(match[3]) + (match[2] == "<=")
     ranks = data.rank_sizes | chosen.rank_sizes
@@ -228,7 +228,7 @@ def _sizes(
                 sizes.setdefault(next(iter(terms)), scope.whole(ranks[rank]))
     missing = sorted(set(used) - set(sizes))
     if missing:
-        raise ValueError(f"{', '.join(missing)} has no size: give a range in iteration_space_shape")
+        raise ValueError(f"{', '.join(missing)} has no size; give a range in iteration_space_shape")
     return sizes
 
 
@@ -245,9 +245,7 @@ def _clipped(
             most = 1 + sum(factor * (sizes[name] - 1) for name, factor in parse_terms(text).items())
             if rank in ranks and scope.number(ranks[rank]) < most:
                 size = scope.number(ranks[rank])
-                told.append(
-                    f"{tensor} has {size} places along {rank} and {text} reaches {most}: read as if all were there"
-                )
+                told.append(f"{tensor} has size {size} along {rank} but {text} needs {most}: read with size {most}")
     return told
 
 

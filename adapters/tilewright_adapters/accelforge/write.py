@@ -54,7 +54,7 @@ def written(inputs: InputSet) -> Written:
     if architecture is not None:
         result.reasons += _hardware(architecture, problem)
     if mapping is not None and (problem is None or architecture is None):
-        message = "AccelForge reads a mapping with its workload and architecture only"
+        message = "AccelForge needs a mapping's workload and architecture"
         result.reasons.append(_reason("missing", "mapping", message))
     if result.reasons:
         return result
@@ -122,7 +122,7 @@ def _unused(problem: Problem) -> Iterator[Reason]:
     used = {name for tensor in problem.tensors for name in tensor.dimensions}
     for name in problem.dimensions:
         if name not in used:
-            message = f"no tensor has {name}; AccelForge knows dimensions by the tensors that they index"
+            message = f"no tensor has {name}; in AccelForge every dimension indexes a tensor"
             yield _reason("unused", problem.name, message)
 
 
@@ -130,23 +130,21 @@ def _hardware(architecture: Architecture, problem: Problem | None) -> Iterator[R
     for cluster in architecture.clusters:
         network = cluster.fanout.network
         if network != type(network)():
-            yield _reason(
-                "network", cluster.name, "energies, bandwidth and latency of networks are not read by AccelForge"
-            )
+            yield _reason("network", cluster.name, "AccelForge has no energies, bandwidth or latency of networks")
         for memory in cluster.memories:
             if memory.accumulation_energy_pj != memory.write_energy_pj:
-                message = f"updates cost {memory.accumulation_energy_pj:g} pJ; in AccelForge a write's energy"
+                message = f"updates cost {memory.accumulation_energy_pj:g} pJ; AccelForge uses a write's energy"
                 yield _reason("update_energy", memory.name, message)
             if memory.instances_per_macro != 1:
-                message = f"{memory.instances_per_macro} instances in one array; in AccelForge each is alone"
+                message = f"{memory.instances_per_macro} instances in one array; AccelForge has separate instances"
                 yield _reason("macro", memory.name, message)
             if memory.bits_per_value and problem is None:
-                message = "values of several widths; AccelForge gives them by tensor, and there is no problem"
+                message = "values have several widths; AccelForge gives widths by tensor, which needs a problem"
                 yield _reason("widths", memory.name, message)
             if memory.leakage_pj_per_cycle:
-                yield _reason("leakage", memory.name, "it leaks; leakage is not written in AccelForge's words")
+                yield _reason("leakage", memory.name, "it leaks; leakage is not supported for AccelForge")
             if memory.usable_words == 0:
-                message = f"{memory.multiple_buffering:g} copies leave no room for a word; AccelForge's files give the room left"
+                message = f"{memory.multiple_buffering:g} copies leave less than a word; AccelForge's size is the capacity of one copy"
                 yield _reason("buffering", memory.name, message)
 
 
@@ -154,12 +152,16 @@ def _unsaid(problem: Problem, architecture: Architecture, mapping: Mapping) -> I
     for index, entry in enumerate(mapping.entries):
         if entry.keep == ():
             where = f"entry {index} on {entry.target}"
-            yield _reason("empty", where, "a memory that everything bypasses; AccelForge has no such node")
+            yield _reason("empty", where, "all tensors bypass this memory; AccelForge has no such node")
     for cluster in architecture.clusters:
         if cluster.fanout.size > 1:
             sent = {entry.unicast for entry in mapping.entries if entry.target == cluster.name and _unrolls(entry)}
             if len(sent) > 1:
-                yield _reason("unicast", cluster.name, "AccelForge says once for a fanout which tensors are shared")
+                yield _reason(
+                    "unicast",
+                    cluster.name,
+                    "multicast tensors differ between unrollings; AccelForge has one set per fanout",
+                )
 
 
 def _unrolls(entry: Any) -> bool:

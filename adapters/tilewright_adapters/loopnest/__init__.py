@@ -32,7 +32,7 @@ class LoopNestAdapter:
         parts = ((part, *found) for path in files for part, found in read_parts(path).items())
         inputs = gathered(parts)
         if inputs == InputSet():
-            raise InputError("there is no problem, architecture or nest in these files")
+            raise InputError("these files have no problem, architecture or nest")
         return inputs
 
     def expressible(self, inputs: InputSet) -> Verdict:
@@ -51,5 +51,5 @@ def _estimated(architecture: Architecture | None) -> Iterator[Reason]:
     """Yield a reason for each part with a component or estimates, which a line cannot express."""
     for part in () if architecture is None else architecture.parts:
         if part.component is not None or part.estimates:
-            message = "a loop nest has no words for what it is built of, and who estimated it"
+            message = "a loop nest cannot express components and estimate records"
             yield Reason(code="estimates", where=part.name, message=message)

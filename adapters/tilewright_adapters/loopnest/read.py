@@ -45,9 +45,9 @@ def read_parts(path: Path) -> Found:
         elif line.keyword == "include":
             _add(found, *_included(line, path.parent), line.location)
         elif line.keyword not in KEYWORDS:
-            line.fail(f"no line begins with '{line.keyword}'{suggestion(line.keyword, KEYWORDS)}")
+            line.fail(f"unknown keyword '{line.keyword}'{suggestion(line.keyword, KEYWORDS)}")
         elif not drafts:
-            line.fail(f"'{line.keyword}' belongs to a problem, an architecture or a nest; none has begun")
+            line.fail(f"'{line.keyword}' must follow a problem, architecture or nest line")
         else:
             drafts[-1].take(line)
     for draft in drafts:
@@ -57,7 +57,7 @@ def read_parts(path: Path) -> Found:
 
 def _add(found: Found, part: str, value: object, location: Location) -> None:
     if part in found:
-        raise InputError(f"a second {part}; the first is at {found[part][1]}", location=location)
+        raise InputError(f"{part} is repeated; the first is at {found[part][1]}", location=location)
     found[part] = (value, location)
 
 
@@ -69,15 +69,15 @@ def _included(line: Line, folder: Path) -> tuple[str, object]:
     """
     words = line.arguments().words
     if len(words) != 2 or words[0] not in ("problem", "architecture"):
-        line.fail("include needs what and from where", hint="include architecture eyeriss, include problem gemm.yaml")
+        line.fail("include needs a part and its source", hint="include architecture eyeriss, include problem gemm.yaml")
     part, source = str(words[0]), str(words[1])
     if source.endswith(YAML_SUFFIXES):
         if "\0" in source or not (folder / source).resolve().is_relative_to(folder.resolve()):
-            line.fail(f"'{source}' leads elsewhere; what is included stands beside this file or below")
+            line.fail(f"'{source}' is outside this file's folder; expected a file in it or below")
         kinds: dict[str, type[FileModel]] = {"problem": Problem, "architecture": Architecture}
         return part, kinds[part].from_file(folder / source)
     if part == "problem":
-        line.fail(f"'{source}' is no YAML file", hint="include problem FILE.yaml")
+        line.fail(f"'{source}' is not a YAML file", hint="include problem FILE.yaml")
     try:
         return part, library.architecture(source)
     except UnknownNameError as error:
@@ -115,7 +115,7 @@ class _Draft:
         """Return `NAME key=value ...` as data. Raises InputError."""
         found = line.arguments()
         if len(found.words) > 1 or (not found.words and default is None):
-            line.fail(f"{line.keyword} needs one name, then key=value pairs")
+            line.fail(f"{line.keyword} needs one name, followed by key=value pairs")
         return {"name": found.words[0] if found.words else default} | found.nested()
 
     def mark(self, line: Line, *path: str | int) -> None:
@@ -166,7 +166,7 @@ class _ArchitectureDraft(_Draft):
         elif line.keyword not in ("memory", "fanout"):
             super().take(line)
         elif not clusters:
-            line.fail(f"a {line.keyword} belongs to a cluster; none has begun")
+            line.fail(f"'{line.keyword}' must follow a cluster line")
         elif line.keyword == "memory":
             memories = clusters[-1].setdefault("memories", [])
             self.mark(line, "clusters", len(clusters) - 1, "memories", len(memories))
@@ -190,14 +190,17 @@ class _Loops:
         """Read `M in 4 x 16`, cut from tiles of `sizes`. Raises InputError."""
         match = _LOOP.fullmatch(text)
         if match is None:
-            line.fail(f"a loop reads '{self.what} DIMENSION in STEPS x TILE'", hint=f"{self.what} M in 4 x 16")
+            line.fail(
+                f"cannot read the loop; expected '{self.what} DIMENSION in STEPS x TILE'",
+                hint=f"{self.what} M in 4 x 16",
+            )
         name, steps, tile = match[1], int(match[2]), int(match[3])
         if name not in sizes:
             line.fail(f"the nest has no dimension '{name}'{suggestion(name, sizes)}")
         if name in self.tiles:
-            line.fail(f"'{name}' stands twice among the loops of one place", hint="put an 'at CLUSTER' between them")
+            line.fail(f"two loops of '{name}' belong to one entry", hint="put an 'at CLUSTER' between them")
         if tile < 1:
-            line.fail("a tile has at least one iteration")
+            line.fail("the tile is 0; expected at least 1")
         needed = -(-sizes[name] // tile)
         if steps != needed:
             line.fail(f"{sizes[name]} iterations of {name} in tiles of {tile} are {needed} steps, not {steps}")
@@ -210,7 +213,9 @@ class _NestDraft(_Draft):
     def begin(self) -> None:
         sizes = self.line.arguments().pairs
         if not sizes or any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in sizes.values()):
-            self.line.fail("a nest begins with its dimensions and their sizes", hint="nest M=64 N=64 K=64")
+            self.line.fail(
+                "dimensions are missing; expected 'nest' with dimensions and sizes", hint="nest M=64 N=64 K=64"
+            )
         self.sizes: dict[str, int] = sizes
         self.dimensions = self.order = tuple(sizes)
         self.data = {"entries": []}
@@ -234,11 +239,11 @@ class _NestDraft(_Draft):
                     line.fail("expected 'spatial for'", hint="spatial for M in 16 x 1")
                 self.unrolled.take(line, loop.strip(), self.data["entries"][-1]["temporal_tile_sizes"])
             case "spatial":
-                line.fail("a spatial loop follows the place over whose sub-clusters it is unrolled", hint="at CLUSTER")
+                line.fail("a spatial loop must follow the 'at' line of its cluster", hint="at CLUSTER")
             case "order" if not self.data["entries"] and not self.pending.tiles:
                 self.order = tuple(name.strip() for name in line.rest.split(","))
                 if sorted(self.order) != sorted(self.dimensions):
-                    line.fail(f"an order names every dimension once: {', '.join(self.dimensions)}")
+                    line.fail(f"an order must list every dimension once: {', '.join(self.dimensions)}")
             case "compute":
                 pass
             case _:
@@ -275,8 +280,8 @@ class _NestDraft(_Draft):
         elif list(self.unrolled.tiles) != [name for name in self.dimensions if name in self.unrolled.tiles]:
             order = ", ".join(completed(tuple(self.unrolled.tiles), self.dimensions))
             self.last.fail(
-                "the spatial loops before this line are in another order than the dimensions",
-                hint=f"say so where they begin: at {entry['target']}: spatial_order {order}",
+                "the order of the spatial loops before this line differs from that of the dimensions",
+                hint=f"give the order at their cluster: at {entry['target']}: spatial_order {order}",
             )
         entry["spatial_tile_sizes"] |= self.unrolled.tiles
         self.sizes = dict(entry["spatial_tile_sizes"])
@@ -288,7 +293,7 @@ class _NestDraft(_Draft):
         if given is None:
             return completed(tuple(loops.tiles), self.order)
         if [name for name in given if name in loops.tiles] != list(loops.tiles):
-            line.fail(f"the loops are {', '.join(loops.tiles)}, outermost first; '{clause}' says {', '.join(given)}")
+            line.fail(f"the loops are {', '.join(loops.tiles)}, outermost first; '{clause}' lists {', '.join(given)}")
         return tuple(given)
 
     def _clauses(self, line: Line, text: str) -> dict[str, tuple[str, ...]]:
@@ -296,9 +301,9 @@ class _NestDraft(_Draft):
         for clause in (part.strip() for part in text.split(";")) if text.strip() else ():
             keyword, _, names = clause.partition(" ")
             if keyword not in _CLAUSES:
-                line.fail(f"no clause is called '{keyword}'{suggestion(keyword, _CLAUSES)}", hint=", ".join(_CLAUSES))
+                line.fail(f"unknown clause '{keyword}'{suggestion(keyword, _CLAUSES)}", hint=", ".join(_CLAUSES))
             if keyword in found:
-                line.fail(f"'{keyword}' stands twice")
+                line.fail(f"'{keyword}' is repeated")
             listed = [name.strip() for name in names.split(",")]
             found[keyword] = () if listed == ["-"] else tuple(listed)
         return found
@@ -306,5 +311,5 @@ class _NestDraft(_Draft):
     def finished(self) -> Mapping:
         self._leave()
         if self.pending.tiles:
-            self.last.fail("the last loops lead nowhere", hint="end with the place where they step: at CLUSTER")
+            self.last.fail("the last loops have no cluster", hint="add a last line: at CLUSTER")
         return validate(Mapping, self.document())

@@ -45,7 +45,7 @@ class Line:
             if key is None:
                 found.words.append(value)
             elif key[1] in found.pairs:
-                self.fail(f"'{key[1]}' stands twice")
+                self.fail(f"'{key[1]}' is repeated")
             else:
                 found.pairs[key[1]] = value
         return found
@@ -58,7 +58,7 @@ class Line:
                 self.fail(f"cannot read '{self.rest[position:].strip()}': {error}")
         word = _END.match(self.rest, position)
         if word is None:
-            self.fail(f"a value was expected at '{self.rest[position:].strip()}'")
+            self.fail(f"expected a value at '{self.rest[position:].strip()}'")
         text = word[0]
         if text in _CONSTANTS:
             return _CONSTANTS[text], word.end()

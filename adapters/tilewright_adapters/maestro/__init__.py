@@ -80,9 +80,9 @@ class MaestroAdapter:
             if "dataflow" in found:
                 alone = found["dataflow"]
                 alone.position = len(alone.words)
-                hint = f"give the layers, too: tilewright evaluate NETWORK.m/LAYER --dataflow {alone.source}"
-                raise alone.error("a dataflow alone, without a Network", hint=hint)
-            raise InputError("no mapping file among these files", hint="it begins with the word Network")
+                hint = f"give the layers as well: tilewright evaluate NETWORK.m/LAYER --dataflow {alone.source}"
+                raise alone.error("this is a dataflow without a Network", hint=hint)
+            raise InputError("no mapping file among these files", hint="a mapping file begins with the word Network")
         reader = NetworkReader(found["mapping"], _dataflows(found.get("dataflow")))
         name, layers = reader.read()
         if named is not None:
@@ -92,7 +92,7 @@ class MaestroAdapter:
         bare = [each for each in layers if each.name in reader.bare]
         if bare and len(layers) > 1:
             raise InputError(
-                f"layer {bare[0].name} has no Dataflow, and no layer before to copy it from",
+                f"layer {bare[0].name} has no Dataflow, and there is no earlier layer to copy it from",
                 location=reader.bare[bare[0].name],
                 hint="give a dataflow (--dataflow kcp_ws.m), or search mappings: tilewright map",
             )
@@ -132,7 +132,7 @@ def _files(paths: Sequence[Path]) -> tuple[dict[str, Words], str | None]:
             raise InputError(f"{path} is empty", hint="MAESTRO reads a mapping file and a hardware file")
         kind = kind_of(words)
         if kind in found:
-            raise words.error(f"a second {kind} file; the first is {found[kind].source}")
+            raise words.error(f"{kind} file is repeated; the first is {found[kind].source}")
         found[kind] = words
     return found, named
 
@@ -154,8 +154,8 @@ def _applied(reader: NetworkReader, wanted: set[str]) -> Iterator[str]:
         count = sum(name in wanted for name in names)
         if count:
             yield (
-                f"{source} is the dataflow of {count} layer{'s' if count > 1 else ''} of {reader.words.source}: written there, "
-                "MAESTRO gives these figures; on the file as it is, it crashes"
+                f"{source} supplies the dataflow of {count} layer{'s' if count > 1 else ''} of {reader.words.source}; "
+                "MAESTRO itself needs it written in that file, and crashes otherwise"
             )
 
 
@@ -177,11 +177,11 @@ def _unsupported(inputs: InputSet) -> Iterator[Reason]:
     yield from unplaced("MAESTRO's files", inputs, (*sidecar.PARTS, "directives"))
     given = sidecar.given(inputs)
     if inputs.directives is not None and given:
-        message = f"given beside {', '.join(given)}; MAESTRO's files say one of both"
+        message = f"given together with {', '.join(given)}; MAESTRO's files express one of them"
         yield Reason(code="directives", where=f"program {inputs.directives.name}", message=message)
     missing = [name for name in sidecar.PARTS if name not in given]
     if inputs.directives is None and missing:
-        message = f"no {' and no '.join(missing)}; a layer of MAESTRO's names its sizes, its dataflow and its array"
+        message = f"no {' and no '.join(missing)}; MAESTRO's files need all three"
         yield Reason(code="missing", where="the input set", message=message)
 
 

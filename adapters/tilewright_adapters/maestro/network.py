@@ -56,8 +56,8 @@ class NetworkReader:
         while words.next == "Constant":
             self._constant()
         if words.next != "Network":
-            message = f"a mapping file begins with Network, found '{words.next}'"
-            raise words.error(message, hint="a Dataflow stands inside a Layer, and that inside a Network")
+            message = f"found '{words.next}'; expected a mapping file to begin with Network"
+            raise words.error(message, hint="a Dataflow belongs inside a Layer, a Layer inside a Network")
         words.take()
         name = "network" if words.next == "{" else words.name()
         words.expect("{")
@@ -69,7 +69,7 @@ class NetworkReader:
             self._layer()
         words.expect("}")
         if words.next:
-            raise words.error(f"nothing may follow the network, found '{words.next}'")
+            raise words.error(f"found '{words.next}' after the network; expected the end of the file")
         if not self.layers:
             raise words.error("the network has no layer")
         return name, tuple(self.layers)
@@ -102,7 +102,7 @@ class NetworkReader:
 
     def _type(self) -> str:
         if self.words.next in NO_LAYERS:
-            message = f"MAESTRO knows the word {self.words.next} but makes no layer of it"
+            message = f"MAESTRO does not support layers of type {self.words.next}"
             raise self.words.error(message, hint="write FC as GEMM or as CONV over 1 x 1")
         if self.words.next == "BMM":
             raise self.words.error("MAESTRO has no batched matrix product", hint="write one GEMM and count it B times")
@@ -116,7 +116,7 @@ class NetworkReader:
             size = self._number(f"{what} {name}", sizes)
             if sizes.setdefault(name, size) != size:  # a file shipped with MAESTRO repeats one
                 self.words.position -= 1
-                raise self.words.error(f"{what} {name} is given twice, as {sizes[name]} and as {size}")
+                raise self.words.error(f"{what} {name} has two values, {sizes[name]} and {size}")
         self.words.expect("}")
         return sizes
 
@@ -128,9 +128,9 @@ class NetworkReader:
             if outputs is None:
                 continue
             if name in sizes:
-                raise self.words.error(f"both {name} and {name}' are given; only one may be")
+                raise self.words.error(f"both {name} and {name}' are given; expected one of them")
             if window not in sizes:
-                raise self.words.error(f"{name}' needs {window} to know how many inputs that takes")
+                raise self.words.error(f"{name}' needs the size of {window}")
             sizes[name] = (outputs - 1) * draft.strides.get(name, 1) + sizes[window]
         return sizes
 
@@ -142,10 +142,10 @@ class NetworkReader:
         if words.next != "Sz":
             if words.next[:1].isalpha():
                 known = (
-                    ", ".join(self.constants) or f"none is defined; write 'Constant {words.next} 1' above the Network"
+                    ", ".join(self.constants) or f"none are defined; write 'Constant {words.next} 1' above the Network"
                 )
                 raise words.error(
-                    f"{what}: '{words.next}' is no constant{suggestion(words.next, self.constants)}",
+                    f"{what}: unknown constant '{words.next}'{suggestion(words.next, self.constants)}",
                     hint=f"constants: {known}; a size of the layer is written Sz(R)",
                 )
             return words.number(what)
@@ -194,7 +194,7 @@ class NetworkReader:
             words.expect("Dataflow")
             found = self._dataflow(draft)
             if words.next:
-                raise words.error(f"nothing may follow the dataflow, found '{words.next}'")
+                raise words.error(f"found '{words.next}' after the dataflow; expected the end of the file")
         finally:
             self.words = own
         return found

@@ -62,11 +62,13 @@ class Words:
         while self.next and self.next != "{":
             self.position += 1
         if first == self.position:
-            raise self.error(f"a name is missing, found {self._found()}")
+            raise self.error(f"found {self._found()}; expected a name")
         (_, start), (last, end) = self.words[first], self.words[self.position - 1]
         if start.line != end.line or start.line is None or start.column is None or end.column is None:
             self.position = first
-            raise self.error(f"{self._found()} and what follows is no name", hint="a brace, {, stands behind a name")
+            raise self.error(
+                f"the name that begins with {self._found()} does not end on this line", hint="write { after a name"
+            )
         return self.lines[start.line - 1][start.column - 1 : end.column - 1 + len(last)]
 
     def expect(self, word: str) -> None:
@@ -79,7 +81,7 @@ class Words:
         known = tuple(known)
         if self.next not in known:
             hint = self._braces() or f"known: {', '.join(known)}"
-            raise self.error(f"{self._found()} is no {what}{suggestion(self.next, known)}", hint=hint)
+            raise self.error(f"{self._found()} is not a {what}{suggestion(self.next, known)}", hint=hint)
         return self.take()
 
     def number(self, what: str, least: int = 1) -> int:

@@ -20,9 +20,9 @@ def plain_name(name: str) -> str:
 def faults(program: DirectiveProgram) -> Iterator[Reason]:
     """Yield reasons why MAESTRO's files cannot express the program."""
     if not is_name(program.name):
-        yield _reason("name", f"network {program.name}", "its name cannot stand before a brace")
+        yield _reason("name", f"network {program.name}", "its name cannot be written before a brace")
     if program.hardware.simd_lanes != 1:
-        message = f"{program.hardware.simd_lanes} MACs per PE and cycle; that is a word of MAESTRO's command line only"
+        message = f"{program.hardware.simd_lanes} MACs per PE and cycle; only MAESTRO's command line can express this"
         yield _reason("lanes", "hardware", message)
     for layer in program.layers:
         yield from _layer_faults(layer)
@@ -31,14 +31,16 @@ def faults(program: DirectiveProgram) -> Iterator[Reason]:
 def _layer_faults(layer: DirectiveLayer) -> Iterator[Reason]:
     where = f"layer {layer.name}"
     if not is_name(layer.name):
-        yield _reason("name", where, "its name cannot stand before a brace")
+        yield _reason("name", where, "its name cannot be written before a brace")
     if len(layer.cluster_sizes) != len(layer.levels) - 1:
-        yield _reason("levels", where, "one Cluster stands between any two levels, and nowhere else")
+        yield _reason("levels", where, "the number of Cluster sizes is wrong; expected one between any two levels")
     sizes = set(DIMENSIONS) - {f"{name}'" for name in WINDOWS}
     for name in sorted(set(layer.dimensions) - sizes):
-        yield _reason("dimension", where, f"{name} is no dimension of MAESTRO's; it has {' '.join(sorted(sizes))}")
+        yield _reason(
+            "dimension", where, f"{name} is not a dimension of MAESTRO; expected one of {' '.join(sorted(sizes))}"
+        )
     for name in sorted(set(layer.strides) - set(WINDOWS)):
-        yield _reason("stride", where, f"a stride of {name}; only Y and X have one")
+        yield _reason("stride", where, f"{name} has a stride; in MAESTRO only Y and X have one")
     for each in (each for level in layer.levels for each in level):
         if each.dimension not in DIMENSIONS or each.dimension.rstrip("'") not in layer.dimensions:
             yield _reason("dimension", where, f"{each}: the layer has no dimension {each.dimension}")

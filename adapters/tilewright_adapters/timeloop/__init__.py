@@ -74,8 +74,8 @@ class TimeloopAdapter:
         again = None if plan.reasons else _read_back(files)
         if again is None or any(getattr(again, part) != getattr(plain, part) for part in sidecar.PARTS):
             raise ours.error(
-                "this section was written for other Timeloop files than these",
-                hint="leave the file out to read what Timeloop's files say by themselves",
+                "this section was written for other Timeloop files",
+                hint="omit it to read Timeloop's files alone",
             )
         return whole
 
@@ -123,19 +123,19 @@ def _read_back(files: dict[str, str]) -> InputSet:
 def _read(sections: Sections) -> InputSet:
     found, warnings = sections.found, sections.warnings
     if not found:
-        raise InputError("no architecture, problem or mapping in these files", hint="name Timeloop's files")
+        raise InputError("no architecture, problem or mapping in these files", hint="give Timeloop's files")
     problem, tree = _problem(sections), _tree(sections)
     mapping = found.get("mapping")
     if mapping is not None and mapping.value and (tree is None or problem is None):
         missing = "architecture" if tree is None else "problem"
-        raise mapping.error(f"a mapping cannot be read without its {missing}", hint=f"add the {missing}")
+        raise mapping.error(f"a mapping needs its {missing}", hint=f"add the {missing}")
     if tree is None:
         return InputSet(problem=problem, warnings=tuple(warnings))
     warnings += [*tree.warnings, *tree.levels.warnings]
     rules = [rule for part in lists(sections, warnings) for rule in said_in(part, tree, warnings)]
     if problem is None:
         if rules or tree.rules:
-            warnings.append("constraints are read together with a problem only: there is none in these files")
+            warnings.append("constraints are ignored, because these files have no problem")
         return InputSet(architecture=_architecture(tree, sections, None, warnings), warnings=tuple(warnings))
     directives = None
     if mapping is not None and mapping.value:
@@ -189,7 +189,7 @@ def _architecture(tree: Nodes, sections: Sections, directives: Directives | None
     guessed = estimated(tree.levels) if energies is None else ()
     if guessed:
         warnings.append(
-            f"no energy table (ERT) is given: the energies of {', '.join(guessed)} are Timeloop's own estimates; "
-            "add the ERT that Accelergy writes where there is one, or name an estimator"
+            f"no energy table (ERT) is given: the energies of {', '.join(guessed)} are Timeloop's estimates. "
+            "Add Accelergy's ERT, or name an estimator"
         )
     return with_areas(build(tree.levels, energies, unrolled), areas)

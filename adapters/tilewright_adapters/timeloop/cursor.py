@@ -60,7 +60,7 @@ class Cursor:
         for key in self.value:
             name = key.replace("-", "_")
             if name in result:
-                raise self.child(key).error(f"'{key}' stands twice, once with a hyphen and once without")
+                raise self.child(key).error(f"'{key}' is repeated in another spelling")
             result[name] = self.child(key)
         return result
 
@@ -80,7 +80,7 @@ class Cursor:
         """Return a list of known names without repetitions. Raises InputError."""
         result = tuple(item.choice(what, known) for item in self.items(f"{what} list"))
         if len(set(result)) != len(result):
-            raise self.error(f"a {what} stands twice: {', '.join(result)}")
+            raise self.error(f"a {what} is repeated: {', '.join(result)}")
         return result
 
     def choice(self, what: str, known: Iterable[str]) -> str:
@@ -146,7 +146,7 @@ def strange_fields(fields: dict[str, Cursor], known: Iterable[str], what: str) -
         meant = suggestion(name, options)
         if meant:
             raise cursor.error(f"{what} has no '{name}'{meant}", hint=f"known: {', '.join(options)}")
-        yield f"{cursor.document.locate(cursor.path)}: {what} has no '{name}' for Timeloop: ignored"
+        yield f"{cursor.document.locate(cursor.path)}: {what} has no '{name}' in Timeloop: ignored"
 
 
 def _arithmetic(value: object) -> str | None:

@@ -32,17 +32,17 @@ FIRST_FILLS = Reason(
 ONE_ENERGY = Reason(
     code="one_energy",
     where="Timeloop's version 1 (until June 2021)",
-    message="reads, fills and updates cost the same, the dearest, and share blocks",
+    message="reads, fills and updates share blocks and cost the same: the highest energy of the three",
 )
 FIRST_READS = Reason(
     code="first_reads",
     where="Timeloop before November 2019",
-    message="it is reckoned otherwise how many words an instance is the first to write, and need not read",
+    message="another rule counts the words that an instance writes first and need not read",
 )
 WINDOWS = Reason(
     code="windows",
     where="Timeloop before January 2025",
-    message="the overlap of sliding windows is credited by another rule (its pull request 297)",
+    message="another rule credits the overlap of sliding windows (Timeloop's pull request 297)",
 )
 BYTES = Reason(
     code="bytes",
@@ -52,7 +52,7 @@ BYTES = Reason(
 SPARSE = Reason(
     code="sparse",
     where="this sparse run",
-    message="energies and cycles are those of what was left to do; its algorithmic counts are beside ours",
+    message="energies and cycles exclude skipped work; counts compared are algorithmic ones",
 )
 COUNTS = ("reads", "fills", "updates", "instances", "tile_words", "partition_words")
 Causes = tuple[Reason, ...] | None
@@ -67,9 +67,9 @@ def figures(recorded: Path, inputs: InputSet, ours: Report) -> tuple[RecordedFig
         theirs = report_of(stats, inputs.problem, inputs.architecture, inputs.mapping, "Timeloop")
     except Unreadable as error:
         raise InputError(
-            f"these are no statistics that Timeloop wrote on these inputs: {error}",
+            f"the statistics do not belong to these inputs: {error}",
             location=Location(str(recorded)),
-            hint="give the stats.txt first, then the files that Timeloop was given for it",
+            hint="give the stats.txt first, then Timeloop's input files",
         ) from None
     beside = _Beside(stats, theirs, ours, inputs.problem, inputs.architecture, inputs.mapping)
     levels = [figure for level in theirs.levels if level.tensors for figure in beside.level(level)]

@@ -24,7 +24,7 @@ PARTS: dict[str, type[FileModel]] = {
     "constraints": Constraints,
 }
 _HEAD = """\
-# What Timeloop's files have no place for: names, notes, roles. For Tilewright alone, Timeloop does not need it.
+# Names, notes and roles that Timeloop's files cannot express. Only Tilewright reads this file.
 """
 
 

@@ -76,5 +76,5 @@ def _reasons(inputs: InputSet) -> Iterator[Reason]:
         entry.spatial_order is None and sum(trips > 1 for trips in spatial.values()) > 1
         for entry, (_, spatial) in zip(mapping.entries, mapping.factors(), strict=True)
     ):
-        message = "several dimensions are unrolled in an order of their own; tile sizes stand in the problem's order"
+        message = "several dimensions are unrolled, and the mapping's dimension order differs from the problem's"
         yield Reason(code="dimension_order", where="mapping", message=message)

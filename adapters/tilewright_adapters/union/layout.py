@@ -103,7 +103,7 @@ class UnionCluster(Model):
         if self.virtual and self.memory:
             raise ValueError(f"cluster {self.cluster} is virtual; it cannot have a memory")
         if not self.virtual and not self.memory:
-            raise ValueError(f"cluster {self.cluster} has no memory; say 'virtual: true' if that is meant")
+            raise ValueError(f"cluster {self.cluster} has no memory; write 'virtual: true' if it is virtual")
         return self
 
     @property
@@ -167,7 +167,7 @@ def one_spelling(document: Document) -> Document:
         found: dict[str, Any] = {}
         for key, value in data.items():
             if _key(key) in found:
-                raise InputError(f"'{_key(key)}' stands twice", location=document.locate((*path, key)))
+                raise InputError(f"'{_key(key)}' is repeated", location=document.locate((*path, key)))
             found[_key(key)] = plain(value, (*path, key))
         return found
 

@@ -41,7 +41,7 @@ class _Sections:
                 continue
             if part in self.found:
                 first = self.places[part].locate((part,))
-                raise InputError(f"a second {part}; the first is at {first}", location=document.locate((part,)))
+                raise InputError(f"{part} is repeated; the first is at {first}", location=document.locate((part,)))
             self.found[part], self.places[part] = value, document
 
     def at(self, *path: str | int) -> AbstractContextManager[None]:
@@ -72,7 +72,7 @@ def read_files(files: Sequence[Path]) -> InputSet:
         with sections.at("mapping"):
             if problem is None or architecture is None:
                 missing = "problem" if problem is None else "architecture"
-                raise InputError(f"a mapping cannot be read without its {missing}", hint=f"add the {missing}")
+                raise InputError(f"a mapping needs its {missing}", hint=f"add the {missing}")
             mapping = _mapping(sections, problem, architecture, rows)
     return InputSet(problem, architecture, mapping, found.get("constraints"), warnings=tuple(warnings))
 
@@ -110,9 +110,7 @@ class _Rows:
         """
         if len(values) != len(self.dimensions):
             dimensions = ", ".join(self.dimensions)
-            raise InputError(
-                f"{what} has {len(values)} numbers; {len(self.dimensions)} were expected, for {dimensions}"
-            )
+            raise InputError(f"{what} has {len(values)} numbers; expected {len(self.dimensions)}, for {dimensions}")
         given = dict(zip(self.dimensions, values, strict=True))
         for row in self.read:
             window = WINDOWS[row][1]
@@ -194,7 +192,7 @@ def _mapping(sections: _Sections, problem: Problem, architecture: Architecture, 
 def _known(what: str, names: Sequence[str], known: Any) -> None:
     for name in names:
         if name not in known:
-            raise InputError(f"no {what} is called '{name}'{suggestion(name, known)}; known: {', '.join(known)}")
+            raise InputError(f"unknown {what} '{name}'{suggestion(name, known)}; known: {', '.join(known)}")
 
 
 def kept_by_default(

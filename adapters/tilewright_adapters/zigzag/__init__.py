@@ -60,7 +60,7 @@ class ZigZagAdapter:
             kind = _kind(document)
             if kind in found:
                 raise InputError(
-                    f"a second {kind} file; the first is {found[kind].source}", location=document.locate(())
+                    f"{kind} file is repeated; the first is {found[kind].source}", location=document.locate(())
                 )
             found[kind] = document
         if not found:
@@ -106,7 +106,7 @@ def _kind(document: Document) -> str:
         if "cores" in data and "core_connectivity" in data:
             place = document.locate(("cores",))
             raise InputError(
-                "a chip of several cores, as Stream has it", location=place, hint="give the file of one core"
+                "a chip of several cores (Stream) is not supported", location=place, hint="give the file of one core"
             )
     if isinstance(data, list) and data and isinstance(data[0], dict):
         if "equation" in data[0]:
@@ -114,9 +114,9 @@ def _kind(document: Document) -> str:
         if set(data[0]) & {"spatial_mapping", "spatial_mapping_hint", "memory_operand_links", "temporal_ordering"}:
             return "mapping"
     raise InputError(
-        "none of ZigZag's files",
+        "not a file of ZigZag",
         location=document.locate(()),
-        hint="an accelerator has memories, a workload is a list of layers with equations, a mapping one of layer mappings",
+        hint="expected an accelerator with memories, a list of layers with equations, or a list of layer mappings",
     )
 
 
@@ -133,7 +133,7 @@ def _read(found: Mapping[str, Document], named: str | None) -> InputSet:
     said = _layer_mapping(found.get("mapping"), data)
     links = said.memory_operand_links if said else MEMORY_OPERANDS
     warnings = [
-        f"{place}: key '{path[-1]}' stands twice; the last counts, as in ZigZag"
+        f"{place}: key '{path[-1]}' is repeated; the last value counts, as in ZigZag"
         for document in found.values()
         for path, place in document.repeated.items()
     ]
@@ -158,7 +158,7 @@ def _read(found: Mapping[str, Document], named: str | None) -> InputSet:
         return replace(inputs, warnings=(*inputs.warnings, *untold))
     if accelerator is None:
         raise InputError(
-            "a mapping cannot be read without its accelerator",
+            "a mapping needs its accelerator",
             location=found["mapping"].locate(()),
             hint="add the accelerator file",
         )
@@ -173,20 +173,20 @@ def _mapped(
     sizes = layer.problem.dimensions if layer else _every_dimension(said)
     unrolling = unrolled(said, sizes, accelerator.array, warnings)
     if layer is None:
-        return _constrained(inputs, said, accelerator, unrolling, [*warnings, "there is no layer to map"])
+        return _constrained(inputs, said, accelerator, unrolling, [*warnings, "no layer is given"])
     stores = linked(accelerator.stores, links)
     cut, told = within_reach(unrolling, stores, layer)
     order = ordering(said, sizes, unrolling)
     if order is None:
-        told = [f"{each}: so often, as in ZigZag" for each in told]
-        why = "temporal_ordering leaves loops to ZigZag's search"
+        told = [f"{each}: reduced, as in ZigZag" for each in told]
+        why = "temporal_ordering is incomplete; ZigZag would search for the rest"
         return _constrained(inputs, said, accelerator, cut, [*warnings, *told, why])
     if told:
-        raise ValueError(f"{told[0]}: ZigZag would unroll it no further, and search for an order of loops itself")
+        raise ValueError(f"{told[0]}: ZigZag would reduce the unrolling and search for a loop order")
     open_loops = [name for name, count in said.temporal_ordering if isinstance(count, str) and name.upper() in sizes]
     if open_loops:
         names = ", ".join(open_loops)
-        warnings.append(f"temporal_ordering leaves open how {names} is cut: read as one loop of all that is left")
+        warnings.append(f"temporal_ordering does not fix the loops of {names}: read as one loop over the rest")
     mapping, summing = build(accelerator, stores, layer, unrolling, order)
     return replace(inputs, architecture=accelerator.holding(summing), mapping=mapping, warnings=tuple(warnings))
 
@@ -214,7 +214,7 @@ def _every_dimension(said: LayerMapping) -> dict[str, int]:
 def _layer_data(document: Document | None, named: str | None) -> tuple[LayerData | None, Document | None]:
     if document is None:
         if named is not None:
-            raise InputError(f"there is no workload with a layer {named} among these files")
+            raise InputError(f"no workload in these files has a layer {named}")
         return None, None
     layers = validate(WorkloadFile, document).root
     names, ids = [name_of(each) for each in layers], [str(each.id) for each in layers]
@@ -232,7 +232,7 @@ def _layer_mapping(document: Document | None, data: LayerData | None) -> LayerMa
     if found is None:
         names = ", ".join(each.name for each in mappings)
         raise InputError(
-            f"no mapping is called default; there are {names}", location=document.locate(()), hint="name one default"
+            f"there is no mapping called default; known: {names}", location=document.locate(()), hint="call one default"
         )
     return found
 
@@ -244,7 +244,9 @@ def _at(document: Document) -> Iterator[None]:
         with placed(document.locate(())):
             yield
     except DoesNotFitError as error:
-        raise InputError(f"ZigZag finds no place for this mapping: {error}", location=document.locate(())) from None
+        raise InputError(f"this mapping does not fit in ZigZag: {error}", location=document.locate(())) from None
     except CrossedError as error:
-        hint = "our clusters nest: give the memory further in fewer loops, or map anew"
-        raise InputError(f"this mapping has no form here: {error}", location=document.locate(()), hint=hint) from None
+        hint = "Tilewright's clusters nest: keep fewer loops in the inner memory, or map again"
+        raise InputError(
+            f"this mapping cannot be expressed: {error}", location=document.locate(()), hint=hint
+        ) from None

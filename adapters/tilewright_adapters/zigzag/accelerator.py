@@ -87,8 +87,8 @@ class Accelerator:
         if self.precision is not None and self.precision.bits.get("O", 0) != self.precision.finished:
             sums, finished = self.precision.bits["O"], self.precision.finished
             yield (
-                f"partial sums have {sums} bits and results {finished}: without a complete mapping every memory but the "
-                "outermost is taken to hold partial sums"
+                f"partial sums have {sums} bits and results {finished}: without a complete mapping, every memory except the "
+                "outermost is assumed to receive partial sums"
             )
 
     def holding(self, summing: frozenset[str]) -> Architecture:
@@ -102,7 +102,7 @@ def read_accelerator(file: AcceleratorFile, precision: Precision | None) -> Acce
     """Convert an accelerator; `precision` is None without a layer."""
     warnings: list[str] = []
     if precision is None:
-        warnings.append(f"no workload: words are taken to have {DEFAULT_BITS} bits")
+        warnings.append(f"no workload is given: words are assumed to have {DEFAULT_BITS} bits")
     array = file.operational_array.extent
     served = _nested(file, warnings)
     order = sorted(reversed(served), key=lambda name: -len(served[name]))  # the sort is stable: outermost first
@@ -173,7 +173,7 @@ def _nested(file: AcceleratorFile, warnings: list[str]) -> dict[str, set[str]]:
             copies = _copies(name, file, served)
             told = f"{name} is shared along {_list(said)}, which does not nest with the other memories: "
             if said - served[name]:
-                told += f"read as shared along {_list(served[name])}, {copies} instances for each of ZigZag's, each with its share of the energy"
+                told += f"read as shared along {_list(served[name])}, with {copies} instances for each of ZigZag's, which divide its energy"
             else:
                 told += f"read as shared along {_list(served[name])}"
             warnings.append(told)
@@ -332,7 +332,7 @@ def _ends(name: str, data: MemoryData, warnings: list[str]) -> tuple[Width, Widt
         used = named or [port for port in ports if port.type != kind] or ports
         dearest = max(used, key=lambda port: (port.bandwidth_min / port.bandwidth_max, port.bandwidth_min))
         if len({(port.bandwidth_min, port.bandwidth_max) for port in used}) > 1:
-            warnings.append(f"ports of {name} differ in width: the energy of an access is that of {dearest.name}")
+            warnings.append(f"ports of {name} differ in width: the access energy of {dearest.name} is used")
         total = sum(port.bandwidth_max for port in used)
         found.append(Width(dearest.bandwidth_max, dearest.bandwidth_min, total, cost))
     return found[0], found[1]
@@ -342,13 +342,13 @@ def _warn(file: AcceleratorFile, warnings: list[str]) -> None:
     """Add warnings about content that an architecture cannot express."""
     slow = [f"{data.latency} cycles of {name}" for name, data in file.memories.items() if data.latency > 1]
     if slow:
-        warnings.append(f"latencies are not kept: {', '.join(slow)}")
+        warnings.append(f"latencies are ignored: {', '.join(slow)}")
     computed = [name for name, data in file.memories.items() if data.auto_cost_extraction]
     if computed:
-        warnings.append(f"ZigZag would ask CACTI for the costs of {_list(computed)}: those in the file are read")
+        warnings.append(f"ZigZag would run CACTI for the costs of {_list(computed)}: the costs in the file are used")
     if file.operational_array.systolic_dimensions:
         names = _list(file.operational_array.systolic_dimensions)
-        warnings.append(f"systolic along {names}: here operands reach the array at once")
+        warnings.append(f"the array is systolic along {names}: ignored, operands reach all units at once")
 
 
 def _list(names: object) -> str:

@@ -136,7 +136,7 @@ def allocated(
             beyond = [loop for each in between[operand][len(taken[operand]) + 1 :] for loop in each]
             sizes = _sizes(store, stored[operand], inside[operand], left[operand], beyond)
             if last and len(sizes) <= len(left[operand]):
-                raise DoesNotFitError(f"{store.name} is too small for all of {operand}, and there is none beyond it")
+                raise DoesNotFitError(f"{store.name} is too small for all of {operand}, and there is no outer memory")
             counts = [len(left[operand])] if last else range(len(sizes))
             options[operand] = [
                 (count, sizes[count], 0 if last else sizes[count] * math.prod(n for _, n in left[operand][count:]))
@@ -209,7 +209,7 @@ def _sizes(
             size *= 2
         if size > store.bits:
             if not count:
-                raise DoesNotFitError(f"{store.name} holds {store.bits} bits, and the loops inside need {size:g}")
+                raise DoesNotFitError(f"{store.name} has {store.bits} bits, and the spatial loops need {size:g}")
             break
         sizes.append(size)
     return sizes
@@ -223,5 +223,5 @@ def _best(store: Store, options: Sequence[Sequence[tuple[int, float, float]]]) -
         if sum(each[1] for each in choice) <= store.bits and accesses <= fewest:
             best, fewest = [each[0] for each in choice], accesses
     if best is None:
-        raise DoesNotFitError(f"{store.name} is too small for what all operands must keep there")
+        raise DoesNotFitError(f"{store.name} is too small for the tiles that all operands must keep there")
     return best

@@ -27,7 +27,7 @@ Unrolling = Annotated[str, Field(pattern=r"^\s*[A-Za-z]\w*\s*,\s*0*[1-9]\d{0,11}
 
 def _allocation(text: str) -> str:
     if not re.fullmatch(r"(I1|I2|O), ?(fh|tl|fl|th)", text):
-        raise ValueError(f"'{text}' is no operand with a direction, such as 'I1, tl' (in [ ] with its quotes)")
+        raise ValueError(f"'{text}' is not an operand with a direction; expected one like 'I1, tl' (quoted inside [ ])")
     return text
 
 
@@ -98,11 +98,11 @@ class MemoryData(Model):
             if self.r_bw is None or self.w_bw is None:
                 raise ValueError("ports without bandwidths need r_bw and w_bw")
             if len(self.ports) != len(self.operands):
-                raise ValueError(f"{len(self.ports)} ports for {len(self.operands)} operands; one each was expected")
+                raise ValueError(f"{len(self.ports)} ports for {len(self.operands)} operands; expected one for each")
         if self.r_cost is None or self.w_cost is None:
             raise ValueError(
-                "r_cost and w_cost are missing, for which ZigZag asks CACTI: give them; tilewright estimate sram "
-                "--size size_bits=N --size width_bits=N says what such a memory takes"
+                "r_cost and w_cost are missing (ZigZag would run CACTI); tilewright estimate sram "
+                "--size size_bits=N --size width_bits=N estimates them"
             )
         return self
 
@@ -126,9 +126,7 @@ class ArrayData(Model):
     @model_validator(mode="after")
     def _consistent(self) -> ArrayData:
         if self.is_imc or self.imc_type is not None:
-            raise ValueError(
-                "an in-memory computing array: ZigZag derives its costs from models of cells and converters"
-            )
+            raise ValueError("in-memory computing arrays are not supported")
         if len(self.dimensions) != len(self.sizes) or len(set(self.dimensions)) != len(self.dimensions):
             raise ValueError(f"{len(self.sizes)} sizes for dimensions {', '.join(self.dimensions)}")
         return self
@@ -192,7 +190,7 @@ class LayerData(Model):
             raise ValueError(f"{len(self.loop_sizes)} loop_sizes for {len(self.loop_dims)} loop_dims")
         unknown = set(self.operand_precision) - {*OPERANDS, "O_final"}
         if unknown or "O" not in self.operand_precision:
-            raise ValueError("operand_precision gives bits of I, W, O and O_final")
+            raise ValueError("operand_precision is invalid; expected bits of I, W, O and O_final")
         return self
 
 
@@ -214,7 +212,7 @@ class LayerMapping(Model):
     def _linked(self) -> LayerMapping:
         links = self.memory_operand_links
         if set(links) != set(OPERANDS) or set(links.values()) != set(MEMORY_OPERANDS.values()):
-            raise ValueError("memory_operand_links must give each of I, W and O one of I1, I2 and O")
+            raise ValueError("memory_operand_links must map each of I, W and O to one of I1, I2 and O")
         return self
 
 

@@ -59,12 +59,12 @@ def unrolled(
             name, _, number = text.partition(",")
             name, count = name.strip().upper(), int(number)
             if name not in sizes:
-                warnings.append(f"the layer has no dimension {name}, which is unrolled over {axis}: left out")
+                warnings.append(f"the layer has no dimension {name}, which is unrolled over {axis}: ignored")
                 continue
             most = max(1, min(room, -(-sizes[name] // so_far[name])))
             if count > most:
                 warnings.append(
-                    f"{name} is unrolled over {axis} {count} times: only {most} fit the array and the layer"
+                    f"{name} is unrolled over {axis} {count} times: reduced to {most}, which fit the array and the layer"
                 )
             count = min(count, most)
             found[axis][name] = count
@@ -111,7 +111,7 @@ def ordering(said: LayerMapping, sizes: MappingOf[str, int], unrolling: Unrolled
     for name, number in left.items():
         if given[name] != number:
             raise ValueError(
-                f"temporal_ordering steps {name} {given[name]} times; the loops in space leave {number} steps"
+                f"temporal_ordering has {given[name]} iterations of {name}; the spatial loops leave {number}"
             )
     return [(name, number) for name, number in loops if number > 1]
 
@@ -206,8 +206,8 @@ def _settled(
             between = outermost_first[outside:before]
             if any(layer.stored[operand].indexed_by(name) for name in between):
                 raise CrossedError(
-                    f"{architecture.clusters[cluster].name} keeps its tile of {operand} for longer than {outer}, "
-                    "which is further out, keeps its own"
+                    f"{architecture.clusters[cluster].name} keeps its tile of {operand} for longer than the outer memory {outer} "
+                    "keeps its own"
                 )
             held.setdefault((max(outside, before), cluster), []).append(operand)
             furthest = max(furthest, outside)

@@ -40,14 +40,14 @@ def read_layer(data: LayerData, links: Mapping[str, str]) -> Layer:
     """
     sizes = {name.upper(): size for name, size in zip(data.loop_dims, data.loop_sizes, strict=True)}
     if len(sizes) != len(data.loop_dims):
-        raise ValueError("loop_dims repeat; upper and lower case are the same to ZigZag")
+        raise ValueError("loop_dims repeat; ZigZag ignores case")
     relations = dict(_relation(text) for text in data.dimension_relations)
     tensors, order = _equation(data.equation)
     for index in (each for found in tensors.values() for each in found):
         if index not in sizes and index not in relations:
             known = (*sizes, *relations)
             raise ValueError(
-                f"the equation's {index} is in no loop_dims or dimension_relations{suggestion(index, known)}"
+                f"the equation's {index} is not in loop_dims or dimension_relations{suggestion(index, known)}"
             )
     for left, (first, _, second, _) in relations.items():
         for each in (first, second):
@@ -80,7 +80,7 @@ def read_layer(data: LayerData, links: Mapping[str, str]) -> Layer:
         for name, indices in tensors.items()
     }
     padded = any(sum(each) for each in data.padding or ())
-    told = f"{problem.name}: its padding is not kept, so that I has the words beyond its edges too"
+    told = f"{problem.name}: padding is ignored: I includes the words beyond its edges"
     return Layer(problem, data.operator_type, stored, (told,) if padded else ())
 
 
@@ -102,7 +102,7 @@ def _equation(text: str) -> tuple[dict[str, list[str]], list[str]]:
         name = part.strip()[0]
         found[name] = [index.upper() for index in re.findall(r"\[(\w+)\]", part)]
     if set(found) != set(OPERANDS):
-        raise ValueError(f"operands {', '.join(found)}; I, W and O were expected")
+        raise ValueError(f"operands {', '.join(found)}; expected I, W and O")
     return found, [*(name for name in found if name != "O"), "O"]
 
 

@@ -61,9 +61,7 @@ def written(inputs: InputSet) -> Written:
     if architecture is not None:
         result.reasons += _hardware(architecture, words)
     if mapping is not None and (problem is None or architecture is None):
-        result.reasons.append(
-            _reason("missing", "mapping", "ZigZag reads a mapping with its layer and accelerator only")
-        )
+        result.reasons.append(_reason("missing", "mapping", "ZigZag needs a mapping's layer and accelerator"))
     if result.reasons:
         return result
     if problem is not None and architecture is not None and mapping is not None:
@@ -112,7 +110,7 @@ def _widths(
             _reason(
                 "widths",
                 memory.name,
-                "values of several widths; without a mapping it is not clear which are partial sums",
+                "values have several widths; without a mapping it is unknown which are partial sums",
             )
             for memory in memories
             if memory.bits_per_value
@@ -136,21 +134,19 @@ def _operation(problem: Problem) -> Iterator[Reason]:
 def _hardware(architecture: Architecture, words: MappingOf[str, int]) -> Iterator[Reason]:
     compute = architecture.compute
     if compute.cycles_per_operation != 1:
-        message = f"{compute.cycles_per_operation} cycles per operation; ZigZag's units take one"
+        message = f"{compute.cycles_per_operation} cycles per operation; ZigZag has one"
         yield _reason("cycles_per_operation", compute.name, message)
     fanned = [cluster.name for cluster in architecture.clusters if cluster.fanout.size > 1]
     if len(fanned) > 4:
-        yield _reason("fanouts", "architecture", f"{len(fanned)} fanouts; ZigZag's mappings know D1 to D4")
+        yield _reason("fanouts", "architecture", f"{len(fanned)} fanouts; ZigZag has D1 to D4")
     for cluster in architecture.clusters:
         for memory in cluster.memories:
             yield from _unable(memory, words[memory.name])
             if not _roles(memory):
-                yield _reason(
-                    "holds", memory.name, "it holds tensors by name; ZigZag's memories hold inputs, weights or outputs"
-                )
+                yield _reason("holds", memory.name, "it holds tensors by name; ZigZag's memories hold tensors by role")
         if cluster.fanout.size > 1 and not (cluster.fanout.multicast and cluster.fanout.reduction):
             missing = "reduction" if cluster.fanout.multicast else "multicast"
-            yield _reason("no_sharing", cluster.name, f"there is no {missing} below it; in ZigZag there always is")
+            yield _reason("no_sharing", cluster.name, f"there is no {missing} below it; ZigZag always has it")
 
 
 def _unable(memory: Memory, bits: int) -> Iterator[Reason]:
@@ -158,14 +154,16 @@ def _unable(memory: Memory, bits: int) -> Iterator[Reason]:
         yield _reason(
             "update_energy",
             memory.name,
-            f"updates cost {memory.accumulation_energy_pj:g} pJ; in ZigZag a write's energy",
+            f"updates cost {memory.accumulation_energy_pj:g} pJ; ZigZag uses a write's energy",
         )
     if memory.instances_per_macro != 1:
         yield _reason(
-            "macro", memory.name, f"{memory.instances_per_macro} instances in one array; in ZigZag each is alone"
+            "macro", memory.name, f"{memory.instances_per_macro} instances in one array; ZigZag has separate instances"
         )
     if memory.ports:
-        yield _reason("ports", memory.name, "ports of its own; what is written has one to read and one to write")
+        yield _reason(
+            "ports", memory.name, "it defines ports; files for ZigZag are written with one for reads and one for writes"
+        )
     if memory.leakage_pj_per_cycle:
         yield _reason("leakage", memory.name, "it leaks; ZigZag has no leakage")
     if memory.multiple_buffering not in (1.0, 2.0):
@@ -178,10 +176,14 @@ def _unable(memory: Memory, bits: int) -> Iterator[Reason]:
         width, access = words * bits, memory.block_words * bits
         if width != int(width):
             yield _reason(
-                "bandwidth", memory.name, f"{words:g} words of {bits} bits to {way} are no whole bits per cycle"
+                "bandwidth",
+                memory.name,
+                f"{words:g} words of {bits} bits to {way} are not a whole number of bits per cycle",
             )
         elif width < access and (memory.block_words > 1 or access % int(width)):
-            message = f"an access of {memory.block_words} words takes no whole cycles at {words:g} words to {way}"
+            message = (
+                f"an access of {memory.block_words} words is not a whole number of cycles at {words:g} words to {way}"
+            )
             yield _reason("bandwidth", memory.name, message)
 
 
@@ -348,12 +350,12 @@ def _elsewhere(
     counts = {axis: {name: int(count) for name, count in each} for axis, each in unrolling.items()}
     _, told = within_reach(counts, stores, layer)
     if told:
-        yield _reason("bandwidth", "mapping", f"{told[0]}: ZigZag would unroll it no further")
+        yield _reason("bandwidth", "mapping", f"{told[0]}: ZigZag would reduce the unrolling")
         return
     try:
         taken = allocated(stores, layer.stored, order, spatial_loops(counts, layer.problem.dimensions))
     except DoesNotFitError as error:
-        yield _reason("allocation", "mapping", f"ZigZag would find no place: {error}")
+        yield _reason("allocation", "mapping", f"the mapping does not fit in ZigZag: {error}")
         return
     tensors = operands(problem)
     for operand, places in held(problem, architecture, mapping).items():
@@ -365,7 +367,7 @@ def _elsewhere(
             if any(layer.stored[operand].indexed_by(name) for name, _ in between):  # others leave it in place
                 steps = [math.prod(trips for _, trips in order[:each]) for each in (ours, inside)]
                 message = (
-                    f"a tile of {tensors[operand].name} stays for {steps[0]:,} steps; ZigZag's own rule "
+                    f"a tile of {tensors[operand].name} stays for {steps[0]:,} steps; ZigZag's allocation rule "
                     f"would keep one for {steps[1]:,}"
                 )
                 yield _reason("allocation", place.memory.name, message)

@@ -129,15 +129,15 @@ GEMM = "Network n {\n Layer A {\n Type: GEMM\n Dimensions { M: 4, N: 6, K: 8 }\n
         (GEMM.replace("{ M: 4", "{M: 4") + "\n}", 4, "braces must be separated by blanks"),
         (GEMM.replace("SpatialMap", "SpacialMap") + "\n}", 5, "did you mean 'SpatialMap'"),
         (GEMM.replace("Dimensions { M: 4, N: 6, K: 8 }", "") + "\n}", 5, "Dimensions must come before Dataflow"),
-        (GEMM.replace("M: 4", "M: 4, M: 5") + "\n}", 4, "given twice"),
-        (GEMM + "\n} more", 7, "nothing may follow"),
-        (GEMM.replace("(1,1)", "(MTile,1)") + "\n}", 5, "'MTile' is no constant"),
+        (GEMM.replace("M: 4", "M: 4, M: 5") + "\n}", 4, "size of M has two values, 4 and 5"),
+        (GEMM + "\n} more", 7, "found 'more' after the network"),
+        (GEMM.replace("(1,1)", "(MTile,1)") + "\n}", 5, "unknown constant 'MTile'"),
         (GEMM.replace("(1,1)", "(MTile,1)") + "\n}", 5, "write 'Constant MTile 1' above the Network"),
-        ("Dataflow {\n SpatialMap(1,1) M;\n}", 3, "a dataflow alone, without a Network"),
+        ("Dataflow {\n SpatialMap(1,1) M;\n}", 3, "this is a dataflow without a Network"),
         ("Constant MTile 2\n" + GEMM.replace("(1,1)", "(MTle,1)") + "\n}", 6, "did you mean 'MTile'"),
-        (GEMM.replace("(1,1)", "(Sz(Q),1)") + "\n}", 5, "'Q' is no dimension of this layer"),
+        (GEMM.replace("(1,1)", "(Sz(Q),1)") + "\n}", 5, "'Q' is not a dimension of this layer"),
         (GEMM.replace("GEMM", "BMM") + "\n}", 3, "no batched matrix product"),
-        (f"Network n {{\n{BARE}\n{BARE.replace('A', 'B')}\n}}", 5, "no layer before to copy it from"),
+        (f"Network n {{\n{BARE}\n{BARE.replace('A', 'B')}\n}}", 5, "no earlier layer to copy it from"),
         (GEMM.replace("M: 4, ", "") + "\n}", 5, "has no dimension M"),
         (GEMM.replace("N: 6, ", "") + "\n}", 6, "GEMM needs dimension N"),
     ],
@@ -296,7 +296,7 @@ def test_a_dataflow_is_that_of_layers_without_one(named: bool, tmp_path: Path) -
     adapter = MaestroAdapter(MaestroFiles(dataflow=str(dataflow)) if named else None)
     read = adapter.parse([model] if named else [model, dataflow])
     assert read.directives == MaestroAdapter().parse([whole]).directives
-    assert [text for text in read.warnings if "on the file as it is, it crashes" in text]
+    assert [text for text in read.warnings if "MAESTRO itself needs it written in that file" in text]
 
 
 def test_a_layer_without_dataflow_is_a_problem_and_hardware_an_array(tmp_path: Path) -> None:

@@ -156,11 +156,11 @@ def test_a_file_beside_other_files_is_refused(tmp_path: Path) -> None:
     files["data/mapping/my_gemm.m"] = files["data/mapping/my_gemm.m"].replace(
         "TemporalMap(2,2) K", "TemporalMap(4,4) K"
     )
-    with pytest.raises(InputError, match="beside other MAESTRO files") as caught:
+    with pytest.raises(InputError, match="written for other MAESTRO files") as caught:
         read(files, tmp_path)
     assert caught.value.location is not None and caught.value.location.line is not None
     (tmp_path / "tilewright.yaml").write_text("maestro: {problem: 3}")
-    with pytest.raises(InputError, match="no file that was written beside"):
+    with pytest.raises(InputError, match="is not a sidecar of MAESTRO's files"):
         ADAPTER.parse([tmp_path / name for name in files])
 
 

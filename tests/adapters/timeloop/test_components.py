@@ -48,13 +48,13 @@ def test_without_a_name_timeloops_own_table_estimates(tmp_path: Path) -> None:
     found = read(ARCH, tmp_path)
 
     assert found.architecture is not None and found.architecture.area_um2 is None
-    assert any("Timeloop's own estimates" in warning for warning in found.warnings)
+    assert any("Timeloop's estimates" in warning for warning in found.warnings)
 
 
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("smartbuffer_SRAM", "storage", "no estimator has a name for the class storage"),
+        ("smartbuffer_SRAM", "storage", "unknown class storage for estimators"),
         ('technology: "45nm"', "x: 1", "has no technology node"),
         ("depth: 2048", "depth: 2", "buffer: no estimator says what this takes"),
         ("type: LPDDR4", "type: DDR9", "kind is 'DDR9'; known: LPDDR4"),

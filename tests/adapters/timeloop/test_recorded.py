@@ -100,5 +100,5 @@ def test_a_report_of_something_else_is_refused(tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.txt"
     for text in (other.report, "nothing", files[0].read_text()):
         wrong.write_text(text)
-        with pytest.raises(InputError, match="no statistics that Timeloop wrote on these inputs"):
+        with pytest.raises(InputError, match="the statistics do not belong to these inputs"):
             TimeloopAdapter().figures(wrong, inputs, report)

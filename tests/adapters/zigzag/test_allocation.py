@@ -27,7 +27,7 @@ def test_the_rule_of_allocation() -> None:
     twice = replace(near, bits=16)
     assert allocated([twice, far], stored, order, {})["W"] == [3, 0]
     doubled = replace(near, double=True)
-    with pytest.raises(DoesNotFitError, match="near holds 8 bits, and the loops inside need 16"):
+    with pytest.raises(DoesNotFitError, match="near has 8 bits, and the spatial loops need 16"):
         allocated([doubled, far], stored, order, {})
     with pytest.raises(DoesNotFitError, match="near is too small for all of W"):
         allocated([near, replace(far, operands=("I", "O"))], stored, order, {})

@@ -193,7 +193,7 @@ def test_a_layer_and_its_mapping_are_read(sample: Path) -> None:
     # innermost first in the file: OY, FY, C, K; the register keeps four sums, so all of OY, FY and C
     steps = [(loop.dimension, loop.trips) for loop in found.mapping.loops() if not loop.spatial]
     assert steps == [("K", 2), ("C", 2), ("FY", 3), ("OY", 4)]
-    assert any("leaves open how K is cut" in warning for warning in found.warnings)
+    assert any("does not fix the loops of K" in warning for warning in found.warnings)
     assert evaluated(found).valid
 
 
@@ -259,26 +259,26 @@ def test_repeated_keys_count_as_in_zigzag(sample: Path) -> None:
     found = parse(sample)
     assert found.architecture is not None
     assert next(each for each in found.architecture.memories if each.name == "weight_register").capacity_words == 2
-    assert any("'size' stands twice" in warning and "accelerator.yaml:6" in warning for warning in found.warnings)
+    assert any("'size' is repeated" in warning and "accelerator.yaml:6" in warning for warning in found.warnings)
 
 
 @pytest.mark.parametrize(
     ("name", "old", "new", "message"),
     [
-        ("accelerator.yaml", "size: 2048", "size: 32", "buffer holds 32 bits"),
+        ("accelerator.yaml", "size: 2048", "size: 32", "buffer has 32 bits"),
         ("accelerator.yaml", "served_dimensions: [D1, D2]\n  dram", "served_dimensions: [D7]\n  dram", "serves D7"),
         ("accelerator.yaml", "r_cost: 4\n    ", "", "r_cost and w_cost are missing"),
-        ("accelerator.yaml", '"I2, tl"', "I2, tl", "'I2' is no operand with a direction, such as 'I1, tl'"),
+        ("accelerator.yaml", '"I2, tl"', "I2, tl", "'I2' is not an operand with a direction; expected one like 'I1, tl'"),
         ("accelerator.yaml", "unit_energy: 0.04", "unit_energy: 0.04, is_imc: true", "in-memory computing"),
         ("accelerator.yaml", "name: small-array", "name: m\ntype: zigzag.memory", "a core of type zigzag.memory computes nothing"),
         ("accelerator.yaml", "bandwidth_min: 16", "bandwidth_min: 99", "bandwidth_min 99 is above"),
-        ("workload.yaml", "[k][c][fy]", "[k][c][fz]", "the equation's FZ is in no loop_dims"),
+        ("workload.yaml", "[k][c][fy]", "[k][c][fz]", "the equation's FZ is not in loop_dims"),
         ("workload.yaml", "loop_sizes: [1, 16, 8, 4, 3]", "loop_sizes: [1, 16, 8, 4]", "4 loop_sizes for 5 loop_dims"),
         ("workload.yaml", "iy=2*oy+1*fy", "iy=2*oy", "dimension_relations"),
-        ("mapping.yaml", "[FY, 3]", "[FY, 2]", "steps FY 2 times; the loops in space leave 3"),
+        ("mapping.yaml", "[FY, 3]", "[FY, 2]", "has 2 iterations of FY; the spatial loops leave 3"),
         ("mapping.yaml", "D2: [", "D3: [", "names D3; the array has D1, D2"),
         ("mapping.yaml", "W: I2, I: I1", "W: I1, I: I1", "memory_operand_links"),
-        ("mapping.yaml", "default", "other", "no mapping is called default"),
+        ("mapping.yaml", "default", "other", "there is no mapping called default"),
     ],
 )  # fmt: skip
 def test_faults_are_told_with_their_place(sample: Path, name: str, old: str, new: str, message: str) -> None:
@@ -287,7 +287,7 @@ def test_faults_are_told_with_their_place(sample: Path, name: str, old: str, new
         parse(sample)
     assert message in str(caught.value)
     assert caught.value.location is not None and caught.value.location.line is not None
-    assert Path(caught.value.location.source).name == name or "holds 32 bits" in message
+    assert Path(caught.value.location.source).name == name or "has 32 bits" in message
 
 
 def test_files_of_streams_cores_are_read(sample: Path) -> None:
@@ -303,14 +303,14 @@ def test_files_of_streams_cores_are_read(sample: Path) -> None:
 
 
 def test_a_layer_is_chosen_by_name(sample: Path) -> None:
-    with pytest.raises(InputError, match="2 layers; one is read") as caught:
+    with pytest.raises(InputError, match="the file has 2 layers; select one") as caught:
         ADAPTER.parse([sample / NAMES[1]])
     assert caught.value.hint is not None and "conv, Layer1" in caught.value.hint
     with pytest.raises(InputError, match="there is no layer cnv; did you mean 'conv'"):
         ADAPTER.parse([sample / NAMES[1] / "cnv"])
-    with pytest.raises(InputError, match="without its accelerator"):
+    with pytest.raises(InputError, match="a mapping needs its accelerator"):
         ADAPTER.parse([sample / NAMES[2]])
-    with pytest.raises(InputError, match="a second problem file"):
+    with pytest.raises(InputError, match="problem file is repeated"):
         ADAPTER.parse([sample / NAMES[1] / "conv", sample / NAMES[1]])
     with pytest.raises(InputError, match="no files"):
         ADAPTER.parse([])

@@ -145,7 +145,7 @@ def _memory(level: Component, energies: Energies | None) -> Memory:
 def _without_energy(level: Component, energies: Energies) -> Exception:
     known = ", ".join(energies)
     return level.where.error(
-        f"the energy table (ERT) has no energies of {level.name}{suggestion(level.name, energies)}",
+        f"the energy table (ERT) lacks energies of {level.name}{suggestion(level.name, energies)}",
         hint=f"it has those of {known}" if known else "it is empty",
     )
 
@@ -165,7 +165,7 @@ def _capacity(level: Component, word_bits: int, block: int) -> int | None:
     words = {name: _words(level, name, word_bits, block) for name in given}
     if len(set(words.values())) > 1:
         sizes = " and ".join(f"{name} {level.fields[name].shown} ({words[name]} words)" for name in given)
-        raise level.where.error(f"{level.name}: {sizes} are different sizes; keep one")
+        raise level.where.error(f"{level.name}: {sizes} are different sizes; give one")
     return words[given[0]] if given else None
 
 

@@ -88,8 +88,8 @@ def _storage(level: Component) -> tuple[str, dict[str, Attribute]]:
     if "reg" in kind or kind.endswith("rf"):
         return "register", sizes
     raise level.where.error(
-        f"{level.name}: no estimator has a name for the class {level.kind}",
-        hint="known are DRAM, SRAM, smartbuffer_SRAM and registers; give its energies, or an ERT",
+        f"{level.name}: unknown class {level.kind} for estimators",
+        hint="known: DRAM, SRAM, smartbuffer_SRAM and registers; or give its energies, or an ERT",
     )
 
 
@@ -112,7 +112,7 @@ def _node(level: Component) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:nm)?", str(given.value).strip()) if given is not None else None
     if match is None:
         raise level.where.error(
-            f"{level.name} has no technology node to estimate it for", hint="give technology: 45nm, or an ERT"
+            f"{level.name} has no technology node, which estimates need", hint="give technology: 45nm, or an ERT"
         )
     return float(match[1])
 

@@ -14,10 +14,10 @@ from tilewright_adapters.timeloop.reading.hierarchy import Hierarchy
 _FACTOR = re.compile(r"(?:([A-Za-z_]\w*?)\s*+=\s*+|([A-Za-z_]++)\s*+)(\d{1,15})(?:\s*+,\s*+(\d{1,15}))?[\s,]*+")
 _ALL = ("len(spec.problem.instance)", "len(spec.problem.shape.dimensions)")
 _UNREAD = {
-    "no_link_transfer": "links switched off for single tensors",
-    "no_temporal_reuse": "reuse switched off in time",
-    "rmw_on_first_writeback": "the first partial sum read back",
-    "rmw_first_update": "the first partial sum read back",
+    "no_link_transfer": "links disabled for single tensors",
+    "no_temporal_reuse": "temporal reuse disabled",
+    "rmw_on_first_writeback": "read of the first partial sum",
+    "rmw_first_update": "read of the first partial sum",
     "passthrough": "pass-through buffers",
     "no_coalesce": "pass-through buffers",
 }
@@ -96,7 +96,7 @@ def listed(
     """
     if isinstance(section.value, dict) and "type" in section.value:
         raise section.error(
-            f"a mapping of type {section.value['type']} cannot be read",
+            f"a mapping of type {section.value['type']} is not supported",
             hint="give a list of directives for one problem",
         )
     seen: set[tuple[str, str]] = set()
@@ -110,7 +110,7 @@ def listed(
         elsewhere = unrolled_at.get(str(target.value)) if kind == "spatial" else None
         name = elsewhere or _target(target, levels.names)
         if kind != "bypass" and (name, kind) in seen:
-            raise directive.error(f"a second {kind} directive for {name}")
+            raise directive.error(f"the {kind} directive for {name} is repeated")
         seen.add((name, kind))
         yield Said(directive, name, kind, fields)
 
@@ -150,9 +150,9 @@ def checked(directive: Said) -> Said:
     for name, what in _UNREAD.items():
         cursor = fields.pop(name, None)
         if cursor is not None and cursor.value:
-            raise cursor.error(f"{name} ({what}) cannot be read: it would change the figures")
+            raise cursor.error(f"{name} ({what}) is not supported: it would change results")
     if directive.kind == "temporal" and "no_reuse" in fields:
-        raise fields["no_reuse"].error("no_reuse in time cannot be read: it would change the figures")
+        raise fields["no_reuse"].error("no_reuse in a temporal directive is not supported: it would change results")
     refuse_unknown(fields, FIELDS[directive.kind], f"a {directive.kind} directive")
     return replace(directive, fields=fields)
 
@@ -179,8 +179,8 @@ def keeping(
         nowhere = everything.difference(*(kept for _, kept in branches))
         if nowhere:
             raise levels.where.error(
-                f"{', '.join(sorted(nowhere))}: kept in no branch of a !Parallel",
-                hint="keep it in one of them, or add a branch !Nothing that keeps it",
+                f"{', '.join(sorted(nowhere))}: no branch of a !Parallel keeps it",
+                hint="keep it in a branch, or add a branch !Nothing that keeps it",
             )
         for names, kept in branches:
             for name in names:
@@ -230,7 +230,7 @@ class _Gathered:
         for name, factor in _factors_of(directive, problem).items():
             before = self.factors.setdefault(name, factor)
             if (before.end, before.last) != (factor.end, factor.last):
-                raise factor.where.error(f"a second {what}, with another factor of {name}")
+                raise factor.where.error(f"the {what} is repeated, with another factor of {name}")
         if "permutation" in fields and self.permutation is None:
             self.permutation = permutation(fields["permutation"], dims)
         if "split" in fields and self.split is None:
@@ -259,8 +259,8 @@ class _Gathered:
             return
         place = self.factors[non_unit[0]].where
         yield (
-            f"{place.document.locate(place.path)}: the permutation leaves out {', '.join(non_unit)}; "
-            "read as outermost, in the problem's order reversed"
+            f"{place.document.locate(place.path)}: the permutation lacks {', '.join(non_unit)}: "
+            "read as outermost, in reverse order of the problem"
         )
 
 
@@ -275,7 +275,7 @@ def _factors_of(directive: Said, problem: Problem) -> dict[str, Factor]:
             result |= _factors(text, fields[word], problem)
     for name in ones(fields, problem, result):
         if result.setdefault(name, Factor(1, 1, directive.where)).end != 1:
-            raise directive.where.error(f"{directive.target} iterates over {name}, and is said not to")
+            raise directive.where.error(f"{directive.target} iterates over {name}, which a directive forbids")
     return result
 
 
@@ -305,7 +305,7 @@ def _factors(text: str, cursor: Cursor, problem: Problem) -> dict[str, Factor]:
             raise cursor.error(f"cannot read the factors from '{text[position:]}'", hint="write them as K=4 C=2")
         name = match[1] or match[2]
         if name not in dims:
-            raise cursor.error(f"there is no dimension '{name}'", hint=f"one of {', '.join(dims)}")
+            raise cursor.error(f"unknown dimension '{name}'", hint=f"one of {', '.join(dims)}")
         if name in result:
             raise cursor.error(f"dimension {name} has two factors")
         end = int(match[3]) or problem.dimensions[name]
@@ -333,7 +333,7 @@ def permutation(cursor: Cursor, dims: tuple[str, ...]) -> tuple[str, ...]:
         names += [word] if word in dims else list(word)
     for name in names:
         if name not in dims:
-            raise cursor.error(f"there is no dimension '{name}' in '{value}'", hint=f"one of {', '.join(dims)}")
+            raise cursor.error(f"unknown dimension '{name}' in '{value}'", hint=f"one of {', '.join(dims)}")
     if len(set(names)) != len(names):
-        raise cursor.error(f"a dimension stands twice in '{value}'")
+        raise cursor.error(f"a dimension is repeated in '{value}'")
     return tuple(names)

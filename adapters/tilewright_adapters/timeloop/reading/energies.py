@@ -35,7 +35,7 @@ def read_energies(section: Cursor) -> Energies:
         for action, energy in actions:
             energies[action] = max(energies.get(action, 0.0), energy)
         if component.lower() == "wire" and any(energies.values()):
-            raise cursor.error("energy per wire length cannot be read; give energy-per-hop instead")
+            raise cursor.error("energy per wire length is not supported; give energy-per-hop")
         result[component] = energies
     return result
 
@@ -59,7 +59,7 @@ def read_areas(section: Cursor) -> dict[str, float]:
     for name, cursor in rows:
         area = cursor.number("area")
         if not 0 <= area <= 1e15:
-            raise cursor.error(f"an area of {area:g}")
+            raise cursor.error(f"area is {area:g}; expected 0 to 1e15")
         found[_component(name)] = max(found.get(_component(name), 0.0), area)
     return found if any(found.values()) else {}
 

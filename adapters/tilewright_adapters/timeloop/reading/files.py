@@ -55,7 +55,7 @@ def _named(path: Path) -> Path:
         return path
     names = listed_layers(Path(file)) if Path(file).suffix in (".yaml", ".yml") else ()
     if not names:
-        raise InputError(f"{file} lists no layers; a file of Timeloop has one", hint=f"leave /{layer} out")
+        raise InputError(f"{file} is not a list of layers; other Timeloop files have one layer", hint=f"omit /{layer}")
     chosen(names, layer, Location(file), "layer")
     return Path(file).parent / f"{layer}{Path(file).suffix}"
 
@@ -67,8 +67,8 @@ def _document(path: Path, folders: tuple[str, ...], values: Mapping[str, object]
         text = read_text(path)
         if not is_nest(text):
             raise InputError(
-                f"{path} is no loop nest that Timeloop prints (map.txt)",
-                hint="a report (stats.txt) is laid beside ours by `tilewright diff-stats`",
+                f"{path} is not a loop nest printed by Timeloop (map.txt)",
+                hint="to compare statistics (stats.txt), run `tilewright diff-stats`",
             )
         return parse_nest(text, str(path))
     return assembled(path, folders, values)

@@ -154,9 +154,9 @@ class Hierarchy:
         for axis, many, few in zip("XY", inner.mesh, outer.mesh, strict=True):
             if many % few:
                 raise inner.where.error(
-                    f"{many} {inner.name} along {axis} cannot be shared out evenly to {few} {outer.name}",
+                    f"{many} {inner.name} along {axis} do not divide evenly among {few} {outer.name}",
                     hint=f"make mesh{axis} of {inner.name} a multiple of mesh{axis} of {outer.name}, "
-                    "and let components stand outermost first",
+                    "and list components outermost first",
                 )
             sizes.append(many // few)
         return sizes[0], sizes[1]
@@ -183,7 +183,7 @@ def hierarchy_of(name: str, section: Cursor, components: list[Component]) -> Hie
         raise section.error("the architecture has no memory", hint=f"classes: {', '.join(_MEMORY_CLASSES)}")
     if len(compute) != 1:
         names = ", ".join(level.name for level in compute) or "none"
-        raise section.error(f"exactly one arithmetic level is expected, found {names}")
+        raise section.error(f"found {names} as arithmetic levels; expected exactly one")
     warnings = list(dict.fromkeys(_warnings(components)))
     return Hierarchy(name, section, storage, _beside(compute[0], storage[-1], warnings), tuple(warnings))
 
@@ -195,7 +195,7 @@ def _beside(compute: Component, inner: Component, warnings: list[str]) -> Compon
     if not uneven or "meshX" in compute.fields or "meshY" in compute.fields or compute.instances % (x * y):
         return compute
     place = compute.where.document.locate(compute.where.path)
-    warnings.append(f"{place}: {compute.name} gives no mesh: read as {x} along X, as {inner.name}")
+    warnings.append(f"{place}: {compute.name} has no mesh: read as {x} along X, like {inner.name}")
     return replace(compute, mesh=(x, compute.instances // x))
 
 
@@ -213,7 +213,7 @@ def _warnings(components: list[Component]) -> Iterator[str]:
             yield from _check_attributes(level, _READ_COMPUTE)
         else:
             place = level.where.document.locate(level.where.path)
-            yield f"{place}: {level.name} of class {level.kind} is neither a memory nor compute: ignored"
+            yield f"{place}: {level.name} of class {level.kind} is not a memory or compute: ignored"
 
 
 def _check_synonyms(level: Component) -> Iterator[str]:
@@ -226,7 +226,7 @@ def _check_synonyms(level: Component) -> Iterator[str]:
         for other in others:
             if other.value != first.value:
                 place = other.document.locate(other.path)
-                yield f"{place}: {other.path[-1]} of {level.name} is not read, as in Timeloop, where {first.path[-1]} is given"
+                yield f"{place}: {other.path[-1]} of {level.name} is ignored, as in Timeloop, because {first.path[-1]} is given"
 
 
 def _check_width(level: Component) -> Iterator[str]:
@@ -274,7 +274,7 @@ def _tree(node: Cursor, count: int, inherited: Mapping[str, Cursor], warnings: l
         yield _level(item, name, parts["class"].text("a class"), count * times, attributes | own)
     inside = fields["subtree"].items("subtree") if "subtree" in fields else []
     if len(inside) > 1:
-        raise inside[1].error("a container has two containers inside; Timeloop's levels are a chain")
+        raise inside[1].error("a container has two inner containers; Timeloop's levels are a chain")
     for item in inside:
         below = item.fields("a container")
         if "name" not in below:
@@ -350,6 +350,8 @@ def _check_attributes(level: Component, read: set[str]) -> Iterator[str]:
     for name, cursor in level.fields.items():
         if name in _NEUTRAL and cursor.value is not None:
             if cursor.value not in _NEUTRAL[name]:
-                raise cursor.error(f"{name} = {cursor.value!r} of {level.name} cannot be read: it would change figures")
+                raise cursor.error(
+                    f"{name} = {cursor.value!r} of {level.name} is not supported: it would change results"
+                )
         elif name not in read | _HARMLESS | _NEUTRAL.keys() and not level.is_dummy:
-            yield f"{cursor.document.locate(cursor.path)}: attribute {name} is not known: ignored"
+            yield f"{cursor.document.locate(cursor.path)}: unknown attribute {name}: ignored"

@@ -50,9 +50,9 @@ class _Reader:
                 raise self.error(f"cannot read {self.text[self.position]!r}")
             self.position = match.end()
             if match.lastgroup != "space" and len(match[0]) > MAX_TEXT:
-                raise self.error(f"{len(match[0]):,} characters; at most {MAX_TEXT:,} of one value are read")
+                raise self.error(f"a value has {len(match[0]):,} characters; expected at most {MAX_TEXT:,}")
             if match.lastgroup == "include":
-                raise self.error("@include is not followed", hint="give the included files themselves")
+                raise self.error("@include is not supported", hint="give the included files as inputs")
             if match.lastgroup != "space":
                 self.kind, self.token = str(match.lastgroup), match[0]
                 return
@@ -76,7 +76,7 @@ class _Reader:
         while self.kind == "name":
             name = self.token
             if name in result:
-                raise self.error(f"'{name}' stands twice")
+                raise self.error(f"'{name}' is repeated")
             self.step()
             self.expect("=", ":")
             result[name] = self.value((*path, name))
@@ -91,9 +91,9 @@ class _Reader:
     def value(self, path: Path_) -> Any:
         self.marks[path] = self.place()
         if len(path) > MAX_DEPTH:
-            raise self.error(f"more than {MAX_DEPTH} levels")
+            raise self.error(f"values are nested in more than {MAX_DEPTH} levels")
         if len(self.marks) > MAX_NODES:
-            raise self.error(f"more than {MAX_NODES:,} values")
+            raise self.error(f"the file has more than {MAX_NODES:,} values")
         if self.kind == "sign" and self.token in _CLOSING:
             opening = self.token
             self.step()
@@ -117,7 +117,7 @@ class _Reader:
         kind, token = self.kind, self.token
         if kind == "name":
             if token.lower() not in ("true", "false"):
-                raise self.error(f"expected a value, found {token!r}", hint="texts stand in double quotes")
+                raise self.error(f"expected a value, found {token!r}", hint="put text in double quotes")
             self.step()
             return token.lower() == "true"
         if kind == "number":
@@ -136,4 +136,4 @@ class _Reader:
                 return int(token, 16)
             return int(token) if re.fullmatch(r"[-+]?[0-9]+", token) else float(token)
         except ValueError:
-            raise self.error("a number too long to be read") from None
+            raise self.error("a number has too many digits") from None

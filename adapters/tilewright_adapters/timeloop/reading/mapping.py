@@ -102,7 +102,7 @@ def _column(directives: Directives, dimension: str) -> list[int]:
         trips = -(-outer // inner)
         if factor is not None and trips != end:
             raise factor.where.error(
-                f"remainder factors: {dimension}={end},{factor.last} of {name} runs {trips} times here, "
-                "which tile sizes cannot say otherwise"
+                f"remainder factors: {dimension}={end},{factor.last} of {name} would run {trips} times; "
+                "tile sizes cannot express it"
             )
     return tiles

@@ -35,14 +35,14 @@ def parse_nest(text: str, source: str) -> Document:
     for number, line in enumerate(text.splitlines(), start=1):
         if found := _LEVEL.fullmatch(line):
             if _TENSOR.sub("", found[2]).strip():
-                raise InputError(f"no tensors of a level: '{found[2]}'", location=Location(source, number))
+                raise InputError(f"cannot read the tensors of a level: '{found[2]}'", location=Location(source, number))
             levels.append(_Level(found[1], number, _TENSOR.findall(found[2])))
         elif (found := _LOOP.fullmatch(line)) and levels:
             factor = f"{found[1]}={found[2]}" + (f",{found[3]}" if found[3] else "")
             levels[-1].loops[found[4] or ""].append((found[1], factor))
         elif not _SAYS_NOTHING.fullmatch(line):
             raise InputError(
-                f"no line of a nest that Timeloop prints: '{line[:80]}'",
+                f"not a line of Timeloop's printed loop nest: '{line[:80]}'",
                 location=Location(source, number),
                 hint="expected LEVEL [ TENSOR:WORDS ], or | for DIMENSION in [0:N)",
             )

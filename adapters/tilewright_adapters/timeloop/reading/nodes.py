@@ -96,9 +96,9 @@ class _Walk:
         if kind not in _KINDS:
             what = f"'!{kind}'" if kind else "nothing"
             raise node.error(
-                f"a node is marked !Container, !Component, !Parallel, ...; this one is marked {what}"
+                f"the node has the tag {what}; expected !Container, !Component, !Parallel, ..."
                 f"{suggestion(kind, _KINDS)}",
-                hint="Timeloop's front end takes " + ", ".join(f"!{name}" for name in _KINDS[1:]),
+                hint="Timeloop's front end supports " + ", ".join(f"!{name}" for name in _KINDS[1:]),
             )
         if kind == "Parallel":
             yield from self.parallel(node)
@@ -133,7 +133,7 @@ class _Walk:
         self.first = self.first or name
         attributes = self.attributes(fields)
         if parallel:
-            raise node.error(f"container {name} stands in a parallel branch; Timeloop's levels are a chain")
+            raise node.error(f"container {name} is in a parallel branch; Timeloop's levels are a chain")
         yield from self.fanout(name, node, fields)
         self.inherited |= attributes
 
@@ -145,7 +145,7 @@ class _Walk:
         if "enabled" in fields and fields["enabled"].value is False:
             return
         if "energy_scale" in fields and fields["energy_scale"].value not in (None, 1):
-            raise fields["energy_scale"].error("energy_scale cannot be read: give the energies in the energy table")
+            raise fields["energy_scale"].error("energy_scale is not supported; give the energies in the energy table")
         unrolling = list(self.fanout(name, node, fields))
         if unrolling and parallel:
             raise node.error(f"component {name} fans out in a parallel branch; Timeloop's levels are a chain")
@@ -162,7 +162,7 @@ class _Walk:
             self.sections.leave_out("sparse_optimizations", fields.pop("sparse_optimizations"))
         networks = fields.pop("networks", None)
         if networks is not None and networks.value:
-            raise networks.error("networks cannot be read: it could change the figures")
+            raise networks.error("networks is not supported: it could change results")
         refuse_unknown(fields, _FIELDS[kind], f"a {kind.lower()}")
         if "name" not in fields:
             raise node.error(f"the {kind.lower()} has no 'name'")
@@ -189,7 +189,7 @@ class _Walk:
         if counts == [1, 1]:
             if "class" not in fields and "constraints" in fields and fields["constraints"].value:
                 place = node.document.locate(node.path)
-                self.warnings.append(f"{place}: container {name} fans out nowhere: its constraints bound nothing")
+                self.warnings.append(f"{place}: container {name} has no fanout: its constraints have no effect")
             return
         dummy, (x, y) = f"inter_{name}_spatial", self.mesh
         yield Component(dummy, DUMMY, node, {}, x * y, (x, y))

@@ -27,13 +27,13 @@ from tilewright_adapters.timeloop.reading.sections import CONSTRAINTS, Sections
 
 _BOUND = re.compile(r"([A-Za-z_]\w*?)\s*+(?:(<=|>=|=)\s*+)?(\d{1,15})[\s,]*+")
 _UNREAD = {
-    "utilization": "a least use of all units together",
-    "parallelism": "a least use of all units together",
+    "utilization": "a minimum utilization of all units",
+    "parallelism": "a minimum utilization of all units",
     "max_overbooked_proportion": "tiles that may overflow a memory",
-    "no_link_transfer": "links switched off",
-    "no_multicast": "multicast switched off",
-    "no_reduction": "reduction switched off",
-    "no_multicast_no_reduction": "multicast and reduction switched off",
+    "no_link_transfer": "links disabled",
+    "no_multicast": "multicast disabled",
+    "no_reduction": "reduction disabled",
+    "no_multicast_no_reduction": "multicast and reduction disabled",
 }
 
 
@@ -51,7 +51,7 @@ def lists(sections: Sections, warnings: list[str]) -> Iterator[Cursor]:
         if chosen is not None and isinstance(chosen.value, str):
             word = f"constraints_{chosen.value}"
             if word not in fields:
-                raise chosen.error(f"there is no {word} here")
+                raise chosen.error(f"the section has no {word}")
             yield fields[word]
         elif chosen is not None and chosen.value:
             yield chosen
@@ -59,7 +59,7 @@ def lists(sections: Sections, warnings: list[str]) -> Iterator[Cursor]:
             yield fields["targets"]
         if "template" in fields and fields["template"].value not in ("uber", None):
             place = section.document.locate(fields["template"].path)
-            warnings.append(f"{place}: the template of the map space is not read: tiles divide here")
+            warnings.append(f"{place}: the template of the map space is ignored: all tiles divide")
 
 
 def said_in(section: Cursor, tree: Nodes, warnings: list[str]) -> Iterator[Said]:
@@ -84,7 +84,7 @@ def said_in(section: Cursor, tree: Nodes, warnings: list[str]) -> Iterator[Said]
             kind = kinds[own.pop("type").choice("constraint type", kinds)]
             if kind in _UNREAD:
                 place = inner.document.locate(inner.path)
-                warnings.append(f"{place}: {kind} ({_UNREAD[kind]}) is no constraint here: not read")
+                warnings.append(f"{place}: {kind} ({_UNREAD[kind]}) is not supported: ignored")
                 continue
             elsewhere = tree.unrolled_at.get(str(target.value)) if kind == "spatial" else None
             yield Said(inner, elsewhere or level_of(target, tree), kind, own, is_rule=True)
@@ -163,20 +163,20 @@ def _gather(loops: _Loops, rule: Said, problem: Problem, warnings: list[str]) ->
     if "permutation" in fields:
         order = permutation(fields["permutation"], problem.dimension_names)
         if loops.order not in (None, order):
-            raise fields["permutation"].error(f"a second {rule.kind} permutation for {rule.target}")
+            raise fields["permutation"].error(f"the {rule.kind} permutation for {rule.target} is repeated")
         loops.order = order
     if "split" in fields:
         loops.split = split(fields["split"], problem.dimension_names)
     for word in sorted(WIDER & fields.keys()):
         place = fields[word].document.locate(fields[word].path)
-        warnings.append(f"{place}: {word} of {rule.target} is not read: the search decides")
+        warnings.append(f"{place}: {word} of {rule.target} is ignored: the mapper decides")
 
 
 def _both(one: TripRange, other: TripRange, where: Cursor, name: str) -> TripRange:
     least = max(one.min, other.min)
     most = min((each.max for each in (one, other) if each.max is not None), default=None)
     if most is not None and most < least:
-        raise where.error(f"factors of {name} that contradict each other")
+        raise where.error(f"factors of {name} contradict each other")
     return TripRange(min=least, max=most)
 
 
@@ -191,7 +191,7 @@ def _bounds(cursor: Cursor, problem: Problem, warnings: list[str]) -> Iterator[t
             )
         name, sign, number = match[1], match[2] or "=", int(match[3])
         if name not in problem.dimensions:
-            raise cursor.error(f"there is no dimension '{name}'", hint=f"one of {', '.join(problem.dimension_names)}")
+            raise cursor.error(f"unknown dimension '{name}'", hint=f"one of {', '.join(problem.dimension_names)}")
         size = problem.dimensions[name]
         if number > size and sign != "<=":
             place = cursor.document.locate(cursor.path)
@@ -208,7 +208,7 @@ def _in_time(target: str, loops: _Loops, problem: Problem, warnings: list[str]) 
         place = loops.where.document.locate(loops.where.path)
         others = ", ".join(name for name in free if name not in order)
         warnings.append(
-            f"{place}: {target}: {others} may step inside {', '.join(order)} here; in Timeloop outside only"
+            f"{place}: {target}: loops over {others} may be inside {', '.join(order)}; in Timeloop only outside"
         )
     rule = TemporalRule(
         memory=target,
@@ -246,7 +246,7 @@ def _in_space(
             if axis == axes[0][0]:
                 place = loops.where.document.locate(loops.where.path)
                 names = ", ".join(bounded)
-                warnings.append(f"{place}: {target}: {names} may lie along X or Y: only bounded from above here")
+                warnings.append(f"{place}: {target}: {names} may lie along X or Y: lower bounds are ignored")
             bounded = {name: TripRange(max=trips.max) for name, trips in bounded.items() if trips.max is not None}
         rule = SpatialRule(
             cluster=cluster,

@@ -101,27 +101,27 @@ class Sections:
             return
         if not self.dense:
             raise cursor.error(
-                f"{name} ({SPARSE[name]}) cannot be read: it would change the figures",
-                hint="--dense (dense=True in Python) leaves it out, and the figures are those of the dense run",
+                f"{name} ({SPARSE[name]}) is not supported: it would change results",
+                hint="--dense (dense=True in Python) omits it; results are then those of the dense run",
             )
         of = (
             f" of {', '.join(map(str, cursor.value))}" if isinstance(cursor.value, dict) and name == "densities" else ""
         )
-        self.warnings.append(f"{cursor.document.locate(cursor.path)}: {name}{of} ({SPARSE[name]}) left out")
+        self.warnings.append(f"{cursor.document.locate(cursor.path)}: {name}{of} ({SPARSE[name]}) omitted")
 
     def _add(self, key: str, cursor: Cursor) -> None:
         place = cursor.document.locate(cursor.path)
         if key in _SILENT or key.endswith("ignore"):
             return
         if key in _UNUSED:
-            self.warnings.append(f"{place}: {key} ({_UNUSED[key]}) is not read")
+            self.warnings.append(f"{place}: {key} ({_UNUSED[key]}) is ignored")
             return
         if key in SPARSE:
             self.leave_out(key, cursor)
             return
         if key in _CHANGING:
             if cursor.value:
-                raise cursor.error(f"{key} ({_CHANGING[key]}) cannot be read: it could change the figures")
+                raise cursor.error(f"{key} ({_CHANGING[key]}) is not supported: it could change results")
             return
         if key not in _SECTIONS:
             known = sorted({*_SECTIONS, *_SILENT, *_UNUSED} - {OURS})
@@ -132,4 +132,4 @@ class Sections:
         if first is None or not first.value:  # Timeloop writes empty sections, and repeats equal ones in several files
             self.found[_SECTIONS[key]] = cursor
         elif cursor.value and cursor.value != first.value:
-            raise cursor.error(f"a second {key}; the first is at {first.document.locate(first.path)}")
+            raise cursor.error(f"{key} is repeated; the first is at {first.document.locate(first.path)}")

@@ -56,8 +56,8 @@ def read_problem(section: Cursor, sections: Sections) -> Problem:
     """
     if isinstance(section.value, list):
         raise section.error(
-            f"{len(section.value)} problems in a list, as LoopTree has them: one is read",
-            hint="give one alone, as a mapping with shape and instance",
+            f"{len(section.value)} problems in a list, as in LoopTree; only one is supported",
+            hint="give one, as a mapping with shape and instance",
         )
     fields, separate = section.fields("problem"), sections.found.get("shape")
     shape = fields.get("shape", separate)
@@ -73,7 +73,7 @@ def read_problem(section: Cursor, sections: Sections) -> Problem:
             raise shape.error(f"the shape has no '{part.replace('_', '-')}'")
     dimensions = tuple(item.text("a dimension") for item in parts["dimensions"].items("dimensions"))
     if len(set(dimensions)) != len(dimensions):
-        raise parts["dimensions"].error(f"a dimension stands twice: {', '.join(dimensions)}")
+        raise parts["dimensions"].error(f"a dimension is repeated: {', '.join(dimensions)}")
     values = sections.variables()
     given = fields["instance"].fields("instance") if "instance" in fields else fields
     sizes = {
@@ -98,8 +98,8 @@ def _size(name: str, given: Cursor) -> int:
     """Return the size of a dimension. Raises InputError."""
     word = given.value
     if isinstance(word, str) and word.isidentifier():
-        hint = f"give its value (--set {word}=1), or a file of the set that does: 'variables: {{{word}: 1}}'"
-        raise given.error(f"dimension {name} is '{word}', which no variable says", hint=hint)
+        hint = f"give its value (--set {word}=1), or add a file with 'variables: {{{word}: 1}}'"
+        raise given.error(f"dimension {name} is '{word}', but there is no such variable", hint=hint)
     return given.whole(f"dimension {name}")
 
 
@@ -110,7 +110,7 @@ def _coefficient(name: str, given: Cursor, sections: Sections) -> int:
     """
     if name.lower().endswith("dilation") and given.value == 0 and not isinstance(given.value, bool):
         place = given.document.locate(given.path)
-        sections.warnings.append(f"{place}: {name} is 0: read as 1, as a window that is not stretched has it")
+        sections.warnings.append(f"{place}: {name} is 0: read as 1, no dilation")
         return 1
     return given.whole(f"coefficient {name}")
 
@@ -132,8 +132,8 @@ def _own_shape(name: str, where: Cursor) -> Cursor:
     known = {word: word for word in SHAPES} | {word.replace("-", "_"): word for word in SHAPES}
     if name.lower() not in known:
         raise where.error(
-            f"the shape is only named ('{name}'){suggestion(name, known)}",
-            hint=f"Timeloop's own are {', '.join(SHAPES)}; write others out: name, dimensions, data-spaces",
+            f"unknown shape '{name}'{suggestion(name, known)}",
+            hint=f"Timeloop has {', '.join(SHAPES)}; define other shapes by name, dimensions and data-spaces",
         )
     return Cursor(parse_document(SHAPES[known[name.lower()]], source=f"Timeloop's shape {name}"))
 
@@ -146,17 +146,17 @@ def _check_instance(sizes: dict[str, Cursor], known: set[str], sections: Section
         if name in _CHANGING:
             if not cursor.value:
                 continue
-            raise cursor.error(f"{_CHANGING[name]} cannot be read: they would change the figures")
+            raise cursor.error(f"{_CHANGING[name]} are not supported: they would change results")
         if name in known | _IN_INSTANCE | {"shape", "instance"}:
             continue
         meant = suggestion(name, known)
         written = next((each for each in known if each.lower() == name.lower()), None)
         if meant and written is None:
-            raise cursor.error(f"'{name}' is neither a dimension nor a coefficient{meant}")
+            raise cursor.error(f"'{name}' is not a dimension or coefficient{meant}")
         place = cursor.document.locate(cursor.path)
-        unlike = f" ({written} is another name)" if written else ""
+        unlike = f" ({written} is a different name)" if written else ""
         sections.warnings.append(
-            f"{place}: '{name}' is neither a dimension nor a coefficient{unlike}: ignored, as in Timeloop"
+            f"{place}: '{name}' is not a dimension or coefficient{unlike}: ignored, as in Timeloop"
         )
 
 

@@ -52,17 +52,17 @@ def limits(inputs: InputSet, plan: Outline, at_least: bool) -> list[Limit]:
         return []
     problem, architecture = inputs.problem, inputs.architecture
     if problem is None or architecture is None:
-        plan.refuse("parts", "constraints", "constraints are written together with a problem and an architecture only")
+        plan.refuse("parts", "constraints", "constraints can only be written with a problem and an architecture")
         return []
     if constraints.aspect:
-        plan.refuse("aspect", constraints.name, "an aspect ratio of its own; write the architecture that has it")
+        plan.refuse("aspect", constraints.name, "they set an aspect ratio; write an architecture with that shape")
     try:
         rules = constraints.rules_for(problem, architecture)
     except InputError as error:
         plan.refuse("constraints", constraints.name, error.message)
         return []
     if rules is None:
-        plan.refuse("constraints", constraints.name, f"no variant speaks of a problem like {problem.name}")
+        plan.refuse("constraints", constraints.name, f"no variant applies to problem {problem.name}")
         return []
     found = _in_time(rules, problem, plan) + _in_space(rules, problem, architecture, plan)
     found += _keeps(rules, problem, plan)
@@ -70,7 +70,7 @@ def limits(inputs: InputSet, plan: Outline, at_least: bool) -> list[Limit]:
         for name, trips in limit.factors.items():
             if trips.min > 1 and trips.min != trips.max and not at_least:
                 where = plan.storage[limit.level].name
-                plan.refuse("at_least", where, f"{name} at least {trips.min} times; v0.3 has upper bounds only")
+                plan.refuse("at_least", where, f"{name} has a lower bound of {trips.min}; v0.3 has upper bounds only")
     return found
 
 
@@ -91,7 +91,7 @@ def _in_time(rules: Variant, problem: Problem, plan: Outline) -> list[Limit]:
     seen: set[str] = set()
     for rule in rules.temporal:
         if rule.memory in seen:
-            plan.refuse("constraints", rule.memory, "two rules for its loops; Timeloop takes one")
+            plan.refuse("constraints", rule.memory, "two rules for its loops; Timeloop supports one")
         seen.add(rule.memory)
         factors = _factors(rule, problem)
         non_unit = [name for name in problem.dimensions if factors.get(name) != _ONE]
@@ -101,7 +101,7 @@ def _in_time(rules: Variant, problem: Problem, plan: Outline) -> list[Limit]:
             plan.refuse(
                 "order",
                 rule.memory,
-                f"an order of {', '.join(order)} that leaves {others} free; Timeloop puts those outside",
+                f"an order of {', '.join(order)} without {others}; Timeloop would put those outside",
             )
         permutation = order[::-1] if len(order) > 1 else ()
         result.append(Limit(levels.index(rule.memory), "temporal", factors, permutation))
@@ -121,9 +121,11 @@ def _in_space(rules: Variant, problem: Problem, architecture: Architecture, plan
         for rule in mine:
             axis = architecture.cluster(rule.cluster).fanout.axis
             if axis in by_axis:
-                plan.refuse("constraints", rule.cluster, f"two rules along {axis} between one memory and the next")
+                plan.refuse(
+                    "constraints", rule.cluster, f"two rules along {axis} between two memories; Timeloop supports one"
+                )
             if rule.min_utilization or rule.max_utilization != 1:
-                plan.refuse("utilization", rule.cluster, "a share of the fanout to use; Timeloop bounds factors only")
+                plan.refuse("utilization", rule.cluster, "a bound on utilization; Timeloop bounds factors only")
             by_axis[axis] = rule
         result += _spatial(level, by_axis, problem, plan)
     return result

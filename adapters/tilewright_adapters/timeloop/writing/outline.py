@@ -103,12 +103,12 @@ def outline(inputs: InputSet) -> Outline:
     """Return the outline of the inputs; it must not be used if it has `reasons`."""
     result = Outline(problem=inputs.problem)
     if inputs.directives is not None:
-        result.refuse("directives", "", "data-centric directives have no place in Timeloop's files")
+        result.refuse("directives", "", "Timeloop's files cannot express data-centric directives")
     elif not (inputs.problem or inputs.architecture or inputs.mapping):
         result.refuse("empty", "", "there is no problem, architecture or mapping to write")
     if inputs.mapping is not None and (inputs.problem is None or inputs.architecture is None):
         missing = "problem" if inputs.problem is None else "architecture"
-        result.refuse("parts", "mapping", f"a mapping cannot be written without its {missing}")
+        result.refuse("parts", "mapping", f"a mapping needs its {missing}")
     if result.reasons:
         return result
     if inputs.problem is not None:
@@ -152,12 +152,12 @@ def _hardware(architecture: Architecture, result: Outline) -> None:
     result.mesh = _mesh(architecture, len(architecture.clusters))
     if architecture.compute.cycles_per_operation != 1:
         cycles = architecture.compute.cycles_per_operation
-        result.refuse("cycles_per_operation", architecture.compute.name, f"an operation takes {cycles} cycles, not 1")
+        result.refuse(
+            "cycles_per_operation", architecture.compute.name, f"an operation takes {cycles} cycles; Timeloop has 1"
+        )
     for memory in architecture.memories:
         if memory.bits_per_value:
-            result.refuse(
-                "widths", memory.name, "values of several widths; in Timeloop's memories all have that of a word"
-            )
+            result.refuse("widths", memory.name, "values have several widths; in Timeloop each value is a word")
     for cluster in architecture.clusters:
         where, fanout = f"cluster {cluster.name}", cluster.fanout
         if fanout.size > 1 and fanout.axis not in ("X", "Y"):
@@ -165,10 +165,10 @@ def _hardware(architecture: Architecture, result: Outline) -> None:
         noc = fanout.network
         for what, value in (("bandwidth", noc.bandwidth_words_per_cycle), ("latency", noc.latency_cycles)):
             if value:
-                result.refuse("network", where, f"its NoC has a {what} of {value}; Timeloop's has none")
+                result.refuse("network", where, f"its NoC has a {what} of {value}; Timeloop's files cannot express it")
         if cluster.is_virtual and noc != Network():
             result.refuse(
-                "network", where, "a NoC with energies below a virtual cluster; Timeloop's are below memories"
+                "network", where, "a NoC with energies below a virtual cluster; Timeloop has NoCs below memories only"
             )
 
 
@@ -191,10 +191,14 @@ def _levels(architecture: Architecture, problem: Problem | None, mapping: Mappin
         for memory in architecture.memories:
             if memory.name not in held:
                 result.refuse(
-                    "unvisited", memory.name, "no entry holds there, and Timeloop visits every level: add an empty keep"
+                    "unvisited",
+                    memory.name,
+                    "no entry keeps tensors there; Timeloop requires every level: add an empty keep",
                 )
     elif any(not (cluster.fanout.multicast and cluster.fanout.reduction) for cluster in architecture.clusters):
-        result.refuse("multicast", architecture.name, "a fanout without multicast or reduction is said in the mapping")
+        result.refuse(
+            "multicast", architecture.name, "a fanout without multicast or reduction can only be written with a mapping"
+        )
     names: set[str] = {plain(architecture.compute.name)}
     for index, memory in order:
         name = plain(memory.name)
@@ -217,14 +221,14 @@ def _held(
             result.refuse(
                 "siblings",
                 place(mapping, index),
-                f"holds in {' and '.join(memories)} at once; Timeloop's levels hold one after another",
+                f"keeps tensors in {' and '.join(memories)} at once; Timeloop's levels are in sequence",
             )
         for memory in memories.values():
             if memory in claimed.values():
                 result.refuse(
                     "uneven",
                     place(mapping, index),
-                    f"{memory.name} holds a second time; a level of Timeloop holds all it keeps at one place in the nest",
+                    f"{memory.name} keeps tensors again; a Timeloop level keeps all tensors at one point of the nest",
                 )
             claimed[index] = memory
     for index, entry in enumerate(mapping.entries):
@@ -232,7 +236,7 @@ def _held(
             continue
         free = [memory for memory in architecture.cluster(entry.target).memories if memory not in claimed.values()]
         if index not in claimed and not free:
-            result.refuse("uneven", place(mapping, index), "a storage level more than there are memories")
+            result.refuse("uneven", place(mapping, index), "more storage levels than memories")
         elif index not in claimed:
             claimed[index] = free[0]
         if index in claimed:
@@ -273,14 +277,14 @@ def _step(nest: Nest, steps: list[str], mapping: Mapping, index: int, result: Ou
         result.refuse(
             "step_after_split",
             place(mapping, index),
-            f"steps {', '.join(steps)} inside a spatial unrolling, no memory between; a level of Timeloop steps, then unrolls",
+            f"temporal loops {', '.join(steps)} inside an unrolling without a memory between; Timeloop's levels have temporal loops outside",
         )
     twice = [name for name in steps if name in {loop.dimension for loop in nest.temporal}]
     for name in twice:
         result.refuse(
             "two_loops",
             place(mapping, index),
-            f"steps {name} a second time since the last hold; a level of Timeloop has one loop per dimension",
+            f"a second temporal loop over {name} in one level; a Timeloop level has one per dimension",
         )
     nest.temporal += [Loop(name, 0, 0) for name in steps if name not in twice]
 
@@ -297,12 +301,14 @@ def _unroll(nest: Nest, architecture: Architecture, mapping: Mapping, index: int
             result.refuse("axis", place(mapping, index), f"unrolls along {axis}; Timeloop has X and Y")
         if name in {loop.dimension for loop in other}:
             result.refuse(
-                "two_axes", place(mapping, index), f"unrolls {name} along X and along Y; a level of Timeloop does one"
+                "two_axes",
+                place(mapping, index),
+                f"unrolls {name} along X and along Y; a Timeloop level has one of them",
             )
         earlier = [loop.dimension for loop in mine]
         if name in earlier and earlier[-1] != name:
             result.refuse(
-                "two_loops", place(mapping, index), f"unrolls {name} a second time along {axis}, others between"
+                "two_loops", place(mapping, index), f"unrolls {name} along {axis} twice, with other loops between"
             )
         if name not in earlier:
             mine.append(Loop(name, 0, 0))
@@ -330,8 +336,8 @@ def _measure(problem: Problem, mapping: Mapping, nests: list[Nest], groups: list
             result.refuse(
                 "imperfect",
                 f"dimension {name}",
-                "a tile that does not divide is cut from another that is not the whole; "
-                "in Timeloop only the last tile of the whole is short",
+                "a ragged tile is cut from another tile; "
+                "in Timeloop only the last tile of the whole dimension may be smaller",
             )
             continue
         rest = size - 1
@@ -375,9 +381,7 @@ def _unicast(
             alone[tensor.name].add(tensor.name in entry.unicast or not shared)
     for name, ways in alone.items():
         if len(ways) > 1:
-            result.refuse(
-                "multicast", place(mapping, group[0]), f"{name} is shared along one axis and not along the other"
-            )
+            result.refuse("multicast", place(mapping, group[0]), f"{name} is multicast along one axis only")
     nest.unicast = tuple(name for name, ways in alone.items() if ways == {True})
     if not (nest.x or nest.y):  # no effect there; kept for the round trip
         given = [mapping.entries[i].unicast for i in group if mapping.entries[i].keep is None]

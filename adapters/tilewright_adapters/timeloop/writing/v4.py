@@ -27,13 +27,13 @@ _BEFORE, _AFTER = "inter_", "_spatial"
 def refuse_v4(plan: Outline, rules: list[Limit]) -> None:
     """Add reasons why v4 cannot express what v0.3 can."""
     if rules and plan.nests:
-        plan.refuse("constraints", "", "in v4 constraints are part of the mapping: write the one or the other")
+        plan.refuse("constraints", "", "in v4 constraints are part of the mapping; write one of them")
     for index, storage in enumerate(plan.storage):
         if storage.network != Network():
             plan.refuse("network", storage.name, "its NoC costs energy; v4 has no such attributes")
         nest = plan.nests[index] if plan.nests else None
         if nest and (nest.x or nest.y) and plan.fanout(index) == (1, 1):
-            plan.refuse("fanout", storage.name, "unrolls where nothing fans out; v4 has no place for that")
+            plan.refuse("fanout", storage.name, "unrolls without a fanout; v4 cannot express that")
 
 
 def write_v4(plan: Outline, rules: list[Limit]) -> dict[str, str]:

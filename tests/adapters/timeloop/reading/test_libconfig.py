@@ -62,7 +62,7 @@ def test_an_old_file_is_read_as_it_is(tmp_path: Path) -> None:
     assert dram.read_bandwidth_words_per_cycle == 2.0
     assert dram.read_energy_pj == 100.0
     (warning,) = found.warnings
-    assert "Timeloop's own estimates" in warning
+    assert "Timeloop's estimates" in warning
     report = TimeloopModel(TimeloopOptions()).bind(found.problem, found.architecture).explain(found.mapping)
     assert report.valid and report.macs == 192
 
@@ -83,7 +83,7 @@ shape: {name: g, dimensions: [M, K], data-spaces: [{name: A, projection: [M, K]}
     assert both.problem is not None and both.problem.name == "g" and both.problem.sizes == (4, 3)
     assert len(both.warnings) == 1 and "'N'" in both.warnings[0]
     path.write_text("problem: {shape: resnet, M: 4}")
-    with pytest.raises(InputError, match="only named"):
+    with pytest.raises(InputError, match="unknown shape 'resnet'"):
         TimeloopAdapter().parse([path])
     path.write_text("problem: {shap: {name: g}, M: 4}")
     with pytest.raises(InputError, match="no 'shape', but 'shap'"):
@@ -102,16 +102,16 @@ def test_places_are_remembered() -> None:
     [
         ("a = ", "f.cfg:1:5: expected a value"),
         ("a = {\nb = 1", "f.cfg:2:6: expected '}'"),
-        ("a = 1;\na = 2;", "f.cfg:2:1: 'a' stands twice"),
+        ("a = 1;\na = 2;", "f.cfg:2:1: 'a' is repeated"),
         ("a = word;", "double quotes"),
         ("a = (1 2)", "expected ',' or ')'"),
-        ('@include "x.cfg"', "not followed"),
+        ('@include "x.cfg"', "@include is not supported"),
         ("a = $", "cannot read '$'"),
         ('a = "open', "cannot read"),
         (") a = 1;", "expected a setting"),
         ("a 1", "expected '=' or ':'"),
         ("a = " + "(" * 500, "more than 100 levels"),
-        ("a = " + "9" * 5000, "too long"),
+        ("a = " + "9" * 5000, "too many digits"),
         ("a = /* for ever", "cannot read '/'"),
     ],
 )
@@ -133,9 +133,9 @@ def test_faults_of_meaning_have_a_line_too(tmp_path: Path) -> None:
     for old, new, words in (
         ("entries = 16", "entries = 16.5", "sample.cfg:6:"),
         ('target = "Regs"', 'target = "Reg"', "did you mean 'Regs'"),
-        ("K4 Q2", "K4 Q2 X3", "no dimension 'X'"),
-        ('constraints = "none"', 'constraints = "some"', "there is no constraints_some"),
-        ("meshX = 4; };  //", "};  //", "MACs gives no mesh"),
+        ("K4 Q2", "K4 Q2 X3", "unknown dimension 'X'"),
+        ('constraints = "none"', 'constraints = "some"', "the section has no constraints_some"),
+        ("meshX = 4; };  //", "};  //", "MACs has no mesh"),
         ("meshX = 4; };  //", "meshX = 0; };  //", "meshX of MACs must be a whole number, at least 1 (found 0)"),
         ("meshX = 4; };  //", "meshY = 16; };  //", "8 instances are not meshX 0 times meshY 16"),
         ("word_bits = 8; meshX = 4; };  //", f"word_bits = {10**200}; meshX = 4; }};  //", "at most 2^62"),

@@ -177,7 +177,7 @@ def test_variables_inheritance_and_parallel_branches() -> None:
     assert temporal["filter"].factors["P"].max == 4
     spatial = {rule.cluster: rule for rule in variant.spatial}
     assert spatial["inter_column_spatial"].only == ("K", "P")
-    assert any("P may step inside" in warning for warning in found.warnings)
+    assert any("loops over P may be inside" in warning for warning in found.warnings)
 
 
 def test_rules_at_the_nodes_are_part_of_a_mapping() -> None:
@@ -241,7 +241,7 @@ def test_without_energies_timeloop_estimates() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("!Component {name: GlobalBuffer", "{name: GlobalBuffer", ("marked !Container", "nothing")),
+        ("!Component {name: GlobalBuffer", "{name: GlobalBuffer", ("has the tag nothing", "expected !Container")),
         ("!Component {name: GlobalBuffer", "!Compnent {name: GlobalBuffer", ("did you mean 'Component'",)),
         ("!Container {name: PE", "!Pipelined {name: PE", ("!Pipelined",)),
         ("meshX: 16", "meshX: lanes * 2", ("meshX of PE", "'lanes * 2'", "hint: expressions")),
@@ -255,7 +255,11 @@ def test_without_energies_timeloop_estimates() -> None:
         ("name: PE, ", "", ("no 'name'",)),
         ("target: PE,", "target: PEs,", ("no storage level 'PEs'",)),
         ("target: PE, type: spatial", "target: PE, type: temporal", ("no storage level 'PE'",)),
-        ("factors: [R=3, P=1, K=2, C=32]", "factors: [R=3, P=1, K=2, C=32], no_reuse: [Inputs]", ("no_reuse in time",)),
+        (
+            "factors: [R=3, P=1, K=2, C=32]",
+            "factors: [R=3, P=1, K=2, C=32], no_reuse: [Inputs]",
+            ("no_reuse in a temporal directive",),
+        ),
         ("mapping:\n", "mapping: {type: fused}\nunread_ignore:\n", ("type fused",)),
     ],
 )
@@ -270,7 +274,7 @@ def test_faults_are_named_with_their_place(old: str, new: str, words: tuple[str,
 
 def test_nothing_kept_in_a_parallel_branch() -> None:
     message = complaint(EYERISS.replace("dataspace: {keep: [Outputs]}", "dataspace: {}"), PROBLEM)
-    assert "Outputs: kept in no branch" in message
+    assert "Outputs: no branch of a !Parallel keeps it" in message
 
 
 @pytest.mark.parametrize(
@@ -341,13 +345,13 @@ def test_a_folder_stands_for_its_files(tmp_path: Path) -> None:
     (tmp_path / "x.stats.txt").write_text("Buffer and Arithmetic Levels\n")
     assert TimeloopAdapter().parse([tmp_path]) == read(ARCHITECTURE, ENERGIES, PROBLEM, MAPPING)
     (tmp_path / "none").mkdir()
-    with pytest.raises(InputError, match="has no files of Timeloop"):
+    with pytest.raises(InputError, match="has no Timeloop files"):
         TimeloopAdapter().parse([tmp_path / "none"])
     (tmp_path / "none" / "arch").mkdir()
     (tmp_path / "none" / "arch" / "a.yaml").write_text(ARCHITECTURE)
     with pytest.raises(InputError) as caught:
         TimeloopAdapter().parse([tmp_path / "none"])
-    assert caught.value.hint == "give those of one set that its folders have: arch"
+    assert caught.value.hint == "give files of one set from its folders: arch"
 
 
 SPARSE = (
@@ -367,5 +371,5 @@ def test_sparse_files_are_read_as_dense_ones_when_that_is_said() -> None:
     found = TimeloopAdapter("v4", TimeloopFiles(dense=True)).read(documents)
     assert replace(found, warnings=()) == read(ARCHITECTURE, ENERGIES, PROBLEM, MAPPING)
     assert len(found.warnings) == 2
-    assert "densities of Inputs, Weights (sparse tensors) left out" in found.warnings[0]
-    assert "sparse_optimizations (sparse hardware) left out" in found.warnings[1]
+    assert "densities of Inputs, Weights (sparse tensors) omitted" in found.warnings[0]
+    assert "sparse_optimizations (sparse hardware) omitted" in found.warnings[1]

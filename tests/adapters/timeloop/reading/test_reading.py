@@ -241,7 +241,7 @@ def test_sizes_may_be_variables(tmp_path: Path) -> None:
     paths = [tmp_path / "0.yaml", tmp_path / "1.yaml"]
     adapter = TimeloopAdapter(options=TimeloopFiles(set=FrozenDict({"HALF": 6})))
     assert adapter.parse(paths).problem == read(tmp_path, PROBLEM).problem
-    with pytest.raises(InputError, match="dimension P is 'ROWS', which no variable says") as caught:
+    with pytest.raises(InputError, match="dimension P is 'ROWS', but there is no such variable") as caught:
         read(tmp_path, PROBLEM.replace("P: 6", "P: ROWS"))
     assert caught.value.hint is not None and "variables: {ROWS: 1}" in caught.value.hint
 
@@ -318,20 +318,20 @@ def test_what_people_note_beside_is_ignored_and_said(tmp_path: Path) -> None:
         ("meshX: 3, read_bandwidth", "meshX: 2, read_bandwidth", ("2 Spad along X", "3 Column")),
         ("n_banks: 2", "min-utilization: 0.5", ("min_utilization", "Buffer")),
         ("n_banks: 2", "network_read: Wires", ("network_read",)),
-        ("n_banks: 2", "word-bits: 16, word_bits: 16", ("stands twice",)),
+        ("n_banks: 2", "word-bits: 16, word_bits: 16", ("is repeated in another spelling",)),
         ("read_bandwidth: 2", "read_bandwidth: 0", ("read_bandwidth", "greater than 0")),
         ("n_banks: 2", "multiple-buffering: 0.5", ("multiple_buffering of Buffer", "at least 1")),
         ("name: Buffer", "name: Column", ("names repeat: Column",)),
         ("name: Inputs", "name: 2nd input", ("pattern", "2nd input")),
         ("P: 6", "P: 0", ("dimension P", "at least 1")),
-        ("[K, P, R]", "[K, P, K]", ("stands twice",)),
+        ("[K, P, R]", "[K, P, K]", ("a dimension is repeated",)),
         ("name: Inputs", "name: Weights", ("names repeat",)),
         ("memory_width: 64", "memory_width: 48", ("width 48",)),
         ("entries: 32", "entries: 32, depth: 8", ("entries 32 (32 words) and depth 8 (8 words)", "different sizes")),
         ("entries: 32", "entries: lots", ("entries of Column", "'lots'")),
         ("class: intmac", "class: wires", ("arithmetic level", "none")),
-        ("subtree:\n  - name: system", "nodes:\n  - name: system", ("marked !Container", "nothing")),
-        ("name: system.DRAM", "name: system.DRAN", ("no energies of DRAM", "did you mean 'DRAN'")),
+        ("subtree:\n  - name: system", "nodes:\n  - name: system", ("has the tag nothing", "expected !Container")),
+        ("name: system.DRAM", "name: system.DRAN", ("lacks energies of DRAM", "did you mean 'DRAN'")),
         ("energy: 2.5", "energy: much", ("energy", "'much'")),
         ("[[K]], [[R]]", "[[K]], [[T]]", ("'T'", "dimension")),
         ("[P, Pstride]", "[P, K]", ("not affine",)),
@@ -341,17 +341,21 @@ def test_what_people_note_beside_is_ignored_and_said(tmp_path: Path) -> None:
         ("Pstride: 2", "densities: {Inputs: 0.5}", ("sparse",)),
         ("  shape:\n", "  shap:\n", ("no 'shape'",)),
         ("target: Column", "target: Colum", ("did you mean 'Column'",)),
-        ("factors: P=2", "factors: Q=2", ("no dimension 'Q'",)),
+        ("factors: P=2", "factors: Q=2", ("unknown dimension 'Q'",)),
         ("factors: P=2", "factors: P<=2", ("cannot read the factors",)),
         ("factors: P=2", "factors: P=2 P=2", ("two factors",)),
-        ("permutation: KRP", "permutation: KRR", ("twice",)),
-        ("permutation: KRP", "permutation: KRX", ("no dimension 'X'",)),
+        ("permutation: KRP", "permutation: KRR", ("a dimension is repeated in 'KRR'",)),
+        ("permutation: KRP", "permutation: KRX", ("unknown dimension 'X'",)),
         ("no_reuse: [Inputs]", "no_reuse: [Input]", ("did you mean 'Inputs'",)),
-        ("no_reuse", "no_link_transfer", ("links switched off",)),
+        ("no_reuse", "no_link_transfer", ("links disabled",)),
         ("bypass: [Weights]", "passthrough: [Weights]", ("pass-through",)),
         ("type: bypass", "type: bypas", ("directive type", "did you mean")),
-        ("{target: Column, type: spatial", "{target: Buffer, type: spatial", ("second spatial directive for Buffer",)),
-        ("mapping:", "layout: [x]\nmapping:", ("layout", "figures")),
+        (
+            "{target: Column, type: spatial",
+            "{target: Buffer, type: spatial",
+            ("the spatial directive for Buffer is repeated",),
+        ),
+        ("mapping:", "layout: [x]\nmapping:", ("layout", "could change results")),
         ("mapping:", "maping:", ("did you mean 'mapping'",)),
     ],
 )
@@ -364,7 +368,7 @@ def test_faults_are_named_with_their_place(tmp_path: Path, old: str, new: str, w
 
 
 def test_a_section_that_stands_twice_names_both_places(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"1.yaml:3:3: a second problem; the first is at .*0.yaml:3:3"):
+    with pytest.raises(InputError, match=r"1.yaml:3:3: problem is repeated; the first is at .*0.yaml:3:3"):
         read(tmp_path, PROBLEM, PROBLEM.replace("K: 12", "K: 6"))
     assert read(tmp_path, PROBLEM, PROBLEM) == read(tmp_path, PROBLEM)
 
@@ -420,7 +424,7 @@ def test_a_width_of_one_of_several_instances_is_read_as_a_block_of_one(tmp_path:
 
 
 def test_a_mapping_needs_the_rest(tmp_path: Path) -> None:
-    assert "without its architecture" in complaint(tmp_path, PROBLEM + MAPPING)
-    assert "without its problem" in complaint(tmp_path, ARCHITECTURE + ENERGIES + MAPPING)
+    assert "a mapping needs its architecture" in complaint(tmp_path, PROBLEM + MAPPING)
+    assert "a mapping needs its problem" in complaint(tmp_path, ARCHITECTURE + ENERGIES + MAPPING)
     with pytest.raises(InputError, match="no architecture, problem or mapping"):
         TimeloopAdapter().parse([])

@@ -117,8 +117,8 @@ def test_what_is_wider_here_is_said() -> None:
         "\n- {target: Buffer, type: spatial, maximize_dims: [[M]]}\n"
     ).warnings
     for words in (
-        "maximize_dims of Buffer is not read",
-        "M, N may step inside K",
+        "maximize_dims of Buffer is ignored",
+        "loops over M, N may be inside K",
         "M may lie along X or Y",
         "N=99 exceeds",
         "utilization",
@@ -134,9 +134,9 @@ def test_what_is_wider_here_is_said() -> None:
         ("{type: temporal}", "no 'target'"),
         ("{target: Buffer}", "no 'type'"),
         ("{target: Buffer, type: temporal, factors: M!4}", "cannot read the factors"),
-        ("{target: Buffer, type: temporal, factors: X=4}", "no dimension 'X'"),
+        ("{target: Buffer, type: temporal, factors: X=4}", "unknown dimension 'X'"),
         ("{target: Buffer, type: temporal, factors: 'M<=2 M>=3'}", "contradict"),
-        ("{target: Buffer, type: temporal, permutation: MM}", "twice"),
+        ("{target: Buffer, type: temporal, permutation: MM}", "a dimension is repeated in 'MM'"),
         ("{target: Buffer, type: bypass, keep: [B]}", "no tensor 'B'"),
         ("{target: Buffer, type: temporal, no_reuse: [A]}", "no_reuse"),
         ("{target: Buffer, type: spatial, maximise_dims: [[M]]}", "did you mean 'maximize_dims'"),
