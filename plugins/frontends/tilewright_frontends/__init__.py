@@ -55,9 +55,9 @@ class Pt2Options(FileOptions):
 class TransformerOptions(Options):
     """Options of `transformers`: sizes other than the defaults."""
 
-    batch: int | None = Field(default=None, ge=1, description="sequences or pictures at a time")
+    batch: int | None = Field(default=None, ge=1, description="number of sequences or pictures")
     sizes: Sizes = Field(
-        default_factory=dict, description="seq: tokens at a time; cache: tokens whose keys and values are there; batch"
+        default_factory=dict, description="seq: tokens per pass; cache: tokens with cached keys and values; batch"
     )
 
 
@@ -72,7 +72,7 @@ def tilewright_plugins() -> list[FrontendSpec]:
         ),
         FrontendSpec(
             name="onnx",
-            summary="ONNX models: convolutions and matrix products mapped, all else listed.",
+            summary="ONNX models: convolutions and matrix products are mapped, other operators listed.",
             factory=lazy("tilewright_frontends.onnx", "OnnxFrontend"),
             options=FileOptions,
             needs=("onnx",),
@@ -82,7 +82,7 @@ def tilewright_plugins() -> list[FrontendSpec]:
         ),
         FrontendSpec(
             name="mlir",
-            summary="MLIR modules: products of tensors in StableHLO, TOSA, linalg, affine and TensorFlow mapped, all else listed.",
+            summary="MLIR modules (StableHLO, TOSA, linalg, affine, TensorFlow): tensor products are mapped, other operations listed.",
             factory=lazy("tilewright_frontends.mlir", "MlirFrontend"),
             options=MlirOptions,
             needs=("xdsl",),
@@ -91,7 +91,7 @@ def tilewright_plugins() -> list[FrontendSpec]:
         ),
         FrontendSpec(
             name="pt2",
-            summary="Programs that torch.export.save wrote, read without torch: convolutions and products mapped, all else listed.",
+            summary="Programs of torch.export.save, read without torch: convolutions and products are mapped, other operators listed.",
             factory=lazy("tilewright_frontends.pt2", "Pt2Frontend"),
             options=Pt2Options,
             suffixes=(".pt2",),

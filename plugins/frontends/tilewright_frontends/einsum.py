@@ -51,7 +51,7 @@ def parse_einsum(text: str) -> Problem:
     120
     """
     if len(text) > MAX_TEXT:
-        raise InputError(f"a formula of {len(text):,} characters; at most {MAX_TEXT:,} are read")
+        raise InputError(f"the formula has {len(text):,} characters; expected at most {MAX_TEXT:,}")
     line = _Line(re.sub(r"\s", " ", text))
     formula = text.partition(";")[0]
     tensors = _short(line) if re.search("->|,", formula) and "[" not in formula else _long(line)
@@ -147,7 +147,7 @@ def _reference(line: _Line, columns: dict[str, int]) -> tuple[str, tuple[Rank, .
     if name is None:
         line.fail("expected a tensor like I[n, c, 2p+r]")
     if name in columns:
-        line.fail(f"tensor {name} stands twice", "give each tensor a name of its own", column)
+        line.fail(f"tensor {name} is repeated", "give each tensor a name of its own", column)
     columns[name] = column
     if not line.take(r"\["):
         line.fail(f"expected '[' and the coordinates of {name}", f"like {name}[n, c, 2p+r], or {name}[] for a scalar")
@@ -160,7 +160,7 @@ def _reference(line: _Line, columns: dict[str, int]) -> tuple[str, tuple[Rank, .
     if not line.take(r"\]"):
         line.fail(
             f"expected '+', ',' or ']' in the coordinates of {name}",
-            "a coordinate is a sum such as 2p+3r: whole coefficients in front, nothing subtracted",
+            "write a coordinate as a sum such as 2p+3r: coefficients first, no subtraction",
         )
     return name, tuple(ranks)
 
@@ -176,7 +176,7 @@ def _rank(line: _Line) -> Rank:
         at = line.skip()
         name = line.take(NAME)
         if name is None:
-            constant = "a coordinate is a sum of dimensions, constants and padding are left out"
+            constant = "a coordinate is a sum of dimensions; omit constants and padding"
             line.fail("expected a dimension", None if number is None else constant)
         line.seen.setdefault(name, at)
         line.count(len(line.seen), "dimensions")
@@ -190,10 +190,10 @@ def _rank(line: _Line) -> Rank:
 def _whole(line: _Line, digits: str, most: int, what: str, column: int) -> int:
     """Parse a whole number from 1 to `most`."""
     if not re.fullmatch("-?[0-9]+", digits):
-        line.fail(f"{what} is a whole number, not '{digits}'", column=column)
+        line.fail(f"{what} is '{digits}'; expected a whole number", column=column)
     value = int(digits[:20])  # longer ones exceed the limit, and Python refuses very long ones
     if not 1 <= value <= most:
-        line.fail(f"{what} is at least 1 and at most {most}, not {digits[:20]}", column=column)
+        line.fail(f"{what} is {digits[:20]}; expected 1 to {most}", column=column)
     return value
 
 
@@ -208,9 +208,9 @@ def _short(line: _Line) -> list[Tensor]:
     output = _letters(line)
     _end_of_formula(line, "expected a letter per dimension, or ';' and the sizes")
     if len(operands) > len(SHORT_NAMES):
-        line.fail(f"{len(operands)} operands; the short form has names for {len(SHORT_NAMES)}", column=0)
+        line.fail(f"{len(operands)} operands; the short form supports {len(SHORT_NAMES)}", column=0)
     if len(set(output)) < len(output):
-        line.fail("a dimension stands twice in the result", column=column)
+        line.fail("a dimension is repeated in the result", column=column)
     roles: list[Role] = ["input" if index == 0 else "weight" for index in range(len(operands))]
     tensors = [
         Tensor(name=name, role=role, projection=_plain(letters))
@@ -227,7 +227,7 @@ def _letters(line: _Line) -> str:
         letters += letter
         line.count(len(letters), "dimensions of one tensor")
     if line.take(r"\."):
-        line.fail("an ellipsis hides dimensions", "write a letter for each", line.column - 1)
+        line.fail("an ellipsis is not supported", "write a letter for each", line.column - 1)
     return letters
 
 
@@ -251,7 +251,7 @@ def _sizes(line: _Line) -> dict[str, int]:
         if name is None or not line.take("="):
             line.fail("expected a size like n=4", column=at)
         if name in sizes:
-            line.fail(f"dimension {name} gets two sizes", column=at)
+            line.fail(f"dimension {name} has two sizes", column=at)
         if name not in line.seen:
             line.fail(f"no tensor has dimension {name}{_similar(name, line.seen)}", column=at)
         column = line.skip()
@@ -275,6 +275,6 @@ def _check_dimensions(line: _Line, tensors: list[Tensor], sizes: dict[str, int])
     operands = {name for tensor in tensors if not tensor.is_output for name in tensor.dimensions}
     for name, column in line.seen.items():
         if name not in operands:
-            line.fail(f"dimension {name} is in the result only: no operand says what varies along it", column=column)
+            line.fail(f"dimension {name} is in the result only; expected it in an operand", column=column)
     if not line.seen:
         line.fail("the formula has no dimension", column=0)

@@ -29,5 +29,5 @@ def read_limited(read: Callable[..., Workload], path: Path, *words: object, seco
     try:
         found: Workload = limited(read, path, *words, seconds=seconds, memory=memory)
     except NoAnswer as failure:
-        raise InputError(f"{path} cannot be read: the process that did so {failure}") from None
+        raise InputError(f"{path} cannot be read: the reading process {failure}") from None
     return found

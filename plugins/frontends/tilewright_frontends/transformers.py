@@ -35,7 +35,7 @@ class TransformersFrontend:
         """
         if source not in NETWORKS:
             raise InputError(
-                f"no transformer is called '{source}'; known: {', '.join(NETWORKS)}{suggestion(source, NETWORKS)}"
+                f"unknown transformer '{source}'; known: {', '.join(NETWORKS)}{suggestion(source, NETWORKS)}"
             )
         network = NETWORKS[source]
         known = self._known(network)

@@ -235,7 +235,7 @@ def test_a_fixed_batch_changes_through_reshapes(tmp_path: Path) -> None:
 
 
 def test_a_fixed_batch_that_a_reshape_folds_away_is_not_changed_silently(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="made for batch 1: with --batch 3 the shape of 'b' comes out wrong"):
+    with pytest.raises(InputError, match="made for batch 1: with --batch 3 the shape of 'b' cannot be derived"):
         load(reshaping([2, 16]), tmp_path, batch=3)
 
 

@@ -268,7 +268,7 @@ def test_empty_operands_are_listed_with_the_reason() -> None:
         ),
         ("ConvTranspose", {"x": (1, 3, 8, 8), "w": (3, 2, 3, 3)}, {"group": 2}, "do not divide into 2 groups"),
         ("Gemm", {"a": (2, 3), "b": (4, 5)}, {}, "the inner sizes differ: 3 and 4"),
-        ("Gemm", {"a": (2, 3, 4), "b": (4, 5)}, {}, "a Gemm takes matrices"),
+        ("Gemm", {"a": (2, 3, 4), "b": (4, 5)}, {}, "Gemm needs matrices"),
         ("MatMul", {"a": (2, 3), "b": (4, 5)}, {}, "the inner sizes differ: 3 and 4"),
         ("MatMul", {"a": (2, 2, 3), "b": (5, 3, 4)}, {}, "dimension B0 has sizes 2 and 5"),
         ("MatMul", {"a": (2, 3)}, {}, "malformed"),

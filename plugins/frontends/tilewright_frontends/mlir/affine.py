@@ -58,7 +58,7 @@ def factors_of(
     if last.name in PRODUCTS or last.name.endswith("load"):
         raise Unsupported(f"{name} is assigned, not summed into")
     if last.name not in ADDITIONS:
-        raise Unsupported(f"it ends with {last.name}, not with + into {name}")
+        raise Unsupported(f"it ends with {last.name}, not with an addition to {name}")
     parts = [_without_casts(each, made) for each in last.operands]
     rest = [each for each in parts if not is_result(each)]
     if len(rest) == 2:
@@ -129,7 +129,7 @@ def problem_of(
         raise Unsupported(f"loop {loop + 1} indexes the result only")
     for loop, size in enumerate(sizes):
         if loop not in used and size > 1:
-            raise Unsupported(f"loop {loop + 1} indexes no tensor: it repeats the work")
+            raise Unsupported(f"loop {loop + 1} indexes no tensor: it repeats the same work")
     names = _names(tensors)
     order = sorted(used, key=lambda loop: (loop not in written, loop))
     ranks = [[{names[loop]: factor for loop, factor in rank.items()} for rank in each] for each in tensors]
@@ -193,7 +193,7 @@ def linalg_nest(operation: Operation, shapes: Sequence[Shape], name: str) -> Pro
         result = body.arguments[-1]
         factors = factors_of(ends[0].operands[0], _makers(body), lambda value: value is result, "the result")
         if any(each not in body.arguments or each is result for each in factors):
-            raise Unsupported("a factor is no element of an operand")
+            raise Unsupported("a factor is not an element of an operand")
         places = [body.arguments.index(each) for each in factors]
     else:
         places = list(range(len(maps) - 1))
@@ -218,7 +218,7 @@ def loop_sizes(maps: Sequence[AffineMap], shapes: Sequence[Shape]) -> list[int]:
                     raise ValueError(f"loop {loop + 1} has sizes {sizes[loop]} and {size}")
     count = maps[0].operands
     if missing := [loop for loop in range(count) if loop not in sizes]:
-        raise Unsupported(f"loop {missing[0] + 1} stands alone in no subscript, so that its size is not known")
+        raise Unsupported(f"the size of loop {missing[0] + 1} is unknown: no subscript consists of it alone")
     for each, shape in zip(maps, shapes, strict=False):
         for rank, size in zip(each.results, shape, strict=True):
             if isinstance(rank, Linear):
@@ -236,7 +236,7 @@ def _linear(found: AffineMap) -> list[Linear]:
 
 def _sum_of(found: Linear | NotLinear) -> Linear:
     if isinstance(found, NotLinear):
-        raise Unsupported(f"'{found.text}' in a subscript is no sum of loop variables")
+        raise Unsupported(f"'{found.text}' in a subscript is not a sum of loop variables")
     return found
 
 
@@ -263,7 +263,7 @@ class _Loops:
         low, high = _bound(loop, "lowerBoundMap", number), _bound(loop, "upperBoundMap", number)
         (step,) = loop.integers("step", 1)
         if step < 1 or high <= low:
-            raise Unsupported(f"loop {number + 1} runs from {low} to {high} by {step}: not once")
+            raise Unsupported(f"loop {number + 1} runs from {low} to {high} by {step}: it has no iteration")
         self.sizes.append(-(-(high - low) // step))
         self.known[loop.body.arguments[0]] = Linear({number: step}, low)
 
@@ -335,13 +335,13 @@ def affine_nest(operation: Operation, name: str) -> Problem:
     for each in inner:
         if each.name == "affine.for":
             beside = ", ".join(sorted({other.name for other in inner if other is not each})) or "another loop"
-            raise Unsupported(f"an imperfect nest: {beside} beside a loop; initialise in a nest of its own")
+            raise Unsupported(f"an imperfect nest: {beside} next to a loop; initialise in a separate nest")
         if each.regions:
             raise Unsupported(f"{each.name} in the body")
     made = _makers(body)
     stores = [each for each in inner if each.name.endswith(".store")]
     if len(stores) != 1:
-        raise Unsupported(f"{len(stores)} stores in the body, one was expected")
+        raise Unsupported(f"{len(stores)} stores in the body; expected one")
     target = stores[0].operands[1]
     written = loops.applied(stores[0], "map", stores[0].operands[2:], made)
     read = {each.results[0]: _element(each, loops, made) for each in inner if each.name.endswith(".load")}
@@ -352,7 +352,7 @@ def affine_nest(operation: Operation, name: str) -> Problem:
         "the result",
     )
     if any(each not in read for each in factors):
-        raise Unsupported("a factor is no element of a tensor")
+        raise Unsupported("a factor is not an element of a tensor")
     if any(read[each][0] is target for each in factors):
         raise Unsupported("the result is also a factor")
     return problem_of(name, loops.sizes, [read[each][1] for each in factors], written)

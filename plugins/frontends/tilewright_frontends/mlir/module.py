@@ -84,7 +84,7 @@ def _callee(operation: Operation) -> str | None:
 def _nothing(source: str, unmapped: Sequence[Unmapped]) -> str:
     reasons = [f"  {source}:{each.reason.replace(': ', f': {each.operator}: ', 1)}" for each in unmapped[:SHOWN]]
     rest = [f"  and {len(unmapped) - SHOWN} more"] if len(unmapped) > SHOWN else []
-    return "\n".join([f"{source}: nothing in it is a product of tensors over affine loops", *reasons, *rest])
+    return "\n".join([f"{source}: it has no tensor product over affine loops", *reasons, *rest])
 
 
 def _argument_shapes(
@@ -109,7 +109,7 @@ def _argument_shapes(
             listed = f"it has: {', '.join(known)}" if known else "all its sizes are fixed"
             raise InputError(f"{source} has no dynamic dimension called '{each}'; {listed}{suggestion(each, known)}")
     if batch is not None and not any(each.endswith("_0") for each in known):
-        raise InputError(f"{source}: every argument fixes its first dimension: --batch says nothing")
+        raise InputError(f"{source}: every argument fixes its first dimension, so --batch has no effect; omit it")
     return {
         argument: tuple(
             size if size is not None else sizes.get(f"{name}_{axis}", None if axis else batch)

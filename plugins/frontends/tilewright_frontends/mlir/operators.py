@@ -92,7 +92,11 @@ def _check_positions(
         if min(stride, dilation) < 1:
             raise ValueError(f"stride {stride} and dilation {dilation}; each must be at least 1")
         left = size - (offsets - 1) * dilation - 1
-        equal(position, left // stride + 1 if left >= 0 else 0, "the result's size and what the window leaves differ")
+        equal(
+            position,
+            left // stride + 1 if left >= 0 else 0,
+            "the result's size and the number of window positions differ",
+        )
 
 
 def _dot_general(operation: Operation, shapes: Shapes, name: str) -> Problem:
@@ -289,7 +293,7 @@ def _linalg_convolution(operation: Operation, shapes: Shapes, name: str) -> Prob
     """
     match = _LINALG_CONV.fullmatch(operation.kind)
     if match is None:
-        raise Unsupported("a convolution of another name than linalg's layouts have")
+        raise Unsupported("the convolution's name lists no known layout of linalg")
     axes = "dhw"[3 - int(match[2]) :]
     of_data, of_weight = match[3] or axes, match[4] or axes
     data, weight = _letters(of_data, shapes[0]), _letters(of_weight, shapes[1])
@@ -312,7 +316,7 @@ def _linalg_convolution(operation: Operation, shapes: Shapes, name: str) -> Prob
 
 
 def _letters(letters: str, shape: Shape) -> dict[str, int]:
-    equal(len(letters), len(shape), f"the shape of '{letters}' has another rank")
+    equal(len(letters), len(shape), f"the shape of '{letters}' has a different rank")
     return dict(zip(letters, shape, strict=True))
 
 

@@ -57,7 +57,7 @@ def read(path: Path) -> Operation:
     """
     data = read_bytes(path, MOST_BYTES)
     if data.startswith(MAGIC):
-        raise InputError(f"{path} is MLIR bytecode; text is read", hint=f"print it as text: {GENERIC.format(path)}")
+        raise InputError(f"{path} is MLIR bytecode; expected text", hint=f"print it as text: {GENERIC.format(path)}")
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -87,7 +87,7 @@ def parse(text: str, name: str) -> Operation:
         named = _OPERATION.search(blanked, max(0, start - 200), start)
         if "custom format" in message and named:  # xdsl's message if it cannot parse an operation's pretty form
             start, program = named.start(), _PROGRAMS.get(named["dialect"], program)
-            message = f"the pretty form of {named[0].strip()} is not read"
+            message = f"the pretty form of {named[0].strip()} is not supported"
         at = _Places(blanked).of(start)
         hint = None if generic else f"print generic form: {GENERIC.format(name).replace('mlir-opt', program, 1)}"
         raise InputError(f"{name}:{at[0]}:{at[1]}: {message}", hint=hint) from None
@@ -159,9 +159,7 @@ def readable(text: str, name: str) -> tuple[str, list[tuple[int, int, str]]]:
 
 def _unclosed(text: str, name: str, place: int) -> InputError:
     line, column = _Places(text).of(place)
-    return InputError(
-        f"{name}:{line}:{column}: a string or location is not closed, or a string has an escape that MLIR does not know"
-    )
+    return InputError(f"{name}:{line}:{column}: a string or location is not closed, or a string has an invalid escape")
 
 
 def _closing(text: str, place: int) -> int | None:

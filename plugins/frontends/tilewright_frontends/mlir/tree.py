@@ -84,7 +84,7 @@ class Operation:
     def body(self) -> Block:
         """The only region. Raises LookupError."""
         if len(self.regions) != 1:
-            raise LookupError(f"{self.name} has {len(self.regions)} regions, one was expected")
+            raise LookupError(f"{self.name} has {len(self.regions)} regions; expected one")
         return self.regions[0]
 
     def integers(self, name: str, count: int, default: int = 1) -> tuple[int, ...]:
@@ -95,7 +95,7 @@ class Operation:
         numbers = found if isinstance(found, tuple) else (found,)
         numbers = numbers * count if len(numbers) == 1 else numbers
         if len(numbers) != count or not all(isinstance(each, int) for each in numbers):
-            raise ValueError(f"{name} is {found}; {count} whole numbers were expected")
+            raise ValueError(f"{name} is {found}; expected {count} whole numbers")
         return tuple(each for each in numbers if isinstance(each, int))
 
     def text(self, name: str) -> str:

@@ -44,13 +44,13 @@ def explain(operation: Operation, shapes: list[OpenShape | None]) -> tuple[str, 
     if kind in MOVES:
         return "moves or names data, computes nothing", 0
     if kind in CONTROL:
-        return "control flow: what is in it is not looked into", None
+        return "control flow: its contents are not read", None
     elements = [_elements(shape) for shape in shapes]
     read, made = elements[: len(operation.operands)], elements[len(operation.operands) :]
     if kind in REDUCTIONS:
         return "a reduction without weights", read[0] if read else None
     if operation.regions and not operation.name.startswith(("stablehlo.", "linalg.")):
-        return "what is in it is not looked into", None
+        return "its contents are not read", None
     found = [each for each in made or read if each is not None]
     return "not a product of tensors over affine loops", max(found, default=None)
 

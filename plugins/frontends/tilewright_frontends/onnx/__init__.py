@@ -70,7 +70,7 @@ class OnnxFrontend:
         folder = importlib.resources.files("onnx") / "backend" / "test" / "data" / "light"
         with importlib.resources.as_file(folder / FILES[source]) as path:
             if not path.exists():
-                raise InputError(f"onnx {version('onnx')}, installed here, does not carry {source}")
+                raise InputError(f"the installed onnx {version('onnx')} lacks {source}")
             told = f"{FILES[source]} of the onnx package's backend tests"
             return read_file(path, source, told, self.batch, self.sizes)
 
@@ -83,7 +83,7 @@ class OnnxFrontend:
 
 def read_file(path: Path, name: str, source: str, batch: int | None, sizes: Mapping[str, int]) -> Workload:
     """Read a model as a workload. Raises InputError."""
-    with refusing(f"{path} is not a sound ONNX model"):
+    with refusing(f"{path} is not a valid ONNX model"):
         return _workload(load_graph(path, name, batch, sizes), source)
 
 

@@ -247,7 +247,7 @@ def _change_batch(model: ModelProto, name: str, inputs: list[ValueInfoProto], ba
     heads = [_dimensions(value)[0] for value in inputs if _dimensions(value)]
     old = heads[0].dim_value if heads else None
     if old is None:
-        raise InputError(f"{name} has no input with a first dimension: --batch says nothing")
+        raise InputError(f"{name} has no input with a first dimension: --batch has no effect; omit it")
     if old == batch:
         return
     before, _ = _infer(model, name)
@@ -272,7 +272,7 @@ def _change_batch(model: ModelProto, name: str, inputs: list[ValueInfoProto], ba
     lost += [node.output[0] for node in reshapes if _words(after, node.input[0]) != _words(after, node.output[0])]
     if lost:
         raise InputError(
-            f"{name} is made for batch {old}: with --batch {batch} the shape of '{lost[0]}' comes out wrong",
+            f"{name} is made for batch {old}: with --batch {batch} the shape of '{lost[0]}' cannot be derived",
             hint="export the model with a dynamic batch dimension",
         )
 

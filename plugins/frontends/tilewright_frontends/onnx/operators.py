@@ -46,8 +46,8 @@ def _gemm(graph: Graph, node: NodeProto, name: str) -> Problem:
     """Return a matrix product; the attributes may transpose either matrix."""
     a, b = graph.shape(node.input[0]), graph.shape(node.input[1])
     attributes = attributes_of(node)
-    equal(len(a), 2, "a Gemm takes matrices, not so many dimensions")
-    equal(len(b), 2, "a Gemm takes matrices, not so many dimensions")
+    equal(len(a), 2, "Gemm needs matrices; dimensions found and expected")
+    equal(len(b), 2, "Gemm needs matrices; dimensions found and expected")
     return nests.gemm(name, a[::-1] if attributes.get("transA") else a, b[::-1] if attributes.get("transB") else b)
 
 

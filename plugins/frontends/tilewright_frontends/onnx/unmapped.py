@@ -72,7 +72,7 @@ def explain(graph: Graph, node: NodeProto) -> tuple[str, int | None]:
     if operator in CONTROL or any(
         each.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for each in node.attribute
     ):
-        return "control flow: its subgraph is not looked into", None
+        return "control flow: its subgraph is not read", None
     if operator in REDUCTIONS:
         return "a reduction without weights", _elements(graph, node.input[0]) if node.input else None
     if operator in WINDOWS:
@@ -81,7 +81,7 @@ def explain(graph: Graph, node: NodeProto) -> tuple[str, int | None]:
     if operator in WORK:
         return "works element by element", None if result is None else result * WORK[operator]
     if node.domain not in ("", "ai.onnx"):
-        return f"an operator of '{node.domain}', whose meaning is not known here", None
+        return f"an operator of the unknown domain '{node.domain}'", None
     return "not a product of tensors over affine loops", None
 
 

@@ -45,5 +45,5 @@ class Pt2Frontend:
 def read_file(path: Path, source: str, batch: int | None, sizes: Mapping[str, int]) -> Workload:
     """Read a program as a workload. Raises InputError."""
     program = read_program(path)
-    with refusing(f"{source} is not a sound exported program"):
+    with refusing(f"{source} is not a valid exported program"):
         return read_workload(program, path.stem, source, batch, sizes)

@@ -40,14 +40,14 @@ def read_program(path: Path) -> dict[str, Any]:
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: {name} is no JSON: {error}") from None
+        raise InputError(f"{path}: {name} is not JSON: {error}") from None
     if not isinstance(data, dict) or not isinstance(data.get("graph_module"), dict):
-        raise InputError(f"{path}: {name} is no exported program: it has no graph_module")
+        raise InputError(f"{path}: {name} is not an exported program: it has no graph_module")
     version = data.get("schema_version")
     major = version.get("major") if isinstance(version, dict) else None
     if major != MAJOR:
         raise InputError(
-            f"{path} is of version {major} of torch.export's schema; {MAJOR} is read",
+            f"{path} has version {major} of torch.export's schema; expected {MAJOR}",
             hint=f"export it with a torch that writes version {MAJOR}, or as ONNX",
         )
     return data
@@ -56,7 +56,7 @@ def read_program(path: Path) -> dict[str, Any]:
 def _program(path: Path, archive: zipfile.ZipFile) -> str:
     names = archive.namelist()
     if len(names) > MOST_FILES:
-        raise InputError(f"{path} has {len(names):,} files; at most {MOST_FILES:,} are read")
+        raise InputError(f"{path} has {len(names):,} files; expected at most {MOST_FILES:,}")
     found = [name for name in names if PROGRAM.fullmatch(name)]
     if len(found) != 1:
         what = f"several programs: {', '.join(found[:10])}" if found else "no program (models/NAME.json)"
@@ -69,5 +69,5 @@ def _text(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:
     with archive.open(name) as file:
         text = file.read(MOST_BYTES + 1)
     if len(text) > MOST_BYTES:
-        raise InputError(f"{path}: {name} has more than {MOST_BYTES:,} bytes, the most that is read")
+        raise InputError(f"{path}: {name} has more than {MOST_BYTES:,} bytes")
     return text

@@ -76,7 +76,7 @@ def _linear(node: Node, name: str) -> list[Problem]:
     """Return a product with weights N x K; all leading dimensions of the input are rows."""
     data, weight = node.shape("input"), node.shape("weight")
     if len(weight) != 2:
-        raise Unsupported("its weights are no matrix")
+        raise Unsupported("its weights are not a matrix")
     return [nests.gemm(name, (math.prod(data[:-1]), data[-1]), weight[::-1])]
 
 

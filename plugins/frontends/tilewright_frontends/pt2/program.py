@@ -47,13 +47,13 @@ def read_workload(
     graph = program["graph_module"]["graph"]
     nodes = graph["nodes"]
     if len(nodes) > MOST_NODES:
-        raise InputError(f"{source} has {len(nodes):,} operators; at most {MOST_NODES:,} are read")
+        raise InputError(f"{source} has {len(nodes):,} operators; expected at most {MOST_NODES:,}")
     reader = _Reader(source, graph["tensor_values"], _sizes(program, source, batch, sizes))
     for index, node in enumerate(nodes):
         reader.read(index, node)
     if not reader.layers:
         operators = ", ".join(dict.fromkeys(each.operator for each in reader.unmapped))
-        raise InputError(f"{source}: nothing in it is a product of tensors; its operators are {operators or 'none'}")
+        raise InputError(f"{source}: it has no tensor product; its operators are {operators or 'none'}")
     version = program.get("torch_version", "unknown")
     told = f"{source}: program of torch.export, torch {str(version)[:40]}"
     return Workload(name=name, source=told, layers=tuple(reader.layers), unmapped=tuple(reader.unmapped))
@@ -75,7 +75,7 @@ def _sizes(program: Mapping[str, Any], source: str, batch: int | None, sizes: Ma
     if batch is not None:
         first = {str(size["as_expr"]["expr_str"]) for size in _first_sizes(program) if "as_expr" in size}
         if not first & set(known):
-            raise InputError(f"{source}: every input fixes its first dimension: --batch says nothing")
+            raise InputError(f"{source}: every input fixes its first dimension, so --batch has no effect; omit it")
         found |= dict.fromkeys(first & set(known), batch)
     return found
 
@@ -154,7 +154,7 @@ class _Reader:
         if operator in REDUCTIONS:
             return "a reduction without weights", self._elements(read[:1])
         if operator in ("cond", "while_loop", "scan", "map_impl"):
-            return "control flow: its subgraph is not looked into", None
+            return "control flow: its subgraph is not read", None
         return "not a product of tensors over affine loops", self._elements(results)
 
     def _elements(self, names: Sequence[str]) -> int | None:

@@ -69,7 +69,7 @@ def size_of(size: Mapping[str, Any], sizes: Mapping[str, int]) -> int:
 
 def _parsed(expression: str) -> ast.expr:
     if len(expression) > LONGEST:
-        raise Unsupported(f"a size of {len(expression):,} characters")
+        raise Unsupported(f"a size has {len(expression):,} characters; expected at most {LONGEST:,}")
     try:
         return ast.parse(expression.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -91,7 +91,7 @@ def _value(node: ast.expr, sizes: Mapping[str, int], expression: str) -> int:
         case ast.Call(func=ast.Name(id=name), args=[left, right], keywords=[]) if name in FUNCTIONS:
             found = _applied(FUNCTIONS[name], [left, right], sizes, expression)
         case _:
-            raise Unsupported(f"the size {expression[:80]!r} is more than sums, products and quotients")
+            raise Unsupported(f"the size {expression[:80]!r} is not a sum, product or quotient")
     if abs(found) > MOST:
         raise Unsupported(f"the size {expression[:80]!r} is above 2**53")
     return found
