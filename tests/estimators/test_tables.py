@@ -87,12 +87,12 @@ def test_every_size_in_the_range_is_answered_within_its_neighbours(
 @pytest.mark.parametrize(
     ("sizes", "node", "said"),
     [
-        ({"size_bits": 2048, "width_bits": 32}, 45, "a size of 256 bytes; known are 512"),
+        ({"size_bits": 2048, "width_bits": 32}, 45, "a size of 256 bytes; expected 512"),
         ({"size_bits": 2**26, "width_bits": 64}, 45, "a size of 8.38861e+06 bytes"),
-        ({"size_bits": 2**20, "width_bits": 1024}, 45, "a width of 1,024 bits; known are 32"),
+        ({"size_bits": 2**20, "width_bits": 1024}, 45, "a width of 1,024 bits; expected 32"),
         ({"size_bits": 2**20, "width_bits": 64}, 16, "a technology node of 16 nm"),
         ({"size_bits": 2**20, "width_bits": 64, "banks": 3}, 45, "3 banks"),
-        ({"size_bits": 2**15, "width_bits": 512, "banks": 4}, 45, "known are 16,384 or more"),
+        ({"size_bits": 2**15, "width_bits": 512, "banks": 4}, 45, "expected at least 16,384 for that width"),
         ({"size_bits": 2**20, "width_bits": 64, "ports": 2}, 45, "2 ports"),
         ({"size_bits": 2**20}, 45, "needs width_bits"),
         ({"size_bits": 2**20, "width_bit": 64}, 45, "did you mean 'width_bits'"),

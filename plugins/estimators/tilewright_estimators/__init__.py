@@ -22,8 +22,8 @@ HWCOMPONENTS = ARRAYS | {
 class CactiOptions(Options):
     """Options of `cacti`."""
 
-    program: str = Field(default="cacti", min_length=1, description="the program, by name or by path")
-    seconds: float = Field(default=60.0, gt=0, description="how long it may take for one array")
+    program: str = Field(default="cacti", min_length=1, description="name or path of the program")
+    seconds: float = Field(default=60.0, gt=0, description="time limit for one array, in seconds")
 
 
 @hookimpl
@@ -32,7 +32,7 @@ def tilewright_plugins() -> list[EstimatorSpec]:
     return [
         EstimatorSpec(
             name="tables",
-            summary="Tabulated figures: CACTI's on a grid of sizes, Aladdin's, DRAM's; nodes by Stillmaker and Baas.",
+            summary="Tabulated costs: CACTI's on a grid of sizes, Aladdin's, DRAM's; nodes by Stillmaker and Baas.",
             factory=lazy("tilewright_estimators.tables", "TablesEstimator"),
             components={
                 **ARRAYS,
@@ -50,7 +50,7 @@ def tilewright_plugins() -> list[EstimatorSpec]:
         ),
         EstimatorSpec(
             name="cacti",
-            summary="CACTI itself, where it is on the machine, run once for each array with Accelergy's settings.",
+            summary="CACTI itself, if it is installed; runs once per array with Accelergy's settings.",
             factory=lazy("tilewright_estimators.cacti", "CactiEstimator"),
             options=CactiOptions,
             programs={"program": "cacti"},

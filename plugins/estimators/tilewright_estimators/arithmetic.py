@@ -105,7 +105,7 @@ def estimate(component: str, attributes: Mapping[str, Attribute], node: float) -
         bits = int(sizes["width_bits"])
         rows = sizes["size_bits"] / bits
         if not 1 <= rows <= MOST_ROWS:
-            raise Refused("range", f"{rows:g} rows of registers; 1 to {MOST_ROWS} do without a decoder")
+            raise Refused("range", f"{rows:g} rows of registers; expected 1 to {MOST_ROWS}, which need no decoder")
         cost = REGISTER.times(bits, sizes["size_bits"])
         limits += f", up to {MOST_ROWS} rows, no decoder"
     elif component == "mac":
@@ -129,7 +129,9 @@ def estimate(component: str, attributes: Mapping[str, Attribute], node: float) -
 def check_node(node: float) -> None:
     """Check that scaling factors are published for the node. Raises Refused."""
     if not in_range(node):
-        raise Refused("technology", f"{node:g} nm; scaling is known from {NODES[-1]} to {NODES[0]} nm")
+        raise Refused(
+            "technology", f"{node:g} nm; expected {NODES[-1]} to {NODES[0]} nm, the range of published factors"
+        )
 
 
 def _dram(kind: object, width_bits: float) -> Estimate:
@@ -137,7 +139,7 @@ def _dram(kind: object, width_bits: float) -> Estimate:
         raise Refused("attribute", f"kind is {kind!r}; known: {', '.join(DRAM_PJ)}")
     about = Accuracy(
         source=f"published energy per bit of {kind}, interface included",
-        error="of the kind, not of a device",
+        error="of the kind of DRAM, not of a device",
         valid=kind,
     )
     return Estimate(
@@ -147,9 +149,9 @@ def _dram(kind: object, width_bits: float) -> Estimate:
 
 def _float_mac(width_bits: float, node: float) -> Estimate:
     if width_bits not in FLOATS:
-        raise Refused("range", f"floating-point numbers of {width_bits:g} bits; known are 32 and 64")
+        raise Refused("range", f"floating-point numbers of {width_bits:g} bits; expected 32 or 64")
     if not 40 <= node <= 45:
-        raise Refused("technology", f"{node:g} nm; floating-point units are known at 40 to 45 nm")
+        raise Refused("technology", f"{node:g} nm; expected 40 to 45 nm for floating-point units")
     cost = FLOATS[int(width_bits)]
     about = Accuracy(
         source="Aladdin's library (Shao et al., ISCA 2014), 40 nm, 5 ns", error=UNMEASURED, valid="40 to 45 nm"

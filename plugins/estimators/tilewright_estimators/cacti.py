@@ -59,7 +59,7 @@ class CactiEstimator:
         try:
             check_asked(component, action, ARRAYS)
             if not LEAST_NM <= technology_nm <= NODES[-1]:
-                raise Refused("technology", f"{technology_nm:g} nm; known are {LEAST_NM} to {NODES[-1]} nm")
+                raise Refused("technology", f"{technology_nm:g} nm; expected {LEAST_NM} to {NODES[-1]} nm")
             return arrays.estimate(
                 component,
                 attributes,
@@ -136,7 +136,9 @@ class CactiEstimator:
             table = file.with_suffix(".cfg.out")
             if not table.is_file():
                 said = done.stdout.decode("utf-8", "replace").strip().splitlines() or ["nothing"]
-                raise Refused("cacti", f"CACTI takes no such array (exit code {done.returncode}); it said: {said[-1]}")
+                raise Refused(
+                    "cacti", f"CACTI refused the array (exit code {done.returncode}); its last line: {said[-1]}"
+                )
             return table.read_text(encoding="utf-8", errors="replace")
 
     def _read(self, table: str, banks: int) -> Figures:
@@ -144,7 +146,7 @@ class CactiEstimator:
         try:
             found = {name: float(rows[-1][column]) * factor for name, (column, factor) in COLUMNS.items()}
         except (LookupError, TypeError, ValueError) as error:
-            raise PluginError(f"CACTI wrote no table that can be read: {error}") from None
+            raise PluginError(f"CACTI's table cannot be read: {error}") from None
         return Figures(**found | {"leak_mw": found["leak_mw"] * banks})
 
 
@@ -152,9 +154,9 @@ def _least(sizes: dict[str, float]) -> tuple[int, int]:
     """Return the smallest width in bits, and the banks, that CACTI accepts. Raises Refused."""
     banks, ports = int(sizes["banks"]), int(sizes["ports"])
     if banks > MOST_BANKS or banks & (banks - 1):
-        raise Refused("range", f"{banks} banks; CACTI takes 1, 2, 4 ... {MOST_BANKS}")
+        raise Refused("range", f"{banks} banks; expected 1, 2, 4 ... {MOST_BANKS}")
     if ports > MOST_PORTS or ports & (ports - 1):
-        raise Refused("range", f"{ports} ports; CACTI takes 1, 2 or {MOST_PORTS}")
+        raise Refused("range", f"{ports} ports; expected 1, 2 or {MOST_PORTS}")
     if (
         sizes["size_bits"] > 8 * MOST_BYTES
         or sizes["width_bits"] > MOST_WIDTH
@@ -162,7 +164,7 @@ def _least(sizes: dict[str, float]) -> tuple[int, int]:
     ):
         raise Refused(
             "range",
-            f"up to {MOST_BYTES:,} bytes and {MOST_WIDTH:,} bits of width, with one row at least, are asked for",
+            f"the array is too large or too small; expected one row to {MOST_BYTES:,} bytes, at most {MOST_WIDTH:,} bits wide",
         )
     return max(LEAST_WIDTH, 8 * math.ceil(sizes["width_bits"] / 8)), banks
 
@@ -177,5 +179,5 @@ def _accuracy(node: float, sizes: dict[str, float]) -> Accuracy:
     rows = sizes["size_bits"] / sizes["width_bits"]
     small = sizes["width_bits"] < LEAST_WIDTH or sizes["width_bits"] % 8 or rows < LEAST_ROWS * sizes["banks"]
     exact = node in NODES and not small
-    error = "none against CACTI" if exact else "beside what CACTI takes: by hwcomponents' rules, not measured"
+    error = "none against CACTI" if exact else "extrapolated from CACTI by hwcomponents' rules, not measured"
     return Accuracy(source=SOURCE, error=error, valid=VALID, cell=CELL)

@@ -67,14 +67,16 @@ class Grid:
         for name, unit, value, axis in zip(names, units, place, self.axes, strict=False):
             if not axis[0] <= value <= axis[-1]:
                 raise ValueError(
-                    f"a {name} of {value:,.6g} {unit}; known are {axis[0]:,.10g} to {axis[-1]:,.10g} {unit}"
+                    f"a {name} of {value:,.6g} {unit}; expected {axis[0]:,.10g} to {axis[-1]:,.10g} {unit}"
                 )
             sides.append(_sides(axis, value, sqrt if name == "width" else log))
         if sram.banks not in self.axes[3]:
-            raise ValueError(f"{sram.banks} banks; known are {', '.join(map(str, self.axes[3]))}")
+            raise ValueError(f"{sram.banks} banks; expected one of {', '.join(map(str, self.axes[3]))}")
         least = ROWS_PER_BANK * sram.banks * sram.width_bits / 8
         if sram.size_bytes < least:
-            raise ValueError(f"{sram.size_bytes:,.6g} bytes; with that width and banks, known are {least:,.6g} or more")
+            raise ValueError(
+                f"{sram.size_bytes:,.6g} bytes; expected at least {least:,.6g} for that width and number of banks"
+            )
         mean = [0.0] * len(FIGURES)
         for corner in product(*sides):
             weight = prod(part for _, part in corner)

@@ -38,7 +38,7 @@ class HwcomponentsEstimator:
             if not 1 <= technology_nm <= 90:
                 raise Refused(
                     "technology",
-                    f"{technology_nm:g} nm; asked for are 1 to 90 nm: above, its arrays are those of 22 nm",
+                    f"{technology_nm:g} nm; expected 1 to 90 nm, because hwcomponents uses arrays of 22 nm above",
                 )
             return self._ask(component, sizes, action, technology_nm)
         except Refused as refused:
@@ -49,17 +49,19 @@ class HwcomponentsEstimator:
         name, attributes, actions = NAMES[component]
         given: dict[str, Any] = {attributes[key]: int(value) for key, value in sizes.items() if key in attributes}
         if component in ("sram", "smart_buffer") and given["size"] < given["width"]:
-            raise Refused("range", "an array has one row at least")
+            raise Refused("range", "the array is smaller than one row")
         try:
             model = hwcomponents.get_model(name, given | {"tech_node": node * 1e-9}, required_actions=[])
             cost = getattr(model, actions.get(action, action))()
             energy, area, leakage = (1e12 * cost.energy, 1e12 * model.area, model.leak_power)
         except (AssertionError, ValueError) as error:
-            raise Refused("hwcomponents", f"it refuses: {error}") from None
+            raise Refused("hwcomponents", f"hwcomponents refused: {error}") from None
         except Exception as error:  # its models may call any program
             raise PluginError(f"hwcomponents failed: {type(error).__name__}: {error}") from None
         bits = sizes.get("width_bits", sizes.get("multiplier_bits", 1))
-        about = Accuracy(source=f"hwcomponents: {type(model).__name__}", error="not told", valid="what it takes")
+        about = Accuracy(
+            source=f"hwcomponents: {type(model).__name__}", error="not stated", valid="as hwcomponents checks"
+        )
         return Estimate(energy_pj=energy, bits=int(bits), area_um2=area, leakage_w=leakage, accuracy=about)
 
 

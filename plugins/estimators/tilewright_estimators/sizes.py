@@ -26,7 +26,7 @@ def check_asked(component: str, action: str, known: Mapping[str, object]) -> Non
     """Check that the component is known and has the action. Raises Refused."""
     if component not in known:
         raise Refused(
-            "component", f"'{component}' is not known{suggestion(component, known)}; known: {', '.join(known)}"
+            "component", f"unknown component '{component}'{suggestion(component, known)}; known: {', '.join(known)}"
         )
     actions = COMPONENTS[component][0]
     if action not in actions:
