@@ -72,7 +72,7 @@ def test_a_1x1_is_a_view() -> None:
     [
         ("nk,km->nm; n=4 k=5 m=6", "it is a gemm"),
         ("O[p+r] += I[p] * W[r]; p=4 r=3", "it is a conv_transpose"),
-        ("O[p] += I[p+r+s] * W[r,s]; p=4 r=3 s=2", "it is no convolution"),
+        ("O[p] += I[p+r+s] * W[r,s]; p=4 r=3 s=2", "it is not a convolution"),
     ],
 )
 def test_other_work_is_refused(formula: str, told: str) -> None:

@@ -116,7 +116,7 @@ def movement_cost(movement: Movement, problem: Problem, architecture: Architectu
     """
     memory = architecture.clusters[0].memory_for(problem.tensor(movement.tensor))
     if memory is None:
-        raise ValueError(f"the outermost cluster of {architecture.name} holds no {movement.tensor}")
+        raise ValueError(f"no memory of the outermost cluster of {architecture.name} may hold {movement.tensor}")
     each, whole = memory.slices_of(problem.tensor(movement.tensor)), memory.slices_per_word
     slices = (movement.words_read * each, movement.words_written * each)
     read, written = (math.ceil(count / (memory.block_words * whole)) for count in slices)

@@ -12,7 +12,7 @@ def tilewright_plugins() -> list[AlgorithmSpec]:
     return [
         AlgorithmSpec(
             name="native",
-            summary="The problem as it is: its own loop nest.",
+            summary="The unchanged problem: its own loop nest.",
             factory=lazy("tilewright_algorithms.native", "Native"),
         ),
         AlgorithmSpec(
@@ -22,7 +22,7 @@ def tilewright_plugins() -> list[AlgorithmSpec]:
         ),
         AlgorithmSpec(
             name="im2col",
-            summary="Convolutions as one matrix product: the input's windows copied to a matrix, or gathered on the way.",
+            summary="Convolutions as one matrix product: the input's windows are copied to a matrix, or gathered while reading.",
             factory=lazy("tilewright_algorithms.im2col", "Im2col"),
         ),
         AlgorithmSpec(

@@ -36,7 +36,7 @@ def operands(algorithm: str, problem: Problem) -> tuple[Tensor, Tensor]:
         NotConformableError: there are more or fewer than two.
     """
     if problem.operand_count != 2:
-        raise refusal(algorithm, problem, "operands", f"it has {problem.operand_count} operands; two are taken")
+        raise refusal(algorithm, problem, "operands", f"it has {problem.operand_count} operands; expected two")
     return problem.operands[0], problem.operands[1]
 
 

@@ -18,7 +18,9 @@ from tilewright.schema.workload import Workload
 from tilewright_algorithms.gemm import SIDES, Product, best_product, layout, long, operands, refusal, transposition
 
 NAME = "im2col"
-GATHERED = "windows are gathered on the way; figures count each window's words anew, as a matrix product has no halos"
+GATHERED = (
+    "windows are gathered while reading; metrics count each window's words again, because a matrix product has no halos"
+)
 
 
 class Im2col:
@@ -33,8 +35,8 @@ class Im2col:
         operands(NAME, problem)
         structure = recognise(problem)
         if structure is None or structure.kind != "conv":
-            kind = "no convolution" if structure is None else f"a {structure.kind}"
-            raise refusal(NAME, problem, "structure", f"it is {kind}; windows slide over the input of a convolution")
+            kind = "not a convolution" if structure is None else f"a {structure.kind}"
+            raise refusal(NAME, problem, "structure", f"it is {kind}; expected a convolution")
         parts = structure.parts
         letters = {"G": "G", "M": "NPQ", "N": "K", "K": "CRS"}
         groups = {

@@ -62,7 +62,7 @@ def contraction(algorithm: str, problem: Problem) -> tuple[Names, Names, Names]:
     for tensor in (first, second, problem.output):
         names = layout(problem, tensor)
         if names is None:
-            text = f"{tensor.name} has a coordinate that is a sum or a multiple, or a dimension twice"
+            text = f"{tensor.name} has a repeated dimension, or a coordinate that is a sum or a multiple"
             raise refusal(algorithm, problem, "affine", text)
         found.append(names)
     lost = set(found[2]) - {*found[0], *found[1]}
@@ -71,7 +71,7 @@ def contraction(algorithm: str, problem: Problem) -> tuple[Names, Names, Names]:
         raise refusal(algorithm, problem, "result_only", text)
     idle = set(long(problem, tuple(problem.dimensions))) - {*found[0], *found[1]}
     if idle:
-        raise refusal(algorithm, problem, "idle", f"{', '.join(sorted(idle))} indexes nothing")
+        raise refusal(algorithm, problem, "idle", f"{', '.join(sorted(idle))} indexes no tensor")
     return found[0], found[1], found[2]
 
 

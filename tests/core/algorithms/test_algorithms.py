@@ -217,20 +217,20 @@ FAULTS: dict[str, tuple[Callable[[Alternative], Any], str]] = {
     "two of one name": (lambda found: [found, found], "have one name"),
     "unknown dimension": (
         changed(dimensions=FrozenDict({"M": ("a", "z"), "N": ("n",), "K": ("k",)})),
-        "z is no dimension",
+        "z is not a dimension",
     ),
     "dimension twice": (
         changed(dimensions=FrozenDict({"M": ("a", "b"), "N": ("n",), "K": ("k", "a")})),
-        "stands twice",
+        "is repeated in `dimensions`",
     ),
     "no steps": (lambda found: changed(steps=found.steps.model_copy(update={"layers": ()}))(found), "it has no steps"),
     "size": (step(resized), "M of step product has size 13"),
     "count": (step(lambda layer: layer.model_copy(update={"count": 2})), "counts 2 times"),
-    "stranger": (step(renamed), "Q of step product is neither A or B"),
+    "stranger": (step(renamed), "Q of step product is not A or B"),
     "a loop nobody counts": (changed(dimensions=FrozenDict({"M": ("a",), "N": ("n",), "K": ("k",)})), "has size 12"),
     "moves a stranger": (
         changed(movements=(Movement(tensor="Q", words_read=1, words_written=1, reason="?"),)),
-        "it moves Q, which is no tensor",
+        "it moves Q, which is not a tensor",
     ),
 }
 
