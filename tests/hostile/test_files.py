@@ -94,7 +94,7 @@ def test_files_of_other_tools_that_are_refused(
 def test_templates_are_filled_in_within_limits(tilewright: Command, tmp_path: Path, template: str) -> None:
     (tmp_path / "arch.yaml").write_text(f"arch: {template}\n")
     ran = tilewright("convert", tmp_path / "arch.yaml", "--from", "accelforge", "--to", "tilewright")
-    assert is_one_message(ran, "no template that can be filled in")
+    assert is_one_message(ran, "the template cannot be rendered")
 
 
 HARDWARE = [

@@ -91,8 +91,8 @@ def convert(
     else:
         first = registry.find(AdapterSpec, source)
     if first.long_name == last.long_name:
-        which = f"--from and --to are both {source}" if source else f"the files are in {target} already"
-        raise InputError(which, hint="name another notation to write")
+        which = f"--from and --to are both {source}" if source else f"the files are already in {target}"
+        raise InputError(which, hint="choose another target notation")
     if source is not None:
         read = registry.make(AdapterSpec, first.long_name, reading or {}).parse(files)
     adapter = registry.make(AdapterSpec, last.long_name)
@@ -147,6 +147,10 @@ def _render(
         inputs, dropped = simplified(inputs, adapter.expressible)
         verdict = adapter.expressible(inputs)
     if not verdict:
-        hint = "nor can enough of it be left out" if lossy else "--lossy writes what it can hold and lists the rest"
+        hint = (
+            "dropping content does not suffice"
+            if lossy
+            else "--lossy drops content that it cannot express, and lists it"
+        )
         raise NotConformableError(f"adapter {name}", verdict.reasons, hint=hint)
     return adapter.render(inputs), dropped

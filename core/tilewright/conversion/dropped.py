@@ -203,7 +203,7 @@ def _estimates(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
         for cluster in old.clusters
     )
     new = old.model_copy(update={"clusters": clusters, "compute": old.compute.model_copy(update=without)})
-    message = f"what {', '.join(names)} are built of, and who estimated it"
+    message = f"components and estimate records of {', '.join(names)}"
     return replace(inputs, architecture=new), DroppedField("estimates", message)
 
 

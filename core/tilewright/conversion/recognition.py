@@ -98,8 +98,8 @@ def told_apart(
     if any(content != contents[0] for content in contents):
         names = [registration.spec.name for registration, _ in fits]
         raise InputError(
-            f"{named}: can be read as {' and as '.join(names)}, and does not say the same",
-            hint=f"say which: {' or '.join(f'--from {name}' for name in names)} (notation= in Python)",
+            f"{named}: can be read as {' and as '.join(names)}, with different results",
+            hint=f"choose one: {' or '.join(f'--from {name}' for name in names)} (notation= in Python)",
         )
     others = [fit for fit in fits if fit[0].long_name != unlike]
     return others[0] if others else fits[0]
@@ -123,7 +123,7 @@ def _taking(options: Mapping[str, Any], registry: Registry) -> list[Registration
             pass  # reported when the adapter is built
         taking.append(registration)
     if not taking:
-        raise InputError("no notation takes these options" + "".join(f"\n  {each}" for each in refusals))
+        raise InputError("no notation has these options" + "".join(f"\n  {each}" for each in refusals))
     return taking
 
 
@@ -143,14 +143,14 @@ def _refuse_others(files: Sequence[Path], registry: Registry) -> None:
         file = file_and_member(path)[0]
         if file.endswith(tuple(suffixes)):
             raise InputError(
-                f"{file} is a network, which frontends read",
-                hint=f"map it: tilewright map {path} --arch FILE, with all other files each behind an --arch",
+                f"{file} is a network, which only frontends read",
+                hint=f"map it: tilewright map {path} --arch FILE, with an --arch for each further file",
             )
         if file.endswith(".py"):
             raise InputError(
-                f"{file} is a program, and none is run",
-                hint="FactorFlow's and Sunstone's hardware is Python: say it in a file of ours (tilewright library show eyeriss "
-                "prints one), or take theirs from the library (tilewright library archs)",
+                f"{file} is a program; programs are not run",
+                hint="FactorFlow and Sunstone define hardware in Python: write an architecture file (tilewright library show eyeriss "
+                "prints one), or use the library's (tilewright library archs)",
             )
 
 
@@ -181,7 +181,7 @@ def _unread(
         lines.append(f"\n  {', '.join(names)}: {shortened(complaint)}{f' ({hint})' if hint else ''}")
     first = [names[0] for complaint, names in complaints.items() if reached[complaint] == furthest]
     return InputError(
-        f"{named}: in no notation that is installed{''.join(lines)}",
-        hint="give all files of one input set, or say which notation it is: "
+        f"{named}: no installed adapter can read this{''.join(lines)}",
+        hint="give all files of one input set, or choose the notation: "
         f"--from {first[0] if len(first) == 1 else 'NAME'} (notation= in Python)",
     )

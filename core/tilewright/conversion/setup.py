@@ -106,7 +106,7 @@ class _Reading:
         architecture = self._architecture(inputs)
         if self.architecture not in (None, architecture):
             raise InputError(
-                f"{problem.name}: these files say another architecture for it than for the layers before",
+                f"{problem.name}: these files give it another architecture than the layers before",
                 hint="the width of words may differ; map it by itself, FILE/LAYER",
             )
         self.architecture = architecture
@@ -148,8 +148,8 @@ class _Reading:
         alone = InputSet(problem=problem)
         verdict = self.adapter.expressible(alone)
         if not verdict:
-            why = f"{problem.name} cannot be said in this notation: {verdict.reasons[0]}"
-            told = f"{why}; what the files say of mappings does not bound it"
+            why = f"this notation cannot express {problem.name}: {verdict.reasons[0]}"
+            told = f"{why}; the files' constraints do not apply to it"
             inputs = self.adapter.parse(self.hardware)
             return InputSet(problem, inputs.architecture, warnings=(*inputs.warnings, told))
         files = []
@@ -162,10 +162,10 @@ class _Reading:
         except InputError as error:
             own = self.adapter.parse(self.hardware)  # retry without the problem, to find out which file is wrong
             if own.problem is not None:
-                told = f"the problem in these files, {own.problem.name}, is left out, and with it what they say of mappings"
+                told = f"the problem in these files, {own.problem.name}, is ignored together with their constraints"
                 return InputSet(problem, own.architecture, warnings=(*own.warnings, told))
             hint = f"{error.hint}; " if error.hint else ""
-            hint += "--constraints none leaves out what the files say of mappings"
+            hint += "--constraints none ignores the files' constraints"
             raise InputError(f"{problem.name}: {error.message}", location=error.location, hint=hint) from None
 
     def _architecture(self, inputs: InputSet) -> Architecture:
@@ -227,7 +227,7 @@ def _problem(inputs: InputSet, name: str) -> Problem:
     if inputs.problem is not None:
         return inputs.problem.model_copy(update={"name": name})
     if inputs.directives is None:
-        raise InputError(f"{name}: there is no problem in it", hint="all that is no layer stands behind --arch")
+        raise InputError(f"{name}: the file has no problem", hint="give files without layers by --arch")
     (layer,) = inputs.directives.layers
     return problem_of(layer).model_copy(update={"name": name})
 
@@ -254,6 +254,6 @@ def _once(warnings: Sequence[str]) -> tuple[str, ...]:
     for text in warnings:
         found.setdefault(_PLACE.sub("", text), []).append(text)
     return tuple(
-        each[0] if len(set(each)) == 1 else f"{each[0]} (and so in {len(set(each)) - 1} other places)"
+        each[0] if len(set(each)) == 1 else f"{each[0]} (and in {len(set(each)) - 1} other places)"
         for each in found.values()
     )

@@ -112,9 +112,9 @@ class Estimators:
         spec, name = _spec(registration), registration.long_name
         chosen = question.pin is not None or name in self.options
         if question.component not in spec.components:
-            return _refusal("component", f"knows no '{question.component}', but {', '.join(spec.components)}")
+            return _refusal("component", f"does not know '{question.component}'; known: {', '.join(spec.components)}")
         if spec.priority is None and not chosen:
-            return _refusal("unasked", f"is asked only where it is named: estimator: {registration.name}")
+            return _refusal("unasked", f"is used only if named: estimator: {registration.name}")
         taken = _taken(spec, question.component)
         sizes = {key: value for key, value in question.offered.items() if key in taken} | dict(question.attributes)
         try:
@@ -124,7 +124,7 @@ class Estimators:
         except PluginError as error:
             if chosen:
                 raise
-            tell_once(f"warning: {error.message}; it is passed over")
+            tell_once(f"warning: {error.message}; the estimator is skipped")
             return _refusal("failed", error.message)
 
 

@@ -68,15 +68,17 @@ def unsuited(problem: Problem) -> Iterator[Reason]:
     sliding = [tensor for tensor in problem.tensors if windows(tensor)]
     for tensor in sliding:
         if tensor.is_output or len(sliding) > 1:
-            yield Reason(code="windows", where=tensor.name, message="ZigZag has windows in one operand only")
+            yield Reason(code="windows", where=tensor.name, message="ZigZag allows windows in one operand only")
         for terms in windows(tensor):
             if len(terms) > 2:
                 names = " + ".join(terms)
-                yield Reason(code="windows", where=tensor.name, message=f"{names} adds three loops; ZigZag adds two")
+                yield Reason(
+                    code="windows", where=tensor.name, message=f"{names} adds more than two loops; ZigZag allows two"
+                )
     for tensor in problem.tensors:
         named = [name for rank in tensor.projection for name in rank.terms]
         for name in sorted({name for name in named if named.count(name) > 1}):
-            yield Reason(code="repeated", where=tensor.name, message=f"{name} indexes it twice; in ZigZag once")
+            yield Reason(code="repeated", where=tensor.name, message=f"{name} indexes it twice; ZigZag allows once")
 
 
 def held(problem: Problem, architecture: Architecture, mapping: Mapping) -> dict[str, list[Held]]:
@@ -131,8 +133,8 @@ def precision(problem: Problem, architecture: Architecture, mapping: Mapping) ->
     if stated:
         told = "; ".join(f"{kind} {', '.join(map(str, bits))}" for kind, bits in found.items())
         raise ValueError(
-            f"values of these widths, innermost memory first: {told}; in ZigZag an operand has one, a result one while it is "
-            "partial (O) and one when it is finished (O_final)"
+            f"values have these widths, innermost memory first: {told}; ZigZag has one per operand, and for results "
+            "one for partial sums (O) and one for finished values (O_final)"
         )
     return dict.fromkeys(found, 1), {each.name: 1 for each in architecture.memories}
 
@@ -142,12 +144,16 @@ def unsaid(problem: Problem, architecture: Architecture, mapping: Mapping) -> It
     for name, size in problem.dimensions.items():
         in_time, in_space = _loops_of(mapping, name)
         if -(-size // math.prod(trips for _, trips in in_space)) != in_time:
-            message = f"{name}: tiles that do not divide in time; ZigZag's do"
+            message = f"{name}: temporal tiles do not divide; ZigZag requires it"
             yield Reason(code="imperfect", where="mapping", message=message)
     for index, entry in enumerate(mapping.entries):
         if entry.unicast:
             names = ", ".join(entry.unicast)
-            yield Reason(code="unicast", where=f"entry {index} on {entry.target}", message=f"of {names}: not in ZigZag")
+            yield Reason(
+                code="unicast",
+                where=f"entry {index} on {entry.target}",
+                message=f"{names} is sent separately; ZigZag always multicasts",
+            )
     for loop in mapping.loops():
         entry = mapping.entries[loop.entry]
         fanout = architecture.cluster(entry.target).fanout
@@ -155,7 +161,7 @@ def unsaid(problem: Problem, architecture: Architecture, mapping: Mapping) -> It
             able = fanout.reduction if tensor.is_output else fanout.multicast
             if loop.dimension not in tensor.dimensions and not able:
                 what = "added up" if tensor.is_output else "multicast"
-                message = f"{tensor.name} is not {what} below it, and over {loop.dimension} ZigZag takes it to be"
+                message = f"{tensor.name} is not {what} below it; ZigZag assumes it for {loop.dimension}"
                 yield Reason(code="no_sharing", where=entry.target, message=message)
 
 

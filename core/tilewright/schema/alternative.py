@@ -59,21 +59,21 @@ class Alternative(Model):
             yield from self._faults_of_steps(problem)
         for movement in self.movements:
             if movement.tensor not in problem.tensor_names:
-                yield f"it moves {movement.tensor}, which is no tensor of the problem"
+                yield f"it moves {movement.tensor}, which is not a tensor of the problem"
 
     def _faults_of_dimensions(self, problem: Problem) -> Iterator[str]:
         listed = [name for names in self.dimensions.values() for name in names]
         for name in sorted(set(listed)):
             if name not in problem.dimensions:
-                yield f"{name} is no dimension of the problem"
+                yield f"{name} is not a dimension of the problem"
             elif listed.count(name) > 1:
-                yield f"dimension {name} stands twice in `dimensions`"
+                yield f"dimension {name} is repeated in `dimensions`"
         if not self.steps.layers:
             yield "it has no steps"
         for layer in self.steps.layers:
             for name, size in layer.problem.dimensions.items():
                 if name not in self.dimensions:
-                    yield f"dimension {name} of step {layer.name} does not stand in `dimensions`"
+                    yield f"dimension {name} of step {layer.name} is missing in `dimensions`"
                 elif size != math.prod(problem.dimensions.get(each, 0) for each in self.dimensions[name]):
                     yield f"{name} of step {layer.name} has size {size}, not the product of those it runs over"
         for name in self.dimensions:
@@ -89,14 +89,14 @@ class Alternative(Model):
                 yield f"step {layer.name} counts {layer.count} times, the loops around it run {times} times"
             for tensor in layer.problem.operands:
                 if tensor.name in made and tensor.projection != made[tensor.name].projection:
-                    yield f"{tensor.name} of step {layer.name} has other coordinates than the result that it is"
+                    yield f"{tensor.name} of step {layer.name} has other coordinates than the result of that name"
                 elif tensor.name not in made:
                     yield from self._faults_of_original(problem, problem.operands, layer, tensor, looped)
             made[layer.problem.output.name] = layer.problem.output
         *before, last = self.steps.layers
         names = [layer.problem.output.name for layer in before]
         if len({*names, *problem.tensor_names}) < len(names) + len(problem.tensors):
-            yield "results between the steps have names of their own, each once"
+            yield "results between the steps need unique names"
         yield from self._faults_of_original(problem, (problem.output,), last, last.problem.output, looped)
         read = {tensor.name for layer in self.steps.layers for tensor in layer.problem.operands}
         for name in sorted({*names, *(tensor.name for tensor in problem.operands)} - read):
@@ -109,7 +109,7 @@ class Alternative(Model):
         original = next((each for each in among if each.name == tensor.name), None)
         if original is None:
             names = " or ".join(each.name for each in among)
-            yield f"{tensor.name} of step {layer.name} is neither {names} nor the result of an earlier step"
+            yield f"{tensor.name} of step {layer.name} is not {names} or the result of an earlier step"
             return
         reached = {*looped, *(name for dim in tensor.dimensions for name in self.dimensions[dim])}
         lost = [name for name in original.dimensions - reached if problem.dimensions[name] > 1]

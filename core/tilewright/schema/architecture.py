@@ -258,10 +258,10 @@ class Architecture(FileModel):
         names = [memory.name for memory in self.memories]
         for memory in self.memories:
             if memory.power_gated_at is not None and memory.power_gated_at not in names:
-                raise ValueError(f"{memory.name} is power-gated at {memory.power_gated_at}, which is no memory")
+                raise ValueError(f"{memory.name} is power-gated at {memory.power_gated_at}, which is not a memory")
         if self.compute_instances > MAX_UNITS:
             raise ValueError(
-                f"the fanouts make {self.compute_instances:,} compute units; at most {MAX_UNITS:,} are taken"
+                f"the fanouts make {self.compute_instances:,} compute units; expected at most {MAX_UNITS:,}"
             )
         if self.clusters[0].is_virtual:
             raise ValueError(
@@ -364,8 +364,8 @@ class Architecture(FileModel):
             stale = outdated(old, new, found.technology_nm != self.technology_nm)
             if stale:
                 raise InputError(
-                    f"{', '.join(stale)} of {name} were estimated for what it was before",
-                    hint="change the file and load it again, or give these figures, too",
+                    f"{', '.join(stale)} of {name} were estimated for the part before the change",
+                    hint="change the file and load it again, or give these values as well",
                 )
         return found
 

@@ -216,8 +216,7 @@ class Constraints(FileModel):
     def _known(self, what: str, name: str, known: list[str] | tuple[str, ...]) -> None:
         if name not in known:
             raise InputError(
-                f"constraints {self.name}: no {what} is called '{name}'{suggestion(name, known)}; "
-                f"known: {', '.join(known)}"
+                f"constraints {self.name}: unknown {what} '{name}'{suggestion(name, known)}; known: {', '.join(known)}"
             )
 
 

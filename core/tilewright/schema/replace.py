@@ -35,11 +35,11 @@ def replaced(old: F, changes: MappingOf[str, Any], paths: Iterable[tuple[str, Pl
         if path not in known:
             same = [each for each in known if each.casefold() == path.casefold()]
             raise InputError(
-                f"{what} {getattr(old, 'name', '')} has nothing at '{path}'{suggestion(path, same or known)}",
+                f"{what} {getattr(old, 'name', '')} has no value at '{path}'{suggestion(path, same or known)}",
                 hint=_hint(path, known),
             )
         if len(known[path]) > 1:
-            raise InputError(f"'{path}' stands for {len(known[path])} values of this {what}", hint="rename one of them")
+            raise InputError(f"'{path}' refers to {len(known[path])} values of this {what}", hint="rename one of them")
         *way, last = known[path][0]
         parent: Any = data
         for step in way:
@@ -53,7 +53,7 @@ def _hint(path: str, known: Iterable[str]) -> str:
     start = path.rpartition(".")[0] + "."
     beside = [each for each in known if each.startswith(start) and "." not in each.removeprefix(start)]
     if beside:
-        return f"there are {', '.join(beside)}"
+        return f"known: {', '.join(beside)}"
     return f"paths begin with {', '.join(dict.fromkeys(each.partition('.')[0] for each in known))}"
 
 

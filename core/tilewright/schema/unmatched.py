@@ -64,4 +64,4 @@ def _words(variant: Variant) -> Iterator[tuple[str, str, str]]:
 
 def _sentence(where: str, what: str, word: str, known: Sequence[str]) -> str:
     near = suggestion(word, known).removeprefix("; ")
-    return f"{where} {what} '{word}', which is not there; {f'{near} ' if near else ''}there are {', '.join(known)}"
+    return f"{where} {what} '{word}', which does not exist; {f'{near} ' if near else ''}known: {', '.join(known)}"

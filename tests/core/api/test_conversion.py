@@ -38,5 +38,5 @@ def test_files_that_were_read_are_not_written_over(tmp_path: Path) -> None:
 def test_wrong_words_are_told() -> None:
     with pytest.raises(errors.UnknownPluginError, match="did you mean 'timeloop'"):
         tw.convert(FILES, "tilewright", "timelop")
-    with pytest.raises(errors.InputError, match="name another notation"):
+    with pytest.raises(errors.InputError, match="choose another target notation"):
         tw.convert(FILES, "tilewright", "tilewright")

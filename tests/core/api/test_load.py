@@ -165,7 +165,7 @@ def test_an_empty_file_is_told(tmp_path: Path, suffix: str) -> None:
 
 def test_a_file_that_nobody_reads_is_told(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("something")
-    with pytest.raises(tw.errors.InputError, match="a.txt: in no notation that is installed") as raised:
+    with pytest.raises(tw.errors.InputError, match="a.txt: no installed adapter can read this") as raised:
         tw.load(tmp_path / "a.txt", "workload")
     assert raised.value.hint is not None and ".onnx" in raised.value.hint
 

@@ -101,12 +101,12 @@ def test_every_broken_rule_has_its_code(
         ("problem", PROBLEM.replace("projection: [K, N]", "projection: [K, J]"), "dimension J, which has no size"),
         ("problem", "just words", "expected keys and values"),
         ("problem", "", "empty"),
-        ("problem", PROBLEM + "name: again\n", "stands twice"),
+        ("problem", PROBLEM + "name: again\n", "key 'name' is repeated"),
         ("arch", ARCH.replace("read_energy_pj: 10, ", ""), "'read_energy_pj' is missing"),
         ("arch", ARCH.replace("capacity_words", "capacity_word"), "did you mean 'capacity_words'"),
         ("arch", "kind: problem\nname: x", "expected a file of kind 'architecture'"),
-        ("mapping", MAPPING.replace("[K, N, M]", "[K, N, N]"), "temporal_order must name every dimension once"),
-        ("mapping", MAPPING.replace(", temporal_order: [N, K, M]", ""), "temporal_order must say"),
+        ("mapping", MAPPING.replace("[K, N, M]", "[K, N, N]"), "temporal_order must list every dimension once"),
+        ("mapping", MAPPING.replace(", temporal_order: [N, K, M]", ""), "temporal_order must list them"),
     ],
 )
 def test_unreadable_input_is_told_with_its_place(

@@ -95,7 +95,7 @@ def test_rules_that_are_the_same_for_all_layers_have_no_sizes(folder: Path) -> N
 
 def test_work_of_ours_meets_the_rules_of_the_files(folder: Path) -> None:
     problem = tw.load("mk,kn->mn; m=8 n=4 k=6", "problem")
-    with pytest.raises(InputError, match="there is no dimension 'K'") as raised:
+    with pytest.raises(InputError, match="unknown dimension 'K'") as raised:
         given(problem, [folder / "arch.yaml", folder / "rules.yaml"], notation="timeloop")
     assert raised.value.hint is not None and "--constraints none" in raised.value.hint
     work, architecture, constraints = given(problem, [folder / "arch.yaml", folder / "rules.yaml"], constraints="none")
@@ -112,7 +112,7 @@ def test_hardware_with_a_problem_of_its_own_leaves_that_out(folder: Path, caplog
     with caplog.at_level(logging.WARNING, "tilewright"):
         work, architecture, constraints = given(problem, [whole])
     assert work.layers[0].problem == problem and [each.name for each in architecture.memories] == ["DRAM", "Buffer"]
-    assert not constraints.variants and "the problem in these files, gemm, is left out" in caplog.text
+    assert not constraints.variants and "the problem in these files, gemm, is ignored" in caplog.text
 
 
 def test_options_leave_the_notations_that_take_them(folder: Path) -> None:
@@ -120,7 +120,7 @@ def test_options_leave_the_notations_that_take_them(folder: Path) -> None:
     with pytest.raises(InputError) as raised:
         given([folder / "odd.yaml"], "eyeriss", reading={"set": {"a": 1}})
     assert "timeloop" in str(raised.value) and "loopnest" not in str(raised.value)
-    with pytest.raises(InputError, match="no notation takes these options\n(.*\n)*.*'loopnest': sett: unknown option"):
+    with pytest.raises(InputError, match="no notation has these options\n(.*\n)*.*'loopnest': sett: unknown option"):
         given([folder / "odd.yaml"], "eyeriss", reading={"sett": 1})
 
 
@@ -160,7 +160,7 @@ def test_one_file_of_another_tool_is_loaded_by_itself(folder: Path, caplog: pyte
     [
         ("nk,km->nm; n=4 k=5 m=6", "eyeriss", {"notation": "timeloop"}, "no file of another tool is given"),
         (["layers/layer1.yaml", "ours.yaml"], "eyeriss", {}, "some of these files are ours"),
-        ("arch.yaml", "eyeriss", {}, "there is no problem in it"),
+        ("arch.yaml", "eyeriss", {}, "the file has no problem"),
         ("layers", "rules.yaml", {}, "no architecture"),
         ("layers", ["arch.yaml", "absent.yaml"], {}, "there is no file absent.yaml"),
         ("layers", [], {}, "several sources are several files"),
@@ -206,8 +206,8 @@ def test_layers_of_several_in_a_file_are_mapped_with_their_rules(tmp_path: Path)
 @pytest.mark.parametrize(
     ("name", "said", "hint"),
     [
-        ("net.onnx", "net.onnx is a network, which frontends read", "tilewright map .*net.onnx --arch FILE"),
-        ("eyeriss.py", "eyeriss.py is a program, and none is run", "tilewright library show"),
+        ("net.onnx", "net.onnx is a network, which only frontends read", "tilewright map .*net.onnx --arch FILE"),
+        ("eyeriss.py", "eyeriss.py is a program; programs are not run", "tilewright library show"),
     ],
 )
 @pytest.mark.parametrize("notation", [None, "zigzag"])
@@ -222,6 +222,6 @@ def test_files_without_a_mapping_are_told_to_be_searched(tmp_path: Path) -> None
     mapping = tmp_path / "mapping.yaml"
     mapping.write_text("- name: default\n  spatial_mapping: {D1: ['K, 4']}\n")
     folder = Path(__file__).parents[3] / "examples" / "zigzag"
-    with pytest.raises(InputError, match="no mapping in these files: temporal_ordering leaves loops") as raised:
+    with pytest.raises(InputError, match="no mapping in these files: temporal_ordering is incomplete") as raised:
         tw.evaluate([folder / "accelerator.yaml", folder / "workload.yaml" / "fc", mapping], notation="zigzag")
     assert raised.value.hint is not None and "tilewright map" in raised.value.hint

@@ -85,7 +85,7 @@ def test_what_was_estimated_survives_files_where_nobody_estimates() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("component: sram", "component: srom", r"sized.yaml:11:67: GLB: (?s:.*)tables: knows no 'srom'"),
+        ("component: sram", "component: srom", r"sized.yaml:11:67: GLB: (?s:.*)tables: does not know 'srom'"),
         ("capacity_words: 32768", "capacity_words: 10", "a size of 20 bytes"),
         ("technology_nm: 45\n", "", r"sized.yaml:7:\d+: component dram needs a technology node"),
         ("component: sram", "component: {name: sram, attributes: {width_bits: 16}}", "moves 64 bits"),

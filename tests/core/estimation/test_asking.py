@@ -61,7 +61,7 @@ def test_where_nobody_answers_every_refusal_is_told() -> None:
     known = registry(a=(1, Fixed(None)), waiting=(None, Fixed(4)))
     with pytest.raises(NotEstimatedError) as told:
         Estimators(None, known).ask(question())
-    with pytest.raises(NotEstimatedError, match="knows no 'abacus', but sram"):
+    with pytest.raises(NotEstimatedError, match="does not know 'abacus'; known: sram"):
         Estimators(None, known).ask(question(component="abacus"))
 
     assert [(reason.where, reason.code) for reason in told.value.reasons] == [

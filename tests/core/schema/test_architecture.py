@@ -102,7 +102,7 @@ ABSURD = [
     ("read_energy_pj: 1", f"read_energy_pj: 1, capacity_words: 1{'0' * 400}", "capacity_words: Input should be less"),
     ("read_energy_pj: 1", "read_energy_pj: 1, block_words: 2097152", "block_words: Input should be less"),
     ("size: 2", f"size: {2**31}", "fanout.size: must be at most 1,048,576"),
-    ("size: 2", f"size: {2**20}", "the fanouts make 1,152,921,504,606,846,976 compute units; at most 1,099,511,627,776"),
+    ("size: 2", f"size: {2**20}", "the fanouts make 1,152,921,504,606,846,976 compute units; expected at most 1,099,511,627,776"),
 ]  # fmt: skip
 
 

@@ -42,9 +42,9 @@ def test_letters_become_the_problems_own_dimensions() -> None:
 @pytest.mark.parametrize(
     ("variant", "message"),
     [
-        ("{temporal: [{memory: Z}]}", "no memory is called 'Z'; known: D, B"),
-        ("{spatial: [{cluster: RR}]}", "no cluster is called 'RR'"),
-        ("{keep: [{memory: DD}]}", "no memory is called 'DD'; did you mean 'D'?; known: D, B"),
+        ("{temporal: [{memory: Z}]}", "unknown memory 'Z'; known: D, B"),
+        ("{spatial: [{cluster: RR}]}", "unknown cluster 'RR'"),
+        ("{keep: [{memory: DD}]}", "unknown memory 'DD'; did you mean 'D'?; known: D, B"),
     ],
 )
 def test_names_that_nobody_knows(variant: str, message: str) -> None:
@@ -59,7 +59,7 @@ def test_an_aspect_reshapes_the_array_and_keeps_its_size() -> None:
     assert wide.instances == (1, 1, 2, 32)
     with pytest.raises(InputError, match="gives 16 compute units, a has 32"):
         Constraints.from_yaml("name: c\naspect: {B: 4}").shape(ARCHITECTURE)
-    with pytest.raises(InputError, match="no cluster is called 'Q'"):
+    with pytest.raises(InputError, match="unknown cluster 'Q'"):
         Constraints.from_yaml("name: c\naspect: {Q: 4}").shape(ARCHITECTURE)
 
 

@@ -68,12 +68,12 @@ def test_keys_may_stand_twice_where_a_tool_lets_them() -> None:
     [
         ("", "f: the document is empty"),
         ("x: 2\na: [1", "while parsing a flow sequence that begins in line 2"),
-        ("a: 1\na: 2", "f:2:1: key 'a' stands twice"),
-        ("? [1]\n: 2", "f:1:3: a key must be a plain word"),
+        ("a: 1\na: 2", "f:2:1: key 'a' is repeated"),
+        ("? [1]\n: 2", "f:1:3: a key is not a scalar; expected a plain word"),
         ("a: 1\n---\nb: 2", "f:2:1"),
         ("!!python/object/apply:os.system ['true']", "could not determine a constructor"),
         ("a: !!int word", "invalid literal"),
-        ("a: 1\nb: \0", "f:2: character 0x0 may not stand in YAML"),
+        ("a: 1\nb: \0", "f:2: character 0x0 is not allowed in YAML"),
     ],
 )
 def test_faults_are_told_with_line_and_column(text: str, message: str) -> None:
@@ -115,7 +115,7 @@ def test_aliases_repeat_what_stands_before_with_its_places_and_tags() -> None:
     assert document.data == {"a": [1, {"b": 2}], "c": [1, {"b": 2}], "2": 3, "d": 3, "e": "d"}
     assert document.data["a"] is not document.data["c"]
     assert str(document.locate(("c", 1, "b"))) == "f:1:18" and document.tags["c",] == "!T"
-    for text, message in (("a: *b", "repeats nothing"), ("a: &a [*a]", "inside of what it repeats")):
+    for text, message in (("a: *b", "has no anchor"), ("a: &a [*a]", "is inside the value that it repeats")):
         with pytest.raises(InputError, match=message):
             parse_document(text)
 

@@ -87,7 +87,7 @@ def test_infinite_options_of_plugins_are_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("order", "message"), [("[M]", "steps M, K: temporal_order must say"), ("[K, M, M]", "every dimension once")]
+    ("order", "message"), [("[M]", "steps M, K: temporal_order must list them"), ("[K, M, M]", "every dimension once")]
 )
 def test_an_order_that_says_too_little_or_too_much_is_refused(order: str, message: str) -> None:
     with pytest.raises(InputError, match=message):

@@ -47,13 +47,13 @@ def test_nested_fields_and_several_at_once() -> None:
     ("changes", "said"),
     [
         ({"GlobalBufer.capacity_words": 1}, "did you mean 'GlobalBuffer.capacity_words'"),
-        ({"GlobalBuffer.capacity": 1}, "there are GlobalBuffer.name"),
+        ({"GlobalBuffer.capacity": 1}, "known: GlobalBuffer.name"),
         ({"nothing": 1}, "paths begin with DRAM, GlobalBuffer, Column, PE"),
         ({"GlobalBuffer.capacity_words": -1}, "greater than or equal to 1"),
         ({"GlobalBuffer.capacity_words": "many"}, "valid integer"),
-        ({"GlobalBuffer.name": "x"}, "stands for 2 values"),
+        ({"GlobalBuffer.name": "x"}, "refers to 2 values"),
         ({"DRAM.fanout.axis": "no axis"}, "axis"),
-        ({"kind": "problem"}, "nothing at 'kind'"),
+        ({"kind": "problem"}, "no value at 'kind'"),
     ],
 )
 def test_wrong_changes_say_what_is_right(changes: dict[str, Any], said: str) -> None:

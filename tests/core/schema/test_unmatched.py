@@ -24,8 +24,8 @@ ARCHITECTURE = Architecture.from_yaml(
 GEMM = problem_of_roles("I: d b e; W: e c; O: d b c")
 OTHER = problem_of_roles("I: i k l; W: k j; V: l j; O: i j")
 TOLD = [
-    "memory B of a holds tensor 'wieght', which is not there; did you mean 'weight'? there are I, W, O, input, weight, output",
-    "memory B of a holds tensor 'Q', which is not there; there are I, W, O, input, weight, output",
+    "memory B of a holds tensor 'wieght', which does not exist; did you mean 'weight'? known: I, W, O, input, weight, output",
+    "memory B of a holds tensor 'Q', which does not exist; known: I, W, O, input, weight, output",
 ]
 
 
@@ -43,10 +43,10 @@ def test_a_tensor_that_no_problem_has() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{spatial: [{cluster: B, only: [x, d]}]}", "for B names dimension 'x', which is not there; there are d, b, e, c"),
+        ("{spatial: [{cluster: B, only: [x, d]}]}", "for B names dimension 'x', which does not exist; known: d, b, e, c"),
         ("{temporal: [{memory: D, factors: {x: 4}, order: [x]}]}", "for D names dimension 'x'"),
-        ("{structure: gemm, temporal: [{memory: D, only: [G, M, X]}]}", "dimension 'X', which is not there; there are G, M, N, K"),
-        ("{keep: [{memory: B, bypass: [weigth]}]}", "for B names tensor 'weigth', which is not there; did you mean 'weight'?"),
+        ("{structure: gemm, temporal: [{memory: D, only: [G, M, X]}]}", "dimension 'X', which does not exist; known: G, M, N, K"),
+        ("{keep: [{memory: B, bypass: [weigth]}]}", "for B names tensor 'weigth', which does not exist; did you mean 'weight'?"),
     ],
 )  # fmt: skip
 def test_a_rule_on_what_is_absent(text: str, said: str) -> None:
@@ -83,7 +83,7 @@ def test_map_evaluate_and_space_tell() -> None:
     compared = tw.compare(
         GEMM, ARCHITECTURE, constraints=constraints, mappers="random", models="timeloop", evaluations=50
     )
-    assert [text for text in compared.messages() if "which is not there" in text] == [
+    assert [text for text in compared.messages() if "which does not exist" in text] == [
         f"warning: {w}" for w in report.warnings
     ]
     with pytest.warns(UserWarning) as caught:

@@ -84,9 +84,9 @@ def _faults(layer: DirectiveLayer, hardware: DirectiveHardware) -> list[Reason]:
 
     reasons = []
     if len(layer.levels) != len(layer.cluster_sizes) + 1:
-        reasons.append(reason("levels", "", "there must be one level more than Cluster directives"))
+        reasons.append(reason("levels", "", "the number of levels is wrong; expected one more than Cluster directives"))
     if len(layer.levels) > MAX_LEVELS:
-        message = f"{len(layer.cluster_sizes)} Cluster directives; at most {MAX_LEVELS - 1} are known"
+        message = f"{len(layer.cluster_sizes)} Cluster directives; MAESTRO has at most {MAX_LEVELS - 1}"
         reasons.append(reason("levels", "", message))
     product = math.prod(layer.cluster_sizes)
     if product > hardware.num_pes:
@@ -108,7 +108,7 @@ def _level_faults(layer: DirectiveLayer, maps: tuple[Map, ...], index: int) -> l
     letters = set("".join(layer.tensors.values()))
     names = [each.dimension.rstrip("'") for each in maps]
     for name in sorted({name for name in names if names.count(name) > 1}):
-        found.append(("repeated", f"dimension {name} is listed twice, which gives wrong counts or none"))
+        found.append(("repeated", f"dimension {name} is repeated, which gives wrong counts or none"))
     for each in maps:
         name = each.dimension.rstrip("'")
         if each.dimension != name and (name not in WINDOWS or layer.type == "GEMM"):
@@ -118,12 +118,14 @@ def _level_faults(layer: DirectiveLayer, maps: tuple[Map, ...], index: int) -> l
         elif name not in layer.dimensions:
             found.append(("dimension", f"{each}: the layer has no dimension {name}"))
         elif each.dimension != name and WINDOWS[name] not in names:
-            found.append(("window", f"{each}: no directive on {WINDOWS[name]} in this level says how wide a window is"))
+            found.append(
+                ("window", f"{each}: this level has no directive on {WINDOWS[name]}, which sets the window's size")
+            )
         elif name in WINDOWS.values() and layer.type != "GEMM" and not each.spatial:
             if each.offset != each.size:
                 found.append(("window", f"{each}: the offset must equal the size"))
             elif index == 0 and each.size != layer.dimensions[name]:
-                found.append(("window", f"{each}: must take all {layer.dimensions[name]} of {name}"))
+                found.append(("window", f"{each}: must cover all {layer.dimensions[name]} of {name}"))
     return found
 
 

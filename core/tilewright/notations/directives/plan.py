@@ -46,7 +46,7 @@ def plan_of(architecture: Architecture) -> Plan:
         message = f"has memories in {names}; MAESTRO has L2 and L1, and DRAM as a bandwidth"
         raise refusal("levels", architecture.name, message)
     if architecture.compute.cycles_per_operation != 1:
-        raise refusal("compute", architecture.name, "an operation takes several cycles; in MAESTRO it takes one")
+        raise refusal("compute", architecture.name, "an operation takes several cycles; MAESTRO has one")
     dram, (l2, l1) = holding[0] if len(holding) == 3 else None, holding[-2:]
     for memory in architecture.memories:
         if memory.bits_per_value:
@@ -92,5 +92,5 @@ def _words(bandwidth: float | None, where: str) -> int:
     if bandwidth is None:
         return UNLIMITED
     if bandwidth < 1:
-        raise refusal("bandwidth", where, f"{bandwidth} words per cycle; MAESTRO takes whole ones, 1 at least")
+        raise refusal("bandwidth", where, f"{bandwidth} words per cycle; MAESTRO needs at least 1")
     return min(math.floor(bandwidth), UNLIMITED)

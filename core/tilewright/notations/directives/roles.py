@@ -57,23 +57,27 @@ def roles_of(problem: Problem) -> Roles:
     """
     structure = recognise(problem)
     if structure is None or structure.kind == "conv_transpose":
-        raise refusal("operation", problem.name, "is no convolution and no matrix product of one input and one weight")
+        raise refusal("operation", problem.name, "is not a convolution or matrix product of one input and one weight")
     parts = structure.parts
     twice = next((names for names in parts.values() if len(names) > 1), None)
     if twice:
         raise refusal(
-            "operation", problem.name, f"{' and '.join(twice)} play one part; MAESTRO has one dimension for it"
+            "operation", problem.name, f"{' and '.join(twice)} play the same part; MAESTRO has one dimension for it"
         )
     tensors = {role: _tensor(problem, role) for role in ("input", "weight", "output")}
     named = FrozenDict({INPUT: tensors["input"], FILTER: tensors["weight"], OUTPUT: tensors["output"]})
     if structure.kind == "gemm" and "G" not in parts:
         return Roles("GEMM", _letters(structure, _GEMM), FrozenDict(), named)
     if structure.kind == "gemm":
-        raise refusal("operation", problem.name, f"MAESTRO has no batched matrix product ({parts['G'][0]} is in all)")
+        raise refusal(
+            "operation", problem.name, f"MAESTRO has no batched matrix product ({parts['G'][0]} is in all tensors)"
+        )
     letters, kind = dict(_CONV), "CONV"
     if "G" in parts:
         if "K" in parts or "C" in parts:
-            message = "MAESTRO's grouped convolution takes input channels for outputs; only depthwise is translated"
+            message = (
+                "MAESTRO's grouped convolution counts outputs once per input channel; only depthwise is translated"
+            )
             raise refusal("operation", problem.name, message)
         letters, kind = letters | {"G": "C"}, "DSCONV"
     strides = _strides(problem, tensors["input"], _letters(structure, letters))

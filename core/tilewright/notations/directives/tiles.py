@@ -50,9 +50,9 @@ def tiled(program: DirectiveProgram) -> Tiled:
         NotConformableError: the program has several layers, or `tiled_layer` refuses its layer.
     """
     if len(program.layers) > 1:
-        message = f"has {len(program.layers)} layers; a mapping of tiles is one layer's"
+        message = f"has {len(program.layers)} layers; a mapping of tiles has one"
         names = ", ".join(layer.name for layer in program.layers[:8])
-        hint = f"name one behind the file: FILE/LAYER, of {names}"
+        hint = f"select one by FILE/LAYER: {names}"
         raise _refusal([Reason(code="layers", where=f"program {program.name}", message=message)], hint)
     return tiled_layer(program.layers[0], program.hardware)
 
@@ -92,20 +92,20 @@ def _letters(layer: DirectiveLayer) -> list[str]:
 def _unsupported(layer: DirectiveLayer, hardware: DirectiveHardware) -> Iterator[Reason]:
     where = f"layer {layer.name}"
     if layer.type not in OPERATIONS:
-        yield Reason(
-            code="operation", where=where, message=f"{layer.type} has no problem of ours with the same figures"
-        )
+        yield Reason(code="operation", where=where, message=f"no problem gives the same results as {layer.type}")
     if not layer.macs:
         yield Reason(code="work", where=where, message="its filter is larger than its input: it has no output")
     if hardware.simd_lanes != 1:
-        yield Reason(code="lanes", where=where, message=f"{hardware.simd_lanes} MACs per PE: no directive says which")
+        yield Reason(
+            code="lanes", where=where, message=f"{hardware.simd_lanes} MACs per PE: directives do not specify them"
+        )
 
 
 def _rests(layer: DirectiveLayer) -> Iterator[str]:
     for letter, window in WINDOWS.items() if layer.type != "GEMM" else ():
         needed = (layer.outputs(letter) - 1) * layer.stride(letter) + layer.dimensions[window]
         if needed < layer.dimensions[letter]:
-            yield f"layer {layer.name}: {layer.dimensions[letter] - needed} of {letter} that no window reaches are left out"
+            yield f"layer {layer.name}: {layer.dimensions[letter] - needed} of {letter} are ignored, because no window reaches them"
 
 
 def _diagonal(level: CompleteLevel) -> tuple[Map, Map] | None:
@@ -119,7 +119,7 @@ def _faults(layer: DirectiveLayer, level: CompleteLevel) -> Iterator[Reason]:
     """Yield a reason for each directive of a level that is not a tile."""
     pair = None if layer.type == "GEMM" else _diagonal(level)
     if sum(each.spatial for each in level.maps) > 1:
-        message = "sub-clusters lie on a diagonal" if pair is None else _diagonal_fault(layer, level, *pair)
+        message = "sub-clusters are on a diagonal" if pair is None else _diagonal_fault(layer, level, *pair)
         if message:
             names = ", ".join(str(each) for each in level.maps if each.spatial)
             yield Reason(code="diagonal", where=f"layer {layer.name}", message=f"{names}: {message}")
@@ -138,9 +138,9 @@ def _diagonal_fault(layer: DirectiveLayer, level: CompleteLevel, each: Map, piec
     """
     filter_size, pieces = level.sizes[piece.dimension], level.sizes[piece.dimension] // piece.size
     if layer.stride(each.dimension) != 1:
-        return "a diagonal under a stride"
+        return "a diagonal with a stride"
     if piece.offset != piece.size or filter_size % piece.size or pieces > level.sub_clusters:
-        return f"the filter's {filter_size} are not cut into equal pieces, one for a sub-cluster"
+        return f"the filter's {filter_size} are not cut into equal pieces, at most one per sub-cluster"
     outputs = level.sizes[each.dimension] - filter_size + 1
     if each.offset != piece.size or each.size != outputs + piece.size - 1:
         return f"its pieces do not meet the same {outputs} outputs"
@@ -153,7 +153,7 @@ def _fault(layer: DirectiveLayer, level: CompleteLevel, each: Map) -> str | None
     if layer.type == "GEMM" or each.dimension not in (*WINDOWS, *WINDOWS.values()):
         return None if each.size == each.offset else "overlaps" if each.offset < each.size else "leaves gaps"
     if each.dimension not in WINDOWS:
-        return "cuts the filter, whose tiles then share no tile of outputs"
+        return "cuts the filter, so that its tiles belong to different outputs"
     window, stride = level.sizes[WINDOWS[each.dimension]], layer.stride(each.dimension)
     outputs = _outputs(layer, level, each)
     if outputs < 1:
@@ -161,7 +161,7 @@ def _fault(layer: DirectiveLayer, level: CompleteLevel, each: Map) -> str | None
     # under strides wider than the window, MAESTRO places inner tiles min(stride, window) apart
     offsets = sorted({outputs * stride, outputs * min(stride, window)}, reverse=True)
     if each.offset not in offsets:
-        return f"is {outputs} outputs wide and does not go on after {' or '.join(map(str, offsets))}"
+        return f"is {outputs} outputs wide; expected offset {' or '.join(map(str, offsets))}"
     return None
 
 
@@ -181,7 +181,7 @@ def problem_of(layer: DirectiveLayer) -> Problem:
         NotConformableError: the layer is a transposed convolution or has no output.
     """
     if layer.type == "TRCONV" or not layer.macs:
-        what = "has no output" if layer.type != "TRCONV" else "TRCONV spreads its input, which is no sum of coordinates"
+        what = "has no output" if layer.type != "TRCONV" else "TRCONV is not an affine loop nest"
         raise NotConformableError("a problem", [Reason(code="operation", where=f"layer {layer.name}", message=what)])
     tensors = layer.tensors
     if layer.type == "NGCONV":  # MAESTRO counts its results once per channel

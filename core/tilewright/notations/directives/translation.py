@@ -153,15 +153,15 @@ def _reason(
         name = (plan.l2 if code == nest.BYPASS_L2 else plan.l1).name
         kept = {tensor for entry in mapping.entries if entry.target == name for tensor in entry.keep or ()}
         missing = ", ".join(tensor for tensor in problem.tensor_names if tensor not in kept)
-        return "bypass", name, f"{missing} bypasses it; in MAESTRO every tensor goes through L2 and L1"
+        return "bypass", name, f"{missing} bypasses it; MAESTRO keeps every tensor in L2 and L1"
     if code == nest.UNEVEN:
-        return "uneven", plan.l1.name, "holds tiles of different entries; MAESTRO has one tile per PE"
+        return "uneven", plan.l1.name, "keeps tiles of different entries; MAESTRO has one tile per PE"
     if code == nest.LEVELS:
         return "levels", "mapping", f"needs more than {MAX_LEVELS} levels of clusters; MAESTRO has at most {MAX_LEVELS}"
     kind, message = {
-        nest.STEPPED_WINDOW: ("window", "steps outside L1; MAESTRO wants filters whole in time"),
-        nest.STRIDED_WINDOW: ("window", "is unrolled under a stride; MAESTRO's diagonals are those of stride 1"),
-        nest.REPEATED: ("repeated", "would need two loops in one level; MAESTRO has one per dimension"),
+        nest.STEPPED_WINDOW: ("window", "has temporal loops outside L1; MAESTRO does not tile filters temporally"),
+        nest.STRIDED_WINDOW: ("window", "is unrolled under a stride; MAESTRO's diagonals have stride 1"),
+        nest.REPEATED: ("repeated", "needs two loops in one level; MAESTRO has one per dimension"),
         nest.FOLD: ("fold", f"steps by {size} and is unrolled {trips} times {tile} in one level"),
         nest.PIECES: ("window", f"{size} are unrolled {trips} times {tile}; a diagonal's pieces are equal"),
     }[code]

@@ -23,7 +23,7 @@ def report_of(stats: Stats, problem: Problem, architecture: Architecture, mappin
     kept = [entry.keep or () for entry in mapping.entries if entry.keep is not None]
     numbers = {len(held) - index: name for index, name in enumerate(held)}  # Timeloop counts from the innermost level
     if not set(stats.levels) <= {0, *numbers}:
-        raise Unreadable(f"{max(stats.levels)} storage levels, {len(held)} were asked for")
+        raise Unreadable(f"{max(stats.levels)} storage levels; expected {len(held)}")
     levels = []
     for index, tensors in enumerate(kept):
         section = stats.levels.get(len(held) - index)
@@ -37,7 +37,7 @@ def report_of(stats: Stats, problem: Problem, architecture: Architecture, mappin
     )  # sparse runs: these omit skipped words
     total = compute + sum(level.energy_pj for level in levels) + sum(network.energy_pj for network in networks)
     if not math.isclose(total, stats.energy_pj, rel_tol=0.01, abs_tol=2 * stats.energy_step_pj):
-        raise Unreadable(f"energies add up to {total:g} pJ, the summary says {stats.energy_pj:g} pJ")
+        raise Unreadable(f"energies add up to {total:g} pJ; the summary has {stats.energy_pj:g} pJ")
     return Report(
         model=model,
         problem=problem.name,

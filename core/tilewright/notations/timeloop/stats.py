@@ -89,7 +89,7 @@ def read_stats(text: str) -> Stats:
     value, unit = summary.get("Total topology energy", summary["Energy"])
     scale = {"uJ": 1e6, "pJ": 1.0, "nJ": 1e3, "mJ": 1e9}.get(unit)
     if scale is None:
-        raise Unreadable(f"an energy in '{unit}'")
+        raise Unreadable(f"unknown energy unit '{unit}'")
     return Stats(
         levels=levels,
         networks=networks,
@@ -114,7 +114,7 @@ def whole(text: str) -> int:
     """Return a count. Raises Unreadable."""
     value = number(text)
     if value != int(value) or value < 0:
-        raise Unreadable(f"'{text}' is no count")
+        raise Unreadable(f"'{text}' is not a count")
     return int(value)
 
 
@@ -123,9 +123,9 @@ def number(text: str) -> float:
     try:
         value = float(text.rstrip("%"))
     except ValueError:
-        raise Unreadable(f"'{text}' is no number") from None
+        raise Unreadable(f"'{text}' is not a number") from None
     if not abs(value) < float("inf"):
-        raise Unreadable(f"'{text}' is no number")
+        raise Unreadable(f"'{text}' is not a number")
     return value
 
 

@@ -98,7 +98,7 @@ def parse_document(text: str, *, source: str = "<text>", repeated_keys: bool = F
     odd = yaml.reader.Reader.NON_PRINTABLE.search(text)
     if odd is not None:
         place = Location(source, text.count("\n", 0, odd.start()) + 1)
-        raise InputError(f"character {ord(odd[0]):#x} may not stand in YAML", location=place)
+        raise InputError(f"character {ord(odd[0]):#x} is not allowed in YAML", location=place)
     loader = Loader(text)
     try:
         builder = _Builder(loader, source, repeated_keys)
@@ -149,9 +149,7 @@ class _Builder:
         data = self._value(())
         self.loader.get_event()  # the document ends
         if not self.loader.check_event(yaml.StreamEndEvent):
-            raise InputError(
-                "a second document begins; one was expected", location=self._place(self.loader.peek_event())
-            )
+            raise InputError("a second document begins; expected one", location=self._place(self.loader.peek_event()))
         return data
 
     def _place(self, event: Any) -> Location:
@@ -201,7 +199,7 @@ class _Builder:
             place = self._place(event)
             key = self._key(event, place)
             if key in result and not self.repeated_keys:
-                raise InputError(f"key '{key}' stands twice", location=place)
+                raise InputError(f"key '{key}' is repeated", location=place)
             if key in result:
                 self.repeated[(*path, key)] = place
             result[key] = self._value((*path, key))
@@ -217,13 +215,13 @@ class _Builder:
             if event.anchor is not None:
                 self.anchored[event.anchor] = _Anchored(self._scalar(event, place), None, text)
         if text is None:
-            raise InputError("a key must be a plain word", location=place)
+            raise InputError("a key is not a scalar; expected a plain word", location=place)
         return text
 
     def _text(self, event: Any, place: Location) -> str:
         text = str(event.value)
         if len(text) > MAX_TEXT:
-            raise InputError(f"a text of {len(text):,} characters; at most {MAX_TEXT:,} are read", location=place)
+            raise InputError(f"a text has {len(text):,} characters; expected at most {MAX_TEXT:,}", location=place)
         if not text.isascii() and any("\ud800" <= each <= "\udfff" for each in text):
             raise InputError(f"{text!r} has half a character", location=place)
         return text
@@ -231,7 +229,7 @@ class _Builder:
     def _meant(self, event: Any, place: Location) -> _Anchored:
         found = self.anchored.get(event.anchor)
         if found is None:
-            inside = "stands inside of what it repeats" if event.anchor in self.anchored else "repeats nothing"
+            inside = "is inside the value that it repeats" if event.anchor in self.anchored else "has no anchor"
             raise InputError(f"the alias *{event.anchor} {inside}", location=place)
         return found
 

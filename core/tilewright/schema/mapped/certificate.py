@@ -82,7 +82,7 @@ class Certificate(Printed, FileModel):
     @model_validator(mode="after")
     def _says_where_it_comes_from(self) -> Self:
         if self.incumbent.provenance is None or self.incumbent.figures is None:
-            raise ValueError("the incumbent of a certificate has figures and provenance")
+            raise ValueError("a certificate's incumbent must have figures and provenance")
         return self
 
     def to_data(self) -> dict[str, Any]:
@@ -94,11 +94,7 @@ class Certificate(Printed, FileModel):
         return commented(str(self)) + super().to_yaml()
 
     def __str__(self) -> str:
-        sure = (
-            "is the least there is"
-            if self.gap < 1e-8
-            else f"is at most {100 * self.gap:.2g} % above the least there is"
-        )
+        sure = "is the minimum" if self.gap < 1e-8 else f"is at most {100 * self.gap:.2g} % above the minimum"
         what, unit = "EDP" if self.objective == "edp" else self.objective, UNITS[self.objective]
         most = self.space.most_cycles
         none = "none" if most is None else f"none of at most {most:,} cycles"

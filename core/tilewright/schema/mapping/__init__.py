@@ -68,7 +68,7 @@ class Entry(Model):
         ):
             if set(names) != dimensions or len(names) != len(dimensions):
                 odd = sorted(dimensions.symmetric_difference(names)) or sorted(n for n in names if names.count(n) > 1)
-                raise ValueError(f"{what} must name every dimension once; look at {', '.join(odd)}")
+                raise ValueError(f"{what} must list every dimension once; check {', '.join(odd)}")
         return self
 
 

@@ -75,7 +75,7 @@ def _whole(order: Any, sizes: MappingOf[str, Any], moving: Sequence[str], where:
         return order
     unsaid = [name for name in moving if name not in order]
     if unsaid and len(moving) > 1:
-        raise ValueError(f"{where} {', '.join(moving)}: {key} must say which is outermost")
+        raise ValueError(f"{where} {', '.join(moving)}: {key} must list them, outermost first")
     return [*(name for name in sizes if name not in order), *order]
 
 

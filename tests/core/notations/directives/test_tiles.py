@@ -88,7 +88,7 @@ CONV = {"K": 4, "C": 4, "R": 3, "S": 3, "Y": 6, "X": 6}
         ("CONV", CONV, [(True, 1, 1, "R")], "tile", "cuts the filter"),
         ("CONV", CONV, [(True, 1, 1, "Y"), (True, 1, 1, "R")], "diagonal", "do not meet the same 4 outputs"),
         ("CONV", CONV, [(True, 5, 2, "Y"), (True, 2, 2, "R")], "diagonal", "not cut into equal pieces"),
-        ("CONV", CONV, [(True, 4, 1, "Y"), (True, 1, 1, "S")], "diagonal", "lie on a diagonal"),
+        ("CONV", CONV, [(True, 4, 1, "Y"), (True, 1, 1, "S")], "diagonal", "are on a diagonal"),
         ("CONV", CONV, [(True, 1, 1, "K"), (False, 2, 1, "Y")], "tile", "narrower"),
         ("CONV", CONV | {"Y": 2}, [(True, 1, 1, "K")], "work", "no output"),
         ("TRCONV", CONV, [(True, 1, 1, "K")], "operation", "TRCONV"),
@@ -110,7 +110,7 @@ def test_rows_that_no_window_reaches_are_left_out_with_a_word() -> None:
         levels=((Map(spatial=True, size=1, offset=1, dimension="K"),),),
     )  # fmt: skip
     tiles = tiled_layer(layer, DirectiveHardware(num_pes=4))
-    assert tiles.warnings == ("layer L: 1 of X that no window reaches are left out",)
+    assert tiles.warnings == ("layer L: 1 of X are ignored, because no window reaches them",)
     assert tiles.problem.macs == layer.macs
 
 
