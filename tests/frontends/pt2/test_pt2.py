@@ -233,7 +233,7 @@ def test_archives_that_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     save("{}", tmp_path / "none.pt2", "model.json")
     with zipfile.ZipFile(tmp_path / "bomb.pt2", "w", zipfile.ZIP_DEFLATED) as found:
         found.writestr("models/a.json", b" " * 2**20)
-    monkeypatch.setattr(archive, "MOST_BYTES", 2**19)
+    monkeypatch.setattr(archive, "MAX_BYTES", 2**19)
 
     for name, told in {
         "text": "not a zip file", "two": "several programs: models/a.json", "none": "no program",

@@ -20,7 +20,7 @@ PRODUCTS = frozenset({"arith.mulf", "arith.muli", "complex.mul"})
 CASTS = frozenset(
     f"arith.{kind}" for kind in "extf truncf extsi extui trunci sitofp uitofp fptosi fptoui index_cast bitcast".split()
 )
-MOST_FACTORS = 16
+MAX_FACTORS = 16
 ENDS = frozenset({"affine.yield", "linalg.yield"})
 
 Leaf = tuple[Value, tuple[Linear, ...]]
@@ -90,8 +90,8 @@ def _factors(waiting: list[Value], made: Mapping[Value, Operation]) -> list[Valu
             found.append(value)
         elif maker.kind != "constant":
             raise Unsupported(f"{maker.name} in the product")
-        if len(found) + len(waiting) > MOST_FACTORS:
-            raise Unsupported(f"a product of more than {MOST_FACTORS} factors")
+        if len(found) + len(waiting) > MAX_FACTORS:
+            raise Unsupported(f"a product of more than {MAX_FACTORS} factors")
     return found
 
 

@@ -16,7 +16,7 @@ from tilewright_frontends.mlir.tree import Block, OpenShape, Operation, Value, w
 from tilewright_frontends.mlir.unmapped import explain, is_listed
 from tilewright_frontends.nests import Shape, Unsupported, refusing, unique_name
 
-MOST_OPERATIONS = 200_000
+MAX_OPERATIONS = 200_000
 """Maximum number of operations over all calls."""
 SHOWN = 20
 """Maximum number of reasons in a message."""
@@ -163,8 +163,8 @@ class _Reader:
         """Read one call. `stack`: the functions being called."""
         for operation in block.operations:
             self.met += 1
-            if self.met > MOST_OPERATIONS:
-                raise InputError(f"{self.source}: its calls unfold into more than {MOST_OPERATIONS:,} operations")
+            if self.met > MAX_OPERATIONS:
+                raise InputError(f"{self.source}: its calls unfold into more than {MAX_OPERATIONS:,} operations")
             callee = _callee(operation)
             if callee is not None and callee in self.functions:
                 self._call(operation, callee, call, stack)

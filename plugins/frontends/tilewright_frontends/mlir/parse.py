@@ -37,9 +37,9 @@ from tilewright_frontends.mlir.tree import AffineMap, Attribute, Block, Linear, 
 
 MAGIC = b"ML\xefR"
 """First bytes of MLIR bytecode."""
-MOST_BYTES = 32 * 2**20
+MAX_BYTES = 32 * 2**20
 """Maximum file size in bytes, weights included; xdsl needs about 10 s per million characters."""
-MOST_NUMBERS = 64
+MAX_NUMBERS = 64
 """Maximum length of a list; longer lists are data, not attributes of an operator."""
 GENERIC = "mlir-opt {} --mlir-print-op-generic --mlir-elide-elementsattrs-if-larger=16"
 """Command that prints a file in generic form; other -opt tools accept the same options."""
@@ -55,7 +55,7 @@ def read(path: Path) -> Operation:
     Raises:
         InputError: the file is unreadable, is bytecode, or is text that xdsl cannot parse.
     """
-    data = read_bytes(path, MOST_BYTES)
+    data = read_bytes(path, MAX_BYTES)
     if data.startswith(MAGIC):
         raise InputError(f"{path} is MLIR bytecode; expected text", hint=f"print it as text: {GENERIC.format(path)}")
     try:
@@ -136,7 +136,7 @@ def readable(text: str, name: str) -> tuple[str, list[tuple[int, int, str]]]:
         place = match.end()
         if match["open"]:
             raise _unclosed(text, name, match.start())
-        if match["shape"] and math.prod(map(int, match["shape"].split("x")[:-1])) > MOST_NUMBERS:
+        if match["shape"] and math.prod(map(int, match["shape"].split("x")[:-1])) > MAX_NUMBERS:
             hidden += [(*match.span("data"), ""), (*match.span("shape"), "0x")]
         if not match[0].endswith("loc("):
             continue
@@ -205,7 +205,7 @@ class _Places:
 # ------------------------------------------------------------------------------
 
 _NAMED_LINALG = re.compile(r"(?<![\w.\"!#])linalg\.([a-z]\w{0,63})\s*(?:\{|ins\s*\()")
-MOST_NAMED = 100
+MAX_NAMED = 100
 """Maximum number of different ones in a text; linalg has fewer."""
 
 
@@ -221,7 +221,7 @@ def _load_named(context: Context, text: str) -> None:
     missing = [name for name in found if name not in known]
     if missing:
         context.load_registered_dialect("linalg")
-    for name in missing[:MOST_NAMED]:
+    for name in missing[:MAX_NAMED]:
         context.load_op(_named(name))
 
 
@@ -331,11 +331,11 @@ def _dense(found: builtin.DenseIntOrFPElementsAttr) -> Attribute:
     count = 1
     for size in found.get_shape() or ():
         count *= size
-    return _numbers(list(found.get_values()), count) if 0 < count <= MOST_NUMBERS else None
+    return _numbers(list(found.get_values()), count) if 0 < count <= MAX_NUMBERS else None
 
 
 def _array(found: builtin.DenseArrayBase[Any]) -> Attribute:
-    return _numbers(list(found.get_values()), 1) if len(found) <= MOST_NUMBERS else None
+    return _numbers(list(found.get_values()), 1) if len(found) <= MAX_NUMBERS else None
 
 
 def _map(found: builtin.AffineMapAttr) -> AffineMap:

@@ -66,7 +66,7 @@ class OnnxFrontend:
             InputError: the file is unreadable, or a size is missing or unknown.
         """
         if source not in FILES:
-            return self._foreign(Path(source))
+            return self._read_file(Path(source))
         folder = importlib.resources.files("onnx") / "backend" / "test" / "data" / "light"
         with importlib.resources.as_file(folder / FILES[source]) as path:
             if not path.exists():
@@ -74,7 +74,7 @@ class OnnxFrontend:
             told = f"{FILES[source]} of the onnx package's backend tests"
             return read_file(path, source, told, self.batch, self.sizes)
 
-    def _foreign(self, path: Path) -> Workload:
+    def _read_file(self, path: Path) -> Workload:
         hundreds = (os.path.getsize(path) if is_file(path) else 0) // _HUNDRED
         seconds, memory = SECONDS * (1 + hundreds), MEMORY + 3 * _HUNDRED * hundreds
         words = (path.stem or str(path), f"{path.name}: ONNX graph", self.batch, self.sizes)

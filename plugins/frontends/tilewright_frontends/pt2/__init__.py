@@ -17,7 +17,7 @@ from tilewright_frontends.pt2.archive import read_program
 from tilewright_frontends.pt2.program import read_workload
 
 SECONDS = 30
-"""CPU time for reading a file, whose JSON has at most `archive.MOST_BYTES`."""
+"""CPU time for reading a file, whose JSON has at most `archive.MAX_BYTES`."""
 MEMORY = 2048 * 2**20
 """Memory for reading a file, in bytes."""
 

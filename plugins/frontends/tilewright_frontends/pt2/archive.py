@@ -15,9 +15,9 @@ from typing import Any
 from tilewright.errors import InputError
 
 PROGRAM = re.compile(r"(?:[^/]+/)?(?:models/[^/]+\.json|serialized_exported_program\.json)")
-MOST_BYTES = 100 * 2**20
+MAX_BYTES = 100 * 2**20
 """Maximum size of the JSON in bytes."""
-MOST_FILES = 100_000
+MAX_FILES = 100_000
 MAJOR = 8
 """Major version of torch.export's schema that is read; minor versions only add fields."""
 
@@ -55,8 +55,8 @@ def read_program(path: Path) -> dict[str, Any]:
 
 def _program(path: Path, archive: zipfile.ZipFile) -> str:
     names = archive.namelist()
-    if len(names) > MOST_FILES:
-        raise InputError(f"{path} has {len(names):,} files; expected at most {MOST_FILES:,}")
+    if len(names) > MAX_FILES:
+        raise InputError(f"{path} has {len(names):,} files; expected at most {MAX_FILES:,}")
     found = [name for name in names if PROGRAM.fullmatch(name)]
     if len(found) != 1:
         what = f"several programs: {', '.join(found[:10])}" if found else "no program (models/NAME.json)"
@@ -65,9 +65,9 @@ def _program(path: Path, archive: zipfile.ZipFile) -> str:
 
 
 def _text(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:
-    """Return the text of a member, reading at most MOST_BYTES regardless of its stated size."""
+    """Return the text of a member, reading at most MAX_BYTES regardless of its stated size."""
     with archive.open(name) as file:
-        text = file.read(MOST_BYTES + 1)
-    if len(text) > MOST_BYTES:
-        raise InputError(f"{path}: {name} has more than {MOST_BYTES:,} bytes")
+        text = file.read(MAX_BYTES + 1)
+    if len(text) > MAX_BYTES:
+        raise InputError(f"{path}: {name} has more than {MAX_BYTES:,} bytes")
     return text

@@ -13,7 +13,7 @@ from tilewright_frontends.nests import Shape, Unsupported, refusing, unique_name
 from tilewright_frontends.pt2.operators import Node, builder_of, names_of
 from tilewright_frontends.pt2.sizes import OpenSizeError, shape_of, symbols_of
 
-MOST_NODES = 200_000
+MAX_NODES = 200_000
 MOVES = frozenset(
     "view _unsafe_view reshape flatten unflatten squeeze unsqueeze transpose permute t expand expand_as repeat slice select split "
     "split_with_sizes chunk unbind cat stack pad constant_pad_nd clone contiguous alias detach copy to _to_copy type_as index "
@@ -46,8 +46,8 @@ def read_workload(
     """
     graph = program["graph_module"]["graph"]
     nodes = graph["nodes"]
-    if len(nodes) > MOST_NODES:
-        raise InputError(f"{source} has {len(nodes):,} operators; expected at most {MOST_NODES:,}")
+    if len(nodes) > MAX_NODES:
+        raise InputError(f"{source} has {len(nodes):,} operators; expected at most {MAX_NODES:,}")
     reader = _Reader(source, graph["tensor_values"], _sizes(program, source, batch, sizes))
     for index, node in enumerate(nodes):
         reader.read(index, node)

@@ -8,9 +8,9 @@ from typing import Any
 
 from tilewright_frontends.nests import Shape, Unsupported
 
-LONGEST = 1000
+MAX_LENGTH = 1000
 """Maximum length of an expression in characters."""
-MOST = 2**53
+MAX_SIZE = 2**53
 OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: lambda a, b: a + b,
     ast.Sub: lambda a, b: a - b,
@@ -68,8 +68,8 @@ def size_of(size: Mapping[str, Any], sizes: Mapping[str, int]) -> int:
 
 
 def _parsed(expression: str) -> ast.expr:
-    if len(expression) > LONGEST:
-        raise Unsupported(f"a size has {len(expression):,} characters; expected at most {LONGEST:,}")
+    if len(expression) > MAX_LENGTH:
+        raise Unsupported(f"a size has {len(expression):,} characters; expected at most {MAX_LENGTH:,}")
     try:
         return ast.parse(expression.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -92,7 +92,7 @@ def _value(node: ast.expr, sizes: Mapping[str, int], expression: str) -> int:
             found = _applied(FUNCTIONS[name], [left, right], sizes, expression)
         case _:
             raise Unsupported(f"the size {expression[:80]!r} is not a sum, product or quotient")
-    if abs(found) > MOST:
+    if abs(found) > MAX_SIZE:
         raise Unsupported(f"the size {expression[:80]!r} is above 2**53")
     return found
 
