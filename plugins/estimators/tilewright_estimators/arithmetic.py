@@ -50,7 +50,7 @@ DRAM_PJ = {
     "LPDDR4": 8.0, "LPDDR": 40.0, "DDR3": 70.0, "GDDR5": 14.0, "HMC": 4.2, "HBM2": 3.9, "HBM3": 4.05, "HBM4": 3.2,
 }  # fmt: skip
 """Energy per bit, interface included."""
-MOST_ROWS = 64
+MAX_ROWS = 64
 """Maximum rows of registers; more would need a decoder, whose cost is not modelled."""
 
 UNMEASURED = "not measured against a chip"
@@ -104,10 +104,10 @@ def estimate(component: str, attributes: Mapping[str, Attribute], node: float) -
     if component == "register":
         bits = int(sizes["width_bits"])
         rows = sizes["size_bits"] / bits
-        if not 1 <= rows <= MOST_ROWS:
-            raise Refused("range", f"{rows:g} rows of registers; expected 1 to {MOST_ROWS}, which need no decoder")
+        if not 1 <= rows <= MAX_ROWS:
+            raise Refused("range", f"{rows:g} rows of registers; expected 1 to {MAX_ROWS}, which need no decoder")
         cost = REGISTER.times(bits, sizes["size_bits"])
-        limits += f", up to {MOST_ROWS} rows, no decoder"
+        limits += f", up to {MAX_ROWS} rows, no decoder"
     elif component == "mac":
         bits = int(sizes["multiplier_bits"])
         cost = mac(sizes["multiplier_bits"], sizes["adder_bits"])

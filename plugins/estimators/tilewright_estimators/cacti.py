@@ -25,10 +25,10 @@ from tilewright_estimators.grid import Figures
 from tilewright_estimators.sizes import Refused, check_asked
 
 NODES = (22, 32, 45, 65, 90)
-LEAST_NM = 7
-LEAST_WIDTH, LEAST_ROWS = 32, 64
+MIN_NM = 7
+MIN_WIDTH, MIN_ROWS = 32, 64
 """Minimum bits of an access, and rows of a bank."""
-MOST_BYTES, MOST_WIDTH, MOST_BANKS, MOST_PORTS = 2**28, 2**13, 64, 4
+MAX_BYTES, MAX_WIDTH, MAX_BANKS, MAX_PORTS = 2**28, 2**13, 64, 4
 CELL = "itrs-lstp, 6T"
 SOURCE = "CACTI with Accelergy's settings at 300 K, run for this size"
 VALID = "32 bits or wider, 64 rows per bank or more, 22, 32, 45, 65 or 90 nm"
@@ -58,8 +58,8 @@ class CactiEstimator:
         """
         try:
             check_asked(component, action, ARRAYS)
-            if not LEAST_NM <= technology_nm <= NODES[-1]:
-                raise Refused("technology", f"{technology_nm:g} nm; expected {LEAST_NM} to {NODES[-1]} nm")
+            if not MIN_NM <= technology_nm <= NODES[-1]:
+                raise Refused("technology", f"{technology_nm:g} nm; expected {MIN_NM} to {NODES[-1]} nm")
             return arrays.estimate(
                 component,
                 attributes,
@@ -88,9 +88,9 @@ class CactiEstimator:
 
         An array that is too small is scaled from the next larger one that CACTI accepts.
         """
-        width, banks = _least(sizes)
+        width, banks = _smallest_array(sizes)
         rows = sizes["size_bits"] / sizes["width_bits"]
-        most = max(rows, LEAST_ROWS * sizes["banks"])
+        most = max(rows, MIN_ROWS * sizes["banks"])
         wide, deep = sizes["width_bits"] / width, rows / most
         found = self._run(node, int(width * most // 8), width // 8, banks, int(sizes["ports"]))
         return _scaled(found, (0.7 * wide + 0.3) * deep**0.78, wide * deep, wide * deep)
@@ -150,23 +150,23 @@ class CactiEstimator:
         return Figures(**found | {"leak_mw": found["leak_mw"] * banks})
 
 
-def _least(sizes: dict[str, float]) -> tuple[int, int]:
+def _smallest_array(sizes: dict[str, float]) -> tuple[int, int]:
     """Return the smallest width in bits, and the banks, that CACTI accepts. Raises Refused."""
     banks, ports = int(sizes["banks"]), int(sizes["ports"])
-    if banks > MOST_BANKS or banks & (banks - 1):
-        raise Refused("range", f"{banks} banks; expected 1, 2, 4 ... {MOST_BANKS}")
-    if ports > MOST_PORTS or ports & (ports - 1):
-        raise Refused("range", f"{ports} ports; expected 1, 2 or {MOST_PORTS}")
+    if banks > MAX_BANKS or banks & (banks - 1):
+        raise Refused("range", f"{banks} banks; expected 1, 2, 4 ... {MAX_BANKS}")
+    if ports > MAX_PORTS or ports & (ports - 1):
+        raise Refused("range", f"{ports} ports; expected 1, 2 or {MAX_PORTS}")
     if (
-        sizes["size_bits"] > 8 * MOST_BYTES
-        or sizes["width_bits"] > MOST_WIDTH
+        sizes["size_bits"] > 8 * MAX_BYTES
+        or sizes["width_bits"] > MAX_WIDTH
         or sizes["size_bits"] < sizes["width_bits"]
     ):
         raise Refused(
             "range",
-            f"the array is too large or too small; expected one row to {MOST_BYTES:,} bytes, at most {MOST_WIDTH:,} bits wide",
+            f"the array is too large or too small; expected one row to {MAX_BYTES:,} bytes, at most {MAX_WIDTH:,} bits wide",
         )
-    return max(LEAST_WIDTH, 8 * math.ceil(sizes["width_bits"] / 8)), banks
+    return max(MIN_WIDTH, 8 * math.ceil(sizes["width_bits"] / 8)), banks
 
 
 def _scaled(figures: Figures, energy: float, leakage: float, area: float) -> Figures:
@@ -177,7 +177,7 @@ def _scaled(figures: Figures, energy: float, leakage: float, area: float) -> Fig
 
 def _accuracy(node: float, sizes: dict[str, float]) -> Accuracy:
     rows = sizes["size_bits"] / sizes["width_bits"]
-    small = sizes["width_bits"] < LEAST_WIDTH or sizes["width_bits"] % 8 or rows < LEAST_ROWS * sizes["banks"]
+    small = sizes["width_bits"] < MIN_WIDTH or sizes["width_bits"] % 8 or rows < MIN_ROWS * sizes["banks"]
     exact = node in NODES and not small
     error = "none against CACTI" if exact else "extrapolated from CACTI by hwcomponents' rules, not measured"
     return Accuracy(source=SOURCE, error=error, valid=VALID, cell=CELL)

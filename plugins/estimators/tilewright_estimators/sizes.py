@@ -9,7 +9,7 @@ from tilewright.errors import Reason
 from tilewright.plugin.estimator import COMPONENTS, Attribute
 from tilewright.schema.document import suggestion
 
-MOST = 2.0**53
+MAX_SIZE = 2.0**53
 DEFAULTS = {"banks": 1.0, "ports": 1.0}
 FRACTIONS = ("length_mm",)
 
@@ -53,7 +53,7 @@ def checked(component: str, attributes: Mapping[str, Attribute]) -> dict[str, fl
         value = attributes.get(name, DEFAULTS.get(name))
         if value is None:
             raise Refused("attribute", f"a {component} needs {name}")
-        if isinstance(value, str) or isinstance(value, bool) or not isfinite(value) or not 0 < value <= MOST:
+        if isinstance(value, str) or isinstance(value, bool) or not isfinite(value) or not 0 < value <= MAX_SIZE:
             raise Refused("attribute", f"{name} is {value!r}, expected a number above 0")
         if name not in FRACTIONS and value != int(value):
             raise Refused("attribute", f"{name} is {value:g}, expected a whole number")
