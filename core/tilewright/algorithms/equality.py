@@ -11,7 +11,7 @@ from tilewright.schema.alternative import Alternative
 from tilewright.schema.problem import Problem, Tensor
 
 Ints = NDArray[np.int64]
-MOST_OPERATIONS = 2_000_000
+MAX_OPERATIONS = 2_000_000
 """Upper bound on the operations that are executed, for the problem and for each step."""
 
 
@@ -39,7 +39,7 @@ class Equality:
         return not self.wrong and not self.mixed
 
 
-def executed(problem: Problem, alternative: Alternative, most: int = MOST_OPERATIONS) -> Equality | None:
+def executed(problem: Problem, alternative: Alternative, most: int = MAX_OPERATIONS) -> Equality | None:
     """Execute the problem and the alternative, and compare the results.
 
     Args:
