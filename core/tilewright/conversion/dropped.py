@@ -43,18 +43,20 @@ _NETWORK = (
 )  # fmt: skip
 
 
-def simplified(inputs: InputSet, judge: Callable[[InputSet], Verdict]) -> tuple[InputSet, tuple[DroppedField, ...]]:
+def simplified(
+    inputs: InputSet, expressible: Callable[[InputSet], Verdict]
+) -> tuple[InputSet, tuple[DroppedField, ...]]:
     """Drop content that a notation cannot express, in the order of SIMPLIFICATIONS.
 
     Args:
         inputs: the input set.
-        judge: an adapter's `expressible`.
+        expressible: the method of an adapter.
 
     Returns:
         The simplified inputs and the dropped fields. If no set of simplifications suffices, the
         unchanged inputs and nothing dropped.
     """
-    now, verdict = inputs, judge(inputs)
+    now, verdict = inputs, expressible(inputs)
     dropped: list[DroppedField] = []
     for simplify in SIMPLIFICATIONS:
         if verdict:
@@ -62,7 +64,7 @@ def simplified(inputs: InputSet, judge: Callable[[InputSet], Verdict]) -> tuple[
         made = simplify(now)
         if made is None:
             continue
-        then = judge(made[0])
+        then = expressible(made[0])
         if set(verdict.reasons) - set(then.reasons):
             now, verdict = made[0], then
             dropped.append(made[1])

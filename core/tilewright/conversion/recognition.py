@@ -36,17 +36,17 @@ def read(
     Raises:
         InputError: no adapter reads the files, or several do with different results.
     """
-    return told_apart(files, registry, lambda adapter: adapter.parse(files), notation, options)[1]
+    return read_detected(files, registry, lambda adapter: adapter.parse(files), notation, options)[1]
 
 
 def recognised(
     files: Sequence[Path], registry: Registry, unlike: str = "", options: Mapping[str, Any] | None = None
 ) -> tuple[Registration, InputSet]:
-    """Return the adapter that reads the files, and their contents; see `told_apart`."""
-    return told_apart(files, registry, lambda adapter: adapter.parse(files), None, options, unlike)
+    """Return the adapter that reads the files, and their contents; see `read_detected`."""
+    return read_detected(files, registry, lambda adapter: adapter.parse(files), None, options, unlike)
 
 
-def told_apart(
+def read_detected(
     files: Sequence[Path],
     registry: Registry,
     read: Callable[[Adapter], R],

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.api.load.kinds import file_suffixes
-from tilewright.conversion.setup import Setup, setup_of
+from tilewright.conversion.map_inputs import MapInputs, read_map_inputs
 from tilewright.errors import InputError
 from tilewright.plugin.registry import installed
 from tilewright.schema.architecture import Architecture
@@ -23,10 +23,10 @@ def foreign(
     hardware: Sequence[Path_],
     notation: str | None = None,
     reading: Mapping[str, Any] | None = None,
-) -> Setup:
-    """As `setup_of`, with the adapters that are installed. Raises InputError."""
+) -> MapInputs:
+    """As `read_map_inputs`, with the adapters that are installed. Raises InputError."""
     paths = work if work is None or isinstance(work, Workload) else [Path(each) for each in work]
-    found = setup_of(paths, [Path(each) for each in hardware], installed(), notation, reading)
+    found = read_map_inputs(paths, [Path(each) for each in hardware], installed(), notation, reading)
     for warning in found.warnings:
         logging.getLogger("tilewright").warning("warning: %s", warning)
     return found

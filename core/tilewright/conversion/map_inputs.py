@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tilewright.conversion.recognition import told_apart
+from tilewright.conversion.recognition import read_detected
 from tilewright.errors import InputError, NotConformableError
 from tilewright.files import file_and_member, file_name, write_text
 from tilewright.notations.directives.tiles import array_of, problem_of
@@ -27,7 +27,7 @@ _OURS = "tilewright.yaml"
 
 
 @dataclass(frozen=True)
-class Setup:
+class MapInputs:
     """Inputs of a run; absent parts are None.
 
     `constraints` is None if the files do not constrain mappings, or were read without a problem.
@@ -39,13 +39,13 @@ class Setup:
     warnings: tuple[str, ...] = ()
 
 
-def setup_of(
+def read_map_inputs(
     work: Sequence[Path] | Workload | None,
     hardware: Sequence[Path],
     registry: Registry,
     notation: str | None = None,
     options: Mapping[str, Any] | None = None,
-) -> Setup:
+) -> MapInputs:
     """Read the workload and hardware files.
 
     Args:
@@ -63,7 +63,7 @@ def setup_of(
     """
     paths = [] if work is None or isinstance(work, Workload) else list(_spread(work))
 
-    def read(adapter: Adapter) -> Setup:
+    def read(adapter: Adapter) -> MapInputs:
         reading = _Reading(adapter, list(hardware))
         if isinstance(work, Workload):
             return reading.around(work)
@@ -71,7 +71,7 @@ def setup_of(
             reading.add(name, [path, *hardware])
         return reading.finished(_name_of(work or ())) if paths else reading.alone()
 
-    return told_apart([*paths, *hardware], registry, read, notation, options)[1]
+    return read_detected([*paths, *hardware], registry, read, notation, options)[1]
 
 
 @dataclass
@@ -113,37 +113,39 @@ class _Reading:
         if inputs.constraints is not None:
             self.rules.append((problem, inputs.constraints))
 
-    def alone(self) -> Setup:
+    def alone(self) -> MapInputs:
         """Read the hardware without a problem."""
         inputs = self.adapter.parse(self.hardware)
-        return Setup(None, self._architecture(inputs), None, _once(inputs.warnings))
+        return MapInputs(None, self._architecture(inputs), None, _once(inputs.warnings))
 
-    def around(self, work: Workload) -> Setup:
+    def around(self, work: Workload) -> MapInputs:
         """Read the hardware, and its constraints for each problem of the workload."""
         said: dict[str, Problem] = {}
         with tempfile.TemporaryDirectory() as folder:
             for distinct in work.distinct():
-                inputs = self._beside(distinct.problem, Path(folder))
+                inputs = self._with_problem(distinct.problem, Path(folder))
                 problem = _problem(inputs, distinct.problem.name)
                 self.include(problem, inputs)
                 said[distinct.problem.content_key] = problem
         setup = self.finished(work.name)
         if setup.constraints is None:
-            return Setup(work, setup.architecture, None, setup.warnings)
+            return MapInputs(work, setup.architecture, None, setup.warnings)
         layers = tuple(
             layer.model_copy(
                 update={"problem": said[layer.problem.content_key].model_copy(update={"name": layer.name})}
             )
             for layer in work.layers
         )
-        return Setup(work.model_copy(update={"layers": layers}), setup.architecture, setup.constraints, setup.warnings)
+        return MapInputs(
+            work.model_copy(update={"layers": layers}), setup.architecture, setup.constraints, setup.warnings
+        )
 
-    def finished(self, name: str) -> Setup:
+    def finished(self, name: str) -> MapInputs:
         layers = tuple(Layer(problem=each) for each in self.layers)
         workload = Workload(name=name, layers=layers, unmapped=tuple(self.unmapped))
-        return Setup(workload, self.architecture, _combined(self.rules), _once(self.warnings))
+        return MapInputs(workload, self.architecture, _combined(self.rules), _once(self.warnings))
 
-    def _beside(self, problem: Problem, folder: Path) -> InputSet:
+    def _with_problem(self, problem: Problem, folder: Path) -> InputSet:
         """Read the hardware together with one of Tilewright's problems."""
         alone = InputSet(problem=problem)
         verdict = self.adapter.expressible(alone)
