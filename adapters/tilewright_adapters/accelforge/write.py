@@ -60,7 +60,7 @@ def written(inputs: InputSet) -> Written:
         return result
     if problem is not None and architecture is not None and mapping is not None:
         result.reasons += legality(problem, architecture, mapping).reasons
-        result.reasons = result.reasons or list(_unsaid(problem, architecture, mapping))
+        result.reasons = result.reasons or list(_inexpressible(problem, architecture, mapping))
         if result.reasons:
             return result
     names = _Names(problem) if problem is not None else None
@@ -148,7 +148,7 @@ def _hardware(architecture: Architecture, problem: Problem | None) -> Iterator[R
                 yield _reason("buffering", memory.name, message)
 
 
-def _unsaid(problem: Problem, architecture: Architecture, mapping: Mapping) -> Iterator[Reason]:
+def _inexpressible(problem: Problem, architecture: Architecture, mapping: Mapping) -> Iterator[Reason]:
     for index, entry in enumerate(mapping.entries):
         if entry.keep == ():
             where = f"entry {index} on {entry.target}"

@@ -20,7 +20,7 @@ from tilewright.notations.operand_loops import (
     held,
     operands,
     precision,
-    unsaid,
+    inexpressible,
     unsuited,
 )
 from tilewright.plugin.adapter import InputSet
@@ -66,7 +66,7 @@ def written(inputs: InputSet) -> Written:
         return result
     if problem is not None and architecture is not None and mapping is not None:
         result.reasons += legality(problem, architecture, mapping).reasons
-        result.reasons = result.reasons or list(unsaid(problem, architecture, mapping))
+        result.reasons = result.reasons or list(inexpressible(problem, architecture, mapping))
         if result.reasons:
             return result
     names = _dimension_names(problem) if problem is not None else {}

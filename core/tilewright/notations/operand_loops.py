@@ -139,7 +139,7 @@ def precision(problem: Problem, architecture: Architecture, mapping: Mapping) ->
     return dict.fromkeys(found, 1), {each.name: 1 for each in architecture.memories}
 
 
-def unsaid(problem: Problem, architecture: Architecture, mapping: Mapping) -> Iterator[Reason]:
+def inexpressible(problem: Problem, architecture: Architecture, mapping: Mapping) -> Iterator[Reason]:
     """Yield reasons why ZigZag cannot express a legal mapping."""
     for name, size in problem.dimensions.items():
         in_time, in_space = _loops_of(mapping, name)

@@ -6,7 +6,7 @@ import pytest
 
 from support.zigzag_files import RUNS, searched
 from tilewright.mapspace.legality import legality
-from tilewright.notations.operand_loops import unsaid, widths
+from tilewright.notations.operand_loops import inexpressible, widths
 
 
 def test_most_have_a_form_here() -> None:
@@ -17,7 +17,7 @@ def test_most_have_a_form_here() -> None:
             continue
         assert inputs.problem and inputs.architecture and inputs.mapping
         parts = (inputs.problem, inputs.architecture, inputs.mapping)
-        codes = {reason.code for reason in (*legality(*parts).reasons, *unsaid(*parts))}
+        codes = {reason.code for reason in (*legality(*parts).reasons, *inexpressible(*parts))}
         found[" ".join(sorted(codes)) or "form"] += 1
     assert found == {"form": 20, "crossed": 1}
 

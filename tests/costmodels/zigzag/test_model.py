@@ -107,7 +107,7 @@ class Account:
 @given(cases())
 def test_every_count_is_timeloops_or_differs_for_a_named_cause(case: tuple[Problem, Architecture, Mapping]) -> None:
     problem, architecture, mapping = case
-    reasons = list(layers.unsaid(problem, architecture, mapping))
+    reasons = list(layers.inexpressible(problem, architecture, mapping))
     zigzag = explain("zigzag", *case)
     assert zigzag.valid == (not reasons), zigzag.reasons
     if reasons:

@@ -73,8 +73,8 @@ def _whole(order: Any, sizes: MappingOf[str, Any], moving: Sequence[str], where:
     """
     if not isinstance(order, list | tuple) or not all(isinstance(name, str) for name in order):
         return order
-    unsaid = [name for name in moving if name not in order]
-    if unsaid and len(moving) > 1:
+    missing = [name for name in moving if name not in order]
+    if missing and len(moving) > 1:
         raise ValueError(f"{where} {', '.join(moving)}: {key} must list them, outermost first")
     return [*(name for name in sizes if name not in order), *order]
 

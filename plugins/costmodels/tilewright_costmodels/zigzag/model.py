@@ -12,7 +12,7 @@ from typing import Any
 from tilewright.child import NoAnswer, lasting
 from tilewright.errors import NotConformableError, Reason
 from tilewright.mapspace.legality import legality
-from tilewright.notations.operand_loops import held, operands, unsaid, unsuited
+from tilewright.notations.operand_loops import held, operands, inexpressible, unsuited
 from tilewright.plugin.costmodel import ScalarEvaluator
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.frozen import FrozenDict
@@ -52,7 +52,9 @@ class ZigZagEvaluator(ScalarEvaluator):
         """ZigZag's account. A mapping that it cannot be told, an error of its own and a time-out give `valid` false and
         the reason."""
         problem, architecture = self.problem, self.architecture
-        reasons = legality(problem, architecture, mapping).reasons or tuple(unsaid(problem, architecture, mapping))
+        reasons = legality(problem, architecture, mapping).reasons or tuple(
+            inexpressible(problem, architecture, mapping)
+        )
         report = Report(model=NAME, problem=problem.name, macs=problem.macs, valid=False, reasons=reasons)
         if reasons:
             return report
