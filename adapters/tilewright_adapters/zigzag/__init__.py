@@ -18,7 +18,7 @@ from tilewright_adapters.zigzag.accelerator import Accelerator, Precision, read_
 from tilewright_adapters.zigzag.allocation import DoesNotFitError
 from tilewright_adapters.zigzag.files import AcceleratorFile, LayerData, LayerMapping, MappingFile, WorkloadFile
 from tilewright_adapters.zigzag.mapping import (
-    CrossedError,
+    NonNestedError,
     Unrolled,
     build,
     chosen,
@@ -154,7 +154,7 @@ def _read(found: Mapping[str, Document], named: str | None) -> InputSet:
         warnings=tuple(warnings),
     )
     if said is None:
-        untold = accelerator.unsettled() if accelerator else ()
+        untold = accelerator.partial_sum_warnings() if accelerator else ()
         return replace(inputs, warnings=(*inputs.warnings, *untold))
     if accelerator is None:
         raise InputError(
@@ -196,7 +196,7 @@ def _constrained(
 ) -> InputSet:
     rules = constraints(said, unrolling, accelerator)
     warnings[-1] += ": read as constraints"
-    warnings += accelerator.unsettled()
+    warnings += accelerator.partial_sum_warnings()
     return replace(inputs, constraints=rules, warnings=tuple(warnings))
 
 
@@ -245,7 +245,7 @@ def _at(document: Document) -> Iterator[None]:
             yield
     except DoesNotFitError as error:
         raise InputError(f"this mapping does not fit in ZigZag: {error}", location=document.locate(())) from None
-    except CrossedError as error:
+    except NonNestedError as error:
         hint = "Tilewright's clusters nest: keep fewer loops in the inner memory, or map again"
         raise InputError(
             f"this mapping cannot be expressed: {error}", location=document.locate(()), hint=hint

@@ -82,7 +82,7 @@ class Accelerator:
     cluster_of: Mapping[str, str]
     warnings: list[str] = field(default_factory=list)
 
-    def unsettled(self) -> Iterator[str]:
+    def partial_sum_warnings(self) -> Iterator[str]:
         """Yield a warning if it is unknown which memories receive partial sums, and widths differ."""
         if self.precision is not None and self.precision.bits.get("O", 0) != self.precision.finished:
             sums, finished = self.precision.bits["O"], self.precision.finished

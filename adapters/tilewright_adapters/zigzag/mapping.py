@@ -27,7 +27,7 @@ Unrolled = dict[str, dict[str, int]]
 """Dimension of the array -> dimension of the layer -> trips."""
 
 
-class CrossedError(Exception):
+class NonNestedError(Exception):
     """Error: residency does not nest.
 
     An inner memory keeps its tile for longer than an outer memory keeps another operand's tile.
@@ -163,7 +163,7 @@ def build(
 
     Raises:
         DoesNotFitError: a memory is too small.
-        CrossedError: an inner memory keeps its tile for longer than an outer memory keeps another
+        NonNestedError: an inner memory keeps its tile for longer than an outer memory keeps another
             operand's tile.
     """
     spatial = spatial_loops(unrolling, layer.problem.dimensions)
@@ -174,12 +174,12 @@ def build(
         for operand in taken
         for level, store in enumerate(store for store in stores if operand in store.operands)
     ]
-    held = _settled(places, layer, order, accelerator.architecture)
+    held = _nested_residency(places, layer, order, accelerator.architecture)
     mapping = nest(accelerator.architecture, layer.problem, held, unrolling, accelerator.unrolled_at, order)
     return mapping, summing(stores, layer.stored["O"], order, spatial, taken["O"])
 
 
-def _settled(
+def _nested_residency(
     places: Sequence[tuple[int, str, int]], layer: Layer, order: Sequence[tuple[str, int]], architecture: Architecture
 ) -> dict[tuple[int, int], list[str]]:
     """Return (temporal loops outside, cluster) -> operands kept there, clusters outermost first.
@@ -194,7 +194,7 @@ def _settled(
         architecture: the architecture.
 
     Raises:
-        CrossedError: no such order exists.
+        NonNestedError: no such order exists.
     """
     outermost_first = [name for name, _ in reversed(order)]
     held: dict[tuple[int, int], list[str]] = {}
@@ -205,7 +205,7 @@ def _settled(
         for _, operand, outside in sorted(here, key=lambda each: each[2]):
             between = outermost_first[outside:before]
             if any(layer.stored[operand].indexed_by(name) for name in between):
-                raise CrossedError(
+                raise NonNestedError(
                     f"{architecture.clusters[cluster].name} keeps its tile of {operand} for longer than the outer memory {outer} "
                     "keeps its own"
                 )

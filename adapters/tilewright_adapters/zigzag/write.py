@@ -37,7 +37,7 @@ from tilewright_adapters.zigzag.mapping import linked, spatial_loops, within_rea
 from tilewright_adapters.zigzag.workload import read_layer
 
 FILES = {"architecture": "accelerator.yaml", "problem": "workload.yaml", "mapping": "mapping.yaml"}
-_MOST_BITS = 2**40
+_MAX_BITS = 2**40
 """Size in bits of an unlimited memory."""
 _DIMENSION = re.compile(r"[A-Z]+\d*")
 
@@ -281,7 +281,7 @@ def _memory(memory: Memory, bits: int, holds: list[str], served: list[str], unit
 
 
 def _size(memory: Memory, bits: int) -> int:
-    return _MOST_BITS if memory.capacity_words is None else memory.capacity_words * bits
+    return _MAX_BITS if memory.capacity_words is None else memory.capacity_words * bits
 
 
 def _layer(problem: Problem, names: MappingOf[str, str], bits: MappingOf[str, int]) -> dict[str, Any]:
