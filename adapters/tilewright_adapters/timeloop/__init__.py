@@ -22,11 +22,11 @@ from tilewright_adapters.timeloop.reading.files import listed_layers, read_files
 from tilewright_adapters.timeloop.reading.hierarchy import read_hierarchy
 from tilewright_adapters.timeloop.reading.mapping import build as build_mapping
 from tilewright_adapters.timeloop.reading.nodes import Nodes, read_nodes
-from tilewright_adapters.timeloop.reading.rules import lists, read_rules, said_in
+from tilewright_adapters.timeloop.reading.rules import lists, read_rules, rules_in
 from tilewright_adapters.timeloop.reading.sections import OURS, Sections
 from tilewright_adapters.timeloop.reading.shape import read_problem
 from tilewright_adapters.timeloop.recorded import figures
-from tilewright_adapters.timeloop.writing.limits import Limit, limits
+from tilewright_adapters.timeloop.writing.limits import LevelConstraint, limits
 from tilewright_adapters.timeloop.writing.outline import Outline, outline
 from tilewright_adapters.timeloop.writing.v3 import write_v3
 from tilewright_adapters.timeloop.writing.v4 import refuse_v4, write_v4
@@ -107,7 +107,7 @@ def _written(inputs: InputSet, version: Version) -> tuple[Outline, dict[str, str
     return plan, {"v3": write_v3, "v4": write_v4}[version](plan, rules)
 
 
-def _planned(inputs: InputSet, version: Version) -> tuple[Outline, list[Limit]]:
+def _planned(inputs: InputSet, version: Version) -> tuple[Outline, list[LevelConstraint]]:
     """Return the outline and constraints to write, with the reasons against them."""
     plan = outline(inputs)
     rules = limits(inputs, plan, at_least=version == "v4")
@@ -132,7 +132,7 @@ def _read(sections: Sections) -> InputSet:
     if tree is None:
         return InputSet(problem=problem, warnings=tuple(warnings))
     warnings += [*tree.warnings, *tree.levels.warnings]
-    rules = [rule for part in lists(sections, warnings) for rule in said_in(part, tree, warnings)]
+    rules = [rule for part in lists(sections, warnings) for rule in rules_in(part, tree, warnings)]
     if problem is None:
         if rules or tree.rules:
             warnings.append("constraints are ignored, because these files have no problem")

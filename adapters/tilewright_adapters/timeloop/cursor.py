@@ -14,8 +14,8 @@ from tilewright.errors import InputError
 from tilewright.expressions import KNOWN
 from tilewright.schema.document import Document, suggestion
 
-MOST = 1e300
-MOST_WHOLE = 2**62
+MAX_NUMBER = 1e300
+MAX_WHOLE = 2**62
 """Limits of numbers; larger ones are implausible for hardware and would overflow floats."""
 
 
@@ -25,12 +25,12 @@ class Cursor:
 
     document: Document
     path: tuple[str | int, ...] = ()
-    instead: tuple[Any, ...] = ()
+    replacement: tuple[Any, ...] = ()
 
     @property
     def value(self) -> Any:
-        if self.instead:
-            return self.instead[0]
+        if self.replacement:
+            return self.replacement[0]
         data = self.document.data
         for step in self.path:
             data = data[step]
@@ -42,9 +42,9 @@ class Cursor:
         return reprlib.repr(self.value)
 
     def child(self, step: str | int) -> Cursor:
-        return Cursor(self.document, (*self.path, step), (self.instead[0][step],) if self.instead else ())
+        return Cursor(self.document, (*self.path, step), (self.replacement[0][step],) if self.replacement else ())
 
-    def standing_for(self, value: object) -> Cursor:
+    def with_value(self, value: object) -> Cursor:
         """Return a cursor at the same location with another value."""
         return Cursor(self.document, self.path, (value,))
 
@@ -95,8 +95,8 @@ class Cursor:
     def whole(self, what: str, least: int = 1) -> int:
         """Return an integer of at least `least`. Raises InputError."""
         value = self.value
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MOST_WHOLE:
-            large = " and at most 2^62" if isinstance(value, int) and value > MOST_WHOLE else ""
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MAX_WHOLE:
+            large = " and at most 2^62" if isinstance(value, int) and value > MAX_WHOLE else ""
             raise self.error(
                 f"{what} must be a whole number, at least {least}{large} (found {self.shown})", _arithmetic(value)
             )
@@ -105,7 +105,7 @@ class Cursor:
     def number(self, what: str, least: float = 0.0) -> float:
         """Return a finite number of at least `least`. Raises InputError."""
         value = self.value
-        if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= MOST:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= MAX_NUMBER:
             raise self.error(
                 f"{what} must be a finite number, at least {least:g} (found {self.shown})", _arithmetic(value)
             )

@@ -71,7 +71,7 @@ def figures(recorded: Path, inputs: InputSet, ours: Report) -> tuple[RecordedFig
             location=Location(str(recorded)),
             hint="give the stats.txt first, then Timeloop's input files",
         ) from None
-    beside = _Beside(stats, theirs, ours, inputs.problem, inputs.architecture, inputs.mapping)
+    beside = _Comparison(stats, theirs, ours, inputs.problem, inputs.architecture, inputs.mapping)
     levels = [figure for level in theirs.levels if level.tensors for figure in beside.level(level)]
     parts = [*levels, *beside.networks(), *beside.compute()]
     found = (*parts, *beside.totals(parts))
@@ -79,7 +79,7 @@ def figures(recorded: Path, inputs: InputSet, ours: Report) -> tuple[RecordedFig
 
 
 @dataclass
-class _Beside:
+class _Comparison:
     stats: Stats
     theirs: Report
     ours: Report

@@ -76,7 +76,7 @@ class Directives:
 
 
 @dataclass(frozen=True)
-class Said:
+class ParsedDirective:
     """One directive or constraint, as parsed."""
 
     where: Cursor
@@ -89,7 +89,7 @@ class Said:
 
 def listed(
     section: Cursor, levels: Hierarchy, unrolled_at: MappingOf[str, str], kinds: MappingOf[str, str] = KINDS
-) -> Iterator[Said]:
+) -> Iterator[ParsedDirective]:
     """Yield the directives of a list. Raises InputError.
 
     `unrolled_at` maps names in spatial directives to the level that unrolls.
@@ -112,11 +112,11 @@ def listed(
         if kind != "bypass" and (name, kind) in seen:
             raise directive.error(f"the {kind} directive for {name} is repeated")
         seen.add((name, kind))
-        yield Said(directive, name, kind, fields)
+        yield ParsedDirective(directive, name, kind, fields)
 
 
 def read_directives(
-    where: Cursor, said: Iterable[Said], problem: Problem, levels: Hierarchy, parallel: Parallel
+    where: Cursor, said: Iterable[ParsedDirective], problem: Problem, levels: Hierarchy, parallel: Parallel
 ) -> Directives:
     """Return the directives by level; levels that only unroll keep nothing. Raises InputError."""
     dims = problem.dimension_names
@@ -131,7 +131,7 @@ def read_directives(
     warnings: list[str] = []
     for (target, kind), loops in gathered.items():
         warnings += loops.guesses(dims)
-        loops.settle(found[target], kind, problem)
+        loops.apply_defaults(found[target], kind, problem)
     return Directives(where, found, tuple(warnings))
 
 
@@ -140,7 +140,7 @@ Parallel = Sequence[Sequence[tuple[tuple[str, ...], frozenset[str]]]]
 """
 
 
-def checked(directive: Said) -> Said:
+def checked(directive: ParsedDirective) -> ParsedDirective:
     """Return a directive without empty fields. Raises InputError for unsupported fields."""
     fields = {
         name: cursor
@@ -158,7 +158,7 @@ def checked(directive: Said) -> Said:
 
 
 def keeping(
-    said: Iterable[Said], problem: Problem, levels: Hierarchy, parallel: Parallel
+    said: Iterable[ParsedDirective], problem: Problem, levels: Hierarchy, parallel: Parallel
 ) -> dict[str, tuple[set[str], set[str]]]:
     """Return level -> tensors to keep and tensors to bypass. Raises InputError."""
     result: dict[str, tuple[set[str], set[str]]] = {name: (set(), set()) for name in levels.names}
@@ -223,7 +223,7 @@ class _Gathered:
     split: int | None = None
     unicast: set[str] = field(default_factory=set)
 
-    def add(self, directive: Said, problem: Problem) -> None:
+    def add(self, directive: ParsedDirective, problem: Problem) -> None:
         """Add a directive. Raises InputError if it contradicts another."""
         fields, dims = directive.fields, problem.dimension_names
         what = f"{directive.kind} directive for {directive.target}"
@@ -239,7 +239,7 @@ class _Gathered:
             if word in fields:
                 self.unicast |= tensors(fields[word], problem)
 
-    def settle(self, level: LevelDirectives, kind: str, problem: Problem) -> None:
+    def apply_defaults(self, level: LevelDirectives, kind: str, problem: Problem) -> None:
         """Apply Timeloop's defaults: unlisted dimensions are outermost, and all lie along X."""
         dims = problem.dimension_names
         given = self.permutation or ()
@@ -264,7 +264,7 @@ class _Gathered:
         )
 
 
-def _factors_of(directive: Said, problem: Problem) -> dict[str, Factor]:
+def _factors_of(directive: ParsedDirective, problem: Problem) -> dict[str, Factor]:
     """Return the factors of one directive; bounds in a constraint are left to the mapping."""
     fields = directive.fields
     result: dict[str, Factor] = {}

@@ -185,10 +185,10 @@ def hierarchy_of(name: str, section: Cursor, components: list[Component]) -> Hie
         names = ", ".join(level.name for level in compute) or "none"
         raise section.error(f"found {names} as arithmetic levels; expected exactly one")
     warnings = list(dict.fromkeys(_warnings(components)))
-    return Hierarchy(name, section, storage, _beside(compute[0], storage[-1], warnings), tuple(warnings))
+    return Hierarchy(name, section, storage, _with_default_mesh(compute[0], storage[-1], warnings), tuple(warnings))
 
 
-def _beside(compute: Component, inner: Component, warnings: list[str]) -> Component:
+def _with_default_mesh(compute: Component, inner: Component, warnings: list[str]) -> Component:
     """Return compute with a mesh; if it has none that fits, it gets the innermost memory's."""
     x, y = inner.mesh
     uneven = compute.mesh[0] % x or compute.mesh[1] % y
@@ -300,7 +300,7 @@ def computed(
         known = {**values, **{name: cursor.value for name, cursor in {**inherited, **result}.items()}}
         for name, cursor in result.items():
             others = {key: value for key, value in known.items() if key != name}
-            result[name] = cursor.standing_for(resolved(cursor.value, others))
+            result[name] = cursor.with_value(resolved(cursor.value, others))
     return result
 
 

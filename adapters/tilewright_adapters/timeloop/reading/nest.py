@@ -16,7 +16,7 @@ _SAYS_NOTHING = re.compile(r"-*|\| *<< Compute >> *")
 
 
 @dataclass
-class _Level:
+class _PrintedLevel:
     name: str
     line: int
     keep: list[str]
@@ -31,12 +31,12 @@ def is_nest(text: str) -> bool:
 
 def parse_nest(text: str, source: str) -> Document:
     """Return a `mapping` section with directives for each level. Raises InputError with the line."""
-    levels: list[_Level] = []
+    levels: list[_PrintedLevel] = []
     for number, line in enumerate(text.splitlines(), start=1):
         if found := _LEVEL.fullmatch(line):
             if _TENSOR.sub("", found[2]).strip():
                 raise InputError(f"cannot read the tensors of a level: '{found[2]}'", location=Location(source, number))
-            levels.append(_Level(found[1], number, _TENSOR.findall(found[2])))
+            levels.append(_PrintedLevel(found[1], number, _TENSOR.findall(found[2])))
         elif (found := _LOOP.fullmatch(line)) and levels:
             factor = f"{found[1]}={found[2]}" + (f",{found[3]}" if found[3] else "")
             levels[-1].loops[found[4] or ""].append((found[1], factor))
@@ -55,7 +55,7 @@ def parse_nest(text: str, source: str) -> Document:
     return Document({"mapping": directives}, source, marks)
 
 
-def _directives(level: _Level) -> list[dict[str, Any]]:
+def _directives(level: _PrintedLevel) -> list[dict[str, Any]]:
     keep = {"keep_only": level.keep} if level.keep else {"bypass": ["*"]}
     found: list[dict[str, Any]] = [{"target": level.name, "type": "dataspace"} | keep]
     steps, x, y = (level.loops[axis][::-1] for axis in ("", "X", "Y"))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from tilewright.expressions import resolved
 from tilewright.schema.document import suggestion
 from tilewright_adapters.timeloop.cursor import Cursor, refuse_unknown
-from tilewright_adapters.timeloop.reading.directives import KINDS, Said
+from tilewright_adapters.timeloop.reading.directives import KINDS, ParsedDirective
 from tilewright_adapters.timeloop.reading.hierarchy import DUMMY, Component, Hierarchy, computed, hierarchy_of
 from tilewright_adapters.timeloop.reading.sections import Sections
 
@@ -49,7 +49,7 @@ class Nodes:
     parallel: list[list[tuple[tuple[str, ...], frozenset[str]]]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
-    def said(self) -> Iterator[Said]:
+    def said(self) -> Iterator[ParsedDirective]:
         """Yield the rules as directives, because Timeloop treats them as part of the mapping.
 
         Raises:
@@ -58,7 +58,7 @@ class Nodes:
         for rule in self.rules:
             if rule.kind in KINDS:
                 fields = rule.where.fields("constraints")
-                yield Said(rule.where, rule.target, KINDS[rule.kind], fields, is_rule=True)
+                yield ParsedDirective(rule.where, rule.target, KINDS[rule.kind], fields, is_rule=True)
 
 
 def read_nodes(section: Cursor, sections: Sections) -> Nodes:
@@ -159,7 +159,7 @@ class _Walk:
         """Return the fields of a container or component, checked."""
         fields = node.fields(f"a {kind.lower()}")
         if "sparse_optimizations" in fields:
-            self.sections.leave_out("sparse_optimizations", fields.pop("sparse_optimizations"))
+            self.sections.omit("sparse_optimizations", fields.pop("sparse_optimizations"))
         networks = fields.pop("networks", None)
         if networks is not None and networks.value:
             raise networks.error("networks is not supported: it could change results")
@@ -184,7 +184,7 @@ class _Walk:
         counts = []
         for axis in ("meshX", "meshY"):
             given = spatial.get(axis)
-            count = given.standing_for(resolved(given.value, self.values)) if given else None
+            count = given.with_value(resolved(given.value, self.values)) if given else None
             counts.append(count.whole(f"{axis} of {name}") if count else 1)
         if counts == [1, 1]:
             if "class" not in fields and "constraints" in fields and fields["constraints"].value:

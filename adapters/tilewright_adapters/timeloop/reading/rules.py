@@ -14,7 +14,7 @@ from tilewright_adapters.timeloop.cursor import Cursor
 from tilewright_adapters.timeloop.reading.directives import (
     KINDS,
     WIDER,
-    Said,
+    ParsedDirective,
     checked,
     factor_text,
     keeping,
@@ -62,7 +62,7 @@ def lists(sections: Sections, warnings: list[str]) -> Iterator[Cursor]:
             warnings.append(f"{place}: the template of the map space is ignored: all tiles divide")
 
 
-def said_in(section: Cursor, tree: Nodes, warnings: list[str]) -> Iterator[Said]:
+def rules_in(section: Cursor, tree: Nodes, warnings: list[str]) -> Iterator[ParsedDirective]:
     """Yield the rules of one list.
 
     In old files, rules may be inside `attributes`, or be a list below one target.
@@ -87,7 +87,7 @@ def said_in(section: Cursor, tree: Nodes, warnings: list[str]) -> Iterator[Said]
                 warnings.append(f"{place}: {kind} ({_UNREAD[kind]}) is not supported: ignored")
                 continue
             elsewhere = tree.unrolled_at.get(str(target.value)) if kind == "spatial" else None
-            yield Said(inner, elsewhere or level_of(target, tree), kind, own, is_rule=True)
+            yield ParsedDirective(inner, elsewhere or level_of(target, tree), kind, own, is_rule=True)
 
 
 def level_of(target: Cursor, tree: Nodes) -> str:
@@ -110,7 +110,7 @@ class _Loops:
 
 
 def read_rules(
-    said: list[Said], problem: Problem, tree: Nodes, architecture: Architecture
+    said: list[ParsedDirective], problem: Problem, tree: Nodes, architecture: Architecture
 ) -> tuple[Constraints, list[str]]:
     """Return the constraints, and warnings about those that are wider than Timeloop's.
 
@@ -147,7 +147,7 @@ def _keep(name: str, keep: set[str], bypass: set[str], problem: Problem) -> Keep
     )
 
 
-def _gather(loops: _Loops, rule: Said, problem: Problem, warnings: list[str]) -> None:
+def _gather(loops: _Loops, rule: ParsedDirective, problem: Problem, warnings: list[str]) -> None:
     fields = rule.fields
     loops.where = rule.where
     named: set[str] = set()

@@ -95,7 +95,7 @@ class Sections:
                 values[name] = resolved(cursor.value, values)
         return values
 
-    def leave_out(self, name: str, cursor: Cursor) -> None:
+    def omit(self, name: str, cursor: Cursor) -> None:
         """Omit a key of SPARSE with a warning. Raises InputError unless `dense` is set."""
         if not cursor.value:
             return
@@ -117,7 +117,7 @@ class Sections:
             self.warnings.append(f"{place}: {key} ({_UNUSED[key]}) is ignored")
             return
         if key in SPARSE:
-            self.leave_out(key, cursor)
+            self.omit(key, cursor)
             return
         if key in _CHANGING:
             if cursor.value:

@@ -77,7 +77,7 @@ def read_problem(section: Cursor, sections: Sections) -> Problem:
     values = sections.variables()
     given = fields["instance"].fields("instance") if "instance" in fields else fields
     sizes = {
-        name: each.standing_for(resolved(each.value, values)) if values and isinstance(each.value, str) else each
+        name: each.with_value(resolved(each.value, values)) if values and isinstance(each.value, str) else each
         for name, each in given.items()
     }
     coefficients = _coefficients(parts.get("coefficients"))
@@ -141,7 +141,7 @@ def _own_shape(name: str, where: Cursor) -> Cursor:
 def _check_instance(sizes: dict[str, Cursor], known: set[str], sections: Sections) -> None:
     for name, cursor in sizes.items():
         if name in SPARSE:
-            sections.leave_out(name, cursor)
+            sections.omit(name, cursor)
             continue
         if name in _CHANGING:
             if not cursor.value:

@@ -15,7 +15,7 @@ _ONE = TripRange(min=1, max=1)
 
 
 @dataclass
-class Limit:
+class LevelConstraint:
     """One list entry for level `level`; permutations are innermost first, with Tilewright's names."""
 
     level: int
@@ -39,7 +39,7 @@ class Limit:
         return words
 
 
-def limits(inputs: InputSet, plan: Outline, at_least: bool) -> list[Limit]:
+def limits(inputs: InputSet, plan: Outline, at_least: bool) -> list[LevelConstraint]:
     """Return the constraints in `inputs`, and refuse in `plan` those that Timeloop cannot express.
 
     Args:
@@ -85,7 +85,7 @@ def _factors(rule: TemporalRule | SpatialRule, problem: Problem) -> dict[str, Tr
     return {name: trips for name, trips in factors.items() if trips != TripRange()}
 
 
-def _in_time(rules: Variant, problem: Problem, plan: Outline) -> list[Limit]:
+def _in_time(rules: Variant, problem: Problem, plan: Outline) -> list[LevelConstraint]:
     result = []
     levels = [storage.memory.name for storage in plan.storage]
     seen: set[str] = set()
@@ -104,11 +104,11 @@ def _in_time(rules: Variant, problem: Problem, plan: Outline) -> list[Limit]:
                 f"an order of {', '.join(order)} without {others}; Timeloop would put those outside",
             )
         permutation = order[::-1] if len(order) > 1 else ()
-        result.append(Limit(levels.index(rule.memory), "temporal", factors, permutation))
+        result.append(LevelConstraint(levels.index(rule.memory), "temporal", factors, permutation))
     return result
 
 
-def _in_space(rules: Variant, problem: Problem, architecture: Architecture, plan: Outline) -> list[Limit]:
+def _in_space(rules: Variant, problem: Problem, architecture: Architecture, plan: Outline) -> list[LevelConstraint]:
     """Return one limit per level, for both axes together."""
     result = []
     clusters = architecture.cluster_index
@@ -131,11 +131,13 @@ def _in_space(rules: Variant, problem: Problem, architecture: Architecture, plan
     return result
 
 
-def _spatial(level: int, by_axis: dict[str, SpatialRule], problem: Problem, plan: Outline) -> list[Limit]:
+def _spatial(level: int, by_axis: dict[str, SpatialRule], problem: Problem, plan: Outline) -> list[LevelConstraint]:
     x, y = plan.fanout(level)
     axes = [axis for axis, size in (("X", x), ("Y", y)) if size > 1]
     if len(axes) < 2:
-        return [Limit(level, "spatial", _factors(rule, problem)) for axis, rule in by_axis.items() if axis in axes]
+        return [
+            LevelConstraint(level, "spatial", _factors(rule, problem)) for axis, rule in by_axis.items() if axis in axes
+        ]
     factors = {
         axis: _factors(by_axis.get(axis, SpatialRule(cluster=plan.storage[level].name)), problem) for axis in axes
     }
@@ -150,10 +152,10 @@ def _spatial(level: int, by_axis: dict[str, SpatialRule], problem: Problem, plan
     rest = [name for name in problem.dimensions if name not in along["X"] and name not in along["Y"]]
     bounds = {name: factors["X" if name in along["X"] else "Y"].get(name, TripRange()) for name in problem.dimensions}
     bounds = {name: trips for name, trips in bounds.items() if trips != TripRange()}
-    return [Limit(level, "spatial", bounds, (*along["X"], *along["Y"], *rest), len(along["X"]))]
+    return [LevelConstraint(level, "spatial", bounds, (*along["X"], *along["Y"], *rest), len(along["X"]))]
 
 
-def _keeps(rules: Variant, problem: Problem, plan: Outline) -> list[Limit]:
+def _keeps(rules: Variant, problem: Problem, plan: Outline) -> list[LevelConstraint]:
     """Return keep rules for every memory except the outermost.
 
     If unspecified, Timeloop's mapper would try both alternatives, whereas Tilewright keeps the
@@ -164,7 +166,7 @@ def _keeps(rules: Variant, problem: Problem, plan: Outline) -> list[Limit]:
         rule = next((each for each in rules.keep if each.memory == storage.memory.name), None)
         choices = {tensor.name: _kept(tensor, storage.memory, rule, problem) for tensor in problem.tensors}
         keep, bypass = (tuple(name for name, said in choices.items() if said == word) for word in ("keep", "bypass"))
-        result.append(Limit(level, "bypass", keep=keep, bypass=bypass))
+        result.append(LevelConstraint(level, "bypass", keep=keep, bypass=bypass))
     return result
 
 

@@ -216,7 +216,9 @@ def _held(
     claimed: dict[int, Memory] = {}
     for index, entry in enumerate(mapping.entries):
         cluster = architecture.cluster(entry.target)
-        memories = {_home(cluster, problem, name).name: _home(cluster, problem, name) for name in entry.keep or ()}
+        memories = {
+            _memory_of(cluster, problem, name).name: _memory_of(cluster, problem, name) for name in entry.keep or ()
+        }
         if len(memories) > 1:
             result.refuse(
                 "siblings",
@@ -243,7 +245,7 @@ def _held(
             yield architecture.cluster_index[entry.target], claimed[index]
 
 
-def _home(cluster: Cluster, problem: Problem, tensor: str) -> Memory:
+def _memory_of(cluster: Cluster, problem: Problem, tensor: str) -> Memory:
     memory = cluster.memory_for(problem.tensor(tensor))
     assert memory is not None  # the mapping is legal
     return memory

@@ -8,7 +8,7 @@ from typing import Any
 from tilewright.schema.architecture import Memory
 from tilewright.schema.document import dump_yaml
 from tilewright.schema.problem import Problem, Rank
-from tilewright_adapters.timeloop.writing.limits import Limit
+from tilewright_adapters.timeloop.writing.limits import LevelConstraint
 from tilewright_adapters.timeloop.writing.outline import Loop, Outline, Storage, plain
 
 CLASSES = {"dram": "DRAM", "sram": "SRAM", "register": "regfile"}
@@ -17,7 +17,7 @@ _UNLIMITED = 2**32 - 1
 """Maximum number of entries that Timeloop's files can express."""
 
 
-def write_v3(plan: Outline, rules: list[Limit]) -> dict[str, str]:
+def write_v3(plan: Outline, rules: list[LevelConstraint]) -> dict[str, str]:
     """Return file name -> text.
 
     Files are arch.yaml with ERT.yaml and ART.yaml, problem.yaml, map.yaml and constraints.yaml, for
@@ -180,7 +180,7 @@ def _directives(plan: Outline) -> Iterator[dict[str, Any]]:
             yield spatial
 
 
-def _targets(plan: Outline, rules: list[Limit]) -> Iterator[dict[str, Any]]:
+def _targets(plan: Outline, rules: list[LevelConstraint]) -> Iterator[dict[str, Any]]:
     for rule in rules:
         data: dict[str, Any] = {"target": plan.storage[rule.level].name, "type": rule.kind}
         if rule.kind == "bypass":

@@ -8,7 +8,7 @@ from typing import Any
 
 from tilewright.schema.architecture import Network
 from tilewright.schema.document import dump_yaml
-from tilewright_adapters.timeloop.writing.limits import Limit
+from tilewright_adapters.timeloop.writing.limits import LevelConstraint
 from tilewright_adapters.timeloop.writing.outline import Outline, Storage
 from tilewright_adapters.timeloop.writing.v3 import (
     areas,
@@ -24,7 +24,7 @@ VERSION = 0.4
 _BEFORE, _AFTER = "inter_", "_spatial"
 
 
-def refuse_v4(plan: Outline, rules: list[Limit]) -> None:
+def refuse_v4(plan: Outline, rules: list[LevelConstraint]) -> None:
     """Add reasons why v4 cannot express what v0.3 can."""
     if rules and plan.nests:
         plan.refuse("constraints", "", "in v4 constraints are part of the mapping; write one of them")
@@ -36,7 +36,7 @@ def refuse_v4(plan: Outline, rules: list[Limit]) -> None:
             plan.refuse("fanout", storage.name, "unrolls without a fanout; v4 cannot express that")
 
 
-def write_v4(plan: Outline, rules: list[Limit]) -> dict[str, str]:
+def write_v4(plan: Outline, rules: list[LevelConstraint]) -> dict[str, str]:
     """Return file name -> text.
 
     Files are arch.yaml with ERT.yaml and ART.yaml, problem.yaml, map.yaml and constraints.yaml, for
@@ -143,7 +143,7 @@ def _directives(plan: Outline) -> Iterator[dict[str, Any]]:
             yield spatial | ({"no_reuse": list(nest.unicast)} if nest.unicast else {})
 
 
-def _targets(plan: Outline, rules: list[Limit]) -> Iterator[dict[str, Any]]:
+def _targets(plan: Outline, rules: list[LevelConstraint]) -> Iterator[dict[str, Any]]:
     for rule in rules:
         if rule.kind != "spatial" and _is_fanout(plan, rule.level):
             continue  # the level keeps nothing and has no temporal loops
