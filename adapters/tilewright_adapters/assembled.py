@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tilewright.errors import InputError
 from tilewright.schema.document import Document, parse_document, suggestion
-from tilewright_adapters.templates import MAX_DEPTH, MAX_FILES, PART, Filled, filled, inside
+from tilewright_adapters.templates import MAX_DEPTH, MAX_FILES, PART, Rendered, inside, rendered
 from tilewright_adapters.tree import Node, document_of, node_of
 
 _FILE = "!include"
@@ -27,7 +27,7 @@ def assembled(path: Path, folders: tuple[str, ...], values: Mapping[str, object]
         path: the file.
         folders: real paths of the folders that files may be included from.
         values: values of template variables.
-        inherits: see `filled`.
+        inherits: see `rendered`.
 
     Raises:
         InputError: the file is invalid; with file and line.
@@ -48,13 +48,13 @@ class _Assembly:
             raise InputError(
                 f"{path}: {'too many files are included' if depth <= MAX_DEPTH else 'files include one another'}"
             )
-        whole = filled(path, self.folders, self.values, self.inherits)
+        whole = rendered(path, self.folders, self.values, self.inherits)
         document = parse_document(whole.text, source=str(path))
         if not {PART, _FILE, *_FOLDER} & set(document.tags.values()):
             return document
         return document_of(self._with_parts(node_of(document), path, whole, depth), str(path))
 
-    def _with_parts(self, node: Node, path: Path, whole: Filled, depth: int) -> Node:
+    def _with_parts(self, node: Node, path: Path, whole: Rendered, depth: int) -> Node:
         if isinstance(node.value, dict):
             found = {key: self._with_parts(each, path, whole, depth) for key, each in node.value.items()}
             return Node(found, node.place, node.tag)
@@ -63,9 +63,9 @@ class _Assembly:
         if node.tag == PART:
             return self._part(node, whole, depth)
         if node.tag == _FILE:
-            return node_of(self.document(self._beside(node, path), depth + 1))
+            return node_of(self.document(self._included_file(node, path), depth + 1))
         if node.tag in _FOLDER:
-            folder = self._beside(node, path)
+            folder = self._included_file(node, path)
             if not os.path.isdir(folder):
                 raise InputError(f"{folder} is not a folder", location=node.place)
             names = sorted(name for name in os.listdir(folder) if name.endswith(_SUFFIX))
@@ -73,7 +73,7 @@ class _Assembly:
             return Node([node_of(self.document(file, depth + 1)) for file in files], node.place)
         return node
 
-    def _part(self, node: Node, whole: Filled, depth: int) -> Node:
+    def _part(self, node: Node, whole: Rendered, depth: int) -> Node:
         """Return what a template included, or the values below the keys that follow its tag."""
         number, *keys = str(node.value).split(".")
         if not number.isdecimal() or int(number) >= len(whole.parts) or depth > MAX_DEPTH:
@@ -89,7 +89,7 @@ class _Assembly:
             found.append(_at(self._with_parts(document, Path(real), whole, depth + 1), (*part.keys, *keys)))
         return Node(found, node.place) if part.several else found[0]
 
-    def _beside(self, node: Node, path: Path) -> Path:
+    def _included_file(self, node: Node, path: Path) -> Path:
         """Return the file that a tag names, relative to the file with the tag."""
         name = str(node.value).rstrip(",").strip()
         return self._within(os.path.join(os.path.dirname(os.path.realpath(path)), name), name, node, path)

@@ -48,7 +48,7 @@ class Part:
 
 
 @dataclass
-class Filled:
+class Rendered:
     """A rendered text, and the documents that it includes."""
 
     text: str
@@ -57,7 +57,7 @@ class Filled:
     parts: list[Part] = field(default_factory=list)
 
 
-def filled(path: Path, folders: tuple[str, ...], values: Mapping[str, object], inherits: bool = False) -> Filled:
+def rendered(path: Path, folders: tuple[str, ...], values: Mapping[str, object], inherits: bool = False) -> Rendered:
     """Return the text of a file, rendered if it is a template.
 
     Args:
@@ -72,10 +72,10 @@ def filled(path: Path, folders: tuple[str, ...], values: Mapping[str, object], i
     """
     text = read_text(path)
     if not _MARKS.search(text):
-        return Filled(text)
+        return Rendered(text)
     try:
-        answer: Filled = limited(
-            fill, os.path.realpath(path), str(path), folders, dict(values), inherits, seconds=SECONDS, memory=MEMORY
+        answer: Rendered = limited(
+            render, os.path.realpath(path), str(path), folders, dict(values), inherits, seconds=SECONDS, memory=MEMORY
         )
     except NoAnswer as failure:
         raise InputError(f"{path}: the template cannot be rendered: its process {failure}") from None
@@ -107,7 +107,7 @@ def inside(folders: tuple[str, ...], path: str) -> bool:
     return below(path) and below(os.path.realpath(path))
 
 
-def fill(path: str, name: str, folders: tuple[str, ...], values: dict[str, object], inherits: bool) -> Filled:
+def render(path: str, name: str, folders: tuple[str, ...], values: dict[str, object], inherits: bool) -> Rendered:
     """Render a template.
 
     Its loops may be endless and its texts may grow without bound. Call this in a process with
@@ -116,16 +116,16 @@ def fill(path: str, name: str, folders: tuple[str, ...], values: dict[str, objec
     Raises:
         InputError: the template is invalid.
     """
-    filler = _Filler(folders, inherits, Filled(""))
-    filler.result.text = filler.text(path, name, (), values, 0)
-    return filler.result
+    renderer = _Renderer(folders, inherits, Rendered(""))
+    renderer.result.text = renderer.text(path, name, (), values, 0)
+    return renderer.result
 
 
 @dataclass
-class _Filler:
+class _Renderer:
     folders: tuple[str, ...]
     inherits: bool
-    result: Filled
+    result: Rendered
     files: int = 0
     size: int = 0
 
@@ -137,7 +137,7 @@ class _Filler:
             raise InputError(f"{name}: the template includes {most}")
         text = read_text(path)
         if _MARKS.search(text):
-            text = _Template(self, path, name, [*searched], values, depth).filled(text)
+            text = _Template(self, path, name, [*searched], values, depth).rendered(text)
         self.size += len(text)
         if self.size > 4 * MAX_BYTES:
             raise InputError(f"{name}: the template with its includes has more than {4 * MAX_BYTES:,} characters")
@@ -166,14 +166,14 @@ class _Assertion(Extension):
 class _Template:
     """One template being rendered, and the functions that it may call."""
 
-    filler: _Filler
+    renderer: _Renderer
     path: str
     name: str
     searched: list[str]
     values: dict[str, object]
     depth: int
 
-    def filled(self, text: str) -> str:
+    def rendered(self, text: str) -> str:
         environment = SandboxedEnvironment(undefined=jinja2.StrictUndefined, extensions=[_Assertion])
         environment.globals.update(
             add_to_path=self.add_to_path,
@@ -257,7 +257,7 @@ class _Template:
         for base in bases:
             wanted = os.path.normpath(os.path.join(base, path))
             folder, last = os.path.split(wanted)
-            if not inside(self.filler.folders, folder if set("*?") & set(last) else wanted):
+            if not inside(self.renderer.folders, folder if set("*?") & set(last) else wanted):
                 outside.append(wanted)
             elif set("*?") & set(last) and os.path.isdir(folder):
                 there += [
@@ -265,32 +265,32 @@ class _Template:
                 ]
             elif os.path.exists(wanted):
                 there.append(wanted)
-        return [each for each in there if inside(self.filler.folders, each)], outside
+        return [each for each in there if inside(self.renderer.folders, each)], outside
 
     def include_text(self, context: Context, path: Any, **given: Any) -> str:
         """Return the text of included files."""
-        return "\n".join(self.drawn_in(each, self._known(context, given)) for each in self.found(path))
+        return "\n".join(self.included_text(each, self._known(context, given)) for each in self.found(path))
 
     def include(self, context: Context, path: Any, keys: Any = "", several: bool = False, **given: Any) -> str:
         """Return a tag that stands for an included document."""
         paths = self.found(path)
         if len(paths) > 1 and not several:
             raise InputError(f"include finds {len(paths)} files called {path}", hint="use include_all")
-        result = self.filler.result
+        result = self.renderer.result
         known = self._known(context, given)
-        drawn = [(each, self._named(each), self.drawn_in(each, known)) for each in paths]
+        drawn = [(each, self._named(each), self.included_text(each, known)) for each in paths]
         numbers = tuple(range(len(result.texts), len(result.texts) + len(drawn)))
         result.texts += drawn
         steps = tuple(step for step in str(keys).split(".") if step)
         result.parts.append(Part(numbers, steps, several and len(paths) > 1))
         return f"{PART} {len(result.parts) - 1}"
 
-    def drawn_in(self, path: str, values: dict[str, object]) -> str:
-        return self.filler.text(path, self._named(path), tuple(self.searched), values, self.depth + 1)
+    def included_text(self, path: str, values: dict[str, object]) -> str:
+        return self.renderer.text(path, self._named(path), tuple(self.searched), values, self.depth + 1)
 
     def _known(self, context: Context, given: dict[str, Any]) -> dict[str, object]:
         """Return the variables of an included file."""
-        if not self.filler.inherits:
+        if not self.renderer.inherits:
             if given:
                 raise InputError(f"values for {', '.join(given)} cannot be passed to an included file")
             return self.values

@@ -44,7 +44,7 @@ BOMBS = (
 ESCAPES = (
     ".__class__", ".__mro__[1]", ".__subclasses__()", ".__globals__", ".__init__", "|attr('__class__')", ".format(x=1)",
     ".format_map({'x': 1})", "['__class__']", ".gi_frame", ".f_globals", ".__code__", ".environment", ".mro()", "|map(attribute='__class__')|list",
-    ".func.__globals__", ".filler", ".__self__", ".func", ".args", ".keywords", ".folders", "|pprint", "|tojson", "|xmlattr",
+    ".func.__globals__", ".renderer", ".__self__", ".func", ".args", ".keywords", ".folders", "|pprint", "|tojson", "|xmlattr",
 )  # fmt: skip
 NAMES = "size self cycler joiner namespace lipsum dict range cwd include include_text find_path loop caller varargs x None".split()
 GLUE = (
@@ -98,7 +98,7 @@ def read_template(paths: Sequence[Path]) -> None:
     real = os.path.realpath(folder)
     told = ""
     try:
-        with _watched((real,)), mock.patch.object(templates, "fill", _watched_fill):
+        with _watched((real,)), mock.patch.object(templates, "render", _watched_render):
             told = str(assembled(paths[0], (real,), {"size": 5}, inherits=paths[0].stat().st_size % 2 == 0).data)
     except TilewrightError as error:
         told = str(error)
@@ -107,14 +107,14 @@ def read_template(paths: Sequence[Path]) -> None:
         assert SECRET not in told and "root:" not in told, told[:300]
 
 
-def _watched_fill(*arguments: object) -> templates.Filled:
-    """`fill` where it is watched: in the child."""
+def _watched_render(*arguments: object) -> templates.Rendered:
+    """`render`, watched in the child process."""
     folders = arguments[2]
     with _watched(folders):  # type: ignore[arg-type]
-        return _FILL(*arguments)  # type: ignore[arg-type]
+        return _RENDER(*arguments)  # type: ignore[arg-type]
 
 
-_FILL = templates.fill
+_RENDER = templates.render
 
 
 @contextmanager

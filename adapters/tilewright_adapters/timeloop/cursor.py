@@ -21,7 +21,7 @@ MAX_WHOLE = 2**62
 
 @dataclass(frozen=True)
 class Cursor:
-    """A value inside a document; `instead` holds a replacement (a merge or a computed value)."""
+    """A value inside a document; `replacement` holds a merged or computed value, if any."""
 
     document: Document
     path: tuple[str | int, ...] = ()

@@ -18,9 +18,9 @@ from tilewright.notations.operand_loops import (
     UNIT,
     equation,
     held,
+    inexpressible,
     operands,
     precision,
-    inexpressible,
     unsuited,
 )
 from tilewright.plugin.adapter import InputSet

@@ -12,7 +12,7 @@ from typing import Any
 from tilewright.child import NoAnswer, lasting
 from tilewright.errors import NotConformableError, Reason
 from tilewright.mapspace.legality import legality
-from tilewright.notations.operand_loops import held, operands, inexpressible, unsuited
+from tilewright.notations.operand_loops import held, inexpressible, operands, unsuited
 from tilewright.plugin.costmodel import ScalarEvaluator
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.frozen import FrozenDict
