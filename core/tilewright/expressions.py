@@ -37,7 +37,7 @@ KNOWN = f"+ - * / // % ** and {', '.join(sorted(FUNCTIONS))}"
 """What an expression may use, for messages."""
 
 
-class CannotSay(ValueError):
+class ExpressionError(ValueError):
     """The text is no arithmetic over these names."""
 
 
@@ -45,19 +45,19 @@ def evaluate(text: str, values: Values) -> Number:
     """The value of an arithmetic expression.
 
     Raises:
-        CannotSay: it uses anything but numbers, `values`, and KNOWN, or leaves the numbers that hardware has.
+        ExpressionError: it uses anything but numbers, `values`, and KNOWN, or leaves the numbers that hardware has.
 
     >>> evaluate("kb * 1024 // 2", {"kb": 3})
     1536
     """
     if len(text) > _MOST_CHARACTERS:
-        raise CannotSay(f"longer than {_MOST_CHARACTERS} characters")
+        raise ExpressionError(f"longer than {_MOST_CHARACTERS} characters")
     try:
         with warnings.catch_warnings(action="ignore"):  # about odd literals
             tree = ast.parse(text.strip(), mode="eval")
         return _value(tree.body, values)
     except (SyntaxError, ArithmeticError, TypeError, ValueError, RecursionError, MemoryError) as error:
-        raise CannotSay(str(error)) from None
+        raise ExpressionError(str(error)) from None
 
 
 def variables(text: str) -> frozenset[str]:
@@ -80,7 +80,7 @@ def _value(node: ast.expr, values: Values) -> Number:
         return sane(node.value)
     if isinstance(node, ast.Name):
         if node.id not in values:
-            raise CannotSay(f"there is no variable '{node.id}'")
+            raise ExpressionError(f"there is no variable '{node.id}'")
         return sane(values[node.id])
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
         value = _value(node.operand, values)
@@ -88,21 +88,21 @@ def _value(node: ast.expr, values: Values) -> Number:
     if isinstance(node, ast.BinOp) and type(node.op) in OPERATIONS:
         left, right = _value(node.left, values), _value(node.right, values)
         if isinstance(node.op, ast.Pow) and (abs(right) > 80 or abs(left) > 2**20):
-            raise CannotSay("a power beyond all hardware")
+            raise ExpressionError("a power beyond all hardware")
         return sane(OPERATIONS[type(node.op)](left, right))
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
         if node.func.id not in FUNCTIONS:
-            raise CannotSay(f"there is no function '{node.func.id}'")
+            raise ExpressionError(f"there is no function '{node.func.id}'")
         return sane(FUNCTIONS[node.func.id](*(_value(argument, values) for argument in node.args)))
-    raise CannotSay("only arithmetic is understood")
+    raise ExpressionError("only arithmetic is understood")
 
 
 def sane(value: object) -> Number:
-    """The number, whole where it can be. Raises CannotSay: it is none that hardware has."""
+    """The number, whole where it can be. Raises ExpressionError: it is none that hardware has."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise CannotSay(f"{value!r} is no number")
+        raise ExpressionError(f"{value!r} is no number")
     if abs(value) > _LARGEST or value != value:
-        raise CannotSay("a number beyond all hardware")
+        raise ExpressionError("a number beyond all hardware")
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value
 
 
@@ -114,5 +114,5 @@ def resolved(value: object, values: Values) -> object:
         return values[value]
     try:
         return evaluate(value, values)
-    except CannotSay:
+    except ExpressionError:
         return value

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tilewright.errors import NotEstimatedError
 from tilewright.estimation.asking import Answer, Question, current
-from tilewright.expressions import CannotSay
+from tilewright.expressions import ExpressionError
 from tilewright.plugin.estimator import Attribute
 from tilewright_adapters.accelforge.expressions import Scope
 from tilewright_adapters.accelforge.files import ComponentData
@@ -40,13 +40,13 @@ class Component:
         """Query the estimators for one action.
 
         Raises:
-            CannotSay: no estimator answers; the message lists their reasons.
+            ExpressionError: no estimator answers; the message lists their reasons.
         """
         try:
             return current().ask(Question(self.name, self.attributes, action, self.technology_nm, {}))
         except NotEstimatedError as error:
             asked = "to query an estimator that is used only if named, write: tilewright --estimator NAME COMMAND ..."
-            raise CannotSay(f"{error.message}; {asked}") from None
+            raise ExpressionError(f"{error.message}; {asked}") from None
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def calls_per_second(total_latency: object, scope: Scope) -> float | None:
     """Return actions per second, if `total_latency` is their number times seconds; otherwise None.
 
     Raises:
-        CannotSay: the seconds are not above 0.
+        ExpressionError: the seconds are not above 0.
     """
     text = re.sub(r"\s*([()])\s*", r"\1", " ".join(str(total_latency).split()))
     if _CALLS not in text:
@@ -76,7 +76,7 @@ def calls_per_second(total_latency: object, scope: Scope) -> float | None:
     if two != 2 * one:
         return None
     if not one > 0:
-        raise CannotSay(f"total_latency is {one:g} seconds per action; expected more than 0")
+        raise ExpressionError(f"total_latency is {one:g} seconds per action; expected more than 0")
     return float(f"{1 / one:.12g}")  # 1 / 1e-9 is not exactly 1e9
 
 
@@ -95,17 +95,19 @@ def component_of(data: ComponentData, common: Mapping[str, object], scope: Scope
         size_bits: size of a memory; None for compute units.
 
     Raises:
-        CannotSay: the class is unknown, or an attribute is missing or invalid.
+        ExpressionError: the class is unknown, or an attribute is missing or invalid.
     """
     kind = plain(data.component_class)
     if kind not in CLASSES:
-        raise CannotSay(f"unknown class {data.component_class}; expected {', '.join(CLASSES)}, or actions with energy")
+        raise ExpressionError(
+            f"unknown class {data.component_class}; expected {', '.join(CLASSES)}, or actions with energy"
+        )
     given = {
         key: scope.number(value) for key, value in (dict(common) | data.extra_attributes_for_component_model).items()
     }
     node = given.pop(NODE, None)
     if node is None:
-        raise CannotSay(f"its class needs {NODE} (in metres) among the attributes for component models")
+        raise ExpressionError(f"its class needs {NODE} (in metres) among the attributes for component models")
     technology = float(f"{1e9 * node:.6g}")
     if kind in _DRAMS:
         name, width = _DRAMS[kind]
@@ -115,7 +117,7 @@ def component_of(data: ComponentData, common: Mapping[str, object], scope: Scope
         name, words = _UNITS[kind]
         return Component(name, _renamed(given, words), technology, 1)
     if size_bits is None or math.isinf(size_bits):
-        raise CannotSay(f"a {data.component_class} needs a size in bits")
+        raise ExpressionError(f"a {data.component_class} needs a size in bits")
     given.setdefault("width", max(16, math.ceil(math.sqrt(size_bits))))
     sizes: dict[str, Attribute] = {"size_bits": size_bits, **_renamed(given, _OF_ARRAYS)}
     return Component(_ARRAYS[kind], sizes, technology, given["width"])

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from tilewright.expressions import FUNCTIONS, OPERATIONS, CannotSay, Number, sane
+from tilewright.expressions import FUNCTIONS, OPERATIONS, ExpressionError, Number, sane
 from tilewright.schema.document import suggestion
 
 Tensors = frozenset[str]
@@ -43,7 +43,7 @@ class Scope:
     bits: Mapping[str, int] = field(default_factory=dict)
 
     def number(self, value: object) -> Number:
-        """Return a number, given as such or as an expression; it may be infinite. Raises CannotSay."""
+        """Return a number, given as such or as an expression; it may be infinite. Raises ExpressionError."""
         if isinstance(value, str):
             if value.strip() in ("inf", 'float("inf")', "float('inf')"):
                 return float("inf")
@@ -51,34 +51,34 @@ class Scope:
         else:
             found = value  # type: ignore[assignment]
         if isinstance(found, frozenset):
-            raise CannotSay(f"{value} is a set of tensors; expected a number")
+            raise ExpressionError(f"{value} is a set of tensors; expected a number")
         return found if found == float("inf") else sane(found)
 
     def whole(self, value: object) -> int:
-        """Return a whole number above 0. Raises CannotSay."""
+        """Return a whole number above 0. Raises ExpressionError."""
         found = self.number(value)
         if not 1 <= found < float("inf") or found != int(found):
-            raise CannotSay(f"{value} is not a whole number above 0")
+            raise ExpressionError(f"{value} is not a whole number above 0")
         return int(found)
 
     def tensors(self, value: object) -> Tensors:
-        """Return a set of tensors, given as an expression. Raises CannotSay."""
+        """Return a set of tensors, given as an expression. Raises ExpressionError."""
         found = self._read(value) if isinstance(value, str) else None
         if not isinstance(found, frozenset):
-            raise CannotSay(f"{value!r} is not a set of tensors")
+            raise ExpressionError(f"{value!r} is not a set of tensors")
         return found
 
     def truth(self, value: object) -> bool:
-        """Return a truth value. Raises CannotSay."""
+        """Return a truth value. Raises ExpressionError."""
         return value if isinstance(value, bool) else bool(self.number(value))
 
     def _read(self, text: str) -> Value:
         if len(text) > 300:
-            raise CannotSay("expression of more than 300 characters")
+            raise ExpressionError("expression of more than 300 characters")
         try:
             return self._value(ast.parse(text.strip(), mode="eval").body)
         except (SyntaxError, ArithmeticError, TypeError, ValueError, RecursionError, MemoryError) as error:
-            raise CannotSay(f"'{text}': {error}") from None
+            raise ExpressionError(f"'{text}': {error}") from None
 
     def _value(self, node: ast.expr) -> Value:
         match node:
@@ -86,14 +86,14 @@ class Scope:
                 return sane(int(value) if isinstance(value, bool) else value)
             case ast.Name(name):
                 if name not in self.names:
-                    raise CannotSay(f"unknown name {name}{suggestion(name, self.names)}")
+                    raise ExpressionError(f"unknown name {name}{suggestion(name, self.names)}")
                 return self.names[name]
             case ast.Attribute(ast.Name(name), "tensors") if name in self.names:
                 return self.names[name]
             case ast.Attribute(inner, "bits_per_value"):
                 bits = {self.bits[each] for each in self._set(inner) if each in self.bits}
                 if len(bits) != 1:
-                    raise CannotSay("bits_per_value of tensors that have no value or different ones")
+                    raise ExpressionError("bits_per_value of tensors that have no value or different ones")
                 return bits.pop()
             case ast.UnaryOp(ast.Invert(), inner):
                 return self.every - self._set(inner)
@@ -111,25 +111,25 @@ class Scope:
                 return len(self._set(inner))
             case ast.Call(ast.Name(name), arguments, []) if name in FUNCTIONS:
                 return sane(FUNCTIONS[name](*(self._number(each) for each in arguments)))
-        raise CannotSay("unsupported expression; expected arithmetic or sets of tensors")
+        raise ExpressionError("unsupported expression; expected arithmetic or sets of tensors")
 
     def _binary(self, left: Value, op: type[ast.operator], right: Value) -> Value:
         if isinstance(left, frozenset) and isinstance(right, frozenset) and op in _SETS:
             return _SETS[op](left, right)
         if isinstance(left, frozenset) or isinstance(right, frozenset) or op not in OPERATIONS:
-            raise CannotSay("unsupported operator; sets have | & - ~, numbers + - * / // % **")
+            raise ExpressionError("unsupported operator; sets have | & - ~, numbers + - * / // % **")
         if op is ast.Pow and (abs(right) > 80 or abs(left) > 2**20):
-            raise CannotSay("a power is too large; expected exponents up to 80 and bases up to 2**20")
+            raise ExpressionError("a power is too large; expected exponents up to 80 and bases up to 2**20")
         return sane(OPERATIONS[op](left, right))
 
     def _set(self, node: ast.expr) -> Tensors:
         found = self._value(node)
         if not isinstance(found, frozenset):
-            raise CannotSay("a number was given; expected a set of tensors")
+            raise ExpressionError("a number was given; expected a set of tensors")
         return found
 
     def _number(self, node: ast.expr) -> Number:
         found = self._value(node)
         if isinstance(found, frozenset):
-            raise CannotSay("a set of tensors was given; expected a number")
+            raise ExpressionError("a set of tensors was given; expected a number")
         return found

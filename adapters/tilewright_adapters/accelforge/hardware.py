@@ -12,7 +12,7 @@ from typing import Any
 from tilewright.errors import InputError
 from tilewright.estimation.architectures import records, rounded
 from tilewright.estimation.asking import Answer
-from tilewright.expressions import CannotSay
+from tilewright.expressions import ExpressionError
 from tilewright.schema.architecture import Architecture, Cluster, Compute, Fanout, Memory
 from tilewright.schema.document import Document, suggestion, validate
 from tilewright.schema.frozen import FrozenDict
@@ -129,7 +129,9 @@ class _Walk:
             if isinstance(data, ComponentData) and not self.scope.truth(data.enabled):
                 return
             if self.compute is not None:
-                raise CannotSay(f"{data.name} follows the compute node {self.compute[1].name}; expected it to be last")
+                raise ExpressionError(
+                    f"{data.name} follows the compute node {self.compute[1].name}; expected it to be last"
+                )
             named = data.name if not isinstance(data, ComputeData) else None
             for number, spatial in enumerate(data.spatial, 1):
                 inside = named if number == len(data.spatial) else f"{data.name}.{spatial.name}"
@@ -139,7 +141,7 @@ class _Walk:
                 self.memory(node, data)
             if isinstance(data, ComputeData):
                 self.compute = (node, data)
-        except CannotSay as error:
+        except ExpressionError as error:
             missing = None if self.problem else "tensor names are known only with the workload; add its file"
             raise InputError(f"{data.name}: {error}", location=node.locate(()), hint=missing) from None
 
@@ -150,7 +152,7 @@ class _Walk:
         if size == 1:
             return False
         if not self.drafts:
-            raise CannotSay("the outermost node has several instances; expected a memory outside it")
+            raise ExpressionError("the outermost node has several instances; expected a memory outside it")
         draft = self.drafts[-1]
         reuse = self.scope.tensors(data.reuse) if data.reuse is not None else Tensors()
         draft.size = size
@@ -257,9 +259,9 @@ class _Walk:
         bits = min(widths.values())
         size = self.scope.number(data.size)
         if size < min(widths.values()):
-            raise CannotSay(f"size is {size} bits; expected at least one value of {min(widths.values())} bits")
+            raise ExpressionError(f"size is {size} bits; expected at least one value of {min(widths.values())} bits")
         if data.values_per_action or any(each.values_per_action for each in data.actions):
-            raise CannotSay("values_per_action is not supported; give bits_per_action")
+            raise ExpressionError("values_per_action is not supported; give bits_per_action")
         self.leaks(data)
         named = f"{data.name} {data.component_class}".lower()
         ways = {}
@@ -268,7 +270,7 @@ class _Walk:
             given = self.given(data, way).bits_per_action
             access = self.scope.number(next((each for each in (given, data.bits_per_action) if each is not None), 1))
             if access <= 0:
-                raise CannotSay(f"bits_per_action {access}")
+                raise ExpressionError(f"bits_per_action {access}")
             if len(set(widths.values())) > 1 and access == int(access) and access % bits and bits % access:
                 bits = math.gcd(bits, int(access))  # a word must divide every access
             found = self.action(data, way, access, size)
@@ -282,7 +284,7 @@ class _Walk:
             block = int(access // bits) if access >= bits and access % bits == 0 else 1
             per_second = rate * access / bits
             if not math.isinf(rate) and hertz is None:
-                raise CannotSay(
+                raise ExpressionError(
                     "it has a throughput, but compute has none, so cycles are undefined; give compute a throughput"
                 )
             ways[way] = (
@@ -291,7 +293,7 @@ class _Walk:
                 None if math.isinf(rate) or hertz is None else per_second / hertz,
             )
         if ways["read"][0] != ways["write"][0]:
-            raise CannotSay("reads and writes move different numbers of words; expected the same bits_per_action")
+            raise ExpressionError("reads and writes move different numbers of words; expected the same bits_per_action")
         if not self.ported(data) and any(each[2] is not None for each in ways.values()):
             self.warn(f"reads and writes of {data.name} share its throughput in AccelForge; here each has all of it")
         return Memory(
@@ -352,14 +354,14 @@ class _Walk:
         return next((each for each in data.actions if each.name == name), ActionData(name=name))
 
     def action(self, data: ComponentData, name: str, access_bits: float, size_bits: float | None) -> Action:
-        """Return energy and rate of an action on `access_bits` bits. Raises CannotSay."""
+        """Return energy and rate of an action on `access_bits` bits. Raises ExpressionError."""
         given, number = self.given(data, name), self.scope.number
         dummy, answer = plain(data.component_class) == "dummy", None
         scale = number(given.energy_scale) * number(data.energy_scale) * number(data.actions_scale)
         if given.energy is not None or dummy:
             energy = _picojoules(number(0 if given.energy is None else given.energy) * scale)
         elif data.component_class is None:
-            raise CannotSay(f"no energy for '{name}'; give actions with energy")
+            raise ExpressionError(f"no energy for '{name}'; give actions with energy")
         else:
             component = component_of(data, self.common, self.scope, size_bits)
             answer = component.ask(name)
@@ -375,7 +377,7 @@ class _Walk:
         if given.throughput is None and given.latency is not None:
             rate = 1 / number(given.latency) if number(given.latency) else math.inf
         elif given.throughput is None and not dummy and answer is None:
-            raise CannotSay(f"no throughput for '{name}'; give one, or inf")
+            raise ExpressionError(f"no throughput for '{name}'; give one, or inf")
         else:
             rate = number(math.inf if given.throughput is None else given.throughput)
         if given.throughput is None and given.latency is None and answer is not None:
@@ -383,7 +385,7 @@ class _Walk:
         rate *= number(given.throughput_scale) * number(data.throughput_scale) * number(data.n_parallel_instances)
         rate /= number(given.latency_scale) * number(data.latency_scale) * number(data.actions_scale)
         if not (rate > 0 and 0 <= energy < math.inf):
-            raise CannotSay(f"'{name}' has energy {energy:g} pJ and throughput {rate:g}")
+            raise ExpressionError(f"'{name}' has energy {energy:g} pJ and throughput {rate:g}")
         return Action(energy, rate, answer)
 
     def leaks(self, data: ComponentData) -> None:
@@ -397,7 +399,7 @@ def _component(name: str, node: Document) -> Iterator[None]:
     with placed(node.locate(())):
         try:
             yield
-        except CannotSay as error:
+        except ExpressionError as error:
             raise InputError(f"{name}: {error}") from None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from tilewright.expressions import CannotSay
+from tilewright.expressions import ExpressionError
 from tilewright.schema.problem import Problem, parse_terms
 from tilewright_adapters.accelforge.expressions import Scope, Tensors, Value
 from tilewright_adapters.accelforge.files import AccessData, EinsumData, RenameData, RenamesData, Renaming, WorkloadData
@@ -186,7 +186,7 @@ def _rename(scope: Scope, renames: Renaming) -> None:
         found = scope.tensors(each.source)
         if each.expected_count is not None and scope.number(each.expected_count) != len(found):
             shown = ", ".join(sorted(found)) or "nothing"
-            raise CannotSay(f"{each.name} is {each.source}: {shown}, where {each.expected_count} was expected")
+            raise ExpressionError(f"{each.name} is {each.source}: {shown}, where {each.expected_count} was expected")
         scope.names[each.name] = found
 
 

@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from tilewright import library
 from tilewright.errors import InputError, Reason
 from tilewright.estimation.architectures import read_architecture
-from tilewright.expressions import CannotSay, Number, evaluate, variables
+from tilewright.expressions import ExpressionError, Number, evaluate, variables
 from tilewright.schema.architecture import Architecture, Cluster, Memory
 from tilewright.schema.document import Document, FileModel, Path_, parse_document, suggestion
 from tilewright.schema.frozen import FrozenDict
@@ -179,7 +179,7 @@ class ArchitectureSpace(FileModel):
             if broken:
                 return Point(index, values, None, tuple(broken))
             architecture = self._built(index, values, numbers)
-        except CannotSay as error:
+        except ExpressionError as error:
             return Point(index, values, None, (Reason(code="expression", where=self.name, message=str(error)),))
         except InputError as error:
             told = error.message.removeprefix(f"{self._called(index)}: ")
@@ -189,12 +189,12 @@ class ArchitectureSpace(FileModel):
             known["area_mm2"] = architecture.area_um2 * 1e-6
         try:
             broken = [*self._broken(numbers | known, of_machines=True)]
-        except CannotSay as error:
+        except ExpressionError as error:
             broken = [Reason(code="limit", where=self.name, message=str(error))]
         return Point(index, values, None if broken else architecture, tuple(broken))
 
     def _broken(self, numbers: Mapping[str, Number], of_machines: bool) -> Iterator[Reason]:
-        """Limits that do not hold: those about machines, or the others. Raises CannotSay."""
+        """Limits that do not hold: those about machines, or the others. Raises ExpressionError."""
         for limit in self.limits:
             match = _LIMIT.fullmatch(limit)
             assert match is not None
@@ -205,7 +205,7 @@ class ArchitectureSpace(FileModel):
                 yield Reason(code="limit", where=limit, message=f"{left:.6g} {match[2]} {right:.6g} does not hold")
 
     def _built(self, index: int, values: Mapping[str, Choice], numbers: Mapping[str, Number]) -> Architecture:
-        """Raises InputError, CannotSay."""
+        """Raises InputError, ExpressionError."""
         data = copy.deepcopy(self._data)
         data["name"] = f"{self.name}_{index}"
         for name, value in values.items():
