@@ -27,7 +27,7 @@ from tilewright.errors import InputError, Location
 from tilewright.files import MAX_BYTES, read_text
 
 SECONDS, MEMORY = 2, 256 * 2**20
-"""Limits for rendering a template: CPU time in seconds, memory in bytes."""
+"""Maximum CPU time in seconds and memory in bytes for rendering a template."""
 MAX_FILES = 1000
 """Maximum number of files that a template includes, with repetitions."""
 MAX_DEPTH = 20

@@ -138,7 +138,7 @@ def _files(paths: Sequence[Path]) -> tuple[dict[str, Words], str | None]:
 
 
 def _dataflows(given: Words | None) -> dict[str, Words]:
-    """Return layer type -> dataflow; "" stands for all other types.
+    """Return layer type -> dataflow; "" means all other types.
 
     Depthwise layers use the file DEPTHWISE in the same folder, as in MAESTRO's own script.
     """

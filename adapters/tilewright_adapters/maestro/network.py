@@ -36,7 +36,7 @@ class _Draft:
 class NetworkReader:
     """Parser of one file.
 
-    `dataflows`: layer type -> file with the dataflow for such layers that have none; "" stands for
+    `dataflows`: layer type -> file with the dataflow for such layers that have none; "" means
     all other types.
     """
 

@@ -16,7 +16,7 @@ from tilewright.schema.document import Document, suggestion
 
 MAX_NUMBER = 1e300
 MAX_WHOLE = 2**62
-"""Limits of numbers; larger ones are implausible for hardware and would overflow floats."""
+"""Maximum values; larger numbers are implausible for hardware and would overflow floats."""
 
 
 @dataclass(frozen=True)

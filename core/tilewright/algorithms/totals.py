@@ -108,8 +108,8 @@ def _moved(offer: Offer, architecture: Architecture) -> Cost:
 def movement_cost(movement: Movement, problem: Problem, architecture: Architecture) -> Cost:
     """Return the cost of a movement in the outermost memory that holds the tensor.
 
-    Energy covers all accesses. Cycles are those of reading or of writing at the memory's
-    bandwidths, whichever is larger.
+    Energy covers all accesses. Cycles are the larger of those for reading and for writing at the
+    memory's bandwidths.
 
     Raises:
         ValueError: no memory of the outermost cluster holds the tensor.

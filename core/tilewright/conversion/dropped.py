@@ -147,7 +147,7 @@ def _in_entries(field: str, default: object) -> Simplification:
 
 
 def _siblings_one_by_one(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
-    """Split an entry that keeps tensors in several sibling memories into one entry per memory.
+    """Split a storage entry over several sibling memories into one entry per memory.
 
     The new entries follow the order of the memories in the architecture.
     """

@@ -29,7 +29,7 @@ READS_AND_WRITES = (("tl", "th"), ("fh", "fl"))
 UNIT = "U"
 """Name of a loop of one trip.
 
-It stands in for the dimension of a scalar, and for the filter of a strided coordinate.
+It replaces the dimension of a scalar, and the filter of a strided coordinate.
 """
 
 

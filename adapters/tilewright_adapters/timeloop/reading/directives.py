@@ -189,7 +189,7 @@ def keeping(
 
 
 def tensors(cursor: Cursor, problem: Problem) -> set[str]:
-    """Return the tensors of a list; `*` stands for all tensors. Raises InputError."""
+    """Return the tensors of a list; `*` means all tensors. Raises InputError."""
     if isinstance(cursor.value, list) and "*" in cursor.value:
         return set(problem.tensor_names)
     return set(cursor.names("tensor", problem.tensor_names))

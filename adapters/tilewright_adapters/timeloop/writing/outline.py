@@ -212,7 +212,7 @@ def _levels(architecture: Architecture, problem: Problem | None, mapping: Mappin
 def _held(
     architecture: Architecture, problem: Problem, mapping: Mapping, result: Outline
 ) -> Iterator[tuple[int, Memory]]:
-    """Yield the memory of each entry that keeps tensors; every memory once."""
+    """Yield the memory of each storage entry; every memory once."""
     claimed: dict[int, Memory] = {}
     for index, entry in enumerate(mapping.entries):
         cluster = architecture.cluster(entry.target)

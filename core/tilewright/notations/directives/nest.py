@@ -116,7 +116,7 @@ class Scratch(NamedTuple):
     stepping: Ints
     """[V]: letters of a level's temporal loops, as bits."""
     l1: Ints
-    """[3]: reason if a tensor bypasses L2 or L1, then first and last entry that keeps in L1.
+    """[3]: reason if a tensor bypasses L2 or L1, then first and last storage entry of L1.
 
     The reason is UNKNOWN before the first mapping.
     """
@@ -183,7 +183,7 @@ def _lay_out(nests: Nests, n: int, scratch: Scratch) -> None:
 def _find_unrolled(nests: Nests, n: int, last: int, fault: Ints, scratch: Scratch) -> tuple[int, int]:
     """Return the last slot with spatial loops outside L1's tile, and the product of those inside.
 
-    `last` is the last entry that keeps tensors in L1.
+    `last` is the last storage entry of L1.
     """
     last_unrolled, lanes = NOWHERE, 1
     for slot in range(len(nests.slots)):

@@ -37,8 +37,8 @@ def plan_of(architecture: Architecture) -> Plan:
     """Return the architecture in MAESTRO's terms.
 
     Raises:
-        NotConformableError: there are not two or three memory levels; a bandwidth is below one word
-            per cycle; a network does not multicast and reduce; networks or value widths differ.
+        NotConformableError: MAESTRO cannot express the memory levels, a bandwidth, the networks or
+            the value widths.
     """
     holding = [cluster for cluster in architecture.clusters if cluster.memories]
     if len(holding) not in (2, 3):

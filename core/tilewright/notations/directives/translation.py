@@ -38,10 +38,8 @@ def directives_of(
     """Translate a legal mapping to a layer with directives, and the hardware that it uses.
 
     Raises:
-        NotConformableError: a tensor is sent separately, bypasses a buffer or is kept unevenly; a
-            filter is cut by temporal loops outside L1, or unrolled under a stride or unequally; a
-            dimension needs two loops in one level; a fold is not full; or there are too many
-            levels.
+        NotConformableError: directives cannot express the mapping. Examples are a bypassed buffer,
+            a filter cut by temporal loops outside L1, and two loops of a dimension in one level.
     """
     layer = layer_of(problem, roles)
     batch = MappingBatch.pack(problem, [mapping])

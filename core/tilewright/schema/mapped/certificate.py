@@ -39,7 +39,7 @@ class CoveredSpace(Model):
 
 
 class SearchLimits(Model):
-    """Limits at which the search had to stop; None: no such limit."""
+    """Conditions at which the search had to stop; None: no such condition."""
 
     evaluations: int | None = None
     seconds: float | None = None

@@ -165,7 +165,7 @@ class ReportContent(Model):
 
     @property
     def slowest(self) -> tuple[Limit, ...]:
-        """Limits, sorted by binding cycles, then by the cycles that they would need alone."""
+        """Bottlenecks, sorted by binding cycles, then by the cycles that they would need alone."""
         return tuple(sorted(self.limits, key=lambda limit: (-limit.binding_cycles, -limit.cycles)))
 
     def energy_parts(self) -> Iterator[EnergyPart]:

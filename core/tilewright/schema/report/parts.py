@@ -16,7 +16,7 @@ class TensorCounts(Model):
     """Accesses of one tensor at one level, in values per instance of the memory.
 
     Energy is over all instances. A value occupies one word unless the memory's `bits_per_value`
-    specifies otherwise.
+    gives another width.
     """
 
     reads: int

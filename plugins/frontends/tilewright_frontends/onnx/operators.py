@@ -63,8 +63,8 @@ def _einsum(graph: Graph, node: NodeProto, name: str) -> Problem:
 Builder = Callable[[Graph, NodeProto, str], Problem]
 """A function from graph, node and layer name to a problem.
 
-It raises Unsupported if there is no affine loop nest or a shape is unknown, InputError for open
-dimensions, and a Python error if the node contradicts itself.
+It raises Unsupported if there is no affine loop nest or a shape is unknown. It raises InputError
+for open dimensions, and a Python error if the node contradicts itself.
 """
 
 BUILDERS: dict[str, Builder] = {
