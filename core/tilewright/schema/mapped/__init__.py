@@ -125,7 +125,7 @@ class MappedProblem(Printed, FileModel):
         return super().to_data() | {"mapping": {"entries": entries}}
 
     def to_yaml(self) -> str:
-        """Return the YAML form, with the loop nest as a comment; `from_yaml` reads an equal object."""
+        """Return the YAML form, with the loop nest as a comment; `from_yaml` restores it."""
         nest = commented(self.mapping.nest(self.problem, self.architecture))
         return super().to_yaml().replace("\nmapping:\n", f"\n{nest}mapping:\n", 1)
 

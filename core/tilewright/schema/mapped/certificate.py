@@ -90,7 +90,7 @@ class Certificate(Printed, FileModel):
         return super().to_data() | {"incumbent": self.incumbent.to_data()}
 
     def to_yaml(self) -> str:
-        """Return the YAML form, with the statement as a comment; `from_yaml` reads an equal object."""
+        """Return the YAML form, with the statement as a comment; `from_yaml` restores it."""
         return commented(str(self)) + super().to_yaml()
 
     def __str__(self) -> str:
