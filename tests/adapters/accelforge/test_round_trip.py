@@ -340,7 +340,7 @@ def test_files_and_einsums_are_told_apart(sample: Path) -> None:
         ADAPTER.parse([sample / NAMES[1] / "Windw"])
     with pytest.raises(InputError, match="a mapping needs its arch"):
         ADAPTER.parse([sample / NAMES[1] / "Y", sample / NAMES[2]])
-    with pytest.raises(InputError, match="without its workload"):
+    with pytest.raises(InputError, match="a mapping needs its workload"):
         ADAPTER.parse([sample / NAMES[0], sample / NAMES[2]])
     with pytest.raises(InputError, match="no arch and no workload"):
         ADAPTER.parse([])
