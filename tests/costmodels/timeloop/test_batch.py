@@ -122,7 +122,7 @@ def test_more_loops_than_there_is_memory_for_are_refused() -> None:
     innermost = {"target": "PE", "temporal_tile_sizes": one, "temporal_order": list(one)}
     entries = [{"target": "DRAM", "keep": problem.tensor_names, "temporal_tile_sizes": whole}, *within]
     mapping = Mapping.model_validate({"entries": [*entries, innermost]})
-    with pytest.raises(NotConformableError, match="more numbers than are remembered"):
+    with pytest.raises(NotConformableError, match="cached numbers; at most 16,777,216 are allowed"):
         TimeloopModel(TimeloopOptions()).bind(problem, space.architecture).explain(mapping)
 
 

@@ -22,7 +22,7 @@ from tilewright_costmodels.timeloop.costs import Counts, cost_all
 from tilewright_costmodels.timeloop.tables import Tables
 
 Number = TypeVar("Number", bound=np.generic)
-SURE = 1 - 1e-9
+ROUNDING_FACTOR = 1 - 1e-9
 """Less than one by more than rounding can add up to."""
 
 
@@ -30,9 +30,9 @@ def completed(batch: MappingBatch, entries: int) -> MappingBatch:
     """Mappings whose entries from `entries` on keep nothing, and whose last one steps through all that is left."""
     temporal, spatial = batch.temporal.copy(), batch.spatial.copy()
     order, keep = batch.order.copy(), batch.keep.copy()
-    rest = spatial[:, entries - 1 : entries]
-    temporal[:, entries:] = rest
-    spatial[:, entries:] = rest
+    remaining = spatial[:, entries - 1 : entries]
+    temporal[:, entries:] = remaining
+    spatial[:, entries:] = remaining
     temporal[:, -1] = spatial[:, -1] = 1
     order[:, entries:] = np.arange(order.shape[2], dtype=np.int8)
     keep[:, entries:] = False
@@ -55,13 +55,13 @@ def bound(
     Args:
         batch: mappings as `completed` makes them; `counts` of them, `valid`: which were counted.
     """
-    known = _Known(problem, architecture, link_transfers, tables, batch, entries, counts)
+    decided = _DecidedPart(problem, architecture, link_transfers, tables, batch, entries, counts)
     with np.errstate(all="ignore"):  # of what is not valid, anything may have been counted
-        energy, cycles = known.bound()
+        energy, cycles = decided.bound()
     return Costs(valid, np.where(valid, energy, np.inf), np.where(valid, cycles, np.inf))
 
 
-class _Known:
+class _DecidedPart:
     """What is known of mappings whose entries from `entries` on are made up; arrays over mappings."""
 
     def __init__(
@@ -77,75 +77,77 @@ class _Known:
         self.problem, self.architecture, self.tables = problem, architecture, tables
         self.batch, self.entries = batch, entries
         n = len(batch)
-        self.counts = Counts(**{name: _by_mapping(count, n) for name, count in counts._asdict().items()})
+        self.counts = Counts(**{name: _mapping_rows(count, n) for name, count in counts._asdict().items()})
         holds = tables.hardware.level["holds"]
         self.levels = int((holds < entries).sum())
         """Storage levels that are known; all traffic between them is."""
         self.clusters = [architecture.cluster_index[batch.skeleton.entries[entry].target] for entry in holds]
         units = math.prod(cluster.fanout.size for cluster in architecture.clusters[self.clusters[-1] :])
-        self.neighbours = link_transfers and units > 1
+        self.may_forward = link_transfers and units > 1
         """Compute units may have operands from one another, step after step."""
-        self.kept = batch.keep[:, holds]
+        self.keeps = batch.keep[:, holds]
         with np.errstate(divide="ignore", invalid="ignore"):
             unrolled = np.ceil(batch.temporal[:, :entries] / batch.spatial[:, :entries])
-        self.used = np.asarray(unrolled.prod(axis=(1, 2)))
-        self.left = np.asarray(batch.spatial[:, entries - 1].astype(np.float64).prod(axis=1))
-        self.lanes: Floats = np.maximum(1.0, np.floor(architecture.compute_instances / self.used))
+        self.units_used = np.asarray(unrolled.prod(axis=(1, 2)))
+        self.undecided = np.asarray(batch.spatial[:, entries - 1].astype(np.float64).prod(axis=1))
+        self.max_lanes: Floats = np.maximum(1.0, np.floor(architecture.compute_instances / self.units_used))
 
     def bound(self) -> tuple[Floats, Floats]:
         """(energy_pj, cycles), at least."""
         counts = self.counts
-        outside = self.problem.macs / self.left / self.used
-        computing = outside * np.ceil(self.left / self.lanes) * self.architecture.compute.cycles_per_operation
+        decided_steps = self.problem.macs / self.undecided / self.units_used
+        compute_cycles = (
+            decided_steps * np.ceil(self.undecided / self.max_lanes) * self.architecture.compute.cycles_per_operation
+        )
         # short tiles may take fewer steps than full ones: all that is left for the first lane of what is known, shared
-        computing = np.where(counts.ragged, counts.compute_cycles / self.lanes, computing)
-        inwards = np.zeros(len(self.batch))
+        compute_cycles = np.where(counts.ragged, counts.compute_cycles / self.max_lanes, compute_cycles)
+        undecided = np.zeros(len(self.batch))
         for number, tensor in enumerate(self.problem.tensors):
-            inwards += self._undecided(number, tensor)
-        for count in (counts.reads, counts.fills, counts.updates, counts.most_read, counts.most_written):
+            undecided += self._bound_tensor(number, tensor)
+        for count in (counts.reads, counts.fills, counts.updates, counts.busiest_reads, counts.busiest_writes):
             count[:, self.levels :] = 0.0
         hardware = self.tables.hardware
-        tight = hardware.memory.copy()  # what leaks in the steps of the made-up entries is not sure
-        tight["leakage"] = 0.0
-        rows = Counts(**{name: _side_by_side(count) for name, count in counts._asdict().items()})
-        energies, ignored = np.empty((2, *rows.ragged.shape))
-        cost_all(hardware._replace(memory=tight), rows, energies, ignored)
-        n, cycles = len(self.batch), computing
+        without_leakage = hardware.memory.copy()  # what leaks in the steps of the made-up entries is not sure
+        without_leakage["leakage"] = 0.0
+        groups = Counts(**{name: _lane_groups(count) for name, count in counts._asdict().items()})
+        energies, ignored = np.empty((2, *groups.ragged.shape))
+        cost_all(hardware._replace(memory=without_leakage), groups, energies, ignored)
+        n, cycles = len(self.batch), compute_cycles
         energy = energies.ravel()[:n]
-        for rates, bandwidth in ((rows.read_rate, "read_bandwidth"), (rows.write_rate, "write_bandwidth")):
-            slices = _by_mapping(rates, n) * counts.compute_cycles[:, None]
-            cycles = np.maximum(cycles, np.floor(slices / hardware.memory[bandwidth] * SURE).max(axis=1))
-        in_use = _by_mapping(rows.in_use, n)[:, hardware.memory["gate"]]
+        for rates, bandwidth in ((groups.read_rate, "read_bandwidth"), (groups.write_rate, "write_bandwidth")):
+            slices = _mapping_rows(rates, n) * counts.compute_cycles[:, None]
+            cycles = np.maximum(cycles, np.floor(slices / hardware.memory[bandwidth] * ROUNDING_FACTOR).max(axis=1))
+        in_use = _mapping_rows(groups.in_use, n)[:, hardware.memory["gate"]]
         leaked = cycles * (in_use * hardware.memory["leakage"]).sum(axis=1)
-        return (energy + inwards + leaked) * SURE, cycles
+        return (energy + undecided + leaked) * ROUNDING_FACTOR, cycles
 
-    def _undecided(self, number: int, tensor: Tensor) -> Floats:
+    def _bound_tensor(self, number: int, tensor: Tensor) -> Floats:
         """pJ that one tensor costs at least beyond the counts of the levels that are decided: those with a known level
         further inside that keeps it, too. Counts of what leaves the others inwards are taken out."""
         energy = np.zeros(len(self.batch))
         decided = np.zeros(len(self.batch), dtype=np.bool_)
         for level in reversed(range(self.levels)):
-            kept = self.kept[:, level, number]
+            kept = self.keeps[:, level, number]
             memory = self.architecture.clusters[self.clusters[level]].memory_for(tensor)
             if memory is None or not kept.any():
                 continue
             last = kept & ~decided
-            energy += np.where(last, self._inwards(number, tensor, level, memory), 0.0)
+            energy += np.where(last, self._bound_inwards(number, tensor, level, memory), 0.0)
             self.counts.reads[last, level, number] = 0.0
             self.counts.updates[last, level, number] = 0.0
-            self.counts.most_read[last, level, number] = 0.0
+            self.counts.busiest_reads[last, level, number] = 0.0
             if tensor.is_output:
-                self.counts.most_written[last, level, number] = 0.0
+                self.counts.busiest_writes[last, level, number] = 0.0
             decided = decided | kept
         return energy
 
-    def _inwards(self, number: int, tensor: Tensor, level: int, memory: Memory) -> Floats:
+    def _bound_inwards(self, number: int, tensor: Tensor, level: int, memory: Memory) -> Floats:
         """pJ of what leaves a level that is the innermost known one to keep the tensor, down to the operations."""
         cluster = self.clusters[level]
         instances = self.counts.instances[:, level]
         in_use = np.minimum(instances, self.architecture.instances[cluster] // memory.instances_per_macro)
         again = np.zeros(len(self.batch))
-        if not self.neighbours and not self.tables.tensors.whole[number].slides and _is_dense(tensor):
+        if not self.may_forward and not self.tables.tensors.info[number].may_overlap and _is_dense(tensor):
             # else smaller tiles may save on overlaps and on holes, and what neighbours pass on of tiles that differ is an average: words
             # may seem to come less than once
             words = self.counts.fills[:, level, number]
@@ -154,20 +156,20 @@ class _Known:
             # what a short tile leaves in an idle sub-cluster need not come again
             once = self.counts.partition_words[:, level, number] if tensor.is_output else 0.0
             words = np.where(self.counts.ragged, once, words)
-            words = words if level else np.full(len(self.batch), self.tables.tensors.whole[number].words)
-            again = _accesses(words, tensor, memory) * _least_energy(tensor, memory) * in_use
-        here = self._per_operation(tensor, cluster, memory, self.architecture.compute_instances / instances)
+            words = words if level else np.full(len(self.batch), self.tables.tensors.info[number].words)
+            again = _accesses(words, tensor, memory) * _inner_access_energy(tensor, memory) * in_use
+        here = self._bound_operands(tensor, cluster, memory, self.architecture.compute_instances / instances)
         further = np.full(len(self.batch), np.inf)
         for entry in self.batch.skeleton.entries[self.entries :]:
             index = self.architecture.cluster_index[entry.target]
             home = self.architecture.clusters[index].memory_for(tensor)
             if entry.holds and home is not None:
-                further = np.minimum(further, self._per_operation(tensor, index, home, self.lanes))
+                further = np.minimum(further, self._bound_operands(tensor, index, home, self.max_lanes))
         return np.asarray(np.minimum(np.maximum(again, here), again + further))
 
-    def _per_operation(self, tensor: Tensor, cluster: int, memory: Memory, lanes: Floats) -> Floats:
-        """pJ for all operations to reach their operand in a memory, each access serving as many `lanes` as exist."""
-        if self.neighbours:
+    def _bound_operands(self, tensor: Tensor, cluster: int, memory: Memory, lanes: Floats) -> Floats:
+        """pJ for all operations to reach their operand in a memory, each access serving as many `max_lanes` as exist."""
+        if self.may_forward:
             return np.zeros(len(self.batch))
         architecture = self.architecture
         fanouts = [inner.fanout for inner in architecture.clusters[cluster:]]
@@ -178,15 +180,15 @@ class _Known:
         # at most as many instances are charged as there are complete macros (see relaxation.py)
         instances = architecture.instances[cluster]
         charged = instances // memory.instances_per_macro / instances
-        return np.asarray(words / memory.block_words * _least_energy(tensor, memory) * charged)
+        return np.asarray(words / memory.block_words * _inner_access_energy(tensor, memory) * charged)
 
 
-def _by_mapping(count: NDArray[Number], mappings: int) -> NDArray[Number]:
+def _mapping_rows(count: NDArray[Number], mappings: int) -> NDArray[Number]:
     """A copy whose first axis is that of mappings."""
     return np.moveaxis(count, -1, 1).reshape(-1, *count.shape[1:-1])[:mappings].copy()
 
 
-def _side_by_side(count: NDArray[Number]) -> NDArray[Number]:
+def _lane_groups(count: NDArray[Number]) -> NDArray[Number]:
     """The reverse; after the last mapping comes the last one again."""
     groups = -(-len(count) // LANES)
     rows = np.take(count, np.minimum(np.arange(groups * LANES), len(count) - 1), axis=0)
@@ -204,7 +206,7 @@ def _accesses(values: Floats, tensor: Tensor, memory: Memory) -> Floats:
     return np.asarray(slices if block == 1 else np.ceil(slices / block))
 
 
-def _least_energy(tensor: Tensor, memory: Memory) -> float:
+def _inner_access_energy(tensor: Tensor, memory: Memory) -> float:
     """pJ of one access from inside."""
     update = memory.accumulation_energy_pj
     return update if tensor.is_output else memory.read_energy_pj

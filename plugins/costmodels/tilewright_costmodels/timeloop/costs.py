@@ -21,9 +21,9 @@ class Counts(NamedTuple):
     updates: Floats
     tile_words: Floats
     partition_words: Floats
-    most_read: Floats
+    busiest_reads: Floats
     """Of the busiest instance, where tiles do not divide."""
-    most_written: Floats
+    busiest_writes: Floats
     hops: Floats
     """Of the network below one instance."""
     routers: Floats
@@ -42,7 +42,7 @@ class Counts(NamedTuple):
     """[G, M, B]: what that makes of the run."""
     in_use: Floats
     """[G, M, B]: instances."""
-    leaked: Floats
+    leakage: Floats
     """[G, M, B]: pJ."""
     compute_cycles: Floats
     """[G, B]."""
@@ -54,18 +54,18 @@ def counts_of(groups: int, tables: Tables) -> Counts:
     """Room for so many groups of mappings."""
     levels, tensors, _ = tables.shape
     rates = dict.fromkeys(
-        "read_rate write_rate cycles in_use leaked".split(), (groups, len(tables.hardware.memory), LANES)
+        "read_rate write_rate cycles in_use leakage".split(), (groups, len(tables.hardware.memory), LANES)
     )
     shapes = rates | {
         "instances": (groups, levels, LANES),
         "compute_cycles": (groups, LANES),
         "ragged": (groups, LANES),
     }
-    made: dict[str, Any] = {}
+    arrays: dict[str, Any] = {}
     for name in Counts._fields:
         kind = np.bool_ if name == "ragged" else np.float64
-        made[name] = np.zeros(shapes.get(name, (groups, levels, tensors, LANES)), kind)
-    return Counts(**made)
+        arrays[name] = np.zeros(shapes.get(name, (groups, levels, tensors, LANES)), kind)
+    return Counts(**arrays)
 
 
 @compiled
@@ -86,7 +86,7 @@ def cost(hardware: Hardware, counts: Counts, detailed: bool, reported: bool, gro
     Where tiles do not divide, the busiest instance sets the cycles, not the average one. Timeloop: one access per block, per
     macro; the slowest memory sets the cycles; what is in use leaks in all of them.
     """
-    levels, tensors = hardware.home.shape
+    levels, tensors = hardware.memory_index.shape
     energy, compute_cycles = every(hardware.compute_energy_pj), lanes(counts.compute_cycles[group])
     ragged = lanes(counts.ragged[group])
     for m in range(len(hardware.memory)):
@@ -94,25 +94,25 @@ def cost(hardware: Hardware, counts: Counts, detailed: bool, reported: bool, gro
         counts.in_use[group, m][:] = every(1.0)
     for tensor in range(tensors):
         for level in range(levels):
-            m, instances = hardware.home[level, tensor], lanes(counts.instances[group, level])
-            spent = every(0.0)
+            m, instances = hardware.memory_index[level, tensor], lanes(counts.instances[group, level])
+            memory_energy = every(0.0)
             if m >= 0:
                 memory, slices = hardware.memory[m], hardware.slices[level, tensor]
                 reads = lanes(counts.reads[group, level, tensor]) * slices
                 fills = lanes(counts.fills[group, level, tensor]) * slices
                 updates = lanes(counts.updates[group, level, tensor]) * slices
-                busy = reads + fills + updates > 0.0
-                if np.any(busy):
+                accessed = reads + fills + updates > 0.0
+                if np.any(accessed):
                     in_use = lanes(counts.in_use[group, m])
-                    counts.in_use[group, m][:] = np.where(busy, np.maximum(in_use, instances), in_use)
+                    counts.in_use[group, m][:] = np.where(accessed, np.maximum(in_use, instances), in_use)
                     if memory.read_bandwidth < np.inf or memory.write_bandwidth < np.inf:
                         read, written = reads, fills + updates
                         if np.any(ragged):
-                            read = np.where(ragged, lanes(counts.most_read[group, level, tensor]) * slices, read)
+                            read = np.where(ragged, lanes(counts.busiest_reads[group, level, tensor]) * slices, read)
                             written = np.where(
-                                ragged, lanes(counts.most_written[group, level, tensor]) * slices, written
+                                ragged, lanes(counts.busiest_writes[group, level, tensor]) * slices, written
                             )
-                        read, written = np.where(busy, read, 0.0), np.where(busy, written, 0.0)
+                        read, written = np.where(accessed, read, 0.0), np.where(accessed, written, 0.0)
                         counts.read_rate[group, m][:] = lanes(counts.read_rate[group, m]) + read / compute_cycles
                         counts.write_rate[group, m][:] = lanes(counts.write_rate[group, m]) + written / compute_cycles
                     block = memory.block
@@ -120,46 +120,46 @@ def cost(hardware: Hardware, counts: Counts, detailed: bool, reported: bool, gro
                         reads, fills, updates = np.ceil(reads / block), np.ceil(fills / block), np.ceil(updates / block)
                     access = reads * memory.read_energy + fills * memory.write_energy
                     access = access + updates * memory.update_energy
-                    spent = np.where(busy, access * np.minimum(instances, memory.built), 0.0)
-            energy = energy + spent
+                    memory_energy = np.where(accessed, access * np.minimum(instances, memory.built), 0.0)
+            energy = energy + memory_energy
             if reported:
-                counts.energy[group, level, tensor][:] = spent
+                counts.energy[group, level, tensor][:] = memory_energy
             if detailed:
-                below = hardware.level[level]
-                network = lanes(counts.hops[group, level, tensor]) * below.hop_energy
-                network = network + lanes(counts.routers[group, level, tensor]) * below.router_energy
-                network = network + lanes(counts.ingresses[group, level, tensor]) * below.ingress_energy
-                linked = below.hop_energy + 2.0 * below.router_energy
-                network = (network + lanes(counts.links[group, level, tensor]) * linked) * instances
+                level_costs = hardware.level[level]
+                network = lanes(counts.hops[group, level, tensor]) * level_costs.hop_energy
+                network = network + lanes(counts.routers[group, level, tensor]) * level_costs.router_energy
+                network = network + lanes(counts.ingresses[group, level, tensor]) * level_costs.ingress_energy
+                per_link = level_costs.hop_energy + 2.0 * level_costs.router_energy
+                network = (network + lanes(counts.links[group, level, tensor]) * per_link) * instances
                 energy = energy + network
                 if reported:
                     counts.network_energy[group, level, tensor][:] = network
     cycles = compute_cycles
     for m in range(len(hardware.memory)):
-        memory, taken = hardware.memory[m], compute_cycles
+        memory, memory_cycles = hardware.memory[m], compute_cycles
         read, written = lanes(counts.read_rate[group, m]), lanes(counts.write_rate[group, m])
         if memory.read_bandwidth < np.inf or memory.write_bandwidth < np.inf:
             slowdown = np.where(read > 0.0, np.minimum(memory.read_bandwidth / read, 1.0), 1.0)
             slowdown = np.where(written > 0.0, np.minimum(memory.write_bandwidth / written, slowdown), slowdown)
-            longest = np.ceil(compute_cycles / slowdown)
+            limited = np.ceil(compute_cycles / slowdown)
             if np.any(ragged):
-                ported = _ported(read * compute_cycles, memory.read_bandwidth)
-                ported = np.maximum(ported, _ported(written * compute_cycles, memory.write_bandwidth))
-                longest = np.where(ragged, ported, longest)
-            taken = np.where(slowdown < 1.0, longest, compute_cycles)
-            cycles = np.maximum(cycles, taken)
+                port_cycles = _port_cycles(read * compute_cycles, memory.read_bandwidth)
+                port_cycles = np.maximum(port_cycles, _port_cycles(written * compute_cycles, memory.write_bandwidth))
+                limited = np.where(ragged, port_cycles, limited)
+            memory_cycles = np.where(slowdown < 1.0, limited, compute_cycles)
+            cycles = np.maximum(cycles, memory_cycles)
         if reported:
-            counts.cycles[group, m][:] = taken
+            counts.cycles[group, m][:] = memory_cycles
     for m in range(len(hardware.memory)):
         memory = hardware.memory[m]
-        leaked = cycles * memory.leakage * lanes(counts.in_use[group, memory.gate])
+        leakage = cycles * memory.leakage * lanes(counts.in_use[group, memory.gate])
         if reported:
-            counts.leaked[group, m][:] = leaked
-        energy = energy + leaked
+            counts.leakage[group, m][:] = leakage
+        energy = energy + leakage
     return energy, cycles
 
 
 @kernel_part
-def _ported(slices: Floats, bandwidth: float) -> Floats:
+def _port_cycles(slices: Floats, bandwidth: float) -> Floats:
     """Cycles that so many slices take."""
     return np.ceil(np.floor(slices + 0.5) / bandwidth)

@@ -12,16 +12,16 @@ from tilewright.mapspace.batch import Bools, Floats
 from tilewright.mapspace.rules.judge import judge
 from tilewright.mapspace.rules.scratch import fetch, words_of
 from tilewright.mapspace.rules.tables import NONE
-from tilewright_costmodels.timeloop import flow
-from tilewright_costmodels.timeloop.accounts import make_room
+from tilewright_costmodels.timeloop import tile_reuse
 from tilewright_costmodels.timeloop.costs import cost
-from tilewright_costmodels.timeloop.nest import Job, unfold
-from tilewright_costmodels.timeloop.ragged.cuts import Pieces
-from tilewright_costmodels.timeloop.ragged.words import measure
+from tilewright_costmodels.timeloop.multicast import make_room
+from tilewright_costmodels.timeloop.nest import KernelInput, build_nest
+from tilewright_costmodels.timeloop.ragged.tables import Pieces
+from tilewright_costmodels.timeloop.ragged.traffic import count_ragged_traffic
 
 
 @compiled
-def evaluate(job: Job, pieces: Pieces | None, valid: Bools, energy_pj: Floats, cycles: Floats) -> None:
+def evaluate(inputs: KernelInput, pieces: Pieces | None, valid: Bools, energy_pj: Floats, cycles: Floats) -> None:
     """Count what every mapping moves, and say what the counts cost.
 
     Args:
@@ -29,119 +29,154 @@ def evaluate(job: Job, pieces: Pieces | None, valid: Bools, energy_pj: Floats, c
         pieces: where all tiles divide, None: that form of the kernel is compiled in a third of the time.
         valid: which mappings to look at; those that are not legal become False.
     """
-    mappings, nest, counts = job.mappings, job.nest, job.counts
+    mappings, nest, counts = inputs.mappings, inputs.nest, inputs.counts
     order, keep = mappings.order, mappings.keep
     for first in range(0, len(valid), LANES):
         group, count = first // LANES if len(counts.ragged) > 1 else 0, min(LANES, len(valid) - first)
         judge(
-            job.rules, job.slots, mappings.trips, mappings.tiles, order, keep, job.lax_fanout, first, valid, job.scratch
+            inputs.rules,
+            inputs.slots,
+            mappings.trips,
+            mappings.tiles,
+            order,
+            keep,
+            inputs.lax_fanout,
+            first,
+            valid,
+            inputs.scratch,
         )
-        some = False
+        any_live = False
         for b in range(LANES):
             nest.live[b] = b < count and valid[first + b]
-            some |= nest.live[b]
-        if some:
-            unfold(job, group, pieces is not None)
-            counts.compute_cycles[group][:] = lanes(nest.outside[nest.place[len(nest.place) - 1]])
+            any_live |= nest.live[b]
+        if any_live:
+            build_nest(inputs, group, pieces is not None)
+            counts.compute_cycles[group][:] = lanes(nest.trips_outside[nest.loop_start[len(nest.loop_start) - 1]])
             if pieces is not None:
                 for b in range(count):
                     if counts.ragged[group, b]:
-                        counts.compute_cycles[group, b] = measure(job, pieces, first + b, b, group)
+                        counts.compute_cycles[group, b] = count_ragged_traffic(inputs, pieces, first + b, b, group)
             steps = lanes(counts.compute_cycles[group])
-            counts.compute_cycles[group][:] = steps * job.hardware.cycles_per_operation
-            for tensor in range(len(job.tensors.whole)):
-                if job.detailed or job.tensors.whole[tensor].is_output:
-                    flow.divide_tensor(job, group, tensor)
-                _count(job, pieces, first, group, tensor)
-            energy, taken = cost(job.hardware, counts, job.detailed, job.reported, group)
-            nest.amount[:], nest.saved[:] = energy, taken
+            counts.compute_cycles[group][:] = steps * inputs.hardware.cycles_per_operation
+            for tensor in range(len(inputs.tensors.info)):
+                if inputs.detailed or inputs.tensors.info[tensor].is_output:
+                    tile_reuse.partition_output(inputs, group, tensor)
+                _count_tensor(inputs, pieces, first, group, tensor)
+            energy, spent_cycles = cost(inputs.hardware, counts, inputs.detailed, inputs.reported, group)
+            nest.words[:], nest.saved[:] = energy, spent_cycles
         for b in range(count):
             valid[first + b] &= nest.live[b]
             if nest.live[b]:
-                energy_pj[first + b], cycles[first + b] = nest.amount[b], nest.saved[b]
+                energy_pj[first + b], cycles[first + b] = nest.words[b], nest.saved[b]
 
 
 @inlined
-def _count(job: Job, pieces: Pieces | None, first: int, group: int, tensor: int) -> None:
+def _count_tensor(inputs: KernelInput, pieces: Pieces | None, first: int, group: int, tensor: int) -> None:
     """Reads, fills and updates of a tensor at every level, the innermost first."""
-    whole, hardware, nest, counts = job.tensors.whole[tensor], job.hardware, job.nest, job.counts
+    info, hardware, nest, counts = inputs.tensors.info[tensor], inputs.hardware, inputs.nest, inputs.counts
     levels, live, ragged = len(hardware.level), lanes(nest.live), lanes(counts.ragged[group])
-    linked_units = job.link_transfers and np.any(lanes(nest.children[levels - 1]) > 1.0)
-    flow.follow(job, tensor, bool(whole.slides or linked_units))
-    if job.reported:
-        counts.tile_words[group, 0, tensor][:] = every(whole.words)
-    content, keeps, left = every(0.0), every(False), every(1.0)  # words that leave a level; whether it keeps the tensor
+    linked_units = inputs.link_transfers and np.any(lanes(nest.subclusters[levels - 1]) > 1.0)
+    tile_reuse.follow_tile(inputs, tensor, bool(info.may_overlap or linked_units))
+    if inputs.reported:
+        counts.tile_words[group, 0, tensor][:] = every(info.words)
+    # words that leave a level; whether it keeps the tensor
+    content = every(0.0)
+    keeps = every(False)
+    unforwarded = every(1.0)
     for number in range(levels):
-        ahead = first + LANES + tensor * levels + number  # one mapping of the next group
-        fetch(job.mappings.trips, ahead)
-        fetch(job.mappings.order, ahead)
-        level, inner, inside, part, inner_keeps = levels - 1 - number, number == 0, content, left, keeps
-        here, children = hardware.level[level], lanes(nest.children[level])
-        loops = lanes(nest.outside[nest.place[here.stop]])  # iterations of all loops down to the level
-        keeps = lanes(job.scratch.kept[here.holds, tensor])
-        fans = children > 1.0
-        exact = inner_keeps | inner  # elsewhere, only the ratio of counts matters
-        deliveries, tangled, slides, passing = every(1.0), every(False), every(False), every(False)
+        next_mapping = first + LANES + tensor * levels + number  # one mapping of the next group
+        fetch(inputs.mappings.trips, next_mapping)
+        fetch(inputs.mappings.order, next_mapping)
+        level = levels - 1 - number
+        at_compute = number == 0
+        inner_content = content
+        inner_unforwarded = unforwarded
+        inner_keeps = keeps
+        here, subclusters = hardware.level[level], lanes(nest.subclusters[level])
+        iterations = lanes(nest.trips_outside[nest.loop_start[here.stop]])  # iterations of all loops down to the level
+        keeps = lanes(inputs.scratch.kept[here.holds, tensor])
+        has_fanout = subclusters > 1.0
+        counted = inner_keeps | at_compute  # elsewhere, only the ratio of counts matters
+        deliveries, shared_coordinate, windowed, may_forward = every(1.0), every(False), every(False), every(False)
         # compute has no register: every operation fetches its words
-        words, tile, overlap = loops, every(1.0), every(0.0)
-        if not inner:
+        words, tile, overlap = iterations, every(1.0), every(0.0)
+        if not at_compute:
             # every step of the innermost loop that moves the tile, and every restart of it, moves a whole one
-            tile = words_of(job.rules.terms, tensor, job.scratch.inside[here.stop])
-            if job.reported:
+            tile = words_of(inputs.rules.terms, tensor, inputs.scratch.inside[here.stop])
+            if inputs.reported:
                 counts.tile_words[group, level + 1, tensor][:] = tile
             words = lanes(nest.visits[level]) * tile
-            slides = (lanes(nest.mover[level]) & whole.sliding) != 0
-            if whole.slides and np.any(slides & (exact | fans | job.detailed)):
-                still, credited = flow.revisits(job, tensor, level)
-                overlap = np.where(slides, flow.overlap_of(job, tensor, level), 0.0)
-                words = words - np.where(slides, tile * still + overlap * credited, 0.0)
-        if np.any(fans & live):
-            make_room(job.accounts)
-            deliveries, tangled = flow.different_tiles(job, first, tensor, level)
-            if job.link_transfers and (inner or whole.slides):
-                innermost = lanes(nest.visits[level]) == loops
-                passing = live & fans & (inner | (slides & innermost))
+            windowed = (lanes(nest.c_dimension[level]) & info.windowed_bits) != 0
+            if info.may_overlap and np.any(windowed & (counted | has_fanout | inputs.detailed)):
+                stays, credited = tile_reuse.revisits(inputs, tensor, level)
+                overlap = np.where(windowed, tile_reuse.tile_overlap(inputs, tensor, level), 0.0)
+                words = words - np.where(windowed, tile * stays + overlap * credited, 0.0)
+        if np.any(has_fanout & live):
+            make_room(inputs.cache)
+            deliveries, shared_coordinate = tile_reuse.count_different_tiles(inputs, first, tensor, level)
+            if inputs.link_transfers and (at_compute or info.may_overlap):
+                innermost = lanes(nest.visits[level]) == iterations
+                may_forward = live & has_fanout & (at_compute | (windowed & innermost))
         # of true pieces, only what neighbours pass on is to be learnt from full ones
-        shared = passing | (live & fans & (job.detailed | (tangled & ~ragged)))
-        if np.any(shared):
-            deliveries = flow.share(job, first, tensor, level, shared, ~(tangled | passing), deliveries)
-        even, served, linked = words * deliveries, words * children, every(0.0)
-        given = even  # words that leave
-        if np.any(passing):
-            passed, saved, linked = flow.pass_on(job, level, inner, passing, tile, overlap, deliveries)
-            words, given, served = words - passed, even - saved, served - linked
+        needs_lookup = may_forward | (live & has_fanout & (inputs.detailed | (shared_coordinate & ~ragged)))
+        if np.any(needs_lookup):
+            deliveries = tile_reuse.look_up_deliveries(
+                inputs, first, tensor, level, needs_lookup, ~(shared_coordinate | may_forward), deliveries
+            )
+        sent, received, linked = words * deliveries, words * subclusters, every(0.0)
+        accesses = sent  # words that leave
+        if np.any(may_forward):
+            forwarded, saved, linked = tile_reuse.count_forwarded(
+                inputs, level, at_compute, may_forward, tile, overlap, deliveries
+            )
+            words, accesses, received = words - forwarded, sent - saved, received - linked
         # accessed as often as the level inside, in its own mix of deliveries, if that does not keep the tensor
-        factor = np.where(exact, 1.0, inside * children / served)
-        content = np.where(exact | fans, given * factor, inside)
+        factor = np.where(counted, 1.0, inner_content * subclusters / received)
+        content = np.where(counted | has_fanout, accesses * factor, inner_content)
         if pieces is not None and np.any(ragged):
             # the true words, of which neighbours pass on the part that they do where all tiles are full
-            gone, so = np.where(passing, linked / (served + linked), 0.0), np.where(exact, 1.0, left)
-            so = np.where(passing, given / even * so, so)
+            forwarded_fraction = np.where(may_forward, linked / (received + linked), 0.0)
+            fraction = np.where(counted, 1.0, unforwarded)
+            fraction = np.where(may_forward, accesses / sent * fraction, fraction)
             # what neighbours pass on, the level inside asks nobody for, either
-            so = np.where(passing & ~exact, so / (1.0 - gone), so)
-            left = np.where(ragged & (keeps | inner_keeps | passing | job.detailed), so, left)
-            content = np.where(ragged, lanes(pieces.left[tensor, level]) * left, content)
-            factor = np.where(ragged, content / given, factor)
+            fraction = np.where(may_forward & ~counted, fraction / (1.0 - forwarded_fraction), fraction)
+            unforwarded = np.where(
+                ragged & (keeps | inner_keeps | may_forward | inputs.detailed), fraction, unforwarded
+            )
+            content = np.where(ragged, lanes(pieces.sent[tensor, level]) * unforwarded, content)
+            factor = np.where(ragged, content / accesses, factor)
             linked = np.where(ragged, linked * factor, linked)
-            if not whole.slides and (whole.is_output or job.detailed):
-                own, answered = lanes(pieces.own[tensor, level]), lanes(counts.partition_words[group, level, tensor])
+            if not info.may_overlap and (info.is_output or inputs.detailed):
+                own = lanes(pieces.partition[tensor, level])
+                answered = lanes(counts.partition_words[group, level, tensor])
                 counts.partition_words[group, level, tensor][:] = np.where(ragged & keeps, own, answered)
-            if not inner:
-                _access_pieces(job, pieces, group, level + 1, tensor, inner_keeps, part, gone)
-        if not inner:
+            if not at_compute:
+                _write_ragged_accesses(
+                    inputs, pieces, group, level + 1, tensor, inner_keeps, inner_unforwarded, forwarded_fraction
+                )
+        if not at_compute:
             peer = linked / lanes(counts.instances[group, level + 1])
-            _access(job, pieces, group, level + 1, tensor, inner_keeps, inside, served / children, peer)
-        if job.detailed:
-            counts.links[group, level, tensor][:] = np.where(exact, linked, 0.0)
-            _network(job, group, level, tensor, words, factor)
+            _write_accesses(
+                inputs, pieces, group, level + 1, tensor, inner_keeps, inner_content, received / subclusters, peer
+            )
+        if inputs.detailed:
+            counts.links[group, level, tensor][:] = np.where(counted, linked, 0.0)
+            _count_network(inputs, group, level, tensor, words, factor)
     if pieces is not None:
-        _access_pieces(job, pieces, group, NONE, tensor, keeps, left, every(0.0))
-    _access(job, pieces, group, NONE, tensor, keeps, content, every(0.0), every(0.0))
+        _write_ragged_accesses(inputs, pieces, group, NONE, tensor, keeps, unforwarded, every(0.0))
+    _write_accesses(inputs, pieces, group, NONE, tensor, keeps, content, every(0.0), every(0.0))
 
 
 @kernel_part
-def _access_pieces(
-    job: Job, pieces: Pieces, group: int, level: int, tensor: int, keeps: Bools, left: Floats, passed: Floats
+def _write_ragged_accesses(
+    inputs: KernelInput,
+    pieces: Pieces,
+    group: int,
+    level: int,
+    tensor: int,
+    keeps: Bools,
+    unforwarded: Floats,
+    forwarded: Floats,
 ) -> None:
     """Reads, fills and updates of a level that keeps the tensor, where tiles do not divide: averages over the instances, unrounded,
     and the words of the first one.
@@ -150,49 +185,50 @@ def _access_pieces(
         left: the part of the words that leave which neighbours further in do not pass on.
         passed: the part of the words that enter which neighbours pass on.
     """
-    whole, counts = job.tensors.whole[tensor], job.counts
-    content = lanes(pieces.left[tensor, level]) * left
-    first = lanes(pieces.first_left[tensor, level]) * left
-    entered, first_entered = lanes(pieces.entered[tensor, level]), lanes(pieces.first_entered[tensor, level])
-    reads, fills, updates = content + entered * passed, entered, every(0.0)
-    most_read, most_written = first + first_entered * passed, first_entered
-    if whole.is_output:
-        own, first_own = lanes(pieces.own[tensor, level]), lanes(pieces.first_own[tensor, level])
-        if whole.slides:
-            own = first_own = lanes(counts.partition_words[group, level, tensor])
-        reads, fills, updates = np.maximum(reads - own, 0.0), np.maximum(entered - own, 0.0), content
-        most_read = np.maximum(most_read - first_own, 0.0)
-        most_written = np.maximum(first_entered - first_own, 0.0) + first
+    info, counts = inputs.tensors.info[tensor], inputs.counts
+    content = lanes(pieces.sent[tensor, level]) * unforwarded
+    first_content = lanes(pieces.first_sent[tensor, level]) * unforwarded
+    entered, first_entered = lanes(pieces.received[tensor, level]), lanes(pieces.first_received[tensor, level])
+    reads, fills, updates = content + entered * forwarded, entered, every(0.0)
+    busiest_reads, busiest_writes = first_content + first_entered * forwarded, first_entered
+    if info.is_output:
+        partition = lanes(pieces.partition[tensor, level])
+        first_partition = lanes(pieces.first_partition[tensor, level])
+        if info.may_overlap:
+            partition = first_partition = lanes(counts.partition_words[group, level, tensor])
+        reads, fills, updates = np.maximum(reads - partition, 0.0), np.maximum(entered - partition, 0.0), content
+        busiest_reads = np.maximum(busiest_reads - first_partition, 0.0)
+        busiest_writes = np.maximum(first_entered - first_partition, 0.0) + first_content
     counts.reads[group, level, tensor][:], counts.fills[group, level, tensor][:] = reads, fills
     counts.updates[group, level, tensor][:] = updates
-    counts.most_read[group, level, tensor][:] = np.where(keeps, most_read, 0.0)
-    counts.most_written[group, level, tensor][:] = np.where(keeps, most_written, 0.0)
+    counts.busiest_reads[group, level, tensor][:] = np.where(keeps, busiest_reads, 0.0)
+    counts.busiest_writes[group, level, tensor][:] = np.where(keeps, busiest_writes, 0.0)
 
 
 @kernel_part
-def _access(
-    job: Job,
+def _write_accesses(
+    inputs: KernelInput,
     pieces: Pieces | None,
     group: int,
     level: int,
     tensor: int,
     keeps: Bools,
     content: Floats,
-    share: Floats,
+    received: Floats,
     peer: Floats,
 ) -> None:
-    """The same where they do, rounded; what `_access_pieces` wrote stays.
+    """The same where they do, rounded; what `_write_ragged_accesses` wrote stays.
 
     Args:
-        content: words that leave one instance; `share`, `peer`: that the average one gets from outside, and from neighbours.
+        content: words that leave one instance; `received`, `peer`: that the average one gets from outside, and from neighbours.
     """
-    counts = job.counts
-    reads, fills, updates = np.floor(content + peer + 0.5), np.floor(share + peer), every(0.0)
-    if job.tensors.whole[tensor].is_output:
+    counts = inputs.counts
+    reads, fills, updates = np.floor(content + peer + 0.5), np.floor(received + peer), every(0.0)
+    if inputs.tensors.info[tensor].is_output:
         # the first partial sum of every word is written, not added; a box with holes promises more words than exist
-        own = lanes(counts.partition_words[group, level, tensor])
-        reads = np.maximum(np.floor(content + peer - own + 0.5), 0.0)
-        fills = np.maximum(np.floor(share + peer - own + 0.5), 0.0)
+        partition = lanes(counts.partition_words[group, level, tensor])
+        reads = np.maximum(np.floor(content + peer - partition + 0.5), 0.0)
+        fills = np.maximum(np.floor(received + peer - partition + 0.5), 0.0)
         updates = np.floor(content + 0.5)
     if pieces is not None:
         ragged = lanes(counts.ragged[group])
@@ -205,32 +241,32 @@ def _access(
 
 
 @kernel_part
-def _network(job: Job, group: int, level: int, tensor: int, words: Floats, factor: Floats) -> None:
+def _count_network(inputs: KernelInput, group: int, level: int, tensor: int, words: Floats, factor: Floats) -> None:
     """Hops, routers and ingresses below one instance of a level (Timeloop's legacy network), of so many words and what neighbours
     pass on, so many times."""
-    counts, deliveries = job.counts, job.deliveries
-    below, ragged = job.hardware.level[level], lanes(counts.ragged[group])
-    rows, sizes = flow.deliver(job, level, words), lanes(deliveries.sizes)
+    counts, deliveries = inputs.counts, inputs.deliveries
+    below, ragged = inputs.hardware.level[level], lanes(counts.ragged[group])
+    rows, sizes = tile_reuse.sort_deliveries(inputs, level, words), lanes(deliveries.sizes)
     hops, routers, ingresses = every(0.0), every(0.0), every(0.0)
     for row in range(rows):
-        far = lanes(deliveries.far[row]) * np.where(ragged, factor, 1.0)
+        hops_of_row = lanes(deliveries.hops[row]) * np.where(ragged, factor, 1.0)
         sent = np.floor(lanes(deliveries.accesses[row]) * factor + 0.5)
-        if job.tensors.whole[tensor].is_output and below.in_dram:
+        if inputs.tensors.info[tensor].is_output and below.in_dram:
             # DRAM cannot add: partial sums go down and come back
-            again = 2.0 * sent - lanes(counts.partition_words[group, level, tensor])
-            sent = np.where(lanes(job.scratch.kept[below.holds, tensor]), np.maximum(sent, again), 0.0)
-        some = (row < sizes) & (sent > 0.0)
-        hops = hops + np.where(some, far, 0.0)
-        routed = 1.0 + np.floor(far / np.where(some, sent, 1.0))
-        routers = routers + np.where(some, np.floor(routed * sent), 0.0)
-        ingresses = ingresses + np.where(some, sent, 0.0)
-        if job.reported:
-            deliveries.far[row][:], deliveries.accesses[row][:] = far, sent
+            read_back = 2.0 * sent - lanes(counts.partition_words[group, level, tensor])
+            sent = np.where(lanes(inputs.scratch.kept[below.holds, tensor]), np.maximum(sent, read_back), 0.0)
+        used = (row < sizes) & (sent > 0.0)
+        hops = hops + np.where(used, hops_of_row, 0.0)
+        routed = 1.0 + np.floor(hops_of_row / np.where(used, sent, 1.0))
+        routers = routers + np.where(used, np.floor(routed * sent), 0.0)
+        ingresses = ingresses + np.where(used, sent, 0.0)
+        if inputs.reported:
+            deliveries.hops[row][:], deliveries.accesses[row][:] = hops_of_row, sent
     counts.hops[group, level, tensor][:], counts.routers[group, level, tensor][:] = hops, routers
     counts.ingresses[group, level, tensor][:] = ingresses
-    if job.reported:
-        deliveries.told[tensor, level] = deliveries.sizes[0]
+    if inputs.reported:
+        deliveries.reported_sizes[tensor, level] = deliveries.sizes[0]
         for row in range(deliveries.sizes[0]):
-            told = deliveries.delivered[tensor, level, row]
-            told.multicast, told.scatter = deliveries.multicast[row, 0], deliveries.scatter[row, 0]
-            told.far, told.sent = deliveries.far[row, 0], deliveries.accesses[row, 0]
+            row_report = deliveries.reported[tensor, level, row]
+            row_report.multicast, row_report.scatter = deliveries.multicast[row, 0], deliveries.scatter[row, 0]
+            row_report.hops, row_report.sent = deliveries.hops[row, 0], deliveries.accesses[row, 0]

@@ -24,16 +24,16 @@ from tilewright.schema.report import Report
 from tilewright_costmodels import TimeloopOptions
 from tilewright_costmodels.exact import overflow
 from tilewright_costmodels.timeloop import bounds
-from tilewright_costmodels.timeloop.accounts import accounts_of, deliveries_of
 from tilewright_costmodels.timeloop.costs import Counts, counts_of
 from tilewright_costmodels.timeloop.kernel import evaluate
-from tilewright_costmodels.timeloop.nest import Job, divide, nest_of
-from tilewright_costmodels.timeloop.ragged.cuts import pieces_of
+from tilewright_costmodels.timeloop.multicast import deliveries_of, fanout_cache_of
+from tilewright_costmodels.timeloop.nest import KernelInput, nest_of, trips_of_tiles
+from tilewright_costmodels.timeloop.ragged.tables import pieces_of
 from tilewright_costmodels.timeloop.relaxation import relaxation_of
 from tilewright_costmodels.timeloop.report import figures
-from tilewright_costmodels.timeloop.tables import Mappings, Tables, capacity, tables_of
+from tilewright_costmodels.timeloop.tables import Mappings, Tables, distinct_shifts, tables_of
 
-MOST_UNITS = 2**20
+MAX_UNITS = 2**20
 """Compute units: what is counted of those that share a delivery takes memory for each."""
 
 
@@ -52,18 +52,18 @@ class TimeloopModel:
         return TimeloopEvaluator(problem, architecture, self.link_transfers)
 
 
-class Room:
+class SkeletonKernel:
     """The kernel's tables for one skeleton and its slots, and room to work in."""
 
     def __init__(self, tables: Tables, detailed: bool) -> None:
         self.tables = tables
-        self.reported, self.detailed = detailed, detailed or tables.noc_costs
+        self.reported, self.detailed = detailed, detailed or tables.has_network_energy
         self.nest = nest_of(tables)
         self.scratch = scratch_of(tables.rules, len(tables.hardware.slot))
-        self.accounts = accounts_of(tables, self.detailed)  # refuses what would be too large
+        self.cache = fanout_cache_of(tables, self.detailed)  # refuses what would be too large
         self.deliveries = deliveries_of(tables, self.detailed)
         self.pieces = pieces_of(tables)
-        self.one = counts_of(1, tables)
+        self.last_counts = counts_of(1, tables)
 
     def evaluate(
         self,
@@ -83,7 +83,7 @@ class Room:
         n = len(mappings.trips)
         valid = np.ones(n, dtype=np.bool_) if sound is None else sound
         costs = Costs(valid, np.full(n, np.inf), np.full(n, np.inf))
-        job = Job(
+        inputs = KernelInput(
             rules=self.tables.rules,
             slots=self.tables.slots,
             tensors=self.tables.tensors,
@@ -92,8 +92,8 @@ class Room:
             scratch=self.scratch,
             nest=self.nest,
             deliveries=self.deliveries,
-            accounts=self.accounts,
-            counts=counts or self.one,
+            cache=self.cache,
+            counts=counts or self.last_counts,
             lax_fanout=sound is not None,
             link_transfers=link_transfers,
             detailed=self.detailed,
@@ -101,8 +101,8 @@ class Room:
         )
         pieces = self.pieces if chains or len(mappings.tiles) else None
         if pieces is not None:
-            np.logical_not(self.tables.hardware.shared.T, out=pieces.apart)  # but for what mappings say
-        evaluate(job, pieces, costs.valid, costs.energy_pj, costs.cycles)
+            np.logical_not(self.tables.hardware.may_share.T, out=pieces.unicast)  # but for what mappings say
+        evaluate(inputs, pieces, costs.valid, costs.energy_pj, costs.cycles)
         return costs
 
 
@@ -113,57 +113,57 @@ class TimeloopEvaluator(BatchEvaluator):
         self.problem = problem
         self.architecture = architecture
         self.link_transfers = link_transfers
-        self._rooms: dict[tuple[object, ...], Room | None] = {}
-        self._last: tuple[object, Room | None] = None, None
+        self._kernels: dict[tuple[object, ...], SkeletonKernel | None] = {}
+        self._last: tuple[object, SkeletonKernel | None] = None, None
         self._lock = threading.Lock()  # a room is for one at a time
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.problem, self.architecture, self.link_transfers)
 
-    def room(
+    def kernel(
         self, skeleton: Skeleton, slots: Sequence[Slot], placed: bool = False, detailed: bool = False
-    ) -> Room | None:
+    ) -> SkeletonKernel | None:
         """None where no mapping over the skeleton can be legal."""
         key = (skeleton, tuple((slot.entry, slot.spatial) for slot in slots), placed, detailed)
-        if key not in self._rooms:
+        if key not in self._kernels:
             tables = tables_of(self.problem, self.architecture, skeleton, slots, placed)
-            self._rooms[key] = None if tables is None else Room(tables, detailed)
-        return self._rooms[key]
+            self._kernels[key] = None if tables is None else SkeletonKernel(tables, detailed)
+        return self._kernels[key]
 
     def evaluate_candidates(self, candidates: Candidates) -> Costs:
         """The costs of candidates, taken as the trip counts that they are."""
         space = candidates.space
-        known, room = self._last
-        if known is not space:
-            room = self.room(space.skeleton, space.slots)
-            self._last = space, room
-        if room is None:
-            return _nothing(len(candidates))
+        last_space, kernel = self._last
+        if last_space is not space:
+            kernel = self.kernel(space.skeleton, space.slots)
+            self._last = space, kernel
+        if kernel is None:
+            return _none_valid(len(candidates))
         keep = space.keeps[0][None] if candidates.keep is None else candidates.keep
         mappings = _mappings(candidates.trips, candidates.trips[:0], candidates.orders, keep, None)
         with self._lock:
-            return room.evaluate(mappings, self.link_transfers, chains=space.factors == "ragged")
+            return kernel.evaluate(mappings, self.link_transfers, chains=space.factors == "ragged")
 
     def evaluate_batch(self, batch: MappingBatch) -> Costs:
-        room = self.room_for(batch)
-        if room is None:
-            return _nothing(len(batch))
+        kernel = self.kernel_for(batch)
+        if kernel is None:
+            return _none_valid(len(batch))
         sound, mappings = self.mappings(batch)
         with self._lock:
-            return room.evaluate(mappings, self.link_transfers, sound)
+            return kernel.evaluate(mappings, self.link_transfers, sound)
 
-    def room_for(self, batch: MappingBatch, detailed: bool = False) -> Room | None:
+    def kernel_for(self, batch: MappingBatch, detailed: bool = False) -> SkeletonKernel | None:
         """Every entry in time and in space, but the first, which holds whole tensors, in space only."""
         places = [(entry, spatial) for entry in range(len(batch.skeleton)) for spatial in (False, True)][1:]
         slots = [Slot(entry, spatial, (), ()) for entry, spatial in places]
-        return self.room(batch.skeleton, slots, batch.spatial_order is not None, detailed)
+        return self.kernel(batch.skeleton, slots, batch.spatial_order is not None, detailed)
 
     def mappings(self, batch: MappingBatch) -> tuple[Bools, Mappings]:
         """Which mappings have tiles that can be cut from one another, and their trip counts."""
         sound = np.full(len(batch), _names(batch.problem) == _names(self.problem))
         trips, tiles = np.ones((2, len(batch), 2 * len(batch.skeleton) - 1, len(self.problem.sizes)), dtype=np.int64)
         sizes = for_kernel(np.array(self.problem.sizes, dtype=np.int64))
-        perfect = divide(sizes, for_kernel(batch.temporal), for_kernel(batch.spatial), trips, tiles, sound)
+        perfect = trips_of_tiles(sizes, for_kernel(batch.temporal), for_kernel(batch.spatial), trips, tiles, sound)
         orders = [batch.order[:, 1:], *([] if batch.spatial_order is None else [batch.spatial_order])]
         needed = tiles[:0] if perfect else tiles
         return sound, _mappings(trips, needed, np.concatenate(orders, axis=1), batch.keep, batch.unicast)
@@ -174,16 +174,16 @@ class TimeloopEvaluator(BatchEvaluator):
             raise ValueError(f"entries is {entries}; expected 1 to {len(batch.skeleton)}")
         if entries == len(batch.skeleton):
             return self.evaluate_batch(batch)
-        known = bounds.completed(batch, entries)
-        room = self.room_for(known)
-        if room is None:
-            return _nothing(len(batch))
-        counts = counts_of(max(2, -(-len(batch) // LANES)), room.tables)
-        sound, mappings = self.mappings(known)
+        completed = bounds.completed(batch, entries)
+        kernel = self.kernel_for(completed)
+        if kernel is None:
+            return _none_valid(len(batch))
+        counts = counts_of(max(2, -(-len(batch) // LANES)), kernel.tables)
+        sound, mappings = self.mappings(completed)
         with self._lock:
-            valid = room.evaluate(mappings, self.link_transfers, sound, counts).valid
+            valid = kernel.evaluate(mappings, self.link_transfers, sound, counts).valid
         return bounds.bound(
-            self.problem, self.architecture, self.link_transfers, room.tables, known, entries, counts, valid
+            self.problem, self.architecture, self.link_transfers, kernel.tables, completed, entries, counts, valid
         )
 
     def relaxation(self, skeleton: Skeleton) -> Relaxation | None:
@@ -200,9 +200,9 @@ class TimeloopEvaluator(BatchEvaluator):
         reasons = [reason for reason in verdict.reasons if reason.code != "fanout"]
         warnings: list[str] = []
         if not any(reason.code in ("dimension", "target", "tensor", "order", "nesting") for reason in reasons):
-            crowded = list(_mesh_faults(architecture, mapping))
-            reasons = crowded + reasons
-            if not crowded:
+            violations = list(_mesh_violations(architecture, mapping))
+            reasons = violations + reasons
+            if not violations:
                 warnings = [
                     f"{reason}; accepted, because Timeloop's model only checks the total along each axis"
                     for reason in verdict.reasons
@@ -219,13 +219,13 @@ class TimeloopEvaluator(BatchEvaluator):
         if reasons:
             return report
         batch = MappingBatch.pack(problem, [mapping])
-        room = self.room_for(batch, detailed=True)
-        assert room is not None, "legality has been checked"
+        kernel = self.kernel_for(batch, detailed=True)
+        assert kernel is not None, "legality has been checked"
         sound, mappings = self.mappings(batch)
         with self._lock:
-            costs = room.evaluate(mappings, self.link_transfers, sound)
+            costs = kernel.evaluate(mappings, self.link_transfers, sound)
             assert costs.valid[0], "the mesh has been checked"
-            found = figures(problem, architecture, mapping, room.tables, room.one, room.deliveries, costs)
+            found = figures(problem, architecture, mapping, kernel.tables, kernel.last_counts, kernel.deliveries, costs)
         return report.model_copy(update=found)
 
 
@@ -234,13 +234,17 @@ def _names(problem: Problem) -> tuple[tuple[str, ...], ...]:
 
 
 def _mappings(trips: Ints, tiles: Ints, order: Positions, keep: Bools, unicast: Bools | None) -> Mappings:
-    separate = np.zeros((0, *keep.shape[1:]), np.bool_) if unicast is None else unicast
+    unicast_rows = np.zeros((0, *keep.shape[1:]), np.bool_) if unicast is None else unicast
     return Mappings(
-        for_kernel(trips), for_kernel(tiles), for_kernel(order.view(np.uint8)), for_kernel(keep), for_kernel(separate)
+        for_kernel(trips),
+        for_kernel(tiles),
+        for_kernel(order.view(np.uint8)),
+        for_kernel(keep),
+        for_kernel(unicast_rows),
     )
 
 
-def _nothing(count: int) -> Costs:
+def _none_valid(count: int) -> Costs:
     """None of them is valid."""
     return Costs(np.zeros(count, dtype=np.bool_), np.full(count, np.inf), np.full(count, np.inf))
 
@@ -259,28 +263,28 @@ def _refusals(problem: Problem, architecture: Architecture) -> Iterator[Reason]:
             except ValueError as error:
                 yield Reason(code="home", where=f"cluster {cluster.name}", message=str(error))
     yield from overflow(problem)
-    if (units := architecture.compute_instances) > MOST_UNITS:
-        message = f"{units:,} compute units; at most {MOST_UNITS:,} are counted"
+    if (units := architecture.compute_instances) > MAX_UNITS:
+        message = f"{units:,} compute units; at most {MAX_UNITS:,} are counted"
         yield Reason(code="fanout", where=architecture.name, message=message)
     for number, tensor in enumerate(problem.tensors):
-        if capacity(problem, number) >= 2**62:
+        if distinct_shifts(problem, number) >= 2**62:
             message = "its tiles can lie farther apart than 64 bits can tell"
             yield Reason(code="overflow", where=tensor.name, message=message)
 
 
-def _mesh_faults(architecture: Architecture, mapping: Mapping) -> Iterator[Reason]:
+def _mesh_violations(architecture: Architecture, mapping: Mapping) -> Iterator[Reason]:
     """Timeloop's own check of parallelism, innermost level first: instances in use, in total and along each axis."""
     used = {"X": 1, "Y": 1}
-    faults: list[Reason] = []
+    violations: list[Reason] = []
 
     def check(name: str, index: int) -> None:
         mesh = architecture.mesh(index)
-        exist = {"X": math.prod(n for axis, n in mesh.items() if axis != "Y"), "Y": mesh.get("Y", 1)}
-        checks = [(math.prod(used.values()), math.prod(exist.values()), "instances")]
-        checks += [(used[axis], exist[axis], f"instances along {axis}") for axis in ("X", "Y")]
-        for count, limit, what in checks:
+        available = {"X": math.prod(n for axis, n in mesh.items() if axis != "Y"), "Y": mesh.get("Y", 1)}
+        checks = [(math.prod(used.values()), math.prod(available.values()), "instances")]
+        checks += [(used[axis], available[axis], f"instances along {axis}") for axis in ("X", "Y")]
+        for count, limit, kind in checks:
             if count > limit:
-                faults.append(Reason(code="fanout", where=name, message=f"{count} {what} used, {limit} exist"))
+                violations.append(Reason(code="fanout", where=name, message=f"{count} {kind} used, {limit} exist"))
                 return
 
     for entry, (_, spatial) in zip(mapping.entries, mapping.factors(), strict=True):
@@ -289,4 +293,4 @@ def _mesh_faults(architecture: Architecture, mapping: Mapping) -> Iterator[Reaso
             check(entry.target, index)
         used["Y" if architecture.clusters[index].fanout.axis == "Y" else "X"] *= math.prod(spatial.values())
     check(architecture.compute.name, len(architecture.clusters))
-    yield from reversed(faults)
+    yield from reversed(violations)

@@ -39,7 +39,7 @@ def relaxation_of(
         gate=rows["gate"],
         compute_pj=tables.hardware.compute_energy_pj,
         cycles_per_operation=tables.hardware.cycles_per_operation,
-        exact=not tables.noc_costs
+        exact=not tables.has_network_energy
         and bool((charged == 1).all() and (tables.rules.slices % per_word[:, None] == 0).all()),
         whole_cycles=True,
     )

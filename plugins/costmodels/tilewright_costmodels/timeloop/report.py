@@ -12,8 +12,8 @@ from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Delivery, LevelReport, Limit, LimitAction, NetworkReport, TensorCounts, overlapping
-from tilewright_costmodels.timeloop.accounts import Deliveries
 from tilewright_costmodels.timeloop.costs import Counts
+from tilewright_costmodels.timeloop.multicast import Deliveries
 from tilewright_costmodels.timeloop.tables import Tables
 
 
@@ -35,7 +35,7 @@ def figures(
         here = [level for level, entry in enumerate(entries) if entry.target == cluster.name]
         if here:
             tensors = dict(_kept(problem, mapping, tables, counts, cluster, memory, here))
-            leakage_pj = float(counts.leaked[0, number, 0])
+            leakage_pj = float(counts.leakage[0, number, 0])
             levels.append(
                 LevelReport(
                     name=memory.name,
@@ -126,12 +126,12 @@ def _network(
             multicast=int(each.multicast),
             scatter=int(each.scatter),
             accesses=int(each.sent),
-            hops=float(each.far / each.sent),
+            hops=float(each.hops / each.sent),
         )
-        for each in deliveries.delivered[number, level, : deliveries.told[number, level]]
+        for each in deliveries.reported[number, level, : deliveries.reported_sizes[number, level]]
         if each.sent
     ]
-    ingresses, output = int(counts.ingresses[here]), bool(tables.tensors.whole[number].is_output)
+    ingresses, output = int(counts.ingresses[here]), bool(tables.tensors.info[number].is_output)
     return NetworkReport(
         name=name,
         tensor=tensor,

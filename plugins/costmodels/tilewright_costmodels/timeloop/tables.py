@@ -26,14 +26,14 @@ from tilewright.schema.problem import Problem
 class Tensors(NamedTuple):
     """The problem. Shapes: T tensors, D dimensions."""
 
-    moves: Records
+    projection: Records
     """[T, D]: what one iteration shifts a tile by, as one number (all shifts that can be compared have different ones); as
     bits, the coordinates that the dimension moves together with others (bit 0: it moves several). The number of its group, of
     dimensions that share coordinates (0: it does not move the tensor; 1: it has one for itself, with this coefficient); whether
-    the group has one coordinate only (`single`); whether it is the last one of its group in `dims`."""
+    the group has one coordinate only (`one_coordinate`); whether it is the last one of its group in `dims`."""
     dims: NDArray[np.uint32]
     """[T, D]: of the dimensions that have several iterations, those that move the tensor, group by group, and then those that do not."""
-    whole: Records
+    info: Records
     """[T]: words; iterations of the dimensions that move the tensor; these dimensions, as bits; whether tiles may overlap, or children receive
     overlapping ones; whether all coordinates are single dimensions (`plain`); the number after that of the last group of
     dimensions; how many of `dims` move it, and how many there are; those that move several coordinates, or one together with
@@ -52,17 +52,17 @@ class Hardware(NamedTuple):
     slot: Records
     """[S]: the entry; whether its loops have an order of their own, and its row; whether it steps in time, or unrolls along
     Y."""
-    shared: Bools
+    may_share: Bools
     """[S, T]: sub-clusters may share a delivery, or be added up on the way."""
     level: Records
     """[L]: its first slot and the one after its last; the entry that holds; instances of the next level that exist along X
     and along Y over the whole chip; the physical fanout to the next level along X and along Y; pJ of the network below;
     whether it is DRAM, which cannot add."""
-    home: Ints
+    memory_index: Ints
     """[L, T]: the number of the memory that would hold the tensor (-1: none)."""
     slices: Floats
     """[L, T]: slices (see `Memory.slices_per_word`) of one value, in its home."""
-    roomy: Floats
+    unthrottled_units: Floats
     """[L, T]: compute units below an instance with which no bandwidth of that memory can bind, as none of them reads or writes more
     than two words of a tensor in a step."""
     memory: Records
@@ -91,7 +91,7 @@ class Mappings(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """All that is worked out once for a skeleton. `children`: most sub-clusters of one parent; `noc_costs`: some network
+    """All that is worked out once for a skeleton. `max_subclusters`: most sub-clusters of one parent; `has_network_energy`: some network
     takes energy."""
 
     rules: Rules
@@ -99,16 +99,16 @@ class Tables:
     """As `slots_of_entries` gives them."""
     tensors: Tensors
     hardware: Hardware
-    children: int
-    noc_costs: bool
+    max_subclusters: int
+    has_network_energy: bool
 
     @property
     def shape(self) -> tuple[int, int, int]:
         """Levels, tensors, dimensions."""
-        return len(self.hardware.level), len(self.tensors.whole), len(self.rules.sizes)
+        return len(self.hardware.level), len(self.tensors.info), len(self.rules.sizes)
 
 
-def capacity(problem: Problem, tensor: int) -> int:
+def distinct_shifts(problem: Problem, tensor: int) -> int:
     """How many numbers the shifts of a tensor's tiles need, so that two that differ have different ones."""
     return math.prod(1 + 3 * span for span in _spans(problem, tensor))
 
@@ -123,64 +123,80 @@ def _spans(problem: Problem, tensor: int) -> list[int]:
 
 def tensors_of(problem: Problem) -> Tensors:
     """The problem's table."""
-    moves, dims, whole, dense = [], [], [], True
+    projection, dims, info, dense = [], [], [], True
     for number, tensor in enumerate(problem.tensors):
         matrix = problem.projection_matrix(tensor)
-        displacement, together = np.zeros((2, len(problem.sizes)), np.int64)
-        place = 1
+        displacement, windowed = np.zeros((2, len(problem.sizes)), np.int64)
+        unit = 1
         for rank, (row, span) in enumerate(zip(matrix, _spans(problem, number), strict=True)):
-            displacement += place * row
-            together |= ((row > 0) & ((row > 0).sum() > 1)) << rank + 1
-            place *= 1 + 3 * span  # a sum of shifts, and its difference from a shift, stay within
-        together |= (matrix > 0).sum(axis=0) > 1
-        groups = _groups(matrix, together)
+            displacement += unit * row
+            windowed |= ((row > 0) & ((row > 0).sum() > 1)) << rank + 1
+            unit *= 1 + 3 * span  # a sum of shifts, and its difference from a shift, stay within
+        windowed |= (matrix > 0).sum(axis=0) > 1
+        groups = _window_groups(matrix, windowed)
         dense &= bool((matrix <= 1).all() and ((matrix > 0).sum(axis=0) <= 1).all())
         ranks = [matrix[:, [of == group for of in groups]].any(axis=1).sum() for group in groups]
-        single = [group == 1 or (group > 1 and count == 1) for group, count in zip(groups, ranks, strict=True)]
-        several = [dim for dim, size in enumerate(problem.sizes) if size > 1]
-        movers = sorted((dim for dim in several if groups[dim]), key=lambda dim: groups[dim])
-        others = [dim for dim in several if not groups[dim]]
-        ends = {groups[dim]: dim for dim in movers}
-        last = [group == 1 or (group > 1 and ends.get(group) == dim) for dim, group in enumerate(groups)]
-        moves.append(list(zip(displacement, together, groups, matrix.sum(axis=0), single, last, strict=True)))
-        dims.append([*movers, *others] + [0] * (len(groups) - len(movers) - len(others)))
-        moving = sum(1 << dim for dim in movers)
-        sliding = sum(1 << dim for dim in movers if together[dim])
-        numbers = max(groups, default=0) + 1, tensor.is_output, len(movers), len(movers) + len(others), sliding
-        plain = bool((matrix <= 1).all() and not together.any())
-        iterations = math.prod(problem.sizes[dim] for dim in movers)
-        whole.append((problem.tensor_words(tensor), iterations, moving, together.any(), plain, *numbers))
+        one_coordinate = [group == 1 or (group > 1 and count == 1) for group, count in zip(groups, ranks, strict=True)]
+        iterated = [dim for dim, size in enumerate(problem.sizes) if size > 1]
+        relevant = sorted((dim for dim in iterated if groups[dim]), key=lambda dim: groups[dim])
+        irrelevant = [dim for dim in iterated if not groups[dim]]
+        group_ends = {groups[dim]: dim for dim in relevant}
+        ends_group = [group == 1 or (group > 1 and group_ends.get(group) == dim) for dim, group in enumerate(groups)]
+        projection.append(
+            list(zip(displacement, windowed, groups, matrix.sum(axis=0), one_coordinate, ends_group, strict=True))
+        )
+        dims.append([*relevant, *irrelevant] + [0] * (len(groups) - len(relevant) - len(irrelevant)))
+        relevant_bits = sum(1 << dim for dim in relevant)
+        windowed_bits = sum(1 << dim for dim in relevant if windowed[dim])
+        counts = (
+            max(groups, default=0) + 1,
+            tensor.is_output,
+            len(relevant),
+            len(relevant) + len(irrelevant),
+            windowed_bits,
+        )
+        plain = bool((matrix <= 1).all() and not windowed.any())
+        iterations = math.prod(problem.sizes[dim] for dim in relevant)
+        info.append((problem.tensor_words(tensor), iterations, relevant_bits, windowed.any(), plain, *counts))
     return Tensors(
-        moves=table(moves, displacement=int, together=int, group=int, coefficient=float, single=bool, last=bool),
-        dims=for_kernel(np.array(dims, Index).reshape(len(moves), len(problem.sizes))),
-        whole=table(
-            whole,
+        projection=table(
+            projection,
+            displacement=int,
+            windowed=int,
+            group=int,
+            coefficient=float,
+            one_coordinate=bool,
+            ends_group=bool,
+        ),
+        dims=for_kernel(np.array(dims, Index).reshape(len(projection), len(problem.sizes))),
+        info=table(
+            info,
             words=float,
             iterations=float,
-            moving=int,
-            slides=bool,
+            relevant_bits=int,
+            may_overlap=bool,
             plain=bool,
             groups=int,
             is_output=bool,
-            movers=int,
-            counted=int,
-            sliding=int,
+            relevant_dims=int,
+            iterated_dims=int,
+            windowed_bits=int,
         ),
         dense=dense,
         **terms_of(problem)._asdict(),
     )
 
 
-def _groups(matrix: Ints, together: Ints) -> list[int]:
+def _window_groups(matrix: Ints, windowed: Ints) -> list[int]:
     """`Tensors.moves.group`: dimensions that share a coordinate, or of which a third one shares one with each, are one group."""
     groups = [int(any(column)) for column in matrix.T]
-    for dim in np.flatnonzero(together):
+    for dim in np.flatnonzero(windowed):
         if groups[dim] == 1:
-            found, members = {int(dim)}, set[int]()
-            while found:
-                members |= found
+            reached, members = {int(dim)}, set[int]()
+            while reached:
+                members |= reached
                 rows = matrix[:, sorted(members)].any(axis=1)
-                found = set(np.flatnonzero(matrix[rows].any(axis=0)).tolist()) - members
+                reached = set(np.flatnonzero(matrix[rows].any(axis=0)).tolist()) - members
             number = max(1, *groups) + 1
             for member in members:
                 groups[member] = number
@@ -206,29 +222,29 @@ def tables_of(
     if any(clusters[number].is_virtual for number in holds):
         return None
     rules, tensors = rules_of(problem, architecture, skeleton), tensors_of(problem)
-    places = [architecture.mesh(targets[number]) for number in holds] + [architecture.mesh(len(architecture.clusters))]
+    meshes = [architecture.mesh(targets[number]) for number in holds] + [architecture.mesh(len(architecture.clusters))]
     levels: list[tuple[float, ...]] = []
     stop = 0
     for number, entry in enumerate(holds):
         # the temporal slot of the next entry that holds is still a loop of this level
         end = holds[number + 1] if number + 1 < len(holds) else len(skeleton)
-        mine = [
+        level_slots = [
             slot
             for slot in slots
             if (slot.entry > entry or (slot.entry == entry and slot.spatial))
             and (slot.entry < end or (slot.entry == end and not slot.spatial))
         ]
-        start, stop = stop, stop + len(mine)
-        outer, within, network = places[number], places[number + 1], clusters[entry].fanout.network
+        start, stop = stop, stop + len(level_slots)
+        mesh, inner_mesh, network = meshes[number], meshes[number + 1], clusters[entry].fanout.network
         levels.append(
             (
                 start,
                 stop,
                 entry,
-                _across(within),
-                within.get("Y", 1),
-                math.prod(n // outer.get(axis, 1) for axis, n in within.items() if axis != "Y"),
-                within.get("Y", 1) // outer.get("Y", 1),
+                _mesh_x(inner_mesh),
+                inner_mesh.get("Y", 1),
+                math.prod(n // mesh.get(axis, 1) for axis, n in inner_mesh.items() if axis != "Y"),
+                inner_mesh.get("Y", 1) // mesh.get("Y", 1),
                 network.energy_per_hop_pj,
                 network.energy_per_router_pj,
                 network.energy_per_ingress_pj,
@@ -237,18 +253,20 @@ def tables_of(
         )
     blocks = np.cumsum([not slot.spatial for slot in slots]) - 1
     temporal = sum(not slot.spatial for slot in slots)
-    rows, shared = [], []
+    rows, may_share = [], []
     for slot, block in zip(slots, blocks, strict=True):
         fanout = clusters[slot.entry].fanout
         order = temporal + slot.entry if slot.spatial else block
         rows.append((slot.entry, placed or not slot.spatial, order, not slot.spatial, fanout.axis == "Y"))
-        shared.append([fanout.reduction if tensor.is_output else fanout.multicast for tensor in problem.tensors])
-    home = for_kernel(rules.memory[holds])
+        may_share.append([fanout.reduction if tensor.is_output else fanout.multicast for tensor in problem.tensors])
+    memory_index = for_kernel(rules.memory[holds])
     memory = _memories(problem, architecture, {clusters[entry].name for entry in holds})
-    room = np.minimum(memory["read_bandwidth"], memory["write_bandwidth"]) / (2.0 * np.maximum(memory["tensors"], 1.0))
+    unthrottled = np.minimum(memory["read_bandwidth"], memory["write_bandwidth"]) / (
+        2.0 * np.maximum(memory["tensors"], 1.0)
+    )
     hardware = Hardware(
-        slot=table(rows, entry=Index, ordered=bool, order=Index, steps=bool, vertical=bool),
-        shared=for_kernel(np.array(shared, np.bool_).reshape(len(slots), len(problem.tensors))),
+        slot=table(rows, entry=Index, ordered=bool, order=Index, temporal=bool, vertical=bool),
+        may_share=for_kernel(np.array(may_share, np.bool_).reshape(len(slots), len(problem.tensors))),
         level=table(
             levels,
             **dict.fromkeys(("start", "stop", "holds"), Index),
@@ -256,8 +274,8 @@ def tables_of(
             **dict.fromkeys(("hop_energy", "router_energy", "ingress_energy"), float),
             in_dram=bool,
         ),
-        home=home,
-        roomy=for_kernel(room[home] if tensors.dense else np.zeros(home.shape)),
+        memory_index=memory_index,
+        unthrottled_units=for_kernel(unthrottled[memory_index] if tensors.dense else np.zeros(memory_index.shape)),
         slices=for_kernel(np.take_along_axis(rules.slices, np.maximum(rules.memory[holds], 0), axis=0)),
         memory=memory,
         compute_energy_pj=problem.macs * architecture.compute.energy_per_operation_pj,
@@ -268,8 +286,8 @@ def tables_of(
         slots=slots_of_entries(slots, len(skeleton)),
         tensors=tensors,
         hardware=hardware,
-        children=max(math.prod(mesh.values()) for mesh in places),
-        noc_costs=any(hardware.level[f"{what}_energy"].any() for what in ("hop", "router", "ingress")),
+        max_subclusters=max(math.prod(mesh.values()) for mesh in meshes),
+        has_network_energy=any(hardware.level[f"{kind}_energy"].any() for kind in ("hop", "router", "ingress")),
     )
 
 
@@ -293,5 +311,5 @@ def _memories(problem: Problem, architecture: Architecture, visited: set[str]) -
     return table(rows, **dict.fromkeys(fields.split(), float), gate=int, tensors=float)
 
 
-def _across(mesh: dict[str, int]) -> int:
+def _mesh_x(mesh: dict[str, int]) -> int:
     return math.prod(n for axis, n in mesh.items() if axis != "Y")

@@ -1,0 +1,211 @@
+"""Parts of the kernel for tiles that do not divide: the pieces of a dimension that is cut anyhow, of as many sizes as there are.
+
+Files may say so, map spaces do not: slow, and out of the way of what is needed always.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilewright.compiled import kernel_call, kernel_part
+from tilewright.mapspace.batch import Floats
+from tilewright_costmodels.timeloop.ragged.tables import ADVANCE, BEFORE, UNMOVED, Pieces
+
+
+@kernel_call
+def cut_irregular(pieces: Pieces, d: int) -> None:
+    """Write the sizes of the pieces at every boundary, how many there are, and which loops are calm."""
+    first, last = pieces.first_cut[0, d], pieces.first_cut[-1, d]
+    pieces.size_count[first] = 1
+    pieces.size[first, 0].iterations = pieces.cut[first].full
+    for k in range(first, last):
+        cut, after = pieces.cut[k], pieces.cut[k + 1]
+        size_count = 1
+        pieces.size[k + 1, 0].iterations = after.full
+        can_stay = False
+        for y in range(pieces.size_count[k]):
+            size = pieces.size[k, y]
+            size.full = np.floor(size.iterations / after.full)
+            remainder = size.iterations - size.full * after.full
+            size.remainder = -1
+            can_stay |= size.full <= 1.0
+            if remainder > 0.0:
+                z = 1
+                while z < size_count and pieces.size[k + 1, z].iterations != remainder:
+                    z += 1
+                if z == size_count:
+                    pieces.size[k + 1, z].iterations = remainder
+                    size_count += 1
+                size.remainder = z
+        pieces.size_count[k + 1] = size_count
+        if cut.temporal:
+            pieces.can_stay[cut.loop] = can_stay
+    for free in range(3):  # all cuts; those in space; those in time
+        pieces.weight[first % 2, 0] = 1.0
+        for k in range(first, last):
+            steps, count = pieces.cut[k].temporal, 0.0
+            here, there = pieces.weight[k % 2], pieces.weight[(k + 1) % 2]
+            _cut_sizes(pieces, k, free == 0 or steps == (free == 2), here, there)
+            for y in range(pieces.size_count[k + 1]):
+                count += there[y]
+            after = pieces.cut[k + 1]
+            if free == 0:
+                after.count = count
+            elif free == 1:
+                after.spatial_count = count
+            else:
+                after.temporal_count = count
+
+
+@kernel_call
+def count_any_pieces(
+    pieces: Pieces,
+    d: int,
+    last: int,
+    limit: int,
+    mode: int,
+    tensor: int,
+    relevant: bool,
+    all_instances: bool,
+    shared_from: int,
+    keeps_from: int,
+) -> None:
+    """As `pieces.walk`."""
+    cuts, weight, pair, first = pieces.cut, pieces.weight, pieces.pair, pieces.first_cut[0, d]
+    none = pair.shape[2] - 1
+    here, paired = 0, False
+    weight[0, 0] = 1.0
+    for k in range(first, last):
+        there, size_count, next_count = 1 - here, pieces.size_count[k], pieces.size_count[k + 1]
+        temporal, loop = cuts[k].temporal, cuts[k].loop
+        free = (
+            loop < limit
+            if temporal
+            else (
+                all_instances
+                if k < pieces.first_cut[shared_from, d]
+                else relevant or pieces.unicast[tensor, cuts[k].slot]
+            )
+        )
+        if mode == UNMOVED and temporal and loop >= limit and not paired:
+            paired = True
+            for x in range(size_count):
+                for y in range(size_count):
+                    pair[here, x, y] = 0.0
+                pair[here, x, none] = weight[here, x]
+        if paired:
+            if mode == UNMOVED and k == keeps_from:
+                for x in range(size_count):
+                    for y in range(size_count):
+                        pair[here, x, y] = 0.0
+            _clear_pairs(pieces, there, next_count)
+            for x in range(size_count):
+                for column in range(size_count + 1):
+                    y = column if column < size_count else none
+                    if pair[here, x, y] > 0.0:
+                        _cut_pair(pieces, k, x, y, here, temporal, temporal and mode == UNMOVED, free)
+        elif mode == BEFORE and temporal and loop == limit:
+            paired = True
+            _clear_pairs(pieces, there, next_count)
+            for x in range(size_count):
+                size, count = pieces.size[k, x], weight[here, x]
+                if size.full > 0.0:
+                    pair[there, 0, 0] += count * (size.full - 1.0)
+                    if size.remainder >= 0:
+                        pair[there, size.remainder, 0] += count
+        elif mode == ADVANCE and temporal and loop == limit:
+            _advance_sizes(pieces, k, weight[here], weight[there])
+        else:
+            _cut_sizes(pieces, k, free, weight[here], weight[there])
+        here = there
+    if paired:
+        for x in range(pieces.size_count[last]):
+            count = pair[here, x, none] if mode == UNMOVED else 0.0
+            for y in range(pieces.size_count[last] if mode == BEFORE else 0):
+                count += pair[here, y, x]
+            weight[here, x] = count
+    totals = pieces.totals[d]
+    totals.sizes, totals.count, totals.iterations, totals.smallest = 0, 0.0, 0.0, np.inf
+    for x in range(pieces.size_count[last]):
+        count = weight[here, x]
+        if count > 0.0:
+            found = pieces.found[d, totals.sizes]
+            found.iterations, found.count = pieces.size[last, x].iterations, count
+            totals.sizes += 1
+            totals.count += count
+            totals.iterations += count * found.iterations
+            totals.smallest = min(totals.smallest, found.iterations)
+
+
+@kernel_part
+def _cut_sizes(pieces: Pieces, k: int, free: bool, before: Floats, after: Floats) -> None:
+    """Of the pieces of each size before a cut, make those after it: all, or the first one of each."""
+    for x in range(pieces.size_count[k + 1]):
+        after[x] = 0.0
+    for x in range(pieces.size_count[k]):
+        size, count = pieces.size[k, x], before[x]
+        after[0] += count * (size.full if free else min(1.0, size.full))
+        if size.remainder >= 0 and (free or size.full == 0.0):
+            after[size.remainder] += count
+
+
+@kernel_part
+def _advance_sizes(pieces: Pieces, k: int, before: Floats, after: Floats) -> None:
+    """Of the pieces of each size before a cut, make those to which its loop advances."""
+    for x in range(pieces.size_count[k + 1]):
+        after[x] = 0.0
+    for x in range(pieces.size_count[k]):
+        size, count = pieces.size[k, x], before[x]
+        if size.full > 0.0:
+            after[0] += count * (size.full - 1.0)
+            if size.remainder >= 0:
+                after[size.remainder] += count
+
+
+@kernel_part
+def _clear_pairs(pieces: Pieces, which: int, number: int) -> None:
+    """Begin with none, of so many sizes."""
+    for x in range(number):
+        pieces.pair[which, x, pieces.pair.shape[2] - 1] = 0.0
+        for y in range(number):
+            pieces.pair[which, x, y] = 0.0
+
+
+@kernel_part
+def _cut_pair(pieces: Pieces, k: int, x: int, y: int, here: int, temporal: bool, pair_next: bool, free: bool) -> None:
+    """Cut a piece of size x and its second one of size y. `pair_next`: what follows on the first piece of x may be second."""
+    pair, there, none = pieces.pair, 1 - here, pieces.pair.shape[2] - 1
+    count, one = pair[here, x, y], pieces.size[k, x]
+    full, remainder, second = one.full, one.remainder, none  # of y, where there is one
+    second_full, second_remainder = 0.0, -1
+    if y != none:
+        second_full, second_remainder = pieces.size[k, y].full, pieces.size[k, y].remainder
+    if temporal or not free:
+        if y != none:
+            second = 0 if second_full > 0.0 else second_remainder
+        if pair_next:
+            if full > 1.0:
+                second = 0
+            elif full > 0.0 and remainder >= 0 and second != 0:
+                larger = second == none
+                if not larger:
+                    larger = pieces.size[k + 1, remainder].iterations > pieces.size[k + 1, second].iterations
+                second = remainder if larger else second
+        pair[there, 0 if full > 0.0 else remainder, second] += count
+    elif y == none:
+        pair[there, 0, none] += count * full
+        if remainder >= 0:
+            pair[there, remainder, none] += count
+    else:
+        last = second_remainder if second_remainder >= 0 else none
+        pair[there, 0, 0] += count * min(full, second_full)
+        if full == second_full:
+            if remainder >= 0:
+                pair[there, remainder, last] += count
+        elif full > second_full:
+            pair[there, 0, last] += count
+            pair[there, 0, none] += count * (full - second_full - 1.0)
+            if remainder >= 0:
+                pair[there, remainder, none] += count
+        elif remainder >= 0:
+            pair[there, remainder, 0] += count

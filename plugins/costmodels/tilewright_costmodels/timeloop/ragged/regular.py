@@ -1,0 +1,181 @@
+"""Parts of the kernel for tiles that do not divide: the pieces of one dimension at a time.
+
+`count_pieces` counts the pieces before a cut, by size: a cut is free where all its trips are meant, or at zero where only its first piece
+is, which is the largest. Where a dimension's tiles divide one another, there are full pieces and at most one size of rest; the
+dimension itself is the first rest.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilewright.compiled import Index, kernel_call, kernel_part
+from tilewright.mapspace.rules.scratch import Scratch
+from tilewright_costmodels.timeloop.ragged.irregular import count_any_pieces, cut_irregular
+from tilewright_costmodels.timeloop.ragged.tables import BEFORE, PLAIN, UNMOVED, Pieces
+from tilewright_costmodels.timeloop.tables import Hardware
+
+
+@kernel_call
+def cut_mapping(pieces: Pieces, hardware: Hardware, scratch: Scratch, b: int) -> None:
+    """Cut all dimensions of the mapping in lane `b` as its loops say."""
+    dims, all_regular, loop = scratch.trips.shape[1], True, Index(0)
+    for d in range(dims):
+        pieces.regular[d] = True
+    for level in range(len(hardware.level)):
+        for d in range(dims):
+            pieces.first_cut[level + 1, d] = pieces.first_cut[level, d]
+        for s in range(hardware.level[level].start, hardware.level[level].stop):
+            slot = hardware.slot[s]
+            for position in range(dims):
+                d = Index(scratch.order[slot.order, position, b] if slot.temporal else position)
+                if scratch.trips[s, d, b] > 1.0:
+                    _cut(pieces, level, s, d, slot.temporal, loop, scratch.trips[s, d, b], scratch.inside[s + 1, d, b])
+                    all_regular &= pieces.regular[d]
+                    loop = Index(loop + slot.temporal)
+        pieces.loop_end[level] = loop
+    for d in range(0 if all_regular else dims):
+        if not pieces.regular[d]:
+            cut_irregular(pieces, d)
+
+
+@kernel_part
+def _cut(pieces: Pieces, level: int, s: int, d: int, temporal: bool, loop: int, trips: float, tile: float) -> None:
+    """Write one more cut of a dimension."""
+    k = pieces.first_cut[level + 1, d]
+    pieces.first_cut[level + 1, d] = k + 1
+    cut, after, size = pieces.cut[k], pieces.cut[k + 1], pieces.cut[pieces.first_cut[0, d]].full
+    cut.slot, cut.temporal, cut.loop, cut.trips = s, temporal, loop, trips
+    after.full = tile
+    after.full_count = np.floor(size / tile)
+    after.remainder = size - after.full_count * tile
+    remainder_full, remainder_partial = after.full_count - cut.full_count * trips, min(1.0, after.remainder)
+    any_full = min(1.0, remainder_full)
+    cut.remainder_full, cut.remainder_partial = remainder_full, remainder_partial
+    after.count = after.full_count + remainder_partial
+    after.last_temporal, after.spatial_end = (loop, cut.spatial_end) if temporal else (cut.last_temporal, k + 1)
+    # what becomes of full pieces and of the rest where the cut is free, and where it is at zero
+    remainder_spatial, remainder_temporal = cut.spatial_count - cut.spatial_full, cut.temporal_count - cut.temporal_full
+    spatial_full = cut.spatial_full * (1.0 if temporal else trips) + remainder_spatial * (
+        any_full if temporal else remainder_full
+    )
+    temporal_full = cut.temporal_full * (trips if temporal else 1.0) + remainder_temporal * (
+        remainder_full if temporal else any_full
+    )
+    after.spatial_full = spatial_full
+    after.spatial_count = spatial_full + remainder_spatial * (1.0 - any_full if temporal else remainder_partial)
+    after.temporal_full = temporal_full
+    after.temporal_count = temporal_full + remainder_temporal * (remainder_partial if temporal else 1.0 - any_full)
+    pieces.regular[d] &= (cut.full_count == 0.0) | (trips * tile == cut.full)
+    if temporal:
+        pieces.can_stay[loop] = cut.remainder > 0.0 and remainder_full <= 1.0
+        pieces.loop[loop].dimension, pieces.loop[loop].step = d, int(tile)
+
+
+@kernel_part
+def mode_of(d: int, mode: int, advancing: int, unmoved_only: bool) -> int:
+    """Which pieces of a dimension count when the loop at the limit, of dimension `advancing`, advances; `unmoved_only`: and no other one
+    turns that moves the tile."""
+    if d == advancing or mode == PLAIN:
+        return mode
+    return UNMOVED if unmoved_only else PLAIN
+
+
+@kernel_part
+def last_free(pieces: Pieces, last: int, limit: int) -> int:
+    """The last cut, up to `last`, before which all loops in time are before the place `limit`."""
+    for _ in range(2):  # seldom there are more: no branch that nobody can foresee
+        last = Index(last - (pieces.cut[last].last_temporal >= limit))
+    while pieces.cut[last].last_temporal >= limit:
+        last = Index(last - 1)
+    return last
+
+
+@kernel_part
+def count_pieces(
+    pieces: Pieces,
+    d: int,
+    last: int,
+    limit: int,
+    mode: int,
+    tensor: int,
+    relevant: bool,
+    all_instances: bool,
+    shared_from: int,
+    keeps_from: int,
+    list_sizes: bool,
+) -> tuple[float, float, float]:
+    """Count the pieces of a dimension before the cut `last`; how many there are, their iterations, and those of the least one.
+
+    Args:
+        limit: loops in time before this place are free; those from there on at zero, but for the one there as `mode` says.
+        every: loops in space before the level `shared_from` are free. From there on those are that move the tensor, if `projection`
+            says that the dimension does, or whose sub-clusters share nothing of it.
+        keeps: QUIET: before this cut, loops must be quiet whatever of the pieces exists further inside.
+        listed: write to `totals` how many there are of each size.
+    """
+    if not pieces.regular[d]:
+        # of one type each: there is one such function, whoever calls
+        arguments = (
+            int(limit),
+            int(mode),
+            Index(tensor),
+            bool(relevant),
+            bool(all_instances),
+            Index(shared_from),
+            Index(keeps_from),
+        )
+        count_any_pieces(pieces, Index(d), Index(last), *arguments)
+        totals = pieces.totals[d]
+        return totals.count, totals.iterations, totals.smallest
+    free_end, spatial_end = last_free(pieces, last, limit), pieces.cut[last].spatial_end
+    # up to `free_end` all cuts are free (in time, if not `all_instances`), and from `loop_end` on all are at zero
+    end = last
+    if mode != UNMOVED:
+        end = Index(max(free_end + (mode != PLAIN), spatial_end))
+    shared_cut = pieces.first_cut[shared_from, d]
+    if spatial_end > shared_cut and not (all_instances and relevant):
+        free_end = min(free_end, shared_cut)
+    before = pieces.cut[free_end]
+    # full pieces; whether there is the rest; QUIET: full pieces that the rest follows in the next trip
+    full, remainder, followed = before.full_count, before.count - before.full_count, 0.0
+    if not all_instances:
+        full, remainder = before.temporal_full, before.temporal_count - before.temporal_full
+    for k in range(free_end, end):
+        cut = pieces.cut[k]
+        trips, remainder_full, remainder_partial = cut.trips, cut.remainder_full, cut.remainder_partial
+        any_full = min(1.0, remainder_full)
+        if mode == UNMOVED and k == keeps_from:
+            followed = 0.0
+        if mode == UNMOVED and cut.temporal and cut.loop >= limit:
+            # a full piece makes several trips, of which the second is full, too
+            full = remainder if remainder_full == 1.0 and remainder_partial == 0.0 else 0.0
+            followed = remainder if remainder_full == 1.0 and remainder_partial > 0.0 else 0.0
+            remainder = remainder if remainder_full == 0.0 else 0.0
+        elif mode != PLAIN and mode != UNMOVED and cut.temporal and cut.loop == limit:
+            full = full * (trips - 1.0) + remainder * max(0.0, remainder_full - 1.0)
+            remainder = remainder * remainder_partial * any_full
+        else:
+            # no branch that nobody can foresee
+            outside, unicast = k < shared_cut, relevant | pieces.unicast[tensor, cut.slot]
+            spatial_free = (outside & all_instances) | ((not outside) & unicast)
+            free = (cut.temporal & (cut.loop < limit)) | ((not cut.temporal) & spatial_free)
+            full = full * (trips if free else 1.0) + remainder * (remainder_full if free else any_full)
+            if mode == UNMOVED:  # of full pieces over sub-clusters that the rest does not reach
+                full += followed * (trips - remainder_full - remainder_partial if free else 0.0)
+            remainder *= remainder_partial if free else 1.0 - any_full
+            followed *= remainder_partial if free else 1.0 - any_full
+    # before any piece there is a full one; of the rest, too, the first piece may be one
+    full_size = pieces.cut[last].full
+    remainder_size = full_size if mode == BEFORE else min(pieces.cut[end].remainder, full_size)
+    if list_sizes:
+        totals, row = pieces.totals[d], Index((full > 0.0) & (remainder_size < full_size))
+        pieces.found[d, 0].iterations, pieces.found[d, 0].count = full_size, full
+        pieces.found[d, row].iterations = remainder_size
+        pieces.found[d, row].count = remainder if remainder_size < full_size else full + remainder
+        totals.sizes = row + (pieces.found[d, row].count > 0.0)
+    return (
+        full + remainder,
+        full * full_size + remainder * remainder_size,
+        remainder_size if remainder > 0.0 else full_size,
+    )

@@ -1,0 +1,408 @@
+"""Parts of the kernel for tiles that do not divide: the words that move, counted from the true pieces.
+
+Every dimension is cut on its own, so a count of steps, of instances or of words is a product over dimensions, or over the few
+that share a coordinate, of what `pieces.walk` finds. Of a tensor that moves between a memory and the nearest one inside that
+keeps it, `c` being the innermost loop in time that moves its tile,
+
+  words = all tiles, the loops in time down to c free
+          - over the loops p outside of c that do not move the tile: the tiles when p advances and no loop inside of p
+            that moves the tile turns, for they stay where they are
+          - what tiles share with the one before, where that is credited (see `flow`).
+
+Loops in space are free where all instances are counted, and at zero where the first one is, which has the most to do. They
+are at zero, too, where sub-clusters share what they are sent: whatever one of them is sent, the first is sent as well.
+
+An operand stays in an idle sub-cluster; an output leaves it when the tile of the memory outside moves on. So it stays only if
+no loop outside of that memory that moves it turns, be there pieces for the sub-cluster or not.
+"""
+
+from __future__ import annotations
+
+from tilewright.compiled import Index, Records, integer, kernel_call, kernel_part, truth
+from tilewright_costmodels.timeloop.nest import KernelInput
+from tilewright_costmodels.timeloop.ragged.regular import count_pieces, cut_mapping, last_free, mode_of
+from tilewright_costmodels.timeloop.ragged.tables import ADVANCE, BEFORE, NO_INDEX, PLAIN, UNMOVED, Pieces
+from tilewright_costmodels.timeloop.ragged.windows import deduplicated_fraction, window_words
+from tilewright_costmodels.timeloop.tables import Tensors
+from tilewright_costmodels.timeloop.tile_reuse import is_unicast
+
+YES, NO = truth(True), truth(False)
+OWN_COORDINATE = integer(1)
+"""`Tensors.moves.group` of a dimension whose coordinate it has for itself."""
+
+
+@kernel_call
+def count_ragged_traffic(inputs: KernelInput, pieces: Pieces, n: int, b: int, group: int) -> float:
+    """Count the instances of every level, and the words of every tensor: that leave a level inwards, each delivery once;
+    that enter it; that it answers for. Of the average instance of the level, and of the first one.
+
+    Args:
+        n, b: the number of the mapping, and its lane.
+
+    Returns:
+        Steps in time.
+    """
+    hardware, tensors, mappings, instances = inputs.hardware, inputs.tensors, inputs.mappings, inputs.counts.instances
+    levels, dims, subclusters = Index(len(hardware.level)), len(pieces.totals), inputs.nest.subclusters
+    cut_mapping(pieces, hardware, inputs.scratch, b)
+    iterations = steps = 1.0
+    for d in range(dims):
+        iterations = iterations * inputs.rules.sizes[d]
+        steps = steps * pieces.cut[pieces.first_cut[levels, d]].temporal_count
+    for level in range(levels):
+        instances[group, level, b] = 1.0 if level == 0 else instances[group, level - 1, b]
+        if level > 0 and subclusters[level - 1, b] > 1.0:
+            instances[group, level, b] = 1.0
+            for d in range(dims):
+                instances[group, level, b] *= pieces.cut[pieces.first_cut[level, d]].spatial_count
+    if len(mappings.unicast) > 0:
+        for tensor in range(len(tensors.info)):
+            for s in range(len(hardware.slot)):
+                pieces.unicast[tensor, s] = is_unicast(inputs, n, tensor, s)
+    for number_of_tensor in range(len(tensors.info)):
+        tensor, inner, lanes_below = Index(number_of_tensor), levels, 1.0  # compute units below an instance
+        pieces.received[tensor, 0, b] = pieces.first_received[tensor, 0, b] = 0.0
+        for number in range(levels):
+            level = outer = Index(levels - 1 - number)
+            lanes_below *= subclusters[level, b]
+            keeps = inputs.scratch.kept[hardware.level[level].holds, tensor, b]
+            if keeps or inputs.detailed:
+                while not inputs.scratch.kept[hardware.level[outer].holds, tensor, b]:
+                    outer = Index(outer - 1)
+                # where no bandwidth can bind, the average instance does for the first one
+                suffices = instances[group, level, b] == 1.0
+                suffices |= not inputs.detailed and lanes_below <= hardware.unthrottled_units[level, tensor]
+                pieces.average_suffices[tensor, level] = suffices
+                if inner == levels and lanes_below == 1.0:  # each iteration reads its word
+                    pieces.sent[tensor, level, b] = iterations / instances[group, level, b]
+                    pieces.first_sent[tensor, level, b] = pieces.sent[tensor, level, b] if suffices else steps
+                    if inputs.detailed or tensors.info[tensor].is_output:
+                        _count_between(inputs, pieces, group, b, tensor, level, inner, outer, True)
+                else:
+                    _count_between(inputs, pieces, group, b, tensor, level, inner, outer, False)
+            if keeps:
+                inner = level
+    return steps
+
+
+@kernel_part
+def _count_between(
+    inputs: KernelInput,
+    pieces: Pieces,
+    group: int,
+    b: int,
+    tensor: int,
+    level: int,
+    inner: int,
+    outer: int,
+    sent_known: bool,
+) -> None:
+    """The words that move between a level and the nearest one inside that keeps the tensor.
+
+    Args:
+        outer: the nearest one that keeps it, from the level outwards.
+        known: what leaves is written already; nothing enters.
+    """
+    tensors, loops, loop_end = inputs.tensors, pieces.loop, pieces.loop_end
+    levels, info, projection = Index(len(loop_end)), tensors.info[tensor], tensors.projection[tensor]
+    instances = inputs.counts.instances[group, level, b]
+    c = int(loop_end[inner - 1]) - 1  # the innermost loop that moves the tile
+    while inner < levels and c >= 0 and not info.relevant_bits >> loops[Index(c)].dimension & 1:
+        c -= 1
+    may_stay = inner < levels and c >= 0  # some tile may stay where it is, or overlap with the one before
+    if may_stay:
+        may_stay = projection[loops[Index(c)].dimension].windowed != 0 or pieces.can_stay[Index(c)]
+    entering, windows = min(inner, levels - 1), 0
+    for number in range(info.relevant_dims if info.groups > 2 else 0):
+        d = tensors.dims[tensor, number]
+        for k in range(
+            pieces.first_cut[level, d], pieces.first_cut[inner, d] if projection[d].group > OWN_COORDINATE else 0
+        ):
+            windows += not pieces.cut[k].temporal
+    may_repeat = windows > 1  # sub-clusters may have equal boxes though they differ in loops that move them
+    only_instance = info.plain and instances == 1.0  # an only instance answers for every word
+    partition = info.iterations
+    has_partition = level == outer and (info.is_output or inputs.detailed) and not (only_instance or info.may_overlap)
+    keeps_from = outer if info.is_output else inner
+    if not sent_known:
+        sent, received = _moved_words(pieces, tensors, tensor, inner, c, may_stay, keeps_from, True, level)
+        if may_repeat:
+            sent *= deduplicated_fraction(pieces, tensors, tensor, level, inner, YES)
+        pieces.sent[tensor, level, b] = sent / instances
+        if inner < levels:
+            pieces.received[tensor, entering, b] = received / inputs.counts.instances[group, inner, b]
+    if has_partition and info.plain:  # a part of the tensor, as large on average as those of the others
+        parts = 1.0
+        for number in range(info.relevant_dims):
+            parts *= pieces.cut[pieces.first_cut[level, tensors.dims[tensor, number]]].spatial_count
+        partition = info.iterations / parts
+    elif has_partition:
+        partition, _ = _moved_words(pieces, tensors, tensor, level, NO_INDEX, NO, keeps_from, True, levels)
+        partition /= instances
+    first_partition = pieces.first_partition[tensor, level, b]
+    if level == outer:  # the same of the first instance
+        if not (sent_known or pieces.average_suffices[tensor, level]):
+            first_sent, _ = _moved_words(pieces, tensors, tensor, inner, c, may_stay, keeps_from, False, level)
+            if may_repeat:
+                first_sent *= deduplicated_fraction(pieces, tensors, tensor, level, inner, NO)
+            pieces.first_sent[tensor, level, b] = first_sent
+        if inner < levels and not pieces.average_suffices[tensor, entering]:
+            _, first_received = _moved_words(pieces, tensors, tensor, inner, c, may_stay, keeps_from, False, levels)
+            pieces.first_received[tensor, entering, b] = first_received
+        if has_partition and not pieces.average_suffices[tensor, level]:
+            first_partition, _ = _moved_words(pieces, tensors, tensor, level, NO_INDEX, NO, keeps_from, False, levels)
+    if pieces.average_suffices[tensor, level]:
+        pieces.first_sent[tensor, level, b], first_partition = pieces.sent[tensor, level, b], partition
+    if inner < levels and pieces.average_suffices[tensor, entering]:
+        pieces.first_received[tensor, entering, b] = pieces.received[tensor, entering, b]
+    pieces.partition[tensor, level, b], pieces.first_partition[tensor, level, b] = partition, first_partition
+
+
+@kernel_call
+def _moved_words(
+    pieces: Pieces,
+    tensors: Tensors,
+    tensor: int,
+    stop: int,
+    c: int,
+    may_stay: bool,
+    keeps_from: int,
+    all_instances: bool,
+    shared_from: int,
+) -> tuple[float, float]:
+    """Words of all tiles before the level `stop`, but those that need not move: each delivery once, and each receipt.
+
+    Args:
+        c: the innermost loop that moves the tile.
+        stays: some may be such.
+        keeps_from: the level of the memory outside.
+        every: of all instances.
+        within: the level from which on sub-clusters may share what they are sent. Only of all instances both are told.
+    """
+    words = _distinct_words(
+        pieces, tensors, tensor, stop, 0, PLAIN, NO_INDEX, False, keeps_from, all_instances, shared_from, NO_INDEX, 0.0
+    )
+    times_sent, times_received = _repetitions(
+        pieces, tensors, tensor, stop, c + 1, NO_INDEX, all_instances, shared_from
+    )
+    words_sent, words_received = words * times_sent, words * times_received
+    if may_stay:
+        staying_sent, staying_received = _staying_words(
+            pieces, tensors, tensor, stop, c, keeps_from, all_instances, shared_from, times_sent, times_received
+        )
+        words_sent, words_received = words_sent - staying_sent, words_received - staying_received
+    return words_sent, words_received
+
+
+@kernel_call
+def _staying_words(
+    pieces: Pieces,
+    tensors: Tensors,
+    tensor: int,
+    stop: int,
+    c: int,
+    keeps_from: int,
+    all_instances: bool,
+    shared_from: int,
+    times_sent: float,
+    times_received: float,
+) -> tuple[float, float]:
+    """Those of them that need not move.
+
+    Args:
+        once, each: how often each of the different tiles is sent and received.
+    """
+    info, projection, loops = tensors.info[tensor], tensors.projection[tensor], pieces.loop
+    staying_sent, staying_received, relevant_passed, unmoved, overlaps = 0.0, 0.0, 0, True, False
+    step_sum = c_advance = 0  # the steps of all loops inside p, undone when p advances; that of c
+    group = projection[loops[Index(c)].dimension].group
+    c_overlaps = False  # whether tiles one step of c apart may share words
+    p = c + 1
+    while p > 0 and (unmoved or overlaps):
+        p -= 1
+        loop = loops[Index(p)]
+        d = loop.dimension
+        mode, unmoved_only, dimension, step = ADVANCE, False, NO_INDEX, 0.0
+        step_shift = int(projection[d].displacement * loop.step)
+        shift, step_sum = step_shift - step_sum, step_sum + step_shift
+        is_windowed, is_relevant, counts = projection[d].windowed != 0, info.relevant_bits >> d & 1, True
+        if p == c:
+            c_advance, overlaps = shift, is_windowed
+            c_overlaps = counts = is_windowed and _may_overlap(pieces, projection, stop, d, float(loop.step))
+            mode, dimension, step = BEFORE, int(d), float(loop.step)
+        elif overlaps and shift == 0:
+            pass
+        elif overlaps and shift == c_advance:
+            counts = c_overlaps
+            dimension, step = int(loops[Index(c)].dimension), float(loops[Index(c)].step)
+        elif unmoved and not is_relevant:
+            unmoved_only = True
+        elif unmoved and is_windowed and not relevant_passed >> d & 1:
+            mode, unmoved_only, dimension, step = BEFORE, True, int(d), float(loop.step)
+        else:
+            counts = False
+        if is_relevant:
+            relevant_passed |= 1 << d
+            unmoved &= pieces.can_stay[Index(p)]
+            # what moves along other coordinates is not undone by steps along those of c
+            overlaps &= projection[d].group == group
+        if counts:
+            words = _distinct_words(
+                pieces,
+                tensors,
+                tensor,
+                stop,
+                p,
+                mode,
+                int(d),
+                unmoved_only,
+                keeps_from,
+                all_instances,
+                shared_from,
+                dimension,
+                step,
+            )
+            if words < 0.0:  # some loop inside always turns, and so it does inside of all loops that are left
+                unmoved = False
+            elif words > 0.0:
+                if p != c:  # that loop moves the tile, and the other dimensions are as before
+                    times_sent, times_received = _repetitions(
+                        pieces, tensors, tensor, stop, p, int(d), all_instances, shared_from
+                    )
+                staying_sent = staying_sent + words * times_sent
+                staying_received = staying_received + words * times_received
+    return staying_sent, staying_received
+
+
+@kernel_part
+def _may_overlap(pieces: Pieces, projection: Records, stop: int, d: int, step: float) -> bool:
+    """Whether a tile before the level `stop` may share words with itself so many steps of a dimension further."""
+    of_d, reach = projection[d], 1.0
+    for other in range(len(projection)):
+        if projection[other].group == of_d.group:
+            reach += projection[other].coefficient * (pieces.cut[pieces.first_cut[stop, other]].full - 1.0)
+    return not of_d.one_coordinate or reach > of_d.coefficient * step
+
+
+@kernel_part
+def _distinct_words(
+    pieces: Pieces,
+    tensors: Tensors,
+    tensor: int,
+    stop: int,
+    p: int,
+    mode: int,
+    advancing: int,
+    unmoved_only: bool,
+    keeps_from: int,
+    all_instances: bool,
+    shared_from: int,
+    dimension: int,
+    step: float,
+) -> float:
+    """Words of all different tiles before the level `stop`; -1: some dimension is never quiet.
+
+    Args:
+        mode: PLAIN: all loops that move the tensor are free. ADVANCE: those outside of `p`, when that advances. BEFORE: the tiles
+            before that.
+        advancing: the dimension of p.
+        every, within: as in `_moved_words`.
+        hush: only those when no loop inside of p that moves the tensor turns.
+        dimension, step: count what tiles share with themselves so many iterations further.
+    """
+    info, projection = tensors.info[tensor], tensors.projection[tensor]
+    if (
+        mode == PLAIN and all_instances and (info.plain or stop == len(pieces.first_cut) - 1)
+    ):  # boxes of which no two overlap
+        return float(info.iterations)
+    product, count_of_group, rest_of_group, smallest_side = 1.0, 1.0, 0.0, 1.0
+    window_group = projection[Index(dimension)].group if dimension >= 0 else NO_INDEX
+    limit = len(pieces.can_stay) if mode == PLAIN else p
+    for number in range(info.relevant_dims):
+        d = tensors.dims[tensor, number]
+        of_d, last = projection[d], pieces.first_cut[stop, d]
+        if (
+            all_instances and of_d.group != window_group and pieces.cut[last].last_temporal < limit
+        ):  # together they are the dimension
+            count, iterations = pieces.cut[last].count, pieces.cut[pieces.first_cut[0, d]].full
+        else:
+            mode_of_d, shift_iterations = mode_of(d, mode, advancing, unmoved_only), step if d == dimension else 0.0
+            count, iterations, smallest = count_pieces(
+                pieces,
+                d,
+                last,
+                limit,
+                mode_of_d,
+                tensor,
+                True,
+                all_instances,
+                shared_from,
+                pieces.first_cut[keeps_from, d],
+                False,
+            )
+            if mode_of_d == UNMOVED and count == 0.0:
+                return -1.0
+            iterations -= shift_iterations * count
+            smallest_side += of_d.coefficient * (smallest - 1.0 - shift_iterations)
+        # along one coordinate, the side of a box is a sum, and so sums are enough where none is negative
+        rest_of_group = rest_of_group * count + of_d.coefficient * (iterations - count) * count_of_group
+        count_of_group *= count
+        if of_d.ends_group:
+            if of_d.one_coordinate and smallest_side >= 0.0:
+                product *= count_of_group + rest_of_group
+            elif count_of_group > 0.0:
+                product *= window_words(
+                    pieces,
+                    tensors,
+                    tensor,
+                    of_d.group,
+                    stop,
+                    limit,
+                    mode,
+                    advancing,
+                    unmoved_only,
+                    keeps_from,
+                    all_instances,
+                    shared_from,
+                    dimension,
+                    step,
+                )
+            else:
+                product = 0.0
+            count_of_group, rest_of_group, smallest_side = 1.0, 0.0, 1.0
+    return product
+
+
+@kernel_part
+def _repetitions(
+    pieces: Pieces,
+    tensors: Tensors,
+    tensor: int,
+    stop: int,
+    limit: int,
+    advancing: int,
+    all_instances: bool,
+    shared_from: int,
+) -> tuple[float, float]:
+    """How often each of the different tiles before the level `stop` is sent and received, the loops in time outside of place `limit`
+    free, that of dimension `advancing` there when it advances. The rest as in `_moved_words`."""
+    sent, received = 1.0, 1.0
+    for number in range(tensors.info[tensor].relevant_dims, tensors.info[tensor].iterated_dims):
+        d = tensors.dims[tensor, number]
+        last = free_end = pieces.first_cut[stop, d]
+        mode = ADVANCE if d == advancing else PLAIN
+        spatial_end = pieces.cut[last].spatial_end
+        count = pieces.cut[last].spatial_count
+        if limit > 0:  # some loop in time is free: so are all cuts up to `free_end`
+            free_end = last_free(pieces, last, limit)
+            count = pieces.cut[free_end].count
+        if not all_instances or mode != PLAIN or spatial_end > free_end:  # else all further ones are at zero
+            level = Index(len(pieces.first_cut) - 1) if all_instances else shared_from
+            count, _, _ = count_pieces(pieces, d, last, limit, mode, tensor, False, all_instances, level, 0, False)
+        received *= count
+        if all_instances and spatial_end > pieces.first_cut[shared_from, d]:
+            count, _, _ = count_pieces(
+                pieces, d, last, limit, mode, tensor, False, all_instances, shared_from, 0, False
+            )
+        sent *= count
+    return sent, received

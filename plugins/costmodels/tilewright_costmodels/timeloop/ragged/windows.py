@@ -1,0 +1,310 @@
+"""Parts of the kernel for tiles that do not divide: boxes of dimensions that share coordinates."""
+
+from __future__ import annotations
+
+from tilewright.compiled import Records, integer, kernel_call, kernel_part
+from tilewright_costmodels.timeloop.multicast import hash_bits
+from tilewright_costmodels.timeloop.ragged.regular import count_pieces, mode_of
+from tilewright_costmodels.timeloop.ragged.tables import NO_INDEX, PLAIN, Pieces
+from tilewright_costmodels.timeloop.tables import Tensors
+
+ZERO = integer(0)
+
+
+@kernel_call
+def deduplicated_fraction(
+    pieces: Pieces, tensors: Tensors, tensor: int, start: int, stop: int, all_instances: bool
+) -> float:
+    """The part of what sub-clusters are sent that is left where those with equal boxes share a delivery."""
+    fraction = 1.0
+    for group in range(2, tensors.info[tensor].groups):
+        fraction *= _fraction_of_group(pieces, tensors, tensor, group, start, stop, all_instances)
+    return fraction
+
+
+@kernel_part
+def _fraction_of_group(
+    pieces: Pieces, tensors: Tensors, tensor: int, group: int, start: int, stop: int, all_instances: bool
+) -> float:
+    """The same of the dimensions of a group, unrolled between two levels.
+
+    Boxes are equal whose first and last words are. Only where several dimensions of a group are unrolled can that be.
+    """
+    projection = tensors.projection[tensor]
+    unrolled, one, other, plain = 0, NO_INDEX, NO_INDEX, True
+    for d in range(len(projection)):
+        if projection[d].group == group:
+            loops = 0
+            for k in range(pieces.first_cut[start, d], pieces.first_cut[stop, d]):
+                plain &= not (loops > 0 and pieces.cut[k].temporal)  # no steps inside of sub-clusters
+                if not pieces.cut[k].temporal:
+                    loops += 1
+                    plain &= loops == 1 and not pieces.unicast[tensor, pieces.cut[k].slot]
+            if loops > 0:
+                unrolled, one, other = unrolled + 1, other, d
+            plain &= projection[d].one_coordinate
+    if unrolled < 2:
+        return 1.0
+    if unrolled == 2 and plain:
+        return _fraction_of_two_loops(pieces, projection, tensor, group, one, other, start, stop, all_instances)
+    return _fraction_of_any_loops(pieces, tensors, tensor, group, start, stop, all_instances)
+
+
+@kernel_part
+def _fraction_of_two_loops(
+    pieces: Pieces,
+    projection: Records,
+    tensor: int,
+    group: int,
+    one: int,
+    other: int,
+    start: int,
+    stop: int,
+    all_instances: bool,
+) -> float:
+    """The same of two dimensions, each unrolled once, with no steps inside, that move one coordinate."""
+    # pieces of the dimensions that are not unrolled, and what these add to the sides of boxes
+    other_pieces = 1.0
+    other_sides = 0.0
+    for d in range(len(projection)):
+        if projection[d].group == group:
+            is_unrolled = d == one or d == other
+            end_cut = pieces.first_cut[stop, d]
+            count, iterations, _ = count_pieces(
+                pieces,
+                d,
+                end_cut - is_unrolled,
+                len(pieces.can_stay),
+                PLAIN,
+                tensor,
+                True,
+                all_instances,
+                start,
+                0,
+                is_unrolled,
+            )
+            if not is_unrolled:
+                other_sides = other_sides * count + projection[d].coefficient * (iterations - count) * other_pieces
+                other_pieces *= count
+    row_tile, column_tile = pieces.cut[pieces.first_cut[stop, one]].full, pieces.cut[pieces.first_cut[stop, other]].full
+    row_step, column_step = projection[one].coefficient, projection[other].coefficient
+    row_shift, column_shift = int(row_step * row_tile), int(column_step * column_tile)
+    divisor, remainder = row_shift, column_shift
+    while remainder > 0:
+        divisor, remainder = remainder, divisor % remainder
+    # so many trips of the second are as far as these of the first
+    columns_apart = row_shift // divisor
+    rows_apart = column_shift // divisor
+    sent = received = 0.0
+    for x in range(pieces.totals[one].sizes):
+        row_size = pieces.found[one, x]
+        rows = int(row_size.iterations / row_tile)
+        edge_rows = row_size.iterations - rows * row_tile
+        for y in range(pieces.totals[other].sizes):
+            column_size = pieces.found[other, y]
+            columns = int(column_size.iterations / column_tile)
+            edge_columns = column_size.iterations - columns * column_tile
+            side = 1.0 + row_step * (row_tile - 1.0) + column_step * (column_tile - 1.0)
+            rows_less, columns_less = row_step * (row_tile - edge_rows), column_step * (column_tile - edge_columns)
+            full_words = other_pieces * side + other_sides
+            row_edge_words = other_pieces * (side - rows_less) + other_sides
+            column_edge_words = other_pieces * (side - columns_less) + other_sides
+            words = rows * columns * full_words
+            duplicates = max(0, rows - rows_apart) * max(0, columns - columns_apart) * full_words
+            if edge_rows > 0.0:
+                words += columns * row_edge_words
+            if edge_columns > 0.0:
+                words += rows * column_edge_words
+            if edge_rows > 0.0 and edge_columns > 0.0:
+                words += other_pieces * (side - rows_less - columns_less) + other_sides
+                if rows_less == columns_less:
+                    duplicates += min(rows // rows_apart, columns // columns_apart) * row_edge_words
+            received += row_size.count * column_size.count * words
+            sent += row_size.count * column_size.count * (words - duplicates)
+    return sent / received
+
+
+@kernel_part
+def _fraction_of_any_loops(
+    pieces: Pieces,
+    tensors: Tensors,
+    tensor: int,
+    group: int,
+    start: int,
+    stop: int,
+    all_instances: bool,
+) -> float:
+    """The same, box by box."""
+    projection = tensors.projection[tensor]
+    for d in range(len(projection)):
+        for k in range(pieces.first_cut[start, d], pieces.first_cut[stop, d]):
+            pieces.cut[k].trip = 0
+    for d in range(len(projection)):
+        pieces.totals[d].current = 0
+        if projection[d].group == group:
+            count_pieces(
+                pieces,
+                d,
+                pieces.first_cut[start, d],
+                len(pieces.can_stay),
+                PLAIN,
+                tensor,
+                True,
+                all_instances,
+                start,
+                0,
+                True,
+            )
+    sent = received = 0.0
+    pieces.stamp[0] += 1
+    more = True
+    while more:  # over the sizes of what the memory outside holds, the steps in time, and the sub-clusters
+        first = last = unicast_trip = ZERO
+        count, words, exists = 1.0, 1.0, True
+        for d in range(len(projection)):
+            if projection[d].group == group:
+                size = pieces.found[d, pieces.totals[d].current]
+                low, iterations = 0.0, size.iterations
+                count *= size.count
+                divides = _divides(pieces, d, start, stop)
+                for k in range(pieces.first_cut[start, d], pieces.first_cut[stop, d]):
+                    tile, trip = pieces.cut[k + 1].full, pieces.cut[k].trip
+                    low += trip * tile
+                    iterations = min(tile, iterations - trip * tile)
+                    exists &= iterations > 0.0
+                    if divides and pieces.cut[k].temporal:
+                        count *= pieces.cut[k].trips
+                    if not pieces.cut[k].temporal and pieces.unicast[tensor, pieces.cut[k].slot]:
+                        unicast_trip = unicast_trip * len(pieces.seen) + trip
+                pieces.totals[d].iterations = iterations
+                first += int(projection[d].displacement * low)
+                last += int(projection[d].displacement * (low + iterations - 1.0))
+        if exists:
+            side = 1.0
+            for t in range(tensors.start[tensor], tensors.start[tensor + 1]):
+                term = tensors.term[t]
+                if projection[term.dimension].group == group:
+                    side += term.coefficient * (pieces.totals[term.dimension].iterations - 1.0)
+                    if term.last:
+                        words *= side
+                        side = 1.0
+            received += count * words
+            if not _was_seen(pieces, first, last, unicast_trip):
+                sent += count * words
+        more, another = _next_trip(pieces, projection, group, start, stop)
+        if another:
+            pieces.stamp[0] += 1
+    return sent / received
+
+
+@kernel_call
+def window_words(
+    pieces: Pieces,
+    tensors: Tensors,
+    tensor: int,
+    group: int,
+    stop: int,
+    limit: int,
+    mode: int,
+    advancing: int,
+    unmoved_only: bool,
+    keeps_from: int,
+    all_instances: bool,
+    shared_from: int,
+    dimension: int,
+    step: float,
+) -> float:
+    """The words of a tensor's boxes along the coordinates of one group of dimensions, in all pairs of their pieces; what each
+    shares with itself so many steps of `dimension` further. The rest as in `words._different`."""
+    projection = tensors.projection[tensor]
+    for d in range(len(projection)):
+        if projection[d].group == group:
+            last, mode_of_d = pieces.first_cut[stop, d], mode_of(d, mode, advancing, unmoved_only)
+            count_pieces(
+                pieces,
+                d,
+                last,
+                limit,
+                mode_of_d,
+                tensor,
+                True,
+                all_instances,
+                shared_from,
+                pieces.first_cut[keeps_from, d],
+                True,
+            )
+    total, more = 0.0, True
+    for d in range(len(projection)):
+        pieces.totals[d].current = 0
+    while more:
+        words = side = 1.0
+        for t in range(tensors.start[tensor], tensors.start[tensor + 1]):
+            term = tensors.term[t]
+            if projection[term.dimension].group == group:
+                iterations = pieces.found[term.dimension, pieces.totals[term.dimension].current].iterations
+                moved = step if term.dimension == dimension else 0.0
+                side += term.coefficient * (iterations - 1.0 - moved)
+                if term.last:
+                    words *= max(0.0, side)
+                    side = 1.0
+        for d in range(len(projection)):
+            if projection[d].group == group:
+                words *= pieces.found[d, pieces.totals[d].current].count
+        total += words
+        carry = True
+        for d in range(len(projection)):
+            if carry and projection[d].group == group:
+                at = pieces.totals[d].current + 1
+                carry = at == pieces.totals[d].sizes
+                pieces.totals[d].current = 0 if carry else at
+        more = not carry
+    return total
+
+
+@kernel_part
+def _was_seen(pieces: Pieces, first: int, last: int, unicast_trip: int) -> bool:
+    """Whether a box, given by its first and last word, has been seen since the last stamp; it is from now on."""
+    mask, stamp = len(pieces.seen) - 1, pieces.stamp[0]
+    place = hash_bits(hash_bits(first) ^ hash_bits(last + 1) ^ unicast_trip) & mask
+    while pieces.seen[place].stamp == stamp:
+        here = pieces.seen[place]
+        if here.first == first and here.last == last and here.unicast_trip == unicast_trip:
+            return True
+        place = (place + 1) & mask
+    here = pieces.seen[place]
+    here.first, here.last, here.unicast_trip, here.stamp = first, last, unicast_trip, stamp
+    return False
+
+
+@kernel_part
+def _next_trip(pieces: Pieces, projection: Records, group: int, start: int, stop: int) -> tuple[bool, bool]:
+    """Count on the trips of a group's loops between two levels, those in space first, and then the sizes before them; whether
+    there is another one, and whether it is of another step in time. Of a size that divides one step stands for all."""
+    for temporal in range(2):
+        for d in range(len(projection)):
+            for k in range(
+                pieces.first_cut[start, d], pieces.first_cut[stop, d] if projection[d].group == group else 0
+            ):
+                cut = pieces.cut[k]
+                if cut.temporal == temporal and not (temporal > 0 and _divides(pieces, d, start, stop)):
+                    cut.trip += 1
+                    if cut.trip < cut.trips:
+                        return True, temporal > 0
+                    cut.trip = 0
+    for d in range(len(projection)):
+        if projection[d].group == group:
+            pieces.totals[d].current += 1
+            if pieces.totals[d].current < pieces.totals[d].sizes:
+                return True, True
+            pieces.totals[d].current = 0
+    return False, True
+
+
+@kernel_part
+def _divides(pieces: Pieces, d: int, start: int, stop: int) -> bool:
+    """Whether all cuts of the size at hand between two levels leave full pieces only."""
+    first = pieces.first_cut[start, d]
+    exact = pieces.found[d, pieces.totals[d].current].iterations == pieces.cut[first].full
+    for k in range(first, pieces.first_cut[stop, d]):
+        exact &= pieces.cut[k].trips * pieces.cut[k + 1].full == pieces.cut[k].full
+    return bool(exact)
