@@ -1,8 +1,9 @@
-"""Lower bounds for mappings of which only the outer entries are known.
+"""Lower bounds for mappings whose outer entries alone are decided.
 
-The loops that are known fix all traffic between the storage levels that are known, so that part is counted as it is.
-Of the rest, every tensor must still leave its innermost known level as often as it came in, and every operation must
-still read its operands somewhere, at best shared by as many lanes as are left, unless neighbours may pass them on.
+Decided loops fix all traffic between decided storage levels, so that traffic is counted exactly.
+For the rest, every tensor leaves its innermost decided level at least as often as it entered. Every
+operation reads its operands from some memory. At best a read serves all remaining lanes, and it may
+be free if neighbours can forward operands.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from tilewright_costmodels.timeloop.tables import Tables
 
 Number = TypeVar("Number", bound=np.generic)
 ROUNDING_FACTOR = 1 - 1e-9
-"""Less than one by more than rounding can add up to."""
+"""Factor below one by more than accumulated rounding errors."""
 
 
 def completed(batch: MappingBatch, entries: int) -> MappingBatch:
-    """Mappings whose entries from `entries` on keep nothing, and whose last one steps through all that is left."""
+    """Return mappings whose entries from `entries` on keep nothing, and whose last entry iterates over the rest."""
     temporal, spatial = batch.temporal.copy(), batch.spatial.copy()
     order, keep = batch.order.copy(), batch.keep.copy()
     remaining = spatial[:, entries - 1 : entries]
@@ -50,19 +51,22 @@ def bound(
     counts: Counts,
     valid: Bools,
 ) -> Costs:
-    """See `tilewright.plugin.costmodel.Bounder`; `entries` is less than the length of the skeleton.
+    """Return the bounds; see `tilewright.plugin.costmodel.Bounder`.
 
     Args:
-        batch: mappings as `completed` makes them; `counts` of them, `valid`: which were counted.
+        batch: mappings from `completed`.
+        entries: number of decided entries, less than the length of the skeleton.
+        counts: counts of the batch.
+        valid: [n], mappings that were counted.
     """
     decided = _DecidedPart(problem, architecture, link_transfers, tables, batch, entries, counts)
-    with np.errstate(all="ignore"):  # of what is not valid, anything may have been counted
+    with np.errstate(all="ignore"):  # counts of invalid mappings are arbitrary
         energy, cycles = decided.bound()
     return Costs(valid, np.where(valid, energy, np.inf), np.where(valid, cycles, np.inf))
 
 
 class _DecidedPart:
-    """What is known of mappings whose entries from `entries` on are made up; arrays over mappings."""
+    """Decided part of mappings; arrays are over mappings."""
 
     def __init__(
         self,
@@ -80,11 +84,11 @@ class _DecidedPart:
         self.counts = Counts(**{name: _mapping_rows(count, n) for name, count in counts._asdict().items()})
         holds = tables.hardware.level["holds"]
         self.levels = int((holds < entries).sum())
-        """Storage levels that are known; all traffic between them is."""
+        """Number of decided storage levels. All traffic between them is decided."""
         self.clusters = [architecture.cluster_index[batch.skeleton.entries[entry].target] for entry in holds]
         units = math.prod(cluster.fanout.size for cluster in architecture.clusters[self.clusters[-1] :])
         self.may_forward = link_transfers and units > 1
-        """Compute units may have operands from one another, step after step."""
+        """Whether compute units may forward operands to one another at every step."""
         self.keeps = batch.keep[:, holds]
         with np.errstate(divide="ignore", invalid="ignore"):
             unrolled = np.ceil(batch.temporal[:, :entries] / batch.spatial[:, :entries])
@@ -93,13 +97,14 @@ class _DecidedPart:
         self.max_lanes: Floats = np.maximum(1.0, np.floor(architecture.compute_instances / self.units_used))
 
     def bound(self) -> tuple[Floats, Floats]:
-        """(energy_pj, cycles), at least."""
+        """Return lower bounds of (energy_pj, cycles)."""
         counts = self.counts
         decided_steps = self.problem.macs / self.undecided / self.units_used
         compute_cycles = (
             decided_steps * np.ceil(self.undecided / self.max_lanes) * self.architecture.compute.cycles_per_operation
         )
-        # short tiles may take fewer steps than full ones: all that is left for the first lane of what is known, shared
+        # edge tiles may need fewer steps; the first lane executes at least its share of the decided
+        # steps
         compute_cycles = np.where(counts.ragged, counts.compute_cycles / self.max_lanes, compute_cycles)
         undecided = np.zeros(len(self.batch))
         for number, tensor in enumerate(self.problem.tensors):
@@ -107,7 +112,9 @@ class _DecidedPart:
         for count in (counts.reads, counts.fills, counts.updates, counts.busiest_reads, counts.busiest_writes):
             count[:, self.levels :] = 0.0
         hardware = self.tables.hardware
-        without_leakage = hardware.memory.copy()  # what leaks in the steps of the made-up entries is not sure
+        without_leakage = (
+            hardware.memory.copy()
+        )  # the steps of undecided entries may be fewer, so leakage is added below
         without_leakage["leakage"] = 0.0
         groups = Counts(**{name: _lane_groups(count) for name, count in counts._asdict().items()})
         energies, ignored = np.empty((2, *groups.ragged.shape))
@@ -122,8 +129,11 @@ class _DecidedPart:
         return (energy + undecided + leaked) * ROUNDING_FACTOR, cycles
 
     def _bound_tensor(self, number: int, tensor: Tensor) -> Floats:
-        """pJ that one tensor costs at least beyond the counts of the levels that are decided: those with a known level
-        further inside that keeps it, too. Counts of what leaves the others inwards are taken out."""
+        """Return a lower bound of the pJ of one tensor beyond decided levels.
+
+        A level's accesses from inside are decided if a decided inner level also keeps the tensor.
+        Other accesses from inside are removed from the counts.
+        """
         energy = np.zeros(len(self.batch))
         decided = np.zeros(len(self.batch), dtype=np.bool_)
         for level in reversed(range(self.levels)):
@@ -142,18 +152,18 @@ class _DecidedPart:
         return energy
 
     def _bound_inwards(self, number: int, tensor: Tensor, level: int, memory: Memory) -> Floats:
-        """pJ of what leaves a level that is the innermost known one to keep the tensor, down to the operations."""
+        """Return a lower bound of the pJ from the innermost decided level of a tensor down to the operations."""
         cluster = self.clusters[level]
         instances = self.counts.instances[:, level]
         in_use = np.minimum(instances, self.architecture.instances[cluster] // memory.instances_per_macro)
         again = np.zeros(len(self.batch))
         if not self.may_forward and not self.tables.tensors.info[number].may_overlap and _is_dense(tensor):
-            # else smaller tiles may save on overlaps and on holes, and what neighbours pass on of tiles that differ is an average: words
-            # may seem to come less than once
+            # otherwise smaller tiles may save overlaps and holes, and Timeloop averages forwarding
+            # over unequal tiles: a word may appear to move less than once
             words = self.counts.fills[:, level, number]
-            if tensor.is_output:  # the first partial sums are not filled
+            if tensor.is_output:  # first partial sums are not filled
                 words = words + self.counts.partition_words[:, level, number]
-            # what a short tile leaves in an idle sub-cluster need not come again
+            # words that an edge tile leaves in an idle sub-cluster may stay there
             once = self.counts.partition_words[:, level, number] if tensor.is_output else 0.0
             words = np.where(self.counts.ragged, once, words)
             words = words if level else np.full(len(self.batch), self.tables.tensors.info[number].words)
@@ -168,7 +178,10 @@ class _DecidedPart:
         return np.asarray(np.minimum(np.maximum(again, here), again + further))
 
     def _bound_operands(self, tensor: Tensor, cluster: int, memory: Memory, lanes: Floats) -> Floats:
-        """pJ for all operations to reach their operand in a memory, each access serving as many `max_lanes` as exist."""
+        """Return a lower bound of the pJ of all operations' accesses to a memory.
+
+        Each access serves at most `lanes` operations.
+        """
         if self.may_forward:
             return np.zeros(len(self.batch))
         architecture = self.architecture
@@ -184,29 +197,32 @@ class _DecidedPart:
 
 
 def _mapping_rows(count: NDArray[Number], mappings: int) -> NDArray[Number]:
-    """A copy whose first axis is that of mappings."""
+    """Return a copy of a count with mappings on the first axis."""
     return np.moveaxis(count, -1, 1).reshape(-1, *count.shape[1:-1])[:mappings].copy()
 
 
 def _lane_groups(count: NDArray[Number]) -> NDArray[Number]:
-    """The reverse; after the last mapping comes the last one again."""
+    """Return a count in groups of lanes, the reverse of `_mapping_rows`. The last mapping fills empty lanes."""
     groups = -(-len(count) // LANES)
     rows = np.take(count, np.minimum(np.arange(groups * LANES), len(count) - 1), axis=0)
     return np.ascontiguousarray(np.moveaxis(rows.reshape(groups, LANES, *count.shape[1:]), 1, -1))
 
 
 def _is_dense(tensor: Tensor) -> bool:
-    """Tiles have no holes."""
+    """Return whether no tile of the tensor has holes."""
     return all(coefficient <= 1 for rank in tensor.projection for coefficient in rank.terms.values())
 
 
 def _accesses(values: Floats, tensor: Tensor, memory: Memory) -> Floats:
-    """Blocks moved by one instance; of single words part of one, too: the average instance has them of tiles that differ."""
+    """Return the accesses of one instance, in blocks.
+
+    Blocks of one word are not rounded: counts are averages over instances with unequal tiles.
+    """
     slices, block = values * memory.slices_of(tensor), memory.block_words * memory.slices_per_word
     return np.asarray(slices if block == 1 else np.ceil(slices / block))
 
 
 def _inner_access_energy(tensor: Tensor, memory: Memory) -> float:
-    """pJ of one access from inside."""
+    """Return the pJ of one access from inside."""
     update = memory.accumulation_energy_pj
     return update if tensor.is_output else memory.read_energy_pj

@@ -1,4 +1,4 @@
-"""What counts cost: energies and cycles, from counts alone."""
+"""Energies and cycles, from counts alone."""
 
 from __future__ import annotations
 
@@ -13,45 +13,53 @@ from tilewright_costmodels.timeloop.tables import Hardware, Tables
 
 @structure
 class Counts(NamedTuple):
-    """What was counted of G groups of B mappings, and its cost. Shapes: L levels, T tensors, M memories."""
+    """Counts of G groups of B mappings in SIMD lanes, and their costs.
+
+    Shapes: L levels, T tensors, M memories. Fields without a shape are [G, L, T, B].
+    """
 
     reads: Floats
-    """[G, L, T, B], as all to `network_energy`: words of one instance of the level."""
+    """Words read from one instance of the level, averaged over the instances in use."""
     fills: Floats
+    """Words written from the parent, likewise."""
     updates: Floats
+    """Words written from inside, likewise."""
     tile_words: Floats
     partition_words: Floats
     busiest_reads: Floats
-    """Of the busiest instance, where tiles do not divide."""
+    """Words of the busiest instance, where tiles do not divide."""
     busiest_writes: Floats
+    """Fills and updates of the busiest instance, where tiles do not divide."""
     hops: Floats
-    """Of the network below one instance."""
+    """Hops in the network below one instance."""
     routers: Floats
     ingresses: Floats
     links: Floats
-    """Words passed on between neighbours."""
+    """Words forwarded between neighbours below one instance (link transfers)."""
     energy: Floats
-    """pJ, over all instances."""
+    """pJ of the memory, over all instances."""
     network_energy: Floats
+    """pJ of the network below the level, over all instances."""
     instances: Floats
-    """[G, L, B]: in use."""
+    """[G, L, B]: instances in use."""
     read_rate: Floats
-    """[G, M, B]: slices per cycle of computing, of memories with a bandwidth."""
+    """[G, M, B]: slices read per cycle of computing, of memories with a bandwidth."""
     write_rate: Floats
+    """[G, M, B]: slices written per cycle of computing, likewise."""
     cycles: Floats
-    """[G, M, B]: what that makes of the run."""
+    """[G, M, B]: cycles that the memory needs."""
     in_use: Floats
-    """[G, M, B]: instances."""
+    """[G, M, B]: instances in use."""
     leakage: Floats
-    """[G, M, B]: pJ."""
+    """[G, M, B]: pJ that leak."""
     compute_cycles: Floats
-    """[G, B]."""
+    """[G, B]: cycles of computing."""
     ragged: Bools
-    """[G, B]: tiles do not divide."""
+    """[G, B]: whether some tile does not divide."""
 
 
 def counts_of(groups: int, tables: Tables) -> Counts:
-    """Room for so many groups of mappings."""
+    """Return zero counts for `groups` groups of mappings."""
     levels, tensors, _ = tables.shape
     rates = dict.fromkeys(
         "read_rate write_rate cycles in_use leakage".split(), (groups, len(tables.hardware.memory), LANES)
@@ -70,21 +78,22 @@ def counts_of(groups: int, tables: Tables) -> Counts:
 
 @compiled
 def cost_all(hardware: Hardware, counts: Counts, energy_pj: Floats, cycles: Floats) -> None:
-    """Write energy and cycles, [G, B]."""
+    """Write energy and cycles of all groups, [G, B]."""
     for group in range(len(energy_pj)):
         energy_pj[group][:], cycles[group][:] = cost(hardware, counts, False, False, group)
 
 
 @kernel_part
 def cost(hardware: Hardware, counts: Counts, detailed: bool, reported: bool, group: int) -> tuple[Floats, Floats]:
-    """(energy in pJ, cycles) of the counts of a group.
+    """Return (energy in pJ, cycles) of one group, [B] each.
+
+    Timeloop charges one access per block and macro. The slowest memory sets the cycles, and what is
+    in use leaks in all of them. Where tiles do not divide, the busiest instance sets the cycles
+    instead of the average one.
 
     Args:
-        detailed: with the networks.
-        reported: keep them by level, tensor and memory, too.
-
-    Where tiles do not divide, the busiest instance sets the cycles, not the average one. Timeloop: one access per block, per
-    macro; the slowest memory sets the cycles; what is in use leaks in all of them.
+        detailed: include networks.
+        reported: keep energies and cycles by level, tensor and memory.
     """
     levels, tensors = hardware.memory_index.shape
     energy, compute_cycles = every(hardware.compute_energy_pj), lanes(counts.compute_cycles[group])
@@ -161,5 +170,5 @@ def cost(hardware: Hardware, counts: Counts, detailed: bool, reported: bool, gro
 
 @kernel_part
 def _port_cycles(slices: Floats, bandwidth: float) -> Floats:
-    """Cycles that so many slices take."""
+    """Return the cycles that transferring `slices` needs."""
     return np.ceil(np.floor(slices + 0.5) / bandwidth)

@@ -1,6 +1,7 @@
-"""The kernel: what mappings move, counted side by side by the rules of Timeloop (docs/timeloop.md), and what it costs.
+"""Kernel of the cost model: counts what mappings move, by Timeloop's rules, and computes energy and cycles.
 
-Counts are float64, exact below 2**53; the model refuses problems beyond.
+`LANES` mappings are evaluated at a time, one in each SIMD lane. docs/timeloop.md states the rules.
+Counts are float64, exact below 2**53; the model refuses larger problems.
 """
 
 from __future__ import annotations
@@ -22,12 +23,15 @@ from tilewright_costmodels.timeloop.ragged.traffic import count_ragged_traffic
 
 @compiled
 def evaluate(inputs: KernelInput, pieces: Pieces | None, valid: Bools, energy_pj: Floats, cycles: Floats) -> None:
-    """Count what every mapping moves, and say what the counts cost.
+    """Count the words that every mapping moves, and write energies and cycles.
 
     Args:
-        job: its counts are of all mappings, or of `LANES` of them: the last ones.
-        pieces: where all tiles divide, None: that form of the kernel is compiled in a third of the time.
-        valid: which mappings to look at; those that are not legal become False.
+        inputs: its counts have one group per `LANES` mappings, or a single group for the last ones.
+        pieces: None if all tiles divide. That variant of the kernel compiles in a third of the
+            time.
+        valid: [n], mappings to evaluate. Illegal ones become False.
+        energy_pj: [n], written for valid mappings.
+        cycles: [n], likewise.
     """
     mappings, nest, counts = inputs.mappings, inputs.nest, inputs.counts
     order, keep = mappings.order, mappings.keep
@@ -72,19 +76,24 @@ def evaluate(inputs: KernelInput, pieces: Pieces | None, valid: Bools, energy_pj
 
 @inlined
 def _count_tensor(inputs: KernelInput, pieces: Pieces | None, first: int, group: int, tensor: int) -> None:
-    """Reads, fills and updates of a tensor at every level, the innermost first."""
+    """Count the reads, fills and updates of one tensor at every level, innermost first.
+
+    At each step, `level` is the parent and `inner` variables describe the next level inside, or
+    compute.
+    """
     info, hardware, nest, counts = inputs.tensors.info[tensor], inputs.hardware, inputs.nest, inputs.counts
     levels, live, ragged = len(hardware.level), lanes(nest.live), lanes(counts.ragged[group])
     linked_units = inputs.link_transfers and np.any(lanes(nest.subclusters[levels - 1]) > 1.0)
     tile_reuse.follow_tile(inputs, tensor, bool(info.may_overlap or linked_units))
     if inputs.reported:
         counts.tile_words[group, 0, tensor][:] = every(info.words)
-    # words that leave a level; whether it keeps the tensor
+    # `content`: accesses to a level from inside, in words per instance; `unforwarded`: fraction of
+    # them that no neighbour forwards
     content = every(0.0)
     keeps = every(False)
     unforwarded = every(1.0)
     for number in range(levels):
-        next_mapping = first + LANES + tensor * levels + number  # one mapping of the next group
+        next_mapping = first + LANES + tensor * levels + number  # prefetch one mapping of the next group
         fetch(inputs.mappings.trips, next_mapping)
         fetch(inputs.mappings.order, next_mapping)
         level = levels - 1 - number
@@ -93,15 +102,16 @@ def _count_tensor(inputs: KernelInput, pieces: Pieces | None, first: int, group:
         inner_unforwarded = unforwarded
         inner_keeps = keeps
         here, subclusters = hardware.level[level], lanes(nest.subclusters[level])
-        iterations = lanes(nest.trips_outside[nest.loop_start[here.stop]])  # iterations of all loops down to the level
+        iterations = lanes(nest.trips_outside[nest.loop_start[here.stop]])  # of all temporal loops down to the level
         keeps = lanes(inputs.scratch.kept[here.holds, tensor])
         has_fanout = subclusters > 1.0
-        counted = inner_keeps | at_compute  # elsewhere, only the ratio of counts matters
+        counted = inner_keeps | at_compute  # a bypassed inner level only scales the accesses of its parent
         deliveries, shared_coordinate, windowed, may_forward = every(1.0), every(False), every(False), every(False)
-        # compute has no register: every operation fetches its words
+        # compute has no register, so every operation fetches its words
         words, tile, overlap = iterations, every(1.0), every(0.0)
         if not at_compute:
-            # every step of the innermost loop that moves the tile, and every restart of it, moves a whole one
+            # every advance of the innermost relevant loop `c`, and every restart of it, moves a
+            # whole tile
             tile = words_of(inputs.rules.terms, tensor, inputs.scratch.inside[here.stop])
             if inputs.reported:
                 counts.tile_words[group, level + 1, tensor][:] = tile
@@ -117,28 +127,30 @@ def _count_tensor(inputs: KernelInput, pieces: Pieces | None, first: int, group:
             if inputs.link_transfers and (at_compute or info.may_overlap):
                 innermost = lanes(nest.visits[level]) == iterations
                 may_forward = live & has_fanout & (at_compute | (windowed & innermost))
-        # of true pieces, only what neighbours pass on is to be learnt from full ones
+        # with ragged tiles, full tiles are counted only to learn the fraction that neighbours
+        # forward
         needs_lookup = may_forward | (live & has_fanout & (inputs.detailed | (shared_coordinate & ~ragged)))
         if np.any(needs_lookup):
             deliveries = tile_reuse.look_up_deliveries(
                 inputs, first, tensor, level, needs_lookup, ~(shared_coordinate | may_forward), deliveries
             )
         sent, received, linked = words * deliveries, words * subclusters, every(0.0)
-        accesses = sent  # words that leave
+        accesses = sent  # accesses of the parent, before forwarding
         if np.any(may_forward):
             forwarded, saved, linked = tile_reuse.count_forwarded(
                 inputs, level, at_compute, may_forward, tile, overlap, deliveries
             )
             words, accesses, received = words - forwarded, sent - saved, received - linked
-        # accessed as often as the level inside, in its own mix of deliveries, if that does not keep the tensor
+        # the parent serves the accesses of a bypassed inner level in its own delivery mix
         factor = np.where(counted, 1.0, inner_content * subclusters / received)
         content = np.where(counted | has_fanout, accesses * factor, inner_content)
         if pieces is not None and np.any(ragged):
-            # the true words, of which neighbours pass on the part that they do where all tiles are full
+            # exact words of ragged tiles, reduced by the fraction that neighbours forward with full
+            # tiles
             forwarded_fraction = np.where(may_forward, linked / (received + linked), 0.0)
             fraction = np.where(counted, 1.0, unforwarded)
             fraction = np.where(may_forward, accesses / sent * fraction, fraction)
-            # what neighbours pass on, the level inside asks nobody for, either
+            # forwarded words are not requested from the bypassed level either
             fraction = np.where(may_forward & ~counted, fraction / (1.0 - forwarded_fraction), fraction)
             unforwarded = np.where(
                 ragged & (keeps | inner_keeps | may_forward | inputs.detailed), fraction, unforwarded
@@ -178,12 +190,15 @@ def _write_ragged_accesses(
     unforwarded: Floats,
     forwarded: Floats,
 ) -> None:
-    """Reads, fills and updates of a level that keeps the tensor, where tiles do not divide: averages over the instances, unrounded,
-    and the words of the first one.
+    """Write reads, fills and updates of a level where tiles do not divide.
+
+    They are averages over the instances, unrounded. The busiest instance, which sets the cycles, is
+    the first one.
 
     Args:
-        left: the part of the words that leave which neighbours further in do not pass on.
-        passed: the part of the words that enter which neighbours pass on.
+        unforwarded: fraction of the accesses from inside that neighbours at inner levels do not
+            forward.
+        forwarded: fraction of the received words that neighbours forward.
     """
     info, counts = inputs.tensors.info[tensor], inputs.counts
     content = lanes(pieces.sent[tensor, level]) * unforwarded
@@ -217,15 +232,20 @@ def _write_accesses(
     received: Floats,
     peer: Floats,
 ) -> None:
-    """The same where they do, rounded; what `_write_ragged_accesses` wrote stays.
+    """Write reads, fills and updates of a level where tiles divide, rounded as Timeloop rounds.
+
+    Where tiles do not divide, the values of `_write_ragged_accesses` stay.
 
     Args:
-        content: words that leave one instance; `received`, `peer`: that the average one gets from outside, and from neighbours.
+        content: accesses from inside, in words per instance.
+        received: average words that one instance receives from its parent.
+        peer: average words that one instance receives from neighbours.
     """
     counts = inputs.counts
     reads, fills, updates = np.floor(content + peer + 0.5), np.floor(received + peer), every(0.0)
     if inputs.tensors.info[tensor].is_output:
-        # the first partial sum of every word is written, not added; a box with holes promises more words than exist
+        # first-read elision: the first partial sum of a word is written, not added. A box with
+        # holes contains more words than exist, hence the maximum
         partition = lanes(counts.partition_words[group, level, tensor])
         reads = np.maximum(np.floor(content + peer - partition + 0.5), 0.0)
         fills = np.maximum(np.floor(received + peer - partition + 0.5), 0.0)
@@ -242,8 +262,12 @@ def _write_accesses(
 
 @kernel_part
 def _count_network(inputs: KernelInput, group: int, level: int, tensor: int, words: Floats, factor: Floats) -> None:
-    """Hops, routers and ingresses below one instance of a level (Timeloop's legacy network), of so many words and what neighbours
-    pass on, so many times."""
+    """Count hops, routers and ingresses of the network below one instance of a level (Timeloop's legacy network).
+
+    Args:
+        words: words that the parent delivers; noted forwarded words are added.
+        factor: accesses after bypass over accesses before.
+    """
     counts, deliveries = inputs.counts, inputs.deliveries
     below, ragged = inputs.hardware.level[level], lanes(counts.ragged[group])
     rows, sizes = tile_reuse.sort_deliveries(inputs, level, words), lanes(deliveries.sizes)
@@ -252,7 +276,7 @@ def _count_network(inputs: KernelInput, group: int, level: int, tensor: int, wor
         hops_of_row = lanes(deliveries.hops[row]) * np.where(ragged, factor, 1.0)
         sent = np.floor(lanes(deliveries.accesses[row]) * factor + 0.5)
         if inputs.tensors.info[tensor].is_output and below.in_dram:
-            # DRAM cannot add: partial sums go down and come back
+            # DRAM cannot add, so partial sums go down and come back
             read_back = 2.0 * sent - lanes(counts.partition_words[group, level, tensor])
             sent = np.where(lanes(inputs.scratch.kept[below.holds, tensor]), np.maximum(sent, read_back), 0.0)
         used = (row < sizes) & (sent > 0.0)

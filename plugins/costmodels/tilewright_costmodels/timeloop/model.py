@@ -1,4 +1,4 @@
-"""The cost model `timeloop`: Timeloop's figures on the same inputs."""
+"""Cost model `timeloop`: Timeloop's counts, energies and cycles on the same inputs."""
 
 from __future__ import annotations
 
@@ -34,18 +34,25 @@ from tilewright_costmodels.timeloop.report import figures
 from tilewright_costmodels.timeloop.tables import Mappings, Tables, distinct_shifts, tables_of
 
 MAX_UNITS = 2**20
-"""Compute units: what is counted of those that share a delivery takes memory for each."""
+"""Maximum number of compute units. Delivery patterns need memory for each sub-cluster of a fanout."""
 
 
 class TimeloopModel:
-    """Counts, energies and cycles of Timeloop (docs/timeloop.md gives the rules and where they differ from truth)."""
+    """Counts, energies and cycles of Timeloop.
+
+    docs/timeloop.md states the rules, and where they differ from execution.
+    """
 
     def __init__(self, options: TimeloopOptions) -> None:
         self.link_transfers = options.link_transfers
 
     def bind(self, problem: Problem, architecture: Architecture) -> TimeloopEvaluator:
-        """Raises NotConformableError: axes other than X and Y, unclear homes of tensors, counts beyond 2**53, more than 2**20
-        compute units."""
+        """Bind the model to a problem and an architecture.
+
+        Raises:
+            NotConformableError: an axis other than X and Y, or several possible memories for a
+                tensor in one cluster. Counts beyond 2**53, or more than 2**20 compute units.
+        """
         reasons = tuple(_refusals(problem, architecture))
         if reasons:
             raise NotConformableError("cost model timeloop", reasons)
@@ -53,14 +60,14 @@ class TimeloopModel:
 
 
 class SkeletonKernel:
-    """The kernel's tables for one skeleton and its slots, and room to work in."""
+    """Tables and scratch arrays of the kernel, for one skeleton and its slots."""
 
     def __init__(self, tables: Tables, detailed: bool) -> None:
         self.tables = tables
         self.reported, self.detailed = detailed, detailed or tables.has_network_energy
         self.nest = nest_of(tables)
         self.scratch = scratch_of(tables.rules, len(tables.hardware.slot))
-        self.cache = fanout_cache_of(tables, self.detailed)  # refuses what would be too large
+        self.cache = fanout_cache_of(tables, self.detailed)  # raises if the cache would be too large
         self.deliveries = deliveries_of(tables, self.detailed)
         self.pieces = pieces_of(tables)
         self.last_counts = counts_of(1, tables)
@@ -73,12 +80,14 @@ class SkeletonKernel:
         counts: Counts | None = None,
         chains: bool = False,
     ) -> Costs:
-        """What mappings cost.
+        """Return the costs of mappings.
 
         Args:
-            sound: which of the tiles that mappings were given as are; the mesh is then the only rule for fanouts.
-            counts: what is counted of each, if it is asked for.
-            chains: their trips may be more than divide a dimension.
+            sound: [n], True for mappings given as tiles that are cut from one another. Fanouts are
+                then checked along each axis of the mesh only. None: the mappings are given as
+                trips.
+            counts: receives the counts. None: those of the last mappings are kept.
+            chains: the product of the trips may exceed a dimension.
         """
         n = len(mappings.trips)
         valid = np.ones(n, dtype=np.bool_) if sound is None else sound
@@ -101,13 +110,13 @@ class SkeletonKernel:
         )
         pieces = self.pieces if chains or len(mappings.tiles) else None
         if pieces is not None:
-            np.logical_not(self.tables.hardware.may_share.T, out=pieces.unicast)  # but for what mappings say
+            np.logical_not(self.tables.hardware.may_share.T, out=pieces.unicast)  # mappings may add to it
         evaluate(inputs, pieces, costs.valid, costs.energy_pj, costs.cycles)
         return costs
 
 
 class TimeloopEvaluator(BatchEvaluator):
-    """The model bound to one problem and one architecture."""
+    """Timeloop's model, bound to one problem and one architecture."""
 
     def __init__(self, problem: Problem, architecture: Architecture, link_transfers: bool) -> None:
         self.problem = problem
@@ -115,7 +124,7 @@ class TimeloopEvaluator(BatchEvaluator):
         self.link_transfers = link_transfers
         self._kernels: dict[tuple[object, ...], SkeletonKernel | None] = {}
         self._last: tuple[object, SkeletonKernel | None] = None, None
-        self._lock = threading.Lock()  # a room is for one at a time
+        self._lock = threading.Lock()  # one thread at a time may use the scratch arrays
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.problem, self.architecture, self.link_transfers)
@@ -123,7 +132,12 @@ class TimeloopEvaluator(BatchEvaluator):
     def kernel(
         self, skeleton: Skeleton, slots: Sequence[Slot], placed: bool = False, detailed: bool = False
     ) -> SkeletonKernel | None:
-        """None where no mapping over the skeleton can be legal."""
+        """Return the kernel for a skeleton, or None if no mapping over it can be legal.
+
+        Args:
+            placed: mappings order their spatial loops.
+            detailed: count networks, and keep what reports need.
+        """
         key = (skeleton, tuple((slot.entry, slot.spatial) for slot in slots), placed, detailed)
         if key not in self._kernels:
             tables = tables_of(self.problem, self.architecture, skeleton, slots, placed)
@@ -131,7 +145,7 @@ class TimeloopEvaluator(BatchEvaluator):
         return self._kernels[key]
 
     def evaluate_candidates(self, candidates: Candidates) -> Costs:
-        """The costs of candidates, taken as the trip counts that they are."""
+        """Return the costs of candidates, which are given as trips."""
         space = candidates.space
         last_space, kernel = self._last
         if last_space is not space:
@@ -145,6 +159,7 @@ class TimeloopEvaluator(BatchEvaluator):
             return kernel.evaluate(mappings, self.link_transfers, chains=space.factors == "ragged")
 
     def evaluate_batch(self, batch: MappingBatch) -> Costs:
+        """Return the costs of a batch."""
         kernel = self.kernel_for(batch)
         if kernel is None:
             return _none_valid(len(batch))
@@ -153,13 +168,17 @@ class TimeloopEvaluator(BatchEvaluator):
             return kernel.evaluate(mappings, self.link_transfers, sound)
 
     def kernel_for(self, batch: MappingBatch, detailed: bool = False) -> SkeletonKernel | None:
-        """Every entry in time and in space, but the first, which holds whole tensors, in space only."""
+        """Return the kernel for a batch.
+
+        Every entry has a temporal and a spatial slot. The first entry holds whole tensors and has a
+        spatial slot only.
+        """
         places = [(entry, spatial) for entry in range(len(batch.skeleton)) for spatial in (False, True)][1:]
         slots = [Slot(entry, spatial, (), ()) for entry, spatial in places]
         return self.kernel(batch.skeleton, slots, batch.spatial_order is not None, detailed)
 
     def mappings(self, batch: MappingBatch) -> tuple[Bools, Mappings]:
-        """Which mappings have tiles that can be cut from one another, and their trip counts."""
+        """Return which mappings have tiles that are cut from one another, and the mappings as trips."""
         sound = np.full(len(batch), _names(batch.problem) == _names(self.problem))
         trips, tiles = np.ones((2, len(batch), 2 * len(batch.skeleton) - 1, len(self.problem.sizes)), dtype=np.int64)
         sizes = for_kernel(np.array(self.problem.sizes, dtype=np.int64))
@@ -169,7 +188,7 @@ class TimeloopEvaluator(BatchEvaluator):
         return sound, _mappings(trips, needed, np.concatenate(orders, axis=1), batch.keep, batch.unicast)
 
     def bound(self, batch: MappingBatch, entries: int) -> Costs:
-        """Lower bounds over all completions of the outermost `entries` entries (see `Bounder`)."""
+        """Return lower bounds over all completions of the outermost `entries` entries (see `Bounder`)."""
         if not 1 <= entries <= len(batch.skeleton):
             raise ValueError(f"entries is {entries}; expected 1 to {len(batch.skeleton)}")
         if entries == len(batch.skeleton):
@@ -187,14 +206,17 @@ class TimeloopEvaluator(BatchEvaluator):
         )
 
     def relaxation(self, skeleton: Skeleton) -> Relaxation | None:
-        """What bounds follow from (see `Relaxable`)."""
+        """Return the costs per word from which mappers derive bounds (see `Relaxable`)."""
         tables = tables_of(self.problem, self.architecture, skeleton, (), False)
         if tables is None:
             return None
         return relaxation_of(self.problem, self.architecture, skeleton, tables, self.link_transfers)
 
     def explain(self, mapping: Mapping) -> Report:
-        """The full account; `valid` false and every reason for a mapping that Timeloop would not take."""
+        """Return the report of one mapping.
+
+        If Timeloop would reject the mapping, `valid` is False and the report lists every reason.
+        """
         problem, architecture = self.problem, self.architecture
         verdict = legality(problem, architecture, mapping)
         reasons = [reason for reason in verdict.reasons if reason.code != "fanout"]
@@ -245,7 +267,7 @@ def _mappings(trips: Ints, tiles: Ints, order: Positions, keep: Bools, unicast: 
 
 
 def _none_valid(count: int) -> Costs:
-    """None of them is valid."""
+    """Return the costs of mappings that are all invalid."""
     return Costs(np.zeros(count, dtype=np.bool_), np.full(count, np.inf), np.full(count, np.inf))
 
 
@@ -273,7 +295,10 @@ def _refusals(problem: Problem, architecture: Architecture) -> Iterator[Reason]:
 
 
 def _mesh_violations(architecture: Architecture, mapping: Mapping) -> Iterator[Reason]:
-    """Timeloop's own check of parallelism, innermost level first: instances in use, in total and along each axis."""
+    """Yield violations of Timeloop's own check of parallelism, innermost level first.
+
+    It compares the instances in use with those that exist, in total and along each axis.
+    """
     used = {"X": 1, "Y": 1}
     violations: list[Reason] = []
 

@@ -1,4 +1,4 @@
-"""The loops of mappings side by side, by storage level."""
+"""Loop nests of mappings in SIMD lanes, by storage level."""
 
 from __future__ import annotations
 
@@ -17,57 +17,69 @@ from tilewright_costmodels.timeloop.tables import Hardware, Mappings, Tables, Te
 
 @structure
 class Nest(NamedTuple):
-    """The loops in time of B mappings side by side, and what is worked out of them. Shapes: K places, outermost first, of which only
-    those are used at which some mapping has a loop; S slots, L levels."""
+    """Temporal loops of B mappings, one per SIMD lane, and derived quantities.
+
+    Shapes: S slots, L levels, D dimensions, K loops. A row of loops exists if at least one mapping
+    has that loop; rows are ordered outermost first. `c` is the innermost relevant temporal loop at
+    or outside a level, for the tensor at hand. A *shift* is the displacement of a tile, packed into
+    one number (see `Tensors.projection`).
+    """
 
     live: Bools
     """[B]: valid so far."""
     loop_start: Ints
-    """[S + 1]: the first place of a slot, and the number of places."""
+    """[S + 1]: first loop of each slot; the last value is the number of loops."""
     loop_dims: Ints
-    """[S]: the dimensions along which some mapping has a loop in the slot, as bits."""
+    """[S]: dimensions along which some mapping has a loop in the slot, as bits."""
     dimension: Ints
-    """[K, B]: of the loop, as a bit; 0: it has one trip."""
+    """[K, B]: dimension of the loop, as a bit; 0: the loop has one trip."""
     trips_outside: Floats
-    """[K + 1, B]: the product of the trips of all loops outside."""
+    """[K + 1, B]: product of the trips of all loops outside."""
     subclusters: Floats
     """[L, B]: sub-clusters in use below one instance."""
     advance_sum: Ints
-    """[K, B]: of the tensor at hand: by how much the loop at a place and all those outside displace its tile, one step each, and
-    the loop itself once more."""
+    """[K, B]: shift by one step of every loop down to this one, plus one more step of this one.
+    Minus `step_sum` of a level, it is the shift when this loop advances and all inner loops
+    restart."""
     step: Ints
-    """[D, B]: the same of one step of each dimension in the slot at hand."""
+    """[D, B]: shift by one step of each dimension, in the slot at hand."""
     visits: Floats
-    """[L, B]: of the innermost loop that moves the tile, of those of a level and further out: the product of its trips and of those
-    of all loops outside of it; ones if there is none."""
+    """[L, B]: how often `c` advances or restarts: its trips times the trips of all loops outside
+    it; 1 if no loop is relevant."""
     sweeps: Floats
-    """[L, B]: the same without its own."""
+    """[L, B]: product of the trips of all loops outside `c`."""
     c_dimension: Ints
-    """[L, B]: its dimension, as a bit; 0: there is none."""
+    """[L, B]: dimension of `c`, as a bit; 0: no loop is relevant."""
     c_stride: Floats
-    """[L, B]: iterations of the dimension from one of its trips to the next."""
+    """[L, B]: iterations of that dimension per trip of `c`."""
     c_shift: Ints
-    """[L, B]: by how much that displaces the tile."""
+    """[L, B]: shift per trip of `c`."""
     step_sum: Ints
-    """[L, B]: by how much all loops of a level and further out displace it, one step each."""
+    """[L, B]: shift by one step of every loop at or outside the level."""
     selected: Bools
-    """[B]: whether something is to be looked up."""
+    """[B]: lanes to look up. This and the following fields are arguments and results of calls that
+    work lane by lane."""
     words: Floats
-    """[B]: of what it is to be looked up, as `c_shift` and `deliveries`; what was found, as all to `received`."""
+    """[B]: words to look up."""
     shift: Ints
+    """[B]: shift since neighbours held them."""
     deliveries: Floats
+    """[B]: deliveries per word from the parent."""
     forwarded: Floats
+    """[B]: words that neighbours forward."""
     saved: Floats
+    """[B]: accesses that the parent saves."""
     received: Floats
+    """[B]: words that sub-clusters receive from neighbours."""
     pattern: Ints
-    """[B]: where it is told how its children are served."""
+    """[B]: delivery pattern without forwarding."""
     neighbour_bits: Ints
-    """[B]: by how much the tiles of neighbours may be displaced: the bits of all."""
+    """[B]: `bit_of` all shifts between neighbours."""
 
 
 @structure
 class KernelInput(NamedTuple):
-    """What the kernel works with."""
+    """Input of the kernel: tables, mappings and scratch arrays."""
 
     rules: Rules
     slots: Ints
@@ -80,15 +92,16 @@ class KernelInput(NamedTuple):
     cache: FanoutCache
     counts: Counts
     lax_fanout: bool
+    """Check fanouts along each axis of the mesh only, as Timeloop's model does."""
     link_transfers: bool
     detailed: bool
-    """Count the traffic of the NoCs too; of use where they take energy."""
+    """Count the traffic of networks."""
     reported: bool
-    """Keep what reports tell, of the last group's first mapping."""
+    """Keep what reports need, of the first mapping of the last group."""
 
 
 def nest_of(tables: Tables) -> Nest:
-    """Room for mappings of these tables."""
+    """Return an empty nest."""
     levels, _, dims = tables.shape
     loops = int(tables.hardware.slot["temporal"].sum()) * dims
     by_loop = dict.fromkeys(("dimension", "advance_sum"), loops) | {"trips_outside": loops + 1}
@@ -109,9 +122,18 @@ def nest_of(tables: Tables) -> Nest:
 
 @compiled
 def trips_of_tiles(sizes: Ints, temporal: Ints, spatial: Ints, trips: Ints, tiles: Ints, sound: Bools) -> bool:
-    """Trip counts of tiles [n, E, D]: of the first entry in space, then of each entry in time and in space; and the `tiles`
-    inside those. `sound` becomes False where the tiles are not of whole tensors, down to one iteration, none larger than the
-    one it is cut from. Whether all divide."""
+    """Write the trips of mappings given as tile sizes. Return whether all tiles divide.
+
+    Args:
+        sizes: [D].
+        temporal: [n, E, D], temporal tile sizes of each entry.
+        spatial: [n, E, D], spatial tile sizes.
+        trips: [n, 2 E - 1, D], written: of the first spatial slot, then of each temporal and
+            spatial slot.
+        tiles: [n, 2 E - 1, D], written: the tile inside each slot.
+        sound: [n], becomes False if the outermost tile is not the whole dimension, or the innermost
+            not one iteration. Also if a tile exceeds the one it is cut from.
+    """
     perfect = True
     last = temporal.shape[1] - 1
     for n in range(len(temporal)):
@@ -136,8 +158,14 @@ def trips_of_tiles(sizes: Ints, temporal: Ints, spatial: Ints, trips: Ints, tile
 
 @kernel_part
 def build_nest(inputs: KernelInput, group: int, may_be_ragged: bool) -> None:
-    """Lay out the loops of the mappings at hand. No longer alive is where more instances are in use along an axis than exist
-    (Timeloop's check). `may_be_ragged`: tiles may not divide."""
+    """Build the loop nests of the mappings at hand.
+
+    A mapping is no longer live if it uses more instances along an axis than exist (Timeloop's
+    check).
+
+    Args:
+        may_be_ragged: some tiles may not divide.
+    """
     hardware, nest, trips, dims = inputs.hardware, inputs.nest, inputs.scratch.trips, inputs.scratch.trips.shape[1]
     _place_loops(inputs)
     live, used_x, used_y, instances, trips_outside = lanes(nest.live), every(1.0), every(1.0), every(1.0), every(1.0)
@@ -172,7 +200,7 @@ def build_nest(inputs: KernelInput, group: int, may_be_ragged: bool) -> None:
 
 @kernel_part
 def _place_loops(inputs: KernelInput) -> None:
-    """Write the dimension of the loop at every place, and its trips to the place after in `trips_outside`."""
+    """Write the dimension of every loop, and its trips to the next row of `trips_outside`."""
     hardware, nest, scratch, dims = inputs.hardware, inputs.nest, inputs.scratch, inputs.scratch.trips.shape[1]
     live, loop = lanes(nest.live), 0
     for s in range(len(hardware.slot)):
@@ -190,5 +218,5 @@ def _place_loops(inputs: KernelInput) -> None:
             iterates = live & (trips > 1.0)
             nest.dimension[loop][:] = np.where(iterates, 1 << (dimension & 63), 0)
             nest.trips_outside[loop + 1][:] = trips
-            loop += int(np.any(iterates))  # a place without loops is used again
+            loop += int(np.any(iterates))  # a row without loops is used again
     nest.loop_start[len(hardware.slot)] = loop

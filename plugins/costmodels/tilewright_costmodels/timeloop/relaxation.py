@@ -1,4 +1,4 @@
-"""What `timeloop` says of itself for mappers that prove (see `tilewright.plugin.Relaxation`)."""
+"""Relaxation of the cost model, for mappers that prove optimality (see `tilewright.plugin.Relaxation`)."""
 
 from __future__ import annotations
 

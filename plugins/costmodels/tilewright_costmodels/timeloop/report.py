@@ -1,4 +1,4 @@
-"""The report of one mapping, from what the kernel counted."""
+"""Report of one mapping, from the kernel's counts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def figures(
     deliveries: Deliveries,
     costs: Costs,
 ) -> dict[str, Any]:
-    """The fields of a report on the only mapping that was counted."""
+    """Return the fields of a report on the only mapping that was counted."""
     energy_pj, cycles = float(costs.energy_pj[0]), int(costs.cycles[0])
     entries = [mapping.entries[entry] for entry in tables.hardware.level["holds"]]
     memories = [(cluster, memory) for cluster in architecture.clusters for memory in cluster.memories]
@@ -64,7 +64,7 @@ def figures(
 
 
 def _limits(architecture: Architecture, counts: Counts, ragged: bool) -> Iterator[Limit]:
-    """Compute, and what the bandwidths make of the run, rounded as in `costs`."""
+    """Yield the cycles of compute and of every bandwidth, rounded as in `costs`."""
     computing = float(counts.compute_cycles[0, 0])
     yield Limit(name="compute", action="compute", cycles=int(computing))
     for number, memory in enumerate(architecture.memories):
@@ -93,7 +93,7 @@ def _kept(
     memory: Memory,
     levels: list[int],
 ) -> Iterator[tuple[str, TensorCounts]]:
-    """The counts of every tensor that the memory keeps."""
+    """Yield the counts of every tensor that the memory keeps."""
     for number, tensor in enumerate(problem.tensors):
         for level in levels:
             keep = mapping.entries[tables.hardware.level[level].holds].keep or ()
@@ -114,7 +114,7 @@ def _kept(
 
 
 def _rounded(average: float) -> int:
-    return math.floor(average * (1 + 1e-12) + 0.5)  # a half that floating point has a little less of is one
+    return math.floor(average * (1 + 1e-12) + 0.5)  # rounds up halves that floating point underestimates
 
 
 def _network(
@@ -139,7 +139,7 @@ def _network(
         deliveries=tuple(delivered),
         link_transfers=max(
             _rounded(counts.links[here]), int(counts.links[here] > 1e-6)
-        ),  # an average: some are not none
+        ),  # an average below one half is reported as one
         spatial_reductions=sum((each.multicast - 1) * each.accesses for each in delivered) if output else 0,
         hops=float(counts.hops[here]) / ingresses if ingresses else 0.0,
         energy_pj=float(counts.network_energy[here]),

@@ -1,7 +1,7 @@
-"""What the kernels read of a problem and of an architecture, as arrays.
+"""Tables of a problem and an architecture, as the kernels read them.
 
-Loops are taken in levels, as Timeloop has them: an entry that holds is a storage level, and the slots between it and the
-next one that holds are its loops, temporal and spatial.
+Loops are grouped by level, as in Timeloop. A storage entry opens a level; its loops are the slots
+up to the next storage entry, including the temporal slot of that entry.
 """
 
 from __future__ import annotations
@@ -24,79 +24,94 @@ from tilewright.schema.problem import Problem
 
 @structure
 class Tensors(NamedTuple):
-    """The problem. Shapes: T tensors, D dimensions."""
+    """Tables of the problem. Shapes: T tensors, D dimensions."""
 
     projection: Records
-    """[T, D]: what one iteration shifts a tile by, as one number (all shifts that can be compared have different ones); as
-    bits, the coordinates that the dimension moves together with others (bit 0: it moves several). The number of its group, of
-    dimensions that share coordinates (0: it does not move the tensor; 1: it has one for itself, with this coefficient); whether
-    the group has one coordinate only (`one_coordinate`); whether it is the last one of its group in `dims`."""
+    """[T, D]: how the tensor depends on a dimension.
+
+    `displacement`: shift of a tile per iteration, as one number; shifts that can be compared have
+    different numbers. `windowed`: coordinates that the dimension shares with others, as bits; bit
+    0: it moves several coordinates. `group`: 0 if the dimension is irrelevant, 1 if it has a
+    coordinate of its own, else the window group that it belongs to. `coefficient`: sum of its
+    coefficients. `one_coordinate`: the group has one coordinate. `ends_group`: it is the last of
+    its group in `dims`."""
     dims: NDArray[np.uint32]
-    """[T, D]: of the dimensions that have several iterations, those that move the tensor, group by group, and then those that do not."""
+    """[T, D]: dimensions with more than one iteration: relevant ones group by group, then
+    irrelevant ones."""
     info: Records
-    """[T]: words; iterations of the dimensions that move the tensor; these dimensions, as bits; whether tiles may overlap, or children receive
-    overlapping ones; whether all coordinates are single dimensions (`plain`); the number after that of the last group of
-    dimensions; how many of `dims` move it, and how many there are; those that move several coordinates, or one together with
-    others, as bits."""
+    """[T]: the tensor's words; iterations of its relevant dimensions; these dimensions as bits.
+
+    `may_overlap`: tiles of different steps or sub-clusters may overlap. `plain`: each coordinate is
+    one dimension with coefficient 1. `groups`: one more than the last group. `relevant_dims`,
+    `iterated_dims`: how many of `dims` are relevant, and how many there are. `windowed_bits`:
+    relevant dimensions that move several or shared coordinates, as bits."""
     dense: bool
-    """No tile has holes."""
+    """Whether no tile has holes."""
     start: NDArray[np.uint32]
     term: Records
-    """The coordinates, as in `Terms`."""
+    """Coordinates, as in `Terms`."""
 
 
 @structure
 class Hardware(NamedTuple):
-    """An architecture as a skeleton uses it. Shapes: S slots, L levels, M memories, T tensors."""
+    """Tables of an architecture under a skeleton. Shapes: S slots, L levels, M memories, T tensors."""
 
     slot: Records
-    """[S]: the entry; whether its loops have an order of their own, and its row; whether it steps in time, or unrolls along
-    Y."""
+    """[S]: `entry`; `temporal`; `vertical`: it unrolls along Y. `ordered`: its loops have an order
+    of their own, in row `order`."""
     may_share: Bools
-    """[S, T]: sub-clusters may share a delivery, or be added up on the way."""
+    """[S, T]: whether the fanout can multicast an operand, or reduce an output."""
     level: Records
-    """[L]: its first slot and the one after its last; the entry that holds; instances of the next level that exist along X
-    and along Y over the whole chip; the physical fanout to the next level along X and along Y; pJ of the network below;
-    whether it is DRAM, which cannot add."""
+    """[L]: `start`, `stop`: its slots. `holds`: its storage entry. `across`, `down`: instances of
+    the next level that exist along X and Y on the chip. `width`, `height`: physical fanout to the
+    next level along X and Y. `hop_energy`, `router_energy`, `ingress_energy`: pJ of the network
+    below. `in_dram`: DRAM, which cannot add."""
     memory_index: Ints
-    """[L, T]: the number of the memory that would hold the tensor (-1: none)."""
+    """[L, T]: index of the memory that would hold the tensor (-1: none)."""
     slices: Floats
-    """[L, T]: slices (see `Memory.slices_per_word`) of one value, in its home."""
+    """[L, T]: slices (see `Memory.slices_per_word`) of one value in that memory."""
     unthrottled_units: Floats
-    """[L, T]: compute units below an instance with which no bandwidth of that memory can bind, as none of them reads or writes more
-    than two words of a tensor in a step."""
+    """[L, T]: number of compute units below an instance up to which no bandwidth of that memory can
+    bind. Each unit reads or writes at most two words of a tensor per step."""
     memory: Records
-    """[M]: macros that exist; pJ per access; slices per access, per cycle, and of the widest value; pJ per cycle that leak for
-    each instance in use of the memory of number `gate`, which switches this one; tensors that it may hold."""
+    """[M]: `built`: macros that exist. `read_energy`, `write_energy`, `update_energy`: pJ per
+    access. `block`: slices per access. `read_bandwidth`, `write_bandwidth`: slices per cycle.
+    `widest`: slices of the widest value. `leakage`: pJ per cycle for each instance in use of memory
+    `gate`, which switches this one. `tensors`: how many tensors it may hold."""
     compute_energy_pj: float
-    """Of all operations."""
+    """Energy of all operations."""
     cycles_per_operation: float
 
 
 @structure
 class Mappings(NamedTuple):
-    """`n` mappings as trip counts; arrays of one row say the same of all."""
+    """`n` mappings as trips. Arrays with one row hold for all mappings."""
 
     trips: Ints
     """[n, S, D]."""
     tiles: Ints
-    """[n, S, D]: the tile inside each slot; of no mappings where the trips say it: their product, at most the dimension."""
+    """[n, S, D]: tile inside each slot. Empty if the tile is the product of the inner trips, at
+    most the dimension."""
     order: Orders
     """[n, row, position]: dimensions, outermost first."""
     keep: Bools
     """[n, E, T]: whether the entry keeps the tensor."""
     unicast: Bools
-    """[n, E, T]: whether it sends it to each sub-cluster separately; of no mappings where none is."""
+    """[n, E, T]: whether the entry sends the tensor to each sub-cluster separately. Empty if no
+    entry does."""
 
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """All that is worked out once for a skeleton. `max_subclusters`: most sub-clusters of one parent; `has_network_energy`: some network
-    takes energy."""
+    """Everything computed once for a skeleton.
+
+    `max_subclusters`: maximum number of sub-clusters of one parent. `has_network_energy`: some
+    network costs energy.
+    """
 
     rules: Rules
     slots: Ints
-    """As `slots_of_entries` gives them."""
+    """Slots of each entry, as `slots_of_entries` returns them."""
     tensors: Tensors
     hardware: Hardware
     max_subclusters: int
@@ -104,17 +119,17 @@ class Tables:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Levels, tensors, dimensions."""
+        """Number of levels, tensors and dimensions."""
         return len(self.hardware.level), len(self.tensors.info), len(self.rules.sizes)
 
 
 def distinct_shifts(problem: Problem, tensor: int) -> int:
-    """How many numbers the shifts of a tensor's tiles need, so that two that differ have different ones."""
+    """Return how many numbers are needed so that different shifts of a tensor's tiles have different numbers."""
     return math.prod(1 + 3 * span for span in _spans(problem, tensor))
 
 
 def _spans(problem: Problem, tensor: int) -> list[int]:
-    """The farthest that two tiles lie apart, per coordinate."""
+    """Return the maximum distance of two tiles per coordinate."""
     return [
         sum(c * (problem.dimensions[name] - 1) for name, c in rank.terms.items())
         for rank in problem.tensors[tensor].projection
@@ -122,7 +137,7 @@ def _spans(problem: Problem, tensor: int) -> list[int]:
 
 
 def tensors_of(problem: Problem) -> Tensors:
-    """The problem's table."""
+    """Return the tables of the problem."""
     projection, dims, info, dense = [], [], [], True
     for number, tensor in enumerate(problem.tensors):
         matrix = problem.projection_matrix(tensor)
@@ -131,7 +146,7 @@ def tensors_of(problem: Problem) -> Tensors:
         for rank, (row, span) in enumerate(zip(matrix, _spans(problem, number), strict=True)):
             displacement += unit * row
             windowed |= ((row > 0) & ((row > 0).sum() > 1)) << rank + 1
-            unit *= 1 + 3 * span  # a sum of shifts, and its difference from a shift, stay within
+            unit *= 1 + 3 * span  # leaves room for a sum of shifts, and for its difference from a shift
         windowed |= (matrix > 0).sum(axis=0) > 1
         groups = _window_groups(matrix, windowed)
         dense &= bool((matrix <= 1).all() and ((matrix > 0).sum(axis=0) <= 1).all())
@@ -188,7 +203,10 @@ def tensors_of(problem: Problem) -> Tensors:
 
 
 def _window_groups(matrix: Ints, windowed: Ints) -> list[int]:
-    """`Tensors.moves.group`: dimensions that share a coordinate, or of which a third one shares one with each, are one group."""
+    """Return the group of every dimension (see `Tensors.projection`).
+
+    Dimensions that share a coordinate are in one group, directly or through other dimensions.
+    """
     groups = [int(any(column)) for column in matrix.T]
     for dim in np.flatnonzero(windowed):
         if groups[dim] == 1:
@@ -206,10 +224,12 @@ def _window_groups(matrix: Ints, windowed: Ints) -> list[int]:
 def tables_of(
     problem: Problem, architecture: Architecture, skeleton: Skeleton, slots: Sequence[Slot], placed: bool
 ) -> Tables | None:
-    """The tables for mappings over a skeleton whose factors stand in `slots`; None if none of them can be legal.
+    """Return the tables for mappings over a skeleton, or None if no mapping over it can be legal.
 
     Args:
-        placed: unrolled loops have an order of their own, an entry each, after those of the temporal slots.
+        slots: where trips may exceed one.
+        placed: mappings order their spatial loops, one row per entry after the rows of the temporal
+            slots.
     """
     index = architecture.cluster_index
     if not skeleton.entries[0].holds or any(entry.target not in index for entry in skeleton.entries):
@@ -226,7 +246,7 @@ def tables_of(
     levels: list[tuple[float, ...]] = []
     stop = 0
     for number, entry in enumerate(holds):
-        # the temporal slot of the next entry that holds is still a loop of this level
+        # the temporal slot of the next storage entry belongs to this level
         end = holds[number + 1] if number + 1 < len(holds) else len(skeleton)
         level_slots = [
             slot
@@ -292,7 +312,7 @@ def tables_of(
 
 
 def _memories(problem: Problem, architecture: Architecture, visited: set[str]) -> Records:
-    """`Hardware.memory`; memories of clusters that no entry visits are off."""
+    """Return `Hardware.memory`. Memories of clusters that no entry visits are off."""
     names = [memory.name for memory in architecture.memories]
     rows = []
     for cluster, instances in zip(architecture.clusters, architecture.instances, strict=False):
@@ -312,4 +332,5 @@ def _memories(problem: Problem, architecture: Architecture, visited: set[str]) -
 
 
 def _mesh_x(mesh: dict[str, int]) -> int:
+    """Return the instances along X; axes other than Y count as X."""
     return math.prod(n for axis, n in mesh.items() if axis != "Y")

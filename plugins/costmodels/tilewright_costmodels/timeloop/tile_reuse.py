@@ -1,11 +1,12 @@
-"""Parts of the kernel: how the words of one tensor move between a storage level and the next, in closed form, for mappings side
-by side.
+"""How often the words of one tensor move between a storage level and the next, in closed form.
 
-Timeloop walks the nest and visits iterations 0 and 1 of every temporal loop. Counting upward in binary, each step
-shifts a tile by one of as many vectors as there are loops, so the walk has a closed form: with `c` the innermost loop
-that moves the tile, a step of `c` always follows a step that left no other direction behind, so its overlap with the
-tile before is always credited; a step of an outer loop is credited only if it happens to shift by the same vector.
-The tests hold this to a literal walk.
+Timeloop walks the nest and visits iterations 0 and 1 of every temporal loop. Counting upwards in
+binary, each step shifts a tile by one of as many vectors as there are loops. Let `c` be the
+innermost loop that moves the tile. A step of `c` follows a step in the same direction, or a tile
+without overlap. Its overlap with the previous tile is therefore always credited. A step of an outer
+loop is credited only if it shifts the tile by the same vector.
+
+Tests check this closed form against a literal walk.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tilewright_costmodels.timeloop.nest import KernelInput
 
 @kernel_part
 def partition_output(inputs: KernelInput, group: int, tensor: int) -> None:
-    """The part of an output, in words, that one instance of each level answers for."""
+    """Write the part of an output, in words, that one instance of each level is responsible for."""
     hardware = inputs.hardware
     scratch = inputs.scratch
     terms = inputs.rules.terms
@@ -31,7 +32,8 @@ def partition_output(inputs: KernelInput, group: int, tensor: int) -> None:
     for level in range(len(hardware.level)):
         outer = hardware.level[max(0, level - 1)]
         if level > 0 and np.any(lanes(nest.subclusters[level - 1]) > 1.0):
-            # the next part is to this one as a tile is to what all children of a parent hold together
+            # the ratio of two levels' parts is that of one tile to the union of the tiles of all
+            # sub-clusters
             union, side = every(1.0), every(1.0)
             for t in range(terms.start[tensor], terms.start[tensor + 1]):
                 term = terms.term[t]
@@ -59,7 +61,10 @@ def partition_output(inputs: KernelInput, group: int, tensor: int) -> None:
 
 @kernel_call
 def _multiply_divide(multiplicand: float, multiplier: float, divisor: float) -> float:
-    """part x words / whole, rounded down; exact, however large the product: multiplied bit by bit, and divided as it goes."""
+    """Return floor(multiplicand x multiplier / divisor), exact for any size of the product.
+
+    It multiplies bit by bit, and divides in between.
+    """
     bit = 1.0
     while bit * 2.0 <= multiplier:
         bit *= 2.0
@@ -78,7 +83,11 @@ def _multiply_divide(multiplicand: float, multiplier: float, divisor: float) -> 
 
 @kernel_part
 def follow_tile(inputs: KernelInput, tensor: int, with_shift: bool) -> None:
-    """Find the innermost loop that moves the tensor's tile, as every level sees it; `with_shift`: and how far."""
+    """Find the innermost relevant temporal loop `c`, as every level sees it.
+
+    Args:
+        with_shift: also compute how far the loops shift the tile.
+    """
     hardware, nest, inside, info = inputs.hardware, inputs.nest, inputs.scratch.inside, inputs.tensors.info[tensor]
     visits, sweeps, c_dimension = every(1.0), every(1.0), every(0)
     c_stride, c_shift, step_sum = every(0.0), every(0), every(0)
@@ -117,7 +126,7 @@ def follow_tile(inputs: KernelInput, tensor: int, with_shift: bool) -> None:
 
 @kernel_part
 def _unicast_lanes(inputs: KernelInput, first: int, tensor: int, slot: int) -> Ints:
-    """`is_unicast` of mappings side by side, [B]: 0 or 1."""
+    """Return `is_unicast` of the mappings in all lanes, [B]: 0 or 1."""
     if len(inputs.mappings.unicast) == 0:
         return every(0 if inputs.hardware.may_share[slot, tensor] else 1)
     for b in range(LANES):
@@ -127,7 +136,7 @@ def _unicast_lanes(inputs: KernelInput, first: int, tensor: int, slot: int) -> I
 
 @kernel_part
 def is_unicast(inputs: KernelInput, n: int, tensor: int, slot: int) -> bool:
-    """Whether children that differ in a loop of the slot are each served separately."""
+    """Return whether sub-clusters that differ in a loop of the slot are served separately."""
     unicast = inputs.mappings.unicast
     sent = len(unicast) > 0 and unicast[n, inputs.hardware.slot[slot].entry, tensor]
     return bool(sent or not inputs.hardware.may_share[slot, tensor])
@@ -135,8 +144,11 @@ def is_unicast(inputs: KernelInput, n: int, tensor: int, slot: int) -> bool:
 
 @kernel_part
 def count_different_tiles(inputs: KernelInput, first: int, tensor: int, level: int) -> tuple[Floats, Bools]:
-    """Different tiles among the children of one parent: deliveries per word and visit; and whether two unrolled loops move
-    one coordinate, so that only `sharing` can tell."""
+    """Return (different tiles of one parent's sub-clusters, whether two spatial loops move one coordinate), [B].
+
+    The number of different tiles is the number of deliveries per word and visit. If two spatial
+    loops move one coordinate, it is only an upper bound, and `multicast` must compute it.
+    """
     info, here, trips = inputs.tensors.info[tensor], inputs.hardware.level[level], inputs.scratch.trips
     different, unrolled_coordinates, repeated = every(1.0), every(1), every(0)
     for s in range(here.start, here.stop):
@@ -157,10 +169,13 @@ def count_different_tiles(inputs: KernelInput, first: int, tensor: int, level: i
 
 @kernel_part
 def revisits(inputs: KernelInput, tensor: int, level: int) -> tuple[Floats, Floats]:
-    """How often, `c` being the innermost loop that moves the tensor, its tile stays where it is, and how often its overlap
-    with the tile before is credited: at every step of c, and when an outer loop shifts it by the same."""
+    """Return how often the tile stays in place, and how often the overlap with the previous tile is credited, [B].
+
+    Overlap is credited at every step of `c`, and when an outer loop shifts the tile by the same
+    vector.
+    """
     nest, relevant_bits = inputs.nest, inputs.tensors.info[tensor].relevant_bits
-    step_sum = lanes(nest.step_sum[level])  # the steps of all loops inside p are undone when p advances
+    step_sum = lanes(nest.step_sum[level])  # when loop p advances, the steps of all loops inside it are undone
     c_advance = step_sum + lanes(nest.c_shift[level])
     stays, credited = every(0.0), every(0.0)
     for p in range(nest.loop_start[inputs.hardware.level[level].stop]):
@@ -173,7 +188,7 @@ def revisits(inputs: KernelInput, tensor: int, level: int) -> tuple[Floats, Floa
 
 @kernel_part
 def tile_overlap(inputs: KernelInput, tensor: int, level: int) -> Floats:
-    """Words that the next level's tile shares with itself one step further of the innermost loop that moves it."""
+    """Return the words that the next level's tile shares with itself one step of `c` later, [B]."""
     terms, nest = inputs.rules.terms, inputs.nest
     inside_row = inputs.hardware.level[level].stop
     c_dimension = lanes(nest.c_dimension[level])
@@ -198,13 +213,19 @@ def count_forwarded(
     overlap: Floats,
     deliveries: Floats,
 ) -> tuple[Floats, Floats, Floats]:
-    """What neighbours pass on: words; deliveries of the parent that they save; receipts.
+    """Return the words that neighbours forward, the deliveries that the parent saves, and the words received, [B].
 
-    The words that a neighbour holds are a shifted copy only where the step before moved as many of them.
+    A neighbour's tile is a shifted copy of the new words only if its previous step moved as many
+    words.
 
     Args:
-        inner: the children are compute units. They keep nothing, so that every step moves a whole tile, and a neighbour has it
-            even where the step moved none of them. Else `c`, which moves the tile, is the innermost loop of all.
+        at_compute: sub-clusters are compute units. They keep nothing, so every step moves a whole
+            tile, and a neighbour holds it even if its previous step moved nothing. Otherwise `c` is
+            the innermost of all loops.
+        may_forward: lanes to look at, [B].
+        tile: words of a tile.
+        overlap: words that it shares with the previous tile.
+        deliveries: deliveries per word without forwarding.
     """
     nest = inputs.nest
     nest.forwarded[:] = nest.saved[:] = nest.received[:] = every(0.0)
@@ -216,7 +237,7 @@ def count_forwarded(
         usual_shift = lanes(nest.c_shift[level])
         usual_words = np.where(
             overlap == 0.0, further_trips * new_words, 0.0
-        )  # words that arrive by the usual shift, in the end
+        )  # words that arrive with the shift of `c`, over all its sweeps
     for p in range(nest.loop_start[inputs.hardware.level[level].stop] - 1, -1, -1):
         trips_outside = lanes(nest.trips_outside[p + 1])
         shift, advances = lanes(nest.advance_sum[p]) - step_sum, trips_outside - lanes(nest.trips_outside[p])
@@ -225,7 +246,7 @@ def count_forwarded(
             usual_words = usual_words + np.where(is_usual, words, 0.0)
             words = np.where(is_usual, 0.0, words)
         else:
-            # outside of c
+            # of loops outside `c` only
             counted = (trips_outside < visits) & (shift != 0) & (is_usual | (overlap == 0.0))
             usual_words = usual_words + np.where(counted, advances * further_trips * new_words, 0.0)
             words = np.where(counted, np.where(is_usual, advances * new_words, words), 0.0)
@@ -238,7 +259,13 @@ def count_forwarded(
 def look_up_deliveries(
     inputs: KernelInput, first: int, tensor: int, level: int, selected: Bools, any_shift: Bools, deliveries: Floats
 ) -> Floats:
-    """Deliveries per word and visit, looked up where it is wanted, with how far neighbours lie apart; `any_shift`: as `_describe_fanout` says."""
+    """Return the deliveries per word and visit, [B], and write the shifts between neighbours.
+
+    Args:
+        selected: lanes to look up.
+        any_shift: see `_describe_fanout`.
+        deliveries: result for the other lanes.
+    """
     loops = _describe_fanout(inputs, first, tensor, level, any_shift)
     inputs.nest.selected[:], inputs.nest.deliveries[:] = selected, deliveries
     _look_up_patterns(inputs, loops)
@@ -266,7 +293,7 @@ def _look_up_patterns(inputs: KernelInput, loops: int) -> None:
 
 @kernel_part
 def _look_up_forwarding(inputs: KernelInput, selected: Bools, words: Floats, shift: Ints) -> None:
-    """Whether neighbours have the words, where it is wanted."""
+    """Add the words that neighbours hold, in the selected lanes."""
     if np.any(selected):
         nest = inputs.nest
         possible = selected & ((lanes(nest.neighbour_bits) >> multicast.bit_of(np.maximum(shift, 0 - shift)) & 1) != 0)
@@ -294,10 +321,12 @@ def _look_up_forwarding_patterns(inputs: KernelInput) -> None:
 
 @kernel_part
 def _describe_fanout(inputs: KernelInput, first: int, tensor: int, level: int, any_shift: Bools) -> int:
-    """Write how the children of a level are unrolled, side by side; of how many loops.
+    """Write the spatial loops of a level to the cache, for all lanes. Return the number of rows.
 
     Args:
-        plain: it does not matter how far a loop moves tiles, since no two unrolled ones move one coordinate.
+        any_shift: lanes in which no two spatial loops move one coordinate. Only whether a loop
+            shifts the tile matters there, so shifts are replaced by canonical ones, and more
+            unrollings are found in the cache.
     """
     cache, here = inputs.cache, inputs.hardware.level[level]
     cache.fanout[0] = fanout = multicast.pack_fanout(level, tensor)
@@ -324,8 +353,10 @@ def _describe_fanout(inputs: KernelInput, first: int, tensor: int, level: int, a
 
 @kernel_part
 def _loop_at(inputs: KernelInput, tensor: int, s: int, position: int) -> tuple[Ints, Ints]:
-    """Trips of the loops at a position of a slot, and by how much one trip displaces the tile, [B]; of which dimension they are, the
-    mappings' order says, if the slot has one."""
+    """Return (trips, shift per trip) of the loops at one position of a slot, [B].
+
+    If the slot has an order, the mappings decide which dimension is at the position.
+    """
     slot = inputs.hardware.slot[s]
     if not slot.ordered:
         return _loop(inputs, tensor, s, position)
@@ -339,14 +370,14 @@ def _loop_at(inputs: KernelInput, tensor: int, s: int, position: int) -> tuple[I
 
 @kernel_part
 def _loop(inputs: KernelInput, tensor: int, s: int, d: int) -> tuple[Ints, Ints]:
-    """The same along a dimension."""
+    """Return (trips, shift per trip) of the loops along one dimension, [B]."""
     iterations = integers(lanes(inputs.scratch.inside[s + 1, d]))
     return integers(lanes(inputs.scratch.trips[s, d])), iterations * inputs.tensors.projection[tensor, d].displacement
 
 
 @kernel_part
 def note_delivery(inputs: KernelInput, b: int, words: float, pattern: int) -> None:
-    """Note words of a mapping, each to be delivered as an account says."""
+    """Note words of the mapping in lane `b`, delivered by a pattern."""
     deliveries = inputs.deliveries
     at = deliveries.noted[b]
     deliveries.words[b, at], deliveries.pattern[b, at] = words, pattern
@@ -355,10 +386,11 @@ def note_delivery(inputs: KernelInput, b: int, words: float, pattern: int) -> No
 
 @kernel_part
 def sort_deliveries(inputs: KernelInput, level: int, words: Floats) -> int:
-    """Sort what is delivered below a level by size: what neighbours pass on, and then the rest, so many words; how many sizes
-    there are at most."""
+    """Sort the noted deliveries and those of `words` from the parent by size. Return the number of rows."""
     deliveries = inputs.deliveries
-    single = lanes(inputs.nest.subclusters[level]) == 1.0  # to whom every word comes by itself, and from nowhere far
+    single = (
+        lanes(inputs.nest.subclusters[level]) == 1.0
+    )  # a single sub-cluster receives each word directly, without hops
     needs_sorting = lanes(inputs.nest.live) & ~single & ((lanes(deliveries.sizes) > 1) | (lanes(deliveries.noted) > 1))
     deliveries.sizes[:] = np.where(~needs_sorting & (single | (words != 0.0)), every(1), 0)
     deliveries.multicast[0][:] = np.where(single, 1, lanes(deliveries.multicast[0]))
@@ -385,7 +417,7 @@ def _sort_lanes(inputs: KernelInput) -> int:
 
 @kernel_part
 def _add_delivery(inputs: KernelInput, b: int, words: float, pattern: int) -> None:
-    """Add words, each delivered as an account says."""
+    """Add words that are delivered by a pattern."""
     deliveries, cache = inputs.deliveries, inputs.cache
     if words == 0.0:
         return

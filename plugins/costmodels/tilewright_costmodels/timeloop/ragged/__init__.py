@@ -1,1 +1,1 @@
-"""Tiles that do not divide: their pieces, and the words that move."""
+"""Tiles that do not divide: sizes and numbers of their pieces, and the words that move."""

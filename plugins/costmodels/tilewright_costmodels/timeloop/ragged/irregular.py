@@ -1,6 +1,6 @@
-"""Parts of the kernel for tiles that do not divide: the pieces of a dimension that is cut anyhow, of as many sizes as there are.
+"""Pieces of one dimension at a time, for any tiles: as many sizes as there are.
 
-Files may say so, map spaces do not: slow, and out of the way of what is needed always.
+Files may specify such tiles, map spaces do not. This is slow, and therefore apart from `regular`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tilewright_costmodels.timeloop.ragged.tables import ADVANCE, BEFORE, UNMOVE
 
 @kernel_call
 def cut_irregular(pieces: Pieces, d: int) -> None:
-    """Write the sizes of the pieces at every boundary, how many there are, and which loops are calm."""
+    """Write the sizes of the pieces outside every cut, their numbers, and which loops may stay."""
     first, last = pieces.first_cut[0, d], pieces.first_cut[-1, d]
     pieces.size_count[first] = 1
     pieces.size[first, 0].iterations = pieces.cut[first].full
@@ -40,7 +40,7 @@ def cut_irregular(pieces: Pieces, d: int) -> None:
         pieces.size_count[k + 1] = size_count
         if cut.temporal:
             pieces.can_stay[cut.loop] = can_stay
-    for free in range(3):  # all cuts; those in space; those in time
+    for free in range(3):  # free cuts: all, spatial ones, temporal ones
         pieces.weight[first % 2, 0] = 1.0
         for k in range(first, last):
             steps, count = pieces.cut[k].temporal, 0.0
@@ -70,7 +70,7 @@ def count_any_pieces(
     shared_from: int,
     keeps_from: int,
 ) -> None:
-    """As `pieces.walk`."""
+    """Count the pieces of a dimension outside the cut `last`; see `regular.count_pieces`."""
     cuts, weight, pair, first = pieces.cut, pieces.weight, pieces.pair, pieces.first_cut[0, d]
     none = pair.shape[2] - 1
     here, paired = 0, False
@@ -139,7 +139,7 @@ def count_any_pieces(
 
 @kernel_part
 def _cut_sizes(pieces: Pieces, k: int, free: bool, before: Floats, after: Floats) -> None:
-    """Of the pieces of each size before a cut, make those after it: all, or the first one of each."""
+    """Write the numbers of pieces inside a cut: all of them, or the first one of each piece outside it."""
     for x in range(pieces.size_count[k + 1]):
         after[x] = 0.0
     for x in range(pieces.size_count[k]):
@@ -151,7 +151,7 @@ def _cut_sizes(pieces: Pieces, k: int, free: bool, before: Floats, after: Floats
 
 @kernel_part
 def _advance_sizes(pieces: Pieces, k: int, before: Floats, after: Floats) -> None:
-    """Of the pieces of each size before a cut, make those to which its loop advances."""
+    """Write the numbers of the pieces to which the loop of a cut advances."""
     for x in range(pieces.size_count[k + 1]):
         after[x] = 0.0
     for x in range(pieces.size_count[k]):
@@ -164,7 +164,7 @@ def _advance_sizes(pieces: Pieces, k: int, before: Floats, after: Floats) -> Non
 
 @kernel_part
 def _clear_pairs(pieces: Pieces, which: int, number: int) -> None:
-    """Begin with none, of so many sizes."""
+    """Set the numbers of pairs of `number` sizes to zero."""
     for x in range(number):
         pieces.pair[which, x, pieces.pair.shape[2] - 1] = 0.0
         for y in range(number):
@@ -173,10 +173,14 @@ def _clear_pairs(pieces: Pieces, which: int, number: int) -> None:
 
 @kernel_part
 def _cut_pair(pieces: Pieces, k: int, x: int, y: int, here: int, temporal: bool, pair_next: bool, free: bool) -> None:
-    """Cut a piece of size x and its second one of size y. `pair_next`: what follows on the first piece of x may be second."""
+    """Cut a piece of size `x` and the following piece of size `y`.
+
+    Args:
+        pair_next: the second piece of `x` may follow its first one.
+    """
     pair, there, none = pieces.pair, 1 - here, pieces.pair.shape[2] - 1
     count, one = pair[here, x, y], pieces.size[k, x]
-    full, remainder, second = one.full, one.remainder, none  # of y, where there is one
+    full, remainder, second = one.full, one.remainder, none  # index of the size that follows
     second_full, second_remainder = 0.0, -1
     if y != none:
         second_full, second_remainder = pieces.size[k, y].full, pieces.size[k, y].remainder

@@ -1,8 +1,7 @@
-"""Parts of the kernel for tiles that do not divide: the pieces of one dimension at a time.
+"""Pieces of one dimension at a time, where tiles divide one another.
 
-`count_pieces` counts the pieces before a cut, by size: a cut is free where all its trips are meant, or at zero where only its first piece
-is, which is the largest. Where a dimension's tiles divide one another, there are full pieces and at most one size of rest; the
-dimension itself is the first rest.
+`count_pieces` counts the pieces outside a cut, by size. A cut is *free* if all its trips count, and
+*at zero* if only its first trip does. The first piece is the largest.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from tilewright_costmodels.timeloop.tables import Hardware
 
 @kernel_call
 def cut_mapping(pieces: Pieces, hardware: Hardware, scratch: Scratch, b: int) -> None:
-    """Cut all dimensions of the mapping in lane `b` as its loops say."""
+    """Write the cuts of all dimensions of the mapping in lane `b`."""
     dims, all_regular, loop = scratch.trips.shape[1], True, Index(0)
     for d in range(dims):
         pieces.regular[d] = True
@@ -54,7 +53,7 @@ def _cut(pieces: Pieces, level: int, s: int, d: int, temporal: bool, loop: int, 
     cut.remainder_full, cut.remainder_partial = remainder_full, remainder_partial
     after.count = after.full_count + remainder_partial
     after.last_temporal, after.spatial_end = (loop, cut.spatial_end) if temporal else (cut.last_temporal, k + 1)
-    # what becomes of full pieces and of the rest where the cut is free, and where it is at zero
+    # pieces inside the cut, if it is free and if it is at zero
     remainder_spatial, remainder_temporal = cut.spatial_count - cut.spatial_full, cut.temporal_count - cut.temporal_full
     spatial_full = cut.spatial_full * (1.0 if temporal else trips) + remainder_spatial * (
         any_full if temporal else remainder_full
@@ -74,8 +73,11 @@ def _cut(pieces: Pieces, level: int, s: int, d: int, temporal: bool, loop: int, 
 
 @kernel_part
 def mode_of(d: int, mode: int, advancing: int, unmoved_only: bool) -> int:
-    """Which pieces of a dimension count when the loop at the limit, of dimension `advancing`, advances; `unmoved_only`: and no other one
-    turns that moves the tile."""
+    """Return the mode in which dimension `d` is counted when a loop of dimension `advancing` advances.
+
+    Args:
+        unmoved_only: no other loop that moves the tile advances.
+    """
     if d == advancing or mode == PLAIN:
         return mode
     return UNMOVED if unmoved_only else PLAIN
@@ -83,8 +85,8 @@ def mode_of(d: int, mode: int, advancing: int, unmoved_only: bool) -> int:
 
 @kernel_part
 def last_free(pieces: Pieces, last: int, limit: int) -> int:
-    """The last cut, up to `last`, before which all loops in time are before the place `limit`."""
-    for _ in range(2):  # seldom there are more: no branch that nobody can foresee
+    """Return the last cut, up to `last`, outside which all temporal loops are outside loop `limit`."""
+    for _ in range(2):  # there are rarely more; without a branch, because no processor predicts it
         last = Index(last - (pieces.cut[last].last_temporal >= limit))
     while pieces.cut[last].last_temporal >= limit:
         last = Index(last - 1)
@@ -105,17 +107,24 @@ def count_pieces(
     keeps_from: int,
     list_sizes: bool,
 ) -> tuple[float, float, float]:
-    """Count the pieces of a dimension before the cut `last`; how many there are, their iterations, and those of the least one.
+    """Count the pieces of a dimension outside the cut `last`.
 
     Args:
-        limit: loops in time before this place are free; those from there on at zero, but for the one there as `mode` says.
-        every: loops in space before the level `shared_from` are free. From there on those are that move the tensor, if `projection`
-            says that the dimension does, or whose sub-clusters share nothing of it.
-        keeps: QUIET: before this cut, loops must be quiet whatever of the pieces exists further inside.
-        listed: write to `totals` how many there are of each size.
+        limit: temporal loops outside this one are free, those inside it at zero; `mode` decides
+            about the loop itself.
+        mode: which pieces count (see `PLAIN`).
+        relevant: the dimension moves the tensor.
+        all_instances: spatial loops outside the level `shared_from` are free. At or inside it, a
+            spatial loop is free if the dimension is relevant or the slot is unicast.
+        keeps_from: with UNMOVED, loops outside this cut must not advance, even for pieces that
+            inner cuts do not have.
+        list_sizes: write the number of pieces of each size to `found`.
+
+    Returns:
+        Number of pieces, total of their iterations, iterations of the smallest piece.
     """
     if not pieces.regular[d]:
-        # of one type each: there is one such function, whoever calls
+        # with one type each, so that the function is compiled once
         arguments = (
             int(limit),
             int(mode),
@@ -129,7 +138,8 @@ def count_pieces(
         totals = pieces.totals[d]
         return totals.count, totals.iterations, totals.smallest
     free_end, spatial_end = last_free(pieces, last, limit), pieces.cut[last].spatial_end
-    # up to `free_end` all cuts are free (in time, if not `all_instances`), and from `loop_end` on all are at zero
+    # outside `free_end` all cuts are free (temporal ones if not `all_instances`); inside `end` all
+    # are at zero
     end = last
     if mode != UNMOVED:
         end = Index(max(free_end + (mode != PLAIN), spatial_end))
@@ -137,7 +147,7 @@ def count_pieces(
     if spatial_end > shared_cut and not (all_instances and relevant):
         free_end = min(free_end, shared_cut)
     before = pieces.cut[free_end]
-    # full pieces; whether there is the rest; QUIET: full pieces that the rest follows in the next trip
+    # full pieces; remainders; with UNMOVED, full pieces that a remainder follows in the next trip
     full, remainder, followed = before.full_count, before.count - before.full_count, 0.0
     if not all_instances:
         full, remainder = before.temporal_full, before.temporal_count - before.temporal_full
@@ -148,7 +158,7 @@ def count_pieces(
         if mode == UNMOVED and k == keeps_from:
             followed = 0.0
         if mode == UNMOVED and cut.temporal and cut.loop >= limit:
-            # a full piece makes several trips, of which the second is full, too
+            # a full piece makes several trips, and the second is full as well
             full = remainder if remainder_full == 1.0 and remainder_partial == 0.0 else 0.0
             followed = remainder if remainder_full == 1.0 and remainder_partial > 0.0 else 0.0
             remainder = remainder if remainder_full == 0.0 else 0.0
@@ -156,16 +166,16 @@ def count_pieces(
             full = full * (trips - 1.0) + remainder * max(0.0, remainder_full - 1.0)
             remainder = remainder * remainder_partial * any_full
         else:
-            # no branch that nobody can foresee
+            # without a branch, because no processor predicts it
             outside, unicast = k < shared_cut, relevant | pieces.unicast[tensor, cut.slot]
             spatial_free = (outside & all_instances) | ((not outside) & unicast)
             free = (cut.temporal & (cut.loop < limit)) | ((not cut.temporal) & spatial_free)
             full = full * (trips if free else 1.0) + remainder * (remainder_full if free else any_full)
-            if mode == UNMOVED:  # of full pieces over sub-clusters that the rest does not reach
+            if mode == UNMOVED:  # full pieces in sub-clusters that have no remainder
                 full += followed * (trips - remainder_full - remainder_partial if free else 0.0)
             remainder *= remainder_partial if free else 1.0 - any_full
             followed *= remainder_partial if free else 1.0 - any_full
-    # before any piece there is a full one; of the rest, too, the first piece may be one
+    # the piece before any piece is full; the first piece of a remainder may be full, too
     full_size = pieces.cut[last].full
     remainder_size = full_size if mode == BEFORE else min(pieces.cut[end].remainder, full_size)
     if list_sizes:

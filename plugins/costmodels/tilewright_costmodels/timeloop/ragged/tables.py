@@ -1,8 +1,10 @@
-"""How the dimensions of one mapping are cut, and room for what is counted of their pieces.
+"""Tables of one mapping whose tiles do not divide: its cuts and the sizes of its pieces.
 
-A piece of n cut into pieces of t gives floor(n / t) of t, and one of n mod t where that is not 0; so at every boundary a
-dimension has few different sizes: a full one and a rest where all tiles but the first divide one another, as in map spaces;
-any number where a file says so.
+A *cut* is one loop of a dimension: it cuts each *piece* outside it into tiles. A piece of n
+iterations is cut into floor(n / t) tiles of t, and a remainder of n mod t unless that is 0. A
+dimension is *regular* if all tiles but the first divide one another, as in map spaces. Then a
+boundary has two sizes at most: full pieces and one remainder. Files may specify any tiles; such a
+dimension can have any number of sizes.
 """
 
 from __future__ import annotations
@@ -17,66 +19,82 @@ from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright_costmodels.timeloop.tables import Tables
 
 NO_INDEX = integer(-1)
-"""No place, no dimension."""
+"""Index of a missing loop or dimension."""
 PLAIN, ADVANCE, BEFORE, UNMOVED = map(integer, range(4))
-"""Which pieces `pieces.walk` counts. ADVANCE: those to which the loop at `limit` advances; BEFORE: the sizes of those before them;
-QUIET: those for which no loop of the dimension turns at `limit` or further inside."""
+"""Modes of `count_pieces`.
+
+PLAIN counts all pieces. ADVANCE counts those to which the loop `limit` advances, BEFORE the pieces
+before them. UNMOVED counts pieces for which no loop of the dimension, from `limit` inwards,
+advances."""
 
 
 @structure
 class Pieces(NamedTuple):
-    """The pieces of one mapping. Shapes: D dimensions, S slots, Y sizes at most, T tensors, L levels."""
+    """Pieces of one mapping. Shapes: D dimensions, S slots, Y sizes, T tensors, L levels, B mappings in SIMD lanes."""
 
     cut: Records
-    """[D (S + 1)]: cuts that are not trivial, dimension by dimension, outermost first: the slot; of a loop in time, the place in
-    `loop`; whether it steps in time; trips over a full piece; pieces that it makes of the rest: full ones (`remainder_full`), and another rest (`remainder_partial`, 1 or
-    0); the trip at hand.
-    Of the pieces before it, all cuts being free: the size of full ones and of the rest (0: there is none); how many are full
-    (`info`), and how many there are (`count`); the place of the last loop in time that made them (-1: none), and the cuts up to the
-    last one in space (`spatial_end`). How many there are of the first one in time, for all instances (`spatial_count`), and of the first instance
-    in all steps (`temporal_count`); how many of these are full."""
+    """[D (S + 1)]: cuts with more than one trip, dimension by dimension, outermost first.
+
+    `slot`; `temporal`; `loop`: row in `loop` of a temporal cut; `trips` over a full piece; `trip`:
+    the trip at hand. `remainder_full`, `remainder_partial`: full pieces and remainders (0 or 1)
+    that it cuts from the remainder.
+
+    The other fields are about the pieces outside the cut, over all trips. `full`: iterations of a
+    full piece. `remainder`: iterations of the remainder (0: none). `full_count`: number of full
+    pieces. `count`: number of pieces. `last_temporal`: the last temporal loop that cut them (-1:
+    none). `spatial_end`: the cut after the last spatial one. `spatial_count`: their number over all
+    instances, at the first temporal trips. `temporal_count`: their number in the first instance,
+    over all steps. `spatial_full`, `temporal_full`: full ones of these."""
     first_cut: NDArray[np.uint32]
-    """[L + 1, D]: of the loops of a level and of those further in, the first cut."""
+    """[L + 1, D]: first cut at the level or inside it."""
     can_stay: Bools
-    """[places]: whether a loop in time makes no more than one full piece of some size, so that it may not turn."""
+    """Per temporal loop, whether it makes at most one full piece of some size, and so may not
+    advance."""
     regular: Bools
-    """[D]: whether all cuts but the first divide full pieces. The others have `size`."""
+    """[D]: whether all cuts but the first divide full pieces. Other dimensions use `size`."""
     size: Records
-    """[D (S + 1), Y]: sizes of pieces before a cut, the full one first: iterations; full pieces that the cut makes of it; which
-    of the sizes after the cut the rest has (-1: there is none)."""
+    """[D (S + 1), Y]: sizes of the pieces outside a cut, the full one first. `iterations`; `full`:
+    full pieces that the cut yields; `remainder`: index of the size of its remainder after the cut
+    (-1: none)."""
     size_count: Ints
-    """[D (S + 1)]: how many."""
+    """[D (S + 1)]: number of sizes."""
     weight: Floats
-    """[2, Y]: pieces of each size, before and after a cut."""
+    """[2, Y]: number of pieces of each size, outside and inside a cut."""
     pair: Floats
-    """[2, Y, Y + 1]: the same for pairs of pieces; the last column: there is no second one."""
+    """[2, Y, Y + 1]: number of pairs of consecutive pieces; last column: no second piece."""
     unicast: Bools
-    """[T, S]: of a loop in space, whether sub-clusters that differ in it share nothing of the tensor."""
+    """[T, S]: whether a spatial slot serves sub-clusters separately."""
     found: Records
-    """[D, Y]: what `walk` found: iterations, and how many pieces have so many."""
+    """[D, Y]: result of `count_pieces`: iterations of each size, and number of pieces."""
     totals: Records
-    """[D]: how many sizes; pieces in all; their iterations, and those of the least one; the one at hand."""
+    """[D]: number of sizes; number of pieces; their iterations, and those of the smallest piece;
+    index of the size at hand."""
     sent: Floats
-    """[T, L, B], as all to `first_partition`: see `words.measure`."""
+    """[T, L, B]: words that leave a level inwards, each delivery once, averaged over the instances
+    (see `traffic`)."""
     received: Floats
+    """[T, L, B]: words that enter a level."""
     partition: Floats
+    """[T, L, B]: words of an output that an instance is responsible for."""
     first_sent: Floats
+    """[T, L, B]: words that leave the first instance. This and the next two fields are of the first
+    instance."""
     first_received: Floats
     first_partition: Floats
     average_suffices: Bools
-    """[T, L]: the average instance does for the first one, as no bandwidth can bind."""
+    """[T, L]: no bandwidth can bind, so the average instance replaces the first one."""
     loop: Records
-    """[K]: the loops in time, outermost first: dimension, and its iterations from one trip to the next."""
+    """Temporal loops, outermost first: dimension, and iterations per trip."""
     loop_end: NDArray[np.uint32]
-    """[L]: the place after the last of them of a level and those further out."""
+    """[L]: number of temporal loops at the level or outside it."""
     seen: Records
-    """[places]: hash table of boxes; a place is taken if its stamp is the current one."""
+    """Hash table of boxes. An entry is taken if its stamp is the current one."""
     stamp: Ints
-    """[1]: the current one."""
+    """[1]: current stamp."""
 
 
 def pieces_of(tables: Tables) -> Pieces:
-    """Room for mappings of these tables."""
+    """Return empty tables. The outermost piece of each dimension is one remainder: the whole dimension."""
     levels, tensors, dims = tables.shape
     slots = len(tables.hardware.slot)
     max_sizes = slots + 2
@@ -95,13 +113,13 @@ def pieces_of(tables: Tables) -> Pieces:
     cut = records((slots + 1) * dims, **integral, temporal=bool, **floats)
     first_cut = np.zeros((levels + 1, dims), Index)
     first_cut[0] = range(0, len(cut), slots + 1)
-    whole = cut[:: slots + 1]  # one rest, which is the dimension
+    whole = cut[:: slots + 1]  # one remainder: the whole dimension
     whole["full"] = whole["remainder"] = tables.rules.sizes
     whole["count"] = whole["spatial_count"] = whole["temporal_count"] = 1.0
     whole["last_temporal"], whole["spatial_end"] = NO_INDEX, first_cut[0]
     found = records((dims, max_sizes), iterations=float, count=float)
     totals = records(dims, sizes=int, count=float, iterations=float, smallest=float, current=int)
-    found["iterations"][:, 0] = found["count"][:, 0] = totals["sizes"] = 1  # for good, where there is one iteration
+    found["iterations"][:, 0] = found["count"][:, 0] = totals["sizes"] = 1  # dimensions with one iteration keep this
     return Pieces(
         cut=cut,
         first_cut=first_cut,

@@ -1,19 +1,21 @@
-"""Parts of the kernel for tiles that do not divide: the words that move, counted from the true pieces.
+"""Words that move where tiles do not divide, counted exactly from the pieces.
 
-Every dimension is cut on its own, so a count of steps, of instances or of words is a product over dimensions, or over the few
-that share a coordinate, of what `pieces.walk` finds. Of a tensor that moves between a memory and the nearest one inside that
-keeps it, `c` being the innermost loop in time that moves its tile,
+Dimensions are cut independently. A count of steps, instances or words is therefore a product over
+dimensions, or over the few that share a coordinate, of results of `count_pieces`. Consider a tensor
+that moves between a memory and the nearest one inside that keeps it. Let `c` be the innermost
+temporal loop that moves its tile. The words that move are those of all tiles, with the temporal
+loops down to c free, less two terms:
 
-  words = all tiles, the loops in time down to c free
-          - over the loops p outside of c that do not move the tile: the tiles when p advances and no loop inside of p
-            that moves the tile turns, for they stay where they are
-          - what tiles share with the one before, where that is credited (see `flow`).
+  1. For each loop p outside c, the tiles that stay in place when p advances: neither p nor a loop inside p moves them.
+  2. The overlap with the previous tile, where it is credited (see `tile_reuse`).
 
-Loops in space are free where all instances are counted, and at zero where the first one is, which has the most to do. They
-are at zero, too, where sub-clusters share what they are sent: whatever one of them is sent, the first is sent as well.
+Spatial loops are free if all instances are counted, and at zero for the first instance, which is
+the busiest. They are also at zero where sub-clusters share deliveries, because the first
+sub-cluster receives every word that the others receive.
 
-An operand stays in an idle sub-cluster; an output leaves it when the tile of the memory outside moves on. So it stays only if
-no loop outside of that memory that moves it turns, be there pieces for the sub-cluster or not.
+An operand stays in an idle sub-cluster. An output leaves it when the tile of the outer memory moves
+on. Therefore an output stays only if no relevant loop outside that memory advances, even if the
+sub-cluster is idle.
 """
 
 from __future__ import annotations
@@ -28,19 +30,22 @@ from tilewright_costmodels.timeloop.tile_reuse import is_unicast
 
 YES, NO = truth(True), truth(False)
 OWN_COORDINATE = integer(1)
-"""`Tensors.moves.group` of a dimension whose coordinate it has for itself."""
+"""Value of `Tensors.projection.group` of a dimension with a coordinate of its own."""
 
 
 @kernel_call
 def count_ragged_traffic(inputs: KernelInput, pieces: Pieces, n: int, b: int, group: int) -> float:
-    """Count the instances of every level, and the words of every tensor: that leave a level inwards, each delivery once;
-    that enter it; that it answers for. Of the average instance of the level, and of the first one.
+    """Count the instances of every level, and the words of every tensor that leave, enter and stay in each level.
+
+    Results are for the average and for the first instance (see `Pieces.sent` to
+    `Pieces.first_partition`).
 
     Args:
-        n, b: the number of the mapping, and its lane.
+        n: index of the mapping.
+        b: its lane.
 
     Returns:
-        Steps in time.
+        Number of temporal steps.
     """
     hardware, tensors, mappings, instances = inputs.hardware, inputs.tensors, inputs.mappings, inputs.counts.instances
     levels, dims, subclusters = Index(len(hardware.level)), len(pieces.totals), inputs.nest.subclusters
@@ -69,11 +74,11 @@ def count_ragged_traffic(inputs: KernelInput, pieces: Pieces, n: int, b: int, gr
             if keeps or inputs.detailed:
                 while not inputs.scratch.kept[hardware.level[outer].holds, tensor, b]:
                     outer = Index(outer - 1)
-                # where no bandwidth can bind, the average instance does for the first one
+                # if no bandwidth can bind, the average instance replaces the first one
                 suffices = instances[group, level, b] == 1.0
                 suffices |= not inputs.detailed and lanes_below <= hardware.unthrottled_units[level, tensor]
                 pieces.average_suffices[tensor, level] = suffices
-                if inner == levels and lanes_below == 1.0:  # each iteration reads its word
+                if inner == levels and lanes_below == 1.0:  # every iteration reads its word
                     pieces.sent[tensor, level, b] = iterations / instances[group, level, b]
                     pieces.first_sent[tensor, level, b] = pieces.sent[tensor, level, b] if suffices else steps
                     if inputs.detailed or tensors.info[tensor].is_output:
@@ -97,19 +102,20 @@ def _count_between(
     outer: int,
     sent_known: bool,
 ) -> None:
-    """The words that move between a level and the nearest one inside that keeps the tensor.
+    """Count the words between a level and the nearest level inside it that keeps the tensor.
 
     Args:
-        outer: the nearest one that keeps it, from the level outwards.
-        known: what leaves is written already; nothing enters.
+        inner: that level; the number of levels: compute.
+        outer: the nearest level, from `level` outwards, that keeps the tensor.
+        sent_known: the words that leave are already written, and nothing enters.
     """
     tensors, loops, loop_end = inputs.tensors, pieces.loop, pieces.loop_end
     levels, info, projection = Index(len(loop_end)), tensors.info[tensor], tensors.projection[tensor]
     instances = inputs.counts.instances[group, level, b]
-    c = int(loop_end[inner - 1]) - 1  # the innermost loop that moves the tile
+    c = int(loop_end[inner - 1]) - 1  # innermost loop that moves the tile
     while inner < levels and c >= 0 and not info.relevant_bits >> loops[Index(c)].dimension & 1:
         c -= 1
-    may_stay = inner < levels and c >= 0  # some tile may stay where it is, or overlap with the one before
+    may_stay = inner < levels and c >= 0  # some tile may stay in place, or overlap with the previous one
     if may_stay:
         may_stay = projection[loops[Index(c)].dimension].windowed != 0 or pieces.can_stay[Index(c)]
     entering, windows = min(inner, levels - 1), 0
@@ -119,8 +125,8 @@ def _count_between(
             pieces.first_cut[level, d], pieces.first_cut[inner, d] if projection[d].group > OWN_COORDINATE else 0
         ):
             windows += not pieces.cut[k].temporal
-    may_repeat = windows > 1  # sub-clusters may have equal boxes though they differ in loops that move them
-    only_instance = info.plain and instances == 1.0  # an only instance answers for every word
+    may_repeat = windows > 1  # sub-clusters may have equal boxes although relevant loops differ
+    only_instance = info.plain and instances == 1.0  # a single instance is responsible for every word
     partition = info.iterations
     has_partition = level == outer and (info.is_output or inputs.detailed) and not (only_instance or info.may_overlap)
     keeps_from = outer if info.is_output else inner
@@ -131,7 +137,7 @@ def _count_between(
         pieces.sent[tensor, level, b] = sent / instances
         if inner < levels:
             pieces.received[tensor, entering, b] = received / inputs.counts.instances[group, inner, b]
-    if has_partition and info.plain:  # a part of the tensor, as large on average as those of the others
+    if has_partition and info.plain:  # equal parts of the tensor on average
         parts = 1.0
         for number in range(info.relevant_dims):
             parts *= pieces.cut[pieces.first_cut[level, tensors.dims[tensor, number]]].spatial_count
@@ -140,7 +146,7 @@ def _count_between(
         partition, _ = _moved_words(pieces, tensors, tensor, level, NO_INDEX, NO, keeps_from, True, levels)
         partition /= instances
     first_partition = pieces.first_partition[tensor, level, b]
-    if level == outer:  # the same of the first instance
+    if level == outer:  # first instance
         if not (sent_known or pieces.average_suffices[tensor, level]):
             first_sent, _ = _moved_words(pieces, tensors, tensor, inner, c, may_stay, keeps_from, False, level)
             if may_repeat:
@@ -170,14 +176,17 @@ def _moved_words(
     all_instances: bool,
     shared_from: int,
 ) -> tuple[float, float]:
-    """Words of all tiles before the level `stop`, but those that need not move: each delivery once, and each receipt.
+    """Return (words sent, words received) of all tiles outside cut level `stop`, less those that stay in place.
+
+    A delivery counts once in the words sent, and once per receiver in the words received.
 
     Args:
-        c: the innermost loop that moves the tile.
-        stays: some may be such.
-        keeps_from: the level of the memory outside.
-        every: of all instances.
-        within: the level from which on sub-clusters may share what they are sent. Only of all instances both are told.
+        c: innermost loop that moves the tile.
+        may_stay: some tiles may stay in place or overlap.
+        keeps_from: level of the outer memory.
+        all_instances: count all instances, not the first one only.
+        shared_from: level from which on sub-clusters may share deliveries; used with
+            `all_instances` only.
     """
     words = _distinct_words(
         pieces, tensors, tensor, stop, 0, PLAIN, NO_INDEX, False, keeps_from, all_instances, shared_from, NO_INDEX, 0.0
@@ -207,16 +216,17 @@ def _staying_words(
     times_sent: float,
     times_received: float,
 ) -> tuple[float, float]:
-    """Those of them that need not move.
+    """Return (words sent, words received) of the tiles that stay in place, and of credited overlaps.
 
     Args:
-        once, each: how often each of the different tiles is sent and received.
+        times_sent: how often each different tile is sent.
+        times_received: how often each different tile is received.
     """
     info, projection, loops = tensors.info[tensor], tensors.projection[tensor], pieces.loop
     staying_sent, staying_received, relevant_passed, unmoved, overlaps = 0.0, 0.0, 0, True, False
-    step_sum = c_advance = 0  # the steps of all loops inside p, undone when p advances; that of c
+    step_sum = c_advance = 0  # shift by one step of all loops inside p, undone when p advances; shift by one step of c
     group = projection[loops[Index(c)].dimension].group
-    c_overlaps = False  # whether tiles one step of c apart may share words
+    c_overlaps = False  # whether tiles one step of c apart may overlap
     p = c + 1
     while p > 0 and (unmoved or overlaps):
         p -= 1
@@ -244,7 +254,7 @@ def _staying_words(
         if is_relevant:
             relevant_passed |= 1 << d
             unmoved &= pieces.can_stay[Index(p)]
-            # what moves along other coordinates is not undone by steps along those of c
+            # steps of c do not undo shifts along other coordinates
             overlaps &= projection[d].group == group
         if counts:
             words = _distinct_words(
@@ -262,10 +272,10 @@ def _staying_words(
                 dimension,
                 step,
             )
-            if words < 0.0:  # some loop inside always turns, and so it does inside of all loops that are left
+            if words < 0.0:  # some loop inside always advances, for all further p as well
                 unmoved = False
             elif words > 0.0:
-                if p != c:  # that loop moves the tile, and the other dimensions are as before
+                if p != c:  # p advances, so the other dimensions repeat as often as outside p
                     times_sent, times_received = _repetitions(
                         pieces, tensors, tensor, stop, p, int(d), all_instances, shared_from
                     )
@@ -276,7 +286,7 @@ def _staying_words(
 
 @kernel_part
 def _may_overlap(pieces: Pieces, projection: Records, stop: int, d: int, step: float) -> bool:
-    """Whether a tile before the level `stop` may share words with itself so many steps of a dimension further."""
+    """Return whether a tile outside the level `stop` may overlap with itself `step` iterations of a dimension later."""
     of_d, reach = projection[d], 1.0
     for other in range(len(projection)):
         if projection[other].group == of_d.group:
@@ -300,20 +310,19 @@ def _distinct_words(
     dimension: int,
     step: float,
 ) -> float:
-    """Words of all different tiles before the level `stop`; -1: some dimension is never quiet.
+    """Return the words of all different tiles outside the level `stop`; -1 if some dimension always advances.
 
     Args:
-        mode: PLAIN: all loops that move the tensor are free. ADVANCE: those outside of `p`, when that advances. BEFORE: the tiles
-            before that.
-        advancing: the dimension of p.
-        every, within: as in `_moved_words`.
-        hush: only those when no loop inside of p that moves the tensor turns.
-        dimension, step: count what tiles share with themselves so many iterations further.
+        mode: PLAIN: all loops that move the tensor are free. ADVANCE: those outside `p` are free,
+            and p advances. BEFORE: the tiles that precede those of ADVANCE.
+        advancing: dimension of `p`.
+        unmoved_only: count only tiles for which no relevant loop inside `p` advances.
+        dimension: count only words that tiles share with themselves `step` iterations of this
+            dimension later.
+        step: see `dimension`. Other arguments are those of `_moved_words`.
     """
     info, projection = tensors.info[tensor], tensors.projection[tensor]
-    if (
-        mode == PLAIN and all_instances and (info.plain or stop == len(pieces.first_cut) - 1)
-    ):  # boxes of which no two overlap
+    if mode == PLAIN and all_instances and (info.plain or stop == len(pieces.first_cut) - 1):  # no two boxes overlap
         return float(info.iterations)
     product, count_of_group, rest_of_group, smallest_side = 1.0, 1.0, 0.0, 1.0
     window_group = projection[Index(dimension)].group if dimension >= 0 else NO_INDEX
@@ -323,7 +332,7 @@ def _distinct_words(
         of_d, last = projection[d], pieces.first_cut[stop, d]
         if (
             all_instances and of_d.group != window_group and pieces.cut[last].last_temporal < limit
-        ):  # together they are the dimension
+        ):  # the pieces add up to the dimension
             count, iterations = pieces.cut[last].count, pieces.cut[pieces.first_cut[0, d]].full
         else:
             mode_of_d, shift_iterations = mode_of(d, mode, advancing, unmoved_only), step if d == dimension else 0.0
@@ -344,7 +353,7 @@ def _distinct_words(
                 return -1.0
             iterations -= shift_iterations * count
             smallest_side += of_d.coefficient * (smallest - 1.0 - shift_iterations)
-        # along one coordinate, the side of a box is a sum, and so sums are enough where none is negative
+        # along one coordinate the side of a box is a sum, so sums suffice if no side is negative
         rest_of_group = rest_of_group * count + of_d.coefficient * (iterations - count) * count_of_group
         count_of_group *= count
         if of_d.ends_group:
@@ -384,8 +393,11 @@ def _repetitions(
     all_instances: bool,
     shared_from: int,
 ) -> tuple[float, float]:
-    """How often each of the different tiles before the level `stop` is sent and received, the loops in time outside of place `limit`
-    free, that of dimension `advancing` there when it advances. The rest as in `_moved_words`."""
+    """Return (how often each different tile is sent, how often it is received).
+
+    Temporal loops of irrelevant dimensions outside loop `limit` are free. The loop of dimension
+    `advancing` advances there. Other arguments are those of `_moved_words`.
+    """
     sent, received = 1.0, 1.0
     for number in range(tensors.info[tensor].relevant_dims, tensors.info[tensor].iterated_dims):
         d = tensors.dims[tensor, number]
@@ -393,10 +405,10 @@ def _repetitions(
         mode = ADVANCE if d == advancing else PLAIN
         spatial_end = pieces.cut[last].spatial_end
         count = pieces.cut[last].spatial_count
-        if limit > 0:  # some loop in time is free: so are all cuts up to `free_end`
+        if limit > 0:  # some temporal loop is free, so all cuts up to `free_end` are
             free_end = last_free(pieces, last, limit)
             count = pieces.cut[free_end].count
-        if not all_instances or mode != PLAIN or spatial_end > free_end:  # else all further ones are at zero
+        if not all_instances or mode != PLAIN or spatial_end > free_end:  # otherwise all further cuts are at zero
             level = Index(len(pieces.first_cut) - 1) if all_instances else shared_from
             count, _, _ = count_pieces(pieces, d, last, limit, mode, tensor, False, all_instances, level, 0, False)
         received *= count

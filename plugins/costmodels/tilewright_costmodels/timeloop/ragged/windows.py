@@ -1,4 +1,4 @@
-"""Parts of the kernel for tiles that do not divide: boxes of dimensions that share coordinates."""
+"""Boxes of tensors whose dimensions share coordinates (windows), where tiles do not divide."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ZERO = integer(0)
 def deduplicated_fraction(
     pieces: Pieces, tensors: Tensors, tensor: int, start: int, stop: int, all_instances: bool
 ) -> float:
-    """The part of what sub-clusters are sent that is left where those with equal boxes share a delivery."""
+    """Return the fraction of the words sent to sub-clusters that remains if equal boxes are multicast."""
     fraction = 1.0
     for group in range(2, tensors.info[tensor].groups):
         fraction *= _fraction_of_group(pieces, tensors, tensor, group, start, stop, all_instances)
@@ -26,9 +26,10 @@ def deduplicated_fraction(
 def _fraction_of_group(
     pieces: Pieces, tensors: Tensors, tensor: int, group: int, start: int, stop: int, all_instances: bool
 ) -> float:
-    """The same of the dimensions of a group, unrolled between two levels.
+    """Return the fraction for the dimensions of one group, unrolled between two levels.
 
-    Boxes are equal whose first and last words are. Only where several dimensions of a group are unrolled can that be.
+    Boxes are equal if their first and last words are. That requires several unrolled dimensions in
+    a group.
     """
     projection = tensors.projection[tensor]
     unrolled, one, other, plain = 0, NO_INDEX, NO_INDEX, True
@@ -36,7 +37,7 @@ def _fraction_of_group(
         if projection[d].group == group:
             loops = 0
             for k in range(pieces.first_cut[start, d], pieces.first_cut[stop, d]):
-                plain &= not (loops > 0 and pieces.cut[k].temporal)  # no steps inside of sub-clusters
+                plain &= not (loops > 0 and pieces.cut[k].temporal)  # no temporal loop inside sub-clusters
                 if not pieces.cut[k].temporal:
                     loops += 1
                     plain &= loops == 1 and not pieces.unicast[tensor, pieces.cut[k].slot]
@@ -62,8 +63,12 @@ def _fraction_of_two_loops(
     stop: int,
     all_instances: bool,
 ) -> float:
-    """The same of two dimensions, each unrolled once, with no steps inside, that move one coordinate."""
-    # pieces of the dimensions that are not unrolled, and what these add to the sides of boxes
+    """Return the fraction for two dimensions of one coordinate, each unrolled once, without temporal loops inside.
+
+    The loop of dimension `one` numbers rows of sub-clusters, that of `other` columns. Boxes are
+    equal if a number of rows and a number of columns shift them by the same distance.
+    """
+    # number of pieces of the other dimensions, and what they add to the sides of boxes
     other_pieces = 1.0
     other_sides = 0.0
     for d in range(len(projection)):
@@ -92,7 +97,7 @@ def _fraction_of_two_loops(
     divisor, remainder = row_shift, column_shift
     while remainder > 0:
         divisor, remainder = remainder, divisor % remainder
-    # so many trips of the second are as far as these of the first
+    # this many columns shift a box as far as that many rows
     columns_apart = row_shift // divisor
     rows_apart = column_shift // divisor
     sent = received = 0.0
@@ -134,7 +139,7 @@ def _fraction_of_any_loops(
     stop: int,
     all_instances: bool,
 ) -> float:
-    """The same, box by box."""
+    """Return the fraction for any loops, by comparing all boxes."""
     projection = tensors.projection[tensor]
     for d in range(len(projection)):
         for k in range(pieces.first_cut[start, d], pieces.first_cut[stop, d]):
@@ -158,7 +163,7 @@ def _fraction_of_any_loops(
     sent = received = 0.0
     pieces.stamp[0] += 1
     more = True
-    while more:  # over the sizes of what the memory outside holds, the steps in time, and the sub-clusters
+    while more:  # over the sizes of the outer tile, the temporal trips, and the sub-clusters
         first = last = unicast_trip = ZERO
         count, words, exists = 1.0, 1.0, True
         for d in range(len(projection)):
@@ -214,8 +219,13 @@ def window_words(
     dimension: int,
     step: float,
 ) -> float:
-    """The words of a tensor's boxes along the coordinates of one group of dimensions, in all pairs of their pieces; what each
-    shares with itself so many steps of `dimension` further. The rest as in `words._different`."""
+    """Return the words of all boxes along the coordinates of one group, over all combinations of pieces.
+
+    Args:
+        dimension: count only words that each box shares with itself `step` iterations of this
+            dimension later.
+        step: see `dimension`. Other arguments are those of `traffic._distinct_words`.
+    """
     projection = tensors.projection[tensor]
     for d in range(len(projection)):
         if projection[d].group == group:
@@ -263,7 +273,7 @@ def window_words(
 
 @kernel_part
 def _was_seen(pieces: Pieces, first: int, last: int, unicast_trip: int) -> bool:
-    """Whether a box, given by its first and last word, has been seen since the last stamp; it is from now on."""
+    """Return whether a box with this first and last word was seen since the last stamp, and remember it."""
     mask, stamp = len(pieces.seen) - 1, pieces.stamp[0]
     place = hash_bits(hash_bits(first) ^ hash_bits(last + 1) ^ unicast_trip) & mask
     while pieces.seen[place].stamp == stamp:
@@ -278,8 +288,14 @@ def _was_seen(pieces: Pieces, first: int, last: int, unicast_trip: int) -> bool:
 
 @kernel_part
 def _next_trip(pieces: Pieces, projection: Records, group: int, start: int, stop: int) -> tuple[bool, bool]:
-    """Count on the trips of a group's loops between two levels, those in space first, and then the sizes before them; whether
-    there is another one, and whether it is of another step in time. Of a size that divides one step stands for all."""
+    """Advance to the next trip of a group's loops between two levels.
+
+    Spatial loops are fastest, then temporal ones, then the sizes of the outer tile. If a size
+    divides into full pieces, one temporal trip represents all.
+
+    Returns:
+        Whether there is another trip, and whether it is of another temporal step.
+    """
     for temporal in range(2):
         for d in range(len(projection)):
             for k in range(
@@ -302,7 +318,7 @@ def _next_trip(pieces: Pieces, projection: Records, group: int, start: int, stop
 
 @kernel_part
 def _divides(pieces: Pieces, d: int, start: int, stop: int) -> bool:
-    """Whether all cuts of the size at hand between two levels leave full pieces only."""
+    """Return whether the cuts between two levels divide the size at hand into full pieces only."""
     first = pieces.first_cut[start, d]
     exact = pieces.found[d, pieces.totals[d].current].iterations == pieces.cut[first].full
     for k in range(first, pieces.first_cut[stop, d]):
