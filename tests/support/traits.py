@@ -20,7 +20,7 @@ from tilewright.plugin.route import Route
 from tilewright.run.differences import Difference
 from tilewright.schema.mapping import Loop
 from tilewright.schema.report import Report
-from tilewright_costmodels.oracle.trace import Trace, trace
+from tilewright_costmodels.oracle.trace import OperationTrace, trace_operations
 
 ROUNDING = 1
 """Word by which averages over instances may differ, each rounded or cut off."""
@@ -76,7 +76,7 @@ class Walk:
 
     def __init__(self, case: Case) -> None:
         self.case = case
-        self.ran = trace(case[0], case[2], 10**6)
+        self.ran = trace_operations(case[0], case[2], 10**6)
         self.nest = tuple(case[2].loops())
         self._ways: dict[tuple[str, int, int | None], Way] = {}
 
@@ -88,11 +88,11 @@ class Walk:
 
     def _walked(self, route: Route) -> Way:
         ran, entry = self.ran, route.inner  # None: compute, which has no register
-        places, unit = (ran.places, 1) if entry is None else (ran.instances(entry), ran.places_per_instance[entry])
-        moments = ran.moments if entry is None else ran.steps(entry)
+        places, unit = (ran.unit_indices, 1) if entry is None else (ran.instances(entry), ran.units_per_instance[entry])
+        moments = ran.time_steps if entry is None else ran.steps(entry)
         came = list(_tiles(self, route, moments.tolist(), places.tolist()))
         apart = list(_apart(self, route, unit))
-        children = ran.places_per_instance[route.outer] // unit
+        children = ran.units_per_instance[route.outer] // unit
         alone: defaultdict[int, list[Step]] = defaultdict(list)
         for _, place, tile in came:
             alone[place].append(Step([tile], []))
@@ -117,12 +117,12 @@ def _steps(events: Iterable[Event], apart: list[tuple[int, int]], children: int)
     return found
 
 
-def _leaving(route: Route, ran: Trace, entered: list[Event]) -> Iterator[Event]:
+def _leaving(route: Route, ran: OperationTrace, entered: list[Event]) -> Iterator[Event]:
     """The same of partial sums, when they leave an instance, which `had` what stays: when its tile moves on, or when that of the
     memory outside does while it is idle."""
     assert route.inner is not None
-    ratio = ran.moments_per_step[route.outer] // ran.moments_per_step[route.inner]
-    children = ran.places_per_instance[route.outer] // ran.places_per_instance[route.inner]
+    ratio = ran.time_steps_per_tile[route.outer] // ran.time_steps_per_tile[route.inner]
+    children = ran.units_per_instance[route.outer] // ran.units_per_instance[route.inner]
     outer: defaultdict[tuple[int, int], Words] = defaultdict(frozenset)
     begins: dict[int, int] = {}
     of_place: defaultdict[int, list[tuple[int, Tile]]] = defaultdict(list)

@@ -32,7 +32,7 @@ from tilewright.testing.strategies import architectures, mappings
 from tilewright_costmodels import ZigZagOptions
 from tilewright_costmodels.zigzag import request as asked
 from tilewright_costmodels.zigzag.model import ZigZagModel
-from tilewright_costmodels.zigzag.worker import answered, reply
+from tilewright_costmodels.zigzag.worker import answer_request, evaluate_request
 
 
 @st.composite
@@ -202,7 +202,7 @@ def test_an_error_of_zigzag_a_time_out_and_an_end_are_reasons() -> None:
     requests: list[dict[str, Any]] = [{}, {"layer": {}}]
     for wrong in requests:
         with pytest.raises(NoAnswer, match="Error"):
-            child.ask(reply, wrong, seconds=60)
+            child.ask(answer_request, wrong, seconds=60)
     running = child.run
     assert running is not None
     running.send_signal(signal.SIGSTOP)  # so that it cannot be in time
@@ -216,7 +216,7 @@ def test_an_error_of_zigzag_a_time_out_and_an_end_are_reasons() -> None:
 def test_the_process_gives_what_a_call_gives() -> None:
     sample = SAMPLES[1]
     request = asked.request(sample.problem, sample.architecture, sample.batch(1)[0])
-    assert lasting(quiet=True).ask(reply, request, seconds=60) == answered(request)
+    assert lasting(quiet=True).ask(answer_request, request, seconds=60) == evaluate_request(request)
 
 
 def test_nothing_in_the_current_folder_is_run(tmp_path: Path) -> None:

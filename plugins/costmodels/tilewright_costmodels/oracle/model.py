@@ -12,9 +12,9 @@ from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Limit, Report, overlapping
 from tilewright_costmodels import OracleOptions
-from tilewright_costmodels.oracle.account import levels, limits, run
+from tilewright_costmodels.oracle.report import levels, limits, run
 from tilewright_costmodels.oracle.result import Words, examine, inside
-from tilewright_costmodels.oracle.trace import Ints, TooManyOperationsError, Trace, trace
+from tilewright_costmodels.oracle.trace import Ints, OperationTrace, TooManyOperationsError, trace_operations
 
 UNREADABLE = ("dimension", "target", "tensor")
 """Broken rules that leave nothing to execute: names that nobody knows."""
@@ -53,25 +53,25 @@ class OracleEvaluator(ScalarEvaluator):
         if any(reason.code in UNREADABLE for reason in reasons):
             return report.model_copy(update={"reasons": reasons})
         try:
-            ran = trace(self.problem, mapping, 4 * self.max_operations)
+            operations = trace_operations(self.problem, mapping, 4 * self.max_operations)
         except TooManyOperationsError as error:
             text = f"{error} would have to be executed where the problem has {self.problem.macs}"
             reasons += (Reason(code="too_large", where="execution", message=text),)
             return report.model_copy(update={"reasons": reasons})
-        iterations = inside(self.problem, ran)
-        execution, faults = examine(self.problem, self._words, iterations)
-        seen = report.model_copy(update={"reasons": (*reasons, *faults), "execution": execution})
-        return seen if seen.reasons else self._count(seen, mapping, ran, iterations)
+        iterations = inside(self.problem, operations)
+        execution, errors = examine(self.problem, self._words, iterations)
+        report_of_run = report.model_copy(update={"reasons": (*reasons, *errors), "execution": execution})
+        return report_of_run if report_of_run.reasons else self._count(report_of_run, mapping, operations, iterations)
 
-    def _count(self, report: Report, mapping: Mapping, ran: Trace, iterations: Ints) -> Report:
+    def _count(self, report: Report, mapping: Mapping, operations: OperationTrace, iterations: Ints) -> Report:
         """Add the figures of a mapping that is right."""
         touched = {name: words.of_iteration[iterations] for name, words in self._words.items()}
-        kept = run(self.problem, self.architecture, mapping, ran, touched)
-        compute_cycles = len(np.unique(ran.moments)) * self.architecture.compute.cycles_per_operation
+        residencies = run(self.problem, self.architecture, mapping, operations, touched)
+        compute_cycles = len(np.unique(operations.time_steps)) * self.architecture.compute.cycles_per_operation
         computing = Limit(name="compute", action="compute", cycles=compute_cycles)
-        limited = overlapping([computing, *limits(self.architecture, kept)])
+        limited = overlapping([computing, *limits(self.architecture, residencies)])
         cycles = max(limit.cycles for limit in limited)
-        rows = levels(self.architecture, mapping, ran, kept, limited, cycles)
+        rows = levels(self.architecture, mapping, operations, residencies, limited, cycles)
         compute_energy = self.problem.macs * self.architecture.compute.energy_per_operation_pj
         energy = sum(row.energy_pj for row in rows) + compute_energy
         assert report.execution is not None
@@ -85,6 +85,6 @@ class OracleEvaluator(ScalarEvaluator):
             busy_units=self.problem.macs * self.architecture.compute.cycles_per_operation / compute_cycles,
             compute_energy_pj=compute_energy,
             levels=tuple(rows),
-            networks=tuple(each.network() for each in kept),
-            execution=report.execution.model_copy(update={"accesses": tuple(each.accesses() for each in kept)}),
+            networks=tuple(each.network() for each in residencies),
+            execution=report.execution.model_copy(update={"accesses": tuple(each.accesses() for each in residencies)}),
         )

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tilewright.errors import Reason
 from tilewright.schema.problem import Problem, Tensor
 from tilewright.schema.report import Execution
-from tilewright_costmodels.oracle.trace import Ints, Trace
+from tilewright_costmodels.oracle.trace import Ints, OperationTrace
 
 
 class Words:
@@ -35,26 +35,26 @@ class Words:
         return f"{self.tensor.name}[{','.join(str(at) for at in self.coordinates[word])}]"
 
 
-def inside(problem: Problem, trace: Trace) -> Ints:
+def inside(problem: Problem, trace: OperationTrace) -> Ints:
     """Number of the iteration that each operation is of, -1 where the problem has no such iteration, [n]."""
-    real = (trace.points < np.array(problem.sizes)).all(axis=1)
+    existing = (trace.points < np.array(problem.sizes)).all(axis=1)
     numbers = np.full(len(trace.points), -1, dtype=np.int64)
-    numbers[real] = np.ravel_multi_index(tuple(trace.points[real].T), problem.sizes)
+    numbers[existing] = np.ravel_multi_index(tuple(trace.points[existing].T), problem.sizes)
     return numbers
 
 
 def examine(problem: Problem, words: dict[str, Words], iterations: Ints) -> tuple[Execution, list[Reason]]:
     """What operations on these iterations come to, and what is wrong with it: iterations left out or done again, ones that
     do not exist, words of the result."""
-    real = iterations[iterations >= 0]
-    times = np.bincount(real, minlength=problem.macs)
+    existing = iterations[iterations >= 0]
+    executions = np.bincount(existing, minlength=problem.macs)
     output = words[problem.output.name]
-    computed, expected = _results(problem, words, real)
-    seen = Execution(
+    computed, expected = _results(problem, words, existing)
+    execution = Execution(
         operations=len(iterations),
-        missing=int((times == 0).sum()),
-        repeated=int((times > 1).sum()),
-        outside=len(iterations) - len(real),
+        missing=int((executions == 0).sum()),
+        repeated=int((executions > 1).sum()),
+        outside=len(iterations) - len(existing),
         result_words=len(output),
         wrong_words=int((computed != expected).sum()),
     )
@@ -63,22 +63,30 @@ def examine(problem: Problem, words: dict[str, Words], iterations: Ints) -> tupl
         point = np.unravel_index(iteration, problem.sizes)
         return " ".join(f"{name}={int(index)}" for name, index in zip(problem.dimension_names, point, strict=True))
 
-    least, most, first = int(times.argmin()), int(times.argmax()), int((computed != expected).argmax())
-    wrong = f"{output.name(first)} is {computed[first]} instead of {expected[first]} for one"
-    faults = [
-        ("uncovered", seen.missing, f"of {len(times)} iterations are never executed, {at(least)} for one"),
+    first_missing, most_repeated, first_wrong = (
+        int(executions.argmin()),
+        int(executions.argmax()),
+        int((computed != expected).argmax()),
+    )
+    wrong = f"{output.name(first_wrong)} is {computed[first_wrong]} instead of {expected[first_wrong]} for one"
+    problems = [
+        (
+            "uncovered",
+            execution.missing,
+            f"of {len(executions)} iterations are never executed, {at(first_missing)} for one",
+        ),
         (
             "overlap",
-            seen.repeated,
-            f"of {len(times)} iterations are executed more than once, {at(most)} {times[most]} times",
+            execution.repeated,
+            f"of {len(executions)} iterations are executed more than once, {at(most_repeated)} {executions[most_repeated]} times",
         ),
-        ("outside", seen.outside, "operations are on iterations that the problem does not have"),
-        ("result", seen.wrong_words, f"of {len(output)} words of the result are wrong, {wrong}"),
+        ("outside", execution.outside, "operations are on iterations that the problem does not have"),
+        ("result", execution.wrong_words, f"of {len(output)} words of the result are wrong, {wrong}"),
     ]
     where = {"result": f"tensor {problem.output.name}"}
-    return seen, [
+    return execution, [
         Reason(code=code, where=where.get(code, "execution"), message=f"{count} {text}")
-        for code, count, text in faults
+        for code, count, text in problems
         if count
     ]
 
@@ -99,8 +107,8 @@ def _results(problem: Problem, words: dict[str, Words], iterations: Ints) -> tup
         products *= value[iterations]
         operands += _layout(problem, tensor, value)
     np.add.at(computed, output.of_iteration[iterations], products)
-    places, axes = _layout(problem, problem.output, output.of_iteration)
-    np.add.at(expected, places.reshape(-1), np.einsum(*operands, axes).reshape(-1))
+    values, axes = _layout(problem, problem.output, output.of_iteration)
+    np.add.at(expected, values.reshape(-1), np.einsum(*operands, axes).reshape(-1))
     return computed, expected
 
 

@@ -13,7 +13,7 @@ from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 
 Ints = NDArray[np.int64]
-MOST = 2**62
+MAX_INDEX = 2**62
 
 
 class TooManyOperationsError(Exception):
@@ -30,7 +30,7 @@ class SpatialLoop:
 
 
 @dataclass(frozen=True)
-class Trace:
+class OperationTrace:
     """`n` executed operations, in no particular order.
 
     Attributes:
@@ -43,22 +43,22 @@ class Trace:
     """
 
     points: Ints
-    moments: Ints
-    places: Ints
-    moments_per_step: tuple[int, ...]
-    places_per_instance: tuple[int, ...]
+    time_steps: Ints
+    unit_indices: Ints
+    time_steps_per_tile: tuple[int, ...]
+    units_per_instance: tuple[int, ...]
     spatial: tuple[SpatialLoop, ...]
 
     def steps(self, entry: int) -> Ints:
         """Number of the tile that each operation's instance of `entry` holds, [n]."""
-        return self.moments // self.moments_per_step[entry]
+        return self.time_steps // self.time_steps_per_tile[entry]
 
     def instances(self, entry: int) -> Ints:
         """Number of the instance of `entry` that each operation lies under, [n]."""
-        return self.places // self.places_per_instance[entry]
+        return self.unit_indices // self.units_per_instance[entry]
 
 
-def trace(problem: Problem, mapping: Mapping, limit: int) -> Trace:
+def trace_operations(problem: Problem, mapping: Mapping, limit: int) -> OperationTrace:
     """Walk the whole nest.
 
     Every tile is cut at the end of the tile it is cut from (the last one is then short); but a tile that is stated
@@ -69,18 +69,18 @@ def trace(problem: Problem, mapping: Mapping, limit: int) -> Trace:
         TooManyOperationsError: more than `limit` operations.
     """
     names = problem.dimension_names
-    walks = [_walk(list(_tiles(mapping, name)), limit) for name in names]
-    counts = [len(starts) for starts, _ in walks]
+    cuts = [_cut_dimension(list(_tiles(mapping, name)), limit) for name in names]
+    counts = [len(starts) for starts, _ in cuts]
     if math.prod(counts) > limit:
         raise TooManyOperationsError(f"{math.prod(counts)} operations")
-    weights, per_step, per_instance, spatial = _weights(mapping)
+    weights, steps_per_tile, units_per_instance, spatial = _weights(mapping)
     which = np.unravel_index(np.arange(math.prod(counts)), counts)
-    moments, places = np.zeros(math.prod(counts), dtype=np.int64), np.zeros(math.prod(counts), dtype=np.int64)
-    for name, (_, digits), index in zip(names, walks, which, strict=True):
-        moments += (digits[:, 0::2] @ np.array(weights[name][0::2], dtype=np.int64))[index]
-        places += (digits[:, 1::2] @ np.array(weights[name][1::2], dtype=np.int64))[index]
-    points = np.stack([starts[index] for (starts, _), index in zip(walks, which, strict=True)], axis=1)
-    return Trace(points, moments, places, per_step, per_instance, spatial)
+    time_steps, unit_indices = np.zeros(math.prod(counts), dtype=np.int64), np.zeros(math.prod(counts), dtype=np.int64)
+    for name, (_, digits), index in zip(names, cuts, which, strict=True):
+        time_steps += (digits[:, 0::2] @ np.array(weights[name][0::2], dtype=np.int64))[index]
+        unit_indices += (digits[:, 1::2] @ np.array(weights[name][1::2], dtype=np.int64))[index]
+    points = np.stack([starts[index] for (starts, _), index in zip(cuts, which, strict=True)], axis=1)
+    return OperationTrace(points, time_steps, unit_indices, steps_per_tile, units_per_instance, spatial)
 
 
 def _tiles(mapping: Mapping, name: str) -> Iterator[int]:
@@ -90,22 +90,24 @@ def _tiles(mapping: Mapping, name: str) -> Iterator[int]:
         yield entry.spatial_tile_sizes[name]
 
 
-def _walk(tiles: list[int], limit: int) -> tuple[Ints, Ints]:
+def _cut_dimension(tiles: list[int], limit: int) -> tuple[Ints, Ints]:
     """One dimension, cut into `tiles` one inside the other: (start of every innermost tile [m], its number in every
     cut [m, cut])."""
-    low, high = np.zeros(1, dtype=np.int64), np.full(1, tiles[0], dtype=np.int64)
+    starts_of_tiles, ends_of_tiles = np.zeros(1, dtype=np.int64), np.full(1, tiles[0], dtype=np.int64)
     digits = np.zeros((1, 1), dtype=np.int64)
     for outer, inner in zip(tiles, tiles[1:], strict=False):
         trips = -(-outer // inner)
-        if len(low) * trips > 2 * limit + 2:
-            raise TooManyOperationsError(f"{len(low) * trips} tiles of one dimension")
-        starts = low[:, None] + np.arange(trips, dtype=np.int64) * inner
-        some = starts < high[:, None]
-        row, digit = np.nonzero(some)
-        low = starts[some]
-        high = np.minimum(low + inner, high[row]) if inner <= outer else low + inner
+        if len(starts_of_tiles) * trips > 2 * limit + 2:
+            raise TooManyOperationsError(f"{len(starts_of_tiles) * trips} tiles of one dimension")
+        starts = starts_of_tiles[:, None] + np.arange(trips, dtype=np.int64) * inner
+        exists = starts < ends_of_tiles[:, None]
+        row, digit = np.nonzero(exists)
+        starts_of_tiles = starts[exists]
+        ends_of_tiles = (
+            np.minimum(starts_of_tiles + inner, ends_of_tiles[row]) if inner <= outer else starts_of_tiles + inner
+        )
         digits = np.column_stack([digits[row], digit])
-    return low, digits
+    return starts_of_tiles, digits
 
 
 def _weights(
@@ -115,20 +117,20 @@ def _weights(
     moments of a step and the places of an instance; the loops in space."""
     names, factors = mapping.dimension_names, mapping.factors()
     weights = {name: [0] * (2 * len(mapping.entries)) for name in names}
-    per_step, per_instance = [1] * len(factors), [1] * len(factors)
+    steps_per_tile, units_per_instance = [1] * len(factors), [1] * len(factors)
     loops: list[SpatialLoop] = []
-    moments = places = 1
+    time_steps = units = 1
     for index in range(len(factors) - 1, -1, -1):
         entry, (temporal, spatial) = mapping.entries[index], factors[index]
         for name in reversed(entry.spatial_order or names):
-            weights[name][2 * index + 1] = places
+            weights[name][2 * index + 1] = units
             if spatial[name] > 1:
-                loops.append(SpatialLoop(index, spatial[name], places))
-            places *= spatial[name]
-        per_step[index], per_instance[index] = moments, places
+                loops.append(SpatialLoop(index, spatial[name], units))
+            units *= spatial[name]
+        steps_per_tile[index], units_per_instance[index] = time_steps, units
         for name in reversed(entry.temporal_order):
-            weights[name][2 * index] = moments
-            moments *= temporal[name]
-    if max(moments, places) > MOST:
-        raise TooManyOperationsError(f"{moments} steps on {places} compute units")
-    return weights, tuple(per_step), tuple(per_instance), tuple(reversed(loops))
+            weights[name][2 * index] = time_steps
+            time_steps *= temporal[name]
+    if max(time_steps, units) > MAX_INDEX:
+        raise TooManyOperationsError(f"{time_steps} steps on {units} compute units")
+    return weights, tuple(steps_per_tile), tuple(units_per_instance), tuple(reversed(loops))

@@ -23,7 +23,7 @@ from tilewright_costmodels.timeloop_binary.program import run
 
 NAME = "timeloop_binary"
 OUTPUT = "timeloop-model.stats.txt"
-_OURS = "tilewright.yaml"
+TILEWRIGHT_FILE = "tilewright.yaml"
 """What the adapter writes for Tilewright alone."""
 
 
@@ -53,14 +53,14 @@ class TimeloopBinaryEvaluator(ScalarEvaluator):
     def explain(self, mapping: Mapping) -> Report:
         """Timeloop's own account. A mapping that its files cannot say, a crash, a time-out and output that cannot be
         read give `valid` false and the reason."""
-        broken = legality(self.problem, self.architecture, mapping).reasons
-        reasons = tuple(reason for reason in broken if reason.code != "fanout")
+        violations = legality(self.problem, self.architecture, mapping).reasons
+        reasons = tuple(reason for reason in violations if reason.code != "fanout")
         files: Files = ()
         if not reasons:
-            reasons, files = _written(self.problem, self.architecture, mapping)
+            reasons, files = _render(self.problem, self.architecture, mapping)
         if not reasons:
             try:
-                stats = read_stats(_statistics(self.path, files, self.seconds))
+                stats = read_stats(_run_timeloop(self.path, files, self.seconds))
                 return report_of(stats, self.problem, self.architecture, mapping, NAME)
             except NoAnswer as failure:
                 reasons = (Reason(code=failure.code, where=self.path, message=str(failure)),)
@@ -70,23 +70,23 @@ class TimeloopBinaryEvaluator(ScalarEvaluator):
 
 
 @functools.lru_cache(maxsize=1024)
-def _written(problem: Problem, architecture: Architecture, mapping: Mapping) -> tuple[tuple[Reason, ...], Files]:
+def _render(problem: Problem, architecture: Architecture, mapping: Mapping) -> tuple[tuple[Reason, ...], Files]:
     """Reasons why Timeloop's files cannot say it, or these."""
     adapter: Adapter = installed().make(AdapterSpec, "timeloop")
     inputs = InputSet(problem, architecture, mapping)
     reasons = adapter.expressible(inputs).reasons
     files = {} if reasons else adapter.render(inputs)
-    return reasons, tuple((name, text) for name, text in files.items() if name != _OURS)
+    return reasons, tuple((name, text) for name, text in files.items() if name != TILEWRIGHT_FILE)
 
 
 @functools.lru_cache(maxsize=1024)
-def _statistics(path: str, files: Files, seconds: float) -> str:
+def _run_timeloop(path: str, files: Files, seconds: float) -> str:
     """What Timeloop writes for these files; it is started once for them. Raises NoAnswer: why there is nothing."""
-    ran = run(path, dict(files), OUTPUT, seconds)
-    if ran.wrote is not None and not ran.code:
-        return ran.wrote
-    complaint = next((line for line in reversed(ran.printed.splitlines()) if "ERROR" in line), None)
+    finished = run(path, dict(files), OUTPUT, seconds)
+    if finished.wrote is not None and not finished.code:
+        return finished.wrote
+    complaint = next((line for line in reversed(finished.printed.splitlines()) if "ERROR" in line), None)
     if complaint is not None:
         raise NoAnswer("rejected", complaint.strip())
-    last = " ".join(ran.printed.split())[-200:] or "nothing"
-    raise NoAnswer("crashed", f"{ended(ran.code)} and wrote no {OUTPUT}; it last said: {last}")
+    last = " ".join(finished.printed.split())[-200:] or "nothing"
+    raise NoAnswer("crashed", f"{ended(finished.code)} and wrote no {OUTPUT}; it last said: {last}")

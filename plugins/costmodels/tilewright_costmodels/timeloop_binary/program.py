@@ -15,16 +15,16 @@ from pathlib import Path
 
 from tilewright.child import NoAnswer, lasting, unbroken
 
-_MARGIN = 10.0
+_START_STOP_SECONDS = 10.0
 """Seconds beside its own that a program takes to be started and ended."""
-_TAIL = 2000
+_TAIL_CHARACTERS = 2000
 """Characters kept of what the program printed last."""
-_MOST = 32 * 2**20
+_MAX_BYTES = 32 * 2**20
 """Bytes read of a file that it wrote."""
 
 
 @dataclass(frozen=True)
-class Ended:
+class FinishedProgram:
     """`printed`: the end of it. `wrote`: the text of the file asked for; None if there is none."""
 
     code: int
@@ -32,7 +32,7 @@ class Ended:
     wrote: str | None
 
 
-def run(program: str, files: Mapping[str, str], output: str, seconds: float) -> Ended:
+def run(program: str, files: Mapping[str, str], output: str, seconds: float) -> FinishedProgram:
     """Run `program` on files in an empty folder, all of its children with it, for at most so long.
 
     A process of its own sees to it that nothing of this is left, whatever ends ours.
@@ -43,12 +43,14 @@ def run(program: str, files: Mapping[str, str], output: str, seconds: float) -> 
     found = shutil.which(program)
     if found is None:
         raise NoAnswer("absent", f"could not be started: there is no program {program}")
-    keeper = lasting(tidies=True)
-    ended: Ended = keeper.ask(_run, os.path.abspath(found), files, output, seconds, seconds=seconds + _MARGIN)
-    return ended
+    child = lasting(tidies=True)
+    finished: FinishedProgram = child.ask(
+        _run, os.path.abspath(found), files, output, seconds, seconds=seconds + _START_STOP_SECONDS
+    )
+    return finished
 
 
-def _run(program: str, files: Mapping[str, str], output: str, seconds: float) -> Ended:
+def _run(program: str, files: Mapping[str, str], output: str, seconds: float) -> FinishedProgram:
     with tempfile.TemporaryDirectory(prefix="tilewright-") as name:
         folder = Path(name)
         for file, text in files.items():
@@ -56,22 +58,22 @@ def _run(program: str, files: Mapping[str, str], output: str, seconds: float) ->
         process = None
         try:
             with unbroken():
-                process = _started([program, *files], folder)
-            printed = _Tail(process)
+                process = _start([program, *files], folder)
+            printed = _OutputTail(process)
             process.wait(timeout=seconds)
         except subprocess.TimeoutExpired:
             raise NoAnswer.late(seconds) from None
         finally:
             if process is not None:
-                _end(process)
-        return Ended(process.returncode, printed.text(), _text(folder / output))
+                _kill(process)
+        return FinishedProgram(process.returncode, printed.text(), _text(folder / output))
 
 
-def _started(words: list[str], folder: Path) -> subprocess.Popen[bytes]:
+def _start(command: list[str], folder: Path) -> subprocess.Popen[bytes]:
     """In a session of its own. Raises NoAnswer."""
     try:
         return subprocess.Popen(
-            words,
+            command,
             cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -82,34 +84,34 @@ def _started(words: list[str], folder: Path) -> subprocess.Popen[bytes]:
         raise NoAnswer("absent", f"could not be started: {error}") from None
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _kill(process: subprocess.Popen[bytes]) -> None:
     """End it and what it started, if anything still runs."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
-class _Tail(threading.Thread):
+class _OutputTail(threading.Thread):
     """What a process prints, of which the end is kept."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         super().__init__(daemon=True)
         assert process.stdout is not None
-        self.stream, self.kept = process.stdout, b""
+        self.stream, self.tail = process.stdout, b""
         self.start()
 
     def run(self) -> None:
         with self.stream:
             while piece := os.read(self.stream.fileno(), 2**16):
-                self.kept = (self.kept + piece)[-4 * _TAIL :]
+                self.tail = (self.tail + piece)[-4 * _TAIL_CHARACTERS :]
 
     def text(self) -> str:
         """To be asked after the process ended."""
         self.join(timeout=1)  # what left its session may hold the other end
-        return self.kept.decode("utf-8", errors="replace")[-_TAIL:]
+        return self.tail.decode("utf-8", errors="replace")[-_TAIL_CHARACTERS:]
 
 
 def _text(path: Path) -> str | None:
-    if not path.is_file() or path.stat().st_size > _MOST:
+    if not path.is_file() or path.stat().st_size > _MAX_BYTES:
         return None
     return path.read_text(encoding="utf-8", errors="replace")

@@ -21,7 +21,7 @@ from tilewright.schema.problem import Problem
 from tilewright.schema.report import LevelReport, Limit, Report, TensorCounts, overlapping
 from tilewright_costmodels import ZigZagOptions
 from tilewright_costmodels.zigzag.request import request
-from tilewright_costmodels.zigzag.worker import reply
+from tilewright_costmodels.zigzag.worker import answer_request
 
 NAME = "zigzag"
 
@@ -59,12 +59,12 @@ class ZigZagEvaluator(ScalarEvaluator):
         if reasons:
             return report
         try:
-            asked = json.dumps(request(problem, architecture, mapping))
+            message = json.dumps(request(problem, architecture, mapping))
         except ValueError as error:
             reason = Reason(code="widths", where="mapping", message=str(error))
             return report.model_copy(update={"reasons": (reason,)})
         try:
-            answer = _answer(asked, self.seconds)
+            answer = _answer(message, self.seconds)
         except NoAnswer as failure:
             reason = Reason(code=failure.code, where=NAME, message=str(failure))
             return report.model_copy(update={"reasons": (reason,)})
@@ -102,9 +102,9 @@ class ZigZagEvaluator(ScalarEvaluator):
 
 
 @functools.lru_cache(maxsize=1024)
-def _answer(asked: str, seconds: float) -> dict[str, Any]:
+def _answer(message: str, seconds: float) -> dict[str, Any]:
     """The same mapping is asked for once. Raises NoAnswer."""
-    found: dict[str, Any] = lasting(quiet=True).ask(reply, json.loads(asked), seconds=seconds)
+    found: dict[str, Any] = lasting(quiet=True).ask(answer_request, json.loads(message), seconds=seconds)
     return found
 
 
@@ -112,14 +112,14 @@ def _limits(answer: dict[str, Any], cycles: int) -> Iterator[Limit]:
     """Computing at the pace of the slowest port, then what is loaded before and unloaded after it."""
     computing = round(answer["computing"])
     loading, unloading = round(answer["loading"]), round(answer["unloading"])
-    while_computing = cycles - loading - unloading
+    overlapped = cycles - loading - unloading
     ports = [
         Limit(name=name, action="read" if reads else "write", cycles=computing + round(stalled))
         for name, reads, stalled in answer["ports"]
     ]
-    whole = {"cycles": while_computing, "binding_cycles": while_computing}  # but for what was rounded
+    overlapped_cycles = {"cycles": overlapped, "binding_cycles": overlapped}  # but for what was rounded
     for limit in overlapping([Limit(name="compute", action="compute", cycles=computing), *ports]):
-        yield limit.model_copy(update=whole) if limit.binding_cycles else limit
+        yield limit.model_copy(update=overlapped_cycles) if limit.binding_cycles else limit
     yield Limit(name="first tiles", action="load", cycles=loading, binding_cycles=loading)
     yield Limit(name="last tiles", action="unload", cycles=unloading, binding_cycles=unloading)
 
@@ -145,10 +145,10 @@ def _warnings(architecture: Architecture, answer: dict[str, Any]) -> Iterator[st
     costly = [cluster.name for cluster in architecture.clusters if cluster.fanout.network.takes_energy]
     adding = [m.name for m in architecture.memories if m.accumulation_energy_pj != m.write_energy_pj]
     leaking = [memory.name for memory in architecture.memories if memory.leakage_pj_per_cycle]
-    for names, what, instead in (
+    for names, feature, consequence in (
         (costly, "energy of NoCs: that below", "is left out"),
         (adding, "energy of updates: those of", "cost a write"),
         (leaking, "leakage: that of", "is left out"),
     ):
         if names:
-            yield f"ZigZag has no {what} {', '.join(names)} {instead}"
+            yield f"ZigZag has no {feature} {', '.join(names)} {consequence}"

@@ -26,7 +26,7 @@ from tilewright.schema.problem import Problem
 
 Loop = tuple[str, int | float]
 """Dimension and trips."""
-_FINEST = 10**6
+_MAX_PARTS = 10**6
 """A bit is counted as so many parts at most, to make whole parts per cycle of a fraction of a bit."""
 _PREFIX = {"read": "r", "write": "w", "read_write": "rw"}
 _UNLIMITED = 2**40
@@ -42,19 +42,19 @@ def request(problem: Problem, architecture: Architecture, mapping: Mapping) -> d
         ValueError: values have widths that ZigZag's layers cannot have.
     """
     names = {name: f"L{index}" for index, name in enumerate(problem.dimension_names)}
-    places = held(problem, architecture, mapping)
-    temporal = {operand: _temporal(mapping, where, names) for operand, where in places.items()}
-    unrolled = widths(problem, mapping)
-    units = {at: math.floor(width) for at, width in unrolled.items()}
+    residences = held(problem, architecture, mapping)
+    temporal = {operand: _temporal(mapping, where, names) for operand, where in residences.items()}
+    widths_of_loops = widths(problem, mapping)
+    units = {loop: math.floor(width) for loop, width in widths_of_loops.items()}
     bits, words = precision(problem, architecture, mapping)
     parts = _parts_of_a_bit(architecture, words)
     fine = {operand: count * parts for operand, count in bits.items()}
     return {
-        "energy": (_layer(problem, names, bits), _accelerator(problem, architecture, places, words, None)),
-        "cycles": (_layer(problem, names, fine), _accelerator(problem, architecture, places, words, parts)),
+        "energy": (_layer(problem, names, bits), _accelerator(problem, architecture, residences, words, None)),
+        "cycles": (_layer(problem, names, fine), _accelerator(problem, architecture, residences, words, parts)),
         "temporal": temporal,
-        "spatial": {operand: _spatial(unrolled, where, names) for operand, where in places.items()},
-        "units": {operand: _spatial(units, where, names) for operand, where in places.items()},
+        "spatial": {operand: _spatial(widths_of_loops, where, names) for operand, where in residences.items()},
+        "units": {operand: _spatial(units, where, names) for operand, where in residences.items()},
         "cycles_per_op": architecture.compute.cycles_per_operation,
     }
 
@@ -78,7 +78,7 @@ def _layer(problem: Problem, names: dict[str, str], bits: dict[str, int]) -> dic
 
 
 def _parts_of_a_bit(architecture: Architecture, words: dict[str, int]) -> int:
-    """So many that all bandwidths are whole parts per cycle, as nearly as `_FINEST` allows.
+    """So many that all bandwidths are whole parts per cycle, as nearly as `_MAX_PARTS` allows.
 
     Args:
         words: memory -> bits of its words.
@@ -90,13 +90,13 @@ def _parts_of_a_bit(architecture: Architecture, words: dict[str, int]) -> int:
         if width is not None
     ]
     denominators = [Fraction(width).limit_denominator(1000).denominator for width in widths]
-    return min(math.lcm(8, *denominators), _FINEST)
+    return min(math.lcm(8, *denominators), _MAX_PARTS)
 
 
 def _accelerator(
     problem: Problem,
     architecture: Architecture,
-    places: dict[str, list[Held]],
+    residences: dict[str, list[Held]],
     words: dict[str, int],
     parts: int | None,
 ) -> dict[str, Any]:
@@ -115,7 +115,9 @@ def _accelerator(
         "systolic_dimensions": [],
     }
     kept = {
-        memory: [operand for operand in OPERANDS if any(place.memory == memory for place in places[operand])]
+        memory: [
+            operand for operand in OPERANDS if any(residence.memory == memory for residence in residences[operand])
+        ]
         for memory in reversed(architecture.memories)
     }
     memories = {
@@ -124,36 +126,41 @@ def _accelerator(
     return {"name": "tilewright", "operational_array": array, "memories": memories}
 
 
-def _memory(problem: Problem, memory: Memory, held: list[str], word: int, parts: int | None) -> dict[str, Any]:
+def _memory(problem: Problem, memory: Memory, held: list[str], word_bits: int, parts: int | None) -> dict[str, Any]:
     """For energies one port to read and one to write, for all operands: what goes through which other one costs the same."""
     names = [MEMORY_OPERANDS[operand] for operand in held]
-    ways = {f"{name}, {way}" for name in names for way in WAYS.values() if name == "O" or way in ("tl", "fh")}
+    directions = {
+        f"{name}, {direction}"
+        for name in names
+        for direction in WAYS.values()
+        if name == "O" or direction in ("tl", "fh")
+    }
     ports = []
     for port in memory.ports if parts is not None else ():
-        found = [
+        allocated = [
             f"{MEMORY_OPERANDS[operand]}, {WAYS[action]}"
             for operand, tensor in operands(problem).items()
             for name, actions in port.moves.items()
             for action in actions
             if name in (tensor.role, tensor.name)
         ]
-        ports.append((sorted(ways & set(found)), port.words_per_cycle))
-        ways -= set(found)
+        ports.append((sorted(directions & set(allocated)), port.words_per_cycle))
+        directions -= set(allocated)
     for (_, width), ends in zip(memory.bandwidths, READS_AND_WRITES, strict=True):
-        ports.append((sorted(each for each in ways if each.endswith(ends)), width))
-    said: list[dict[str, Any]] = []
+        ports.append((sorted(each for each in directions if each.endswith(ends)), width))
+    port_rows: list[dict[str, Any]] = []
     for allocation, width in ports:
         if allocation:
-            moved = memory.block_words * word
+            moved = memory.block_words * word_bits
             if parts is not None:
-                moved = _UNLIMITED if width is None else max(1, round(width * word * parts))
+                moved = _UNLIMITED if width is None else max(1, round(width * word_bits * parts))
             bandwidth = {"bandwidth_min": moved, "bandwidth_max": moved}
             kinds = [all(each.endswith(ends) for each in allocation) for ends in READS_AND_WRITES]
             kind = "read" if kinds[0] else "write" if kinds[1] else "read_write"
-            name = f"{_PREFIX[kind]}_port_{len(said) + 1}"
-            said.append({"name": name, "type": kind, "allocation": allocation, **bandwidth})
+            name = f"{_PREFIX[kind]}_port_{len(port_rows) + 1}"
+            port_rows.append({"name": name, "type": kind, "allocation": allocation, **bandwidth})
     return {
-        "size": _UNLIMITED if memory.usable_words is None else memory.usable_words * word * (parts or 1),
+        "size": _UNLIMITED if memory.usable_words is None else memory.usable_words * word_bits * (parts or 1),
         "r_cost": memory.read_energy_pj,
         "w_cost": memory.write_energy_pj,
         "area": 0.0,
@@ -162,31 +169,31 @@ def _memory(problem: Problem, memory: Memory, held: list[str], word: int, parts:
         "auto_cost_extraction": False,
         "force_double_buffering": memory.multiple_buffering >= 2,
         "operands": names,
-        "ports": said,
+        "ports": port_rows,
         "served_dimensions": ["D1"],
     }
 
 
-def _temporal(mapping: Mapping, places: list[Held], names: dict[str, str]) -> list[list[Loop]]:
+def _temporal(mapping: Mapping, residences: list[Held], names: dict[str, str]) -> list[list[Loop]]:
     """Per memory, innermost first, the loops that step while it keeps its tile, innermost first."""
-    levels: list[list[Loop]] = [[] for _ in places]
+    levels: list[list[Loop]] = [[] for _ in residences]
     for loop in reversed([loop for loop in mapping.loops() if not loop.spatial]):
-        level = next(place.level for place in places if place.entry < loop.entry)
+        level = next(residence.level for residence in residences if residence.entry < loop.entry)
         levels[level].append((names[loop.dimension], loop.trips))
     return levels
 
 
 def _spatial(
-    unrolled: MappingOf[tuple[int, str], int | float], places: list[Held], names: dict[str, str]
+    widths_of_loops: MappingOf[tuple[int, str], int | float], residences: list[Held], names: dict[str, str]
 ) -> list[list[Loop]]:
     """Per memory, innermost first, the spatial unrollings between it and the next one inside; and those outside of all.
 
     Args:
         unrolled: (entry of the mapping, dimension) -> how wide.
     """
-    levels: list[dict[str, int | float]] = [{} for _ in range(len(places) + 1)]
-    for (entry, dimension), width in unrolled.items():
-        level = next((place.level for place in places if place.entry <= entry), len(places))
-        at = levels[level]
-        at[names[dimension]] = at.get(names[dimension], 1) * width
+    levels: list[dict[str, int | float]] = [{} for _ in range(len(residences) + 1)]
+    for (entry, dimension), width in widths_of_loops.items():
+        level = next((residence.level for residence in residences if residence.entry <= entry), len(residences))
+        loops = levels[level]
+        loops[names[dimension]] = loops.get(names[dimension], 1) * width
     return [list(each.items()) for each in levels]

@@ -8,51 +8,53 @@ from tilewright.child import NoAnswer
 from tilewright.notations.operand_loops import MEMORY_OPERANDS
 
 
-def reply(request: dict[str, Any]) -> dict[str, Any]:
-    """As `answered`. Raises NoAnswer: what ZigZag raised, whose classes are not known elsewhere."""
+def answer_request(request: dict[str, Any]) -> dict[str, Any]:
+    """As `evaluate_request`. Raises NoAnswer: what ZigZag raised, whose classes are not known elsewhere."""
     try:
-        return answered(request)
+        return evaluate_request(request)
     except Exception as error:  # ZigZag may raise anything
         raise NoAnswer("rejected", f"{type(error).__name__}: {error}") from None
 
 
-def answered(request: dict[str, Any]) -> dict[str, Any]:
+def evaluate_request(request: dict[str, Any]) -> dict[str, Any]:
     """Words moved, energies and cycles of one request; see `request.request`."""
-    costed, timed = _evaluated(request, "energy"), _evaluated(request, "cycles")
+    energy_run, cycle_run = _evaluate(request, "energy"), _evaluate(request, "cycles")
     return {
-        "operands": {str(operand): _account(costed, operand) for operand in costed.layer.layer_operands},
-        "energy_pj": float(costed.energy_total),
-        "compute_energy_pj": float(costed.mac_energy),
-        "cycles": float(timed.latency_total2),
-        "computing": float(timed.ideal_temporal_cycle),
-        "stalled": float(timed.stall_slack_comb),
-        "loading": float(timed.data_onloading_cycle),
-        "unloading": float(timed.data_offloading_cycle),
-        "ports": _ports(timed),
+        "operands": {str(operand): _movements(energy_run, operand) for operand in energy_run.layer.layer_operands},
+        "energy_pj": float(energy_run.energy_total),
+        "compute_energy_pj": float(energy_run.mac_energy),
+        "cycles": float(cycle_run.latency_total2),
+        "computing": float(cycle_run.ideal_temporal_cycle),
+        "stalled": float(cycle_run.stall_slack_comb),
+        "loading": float(cycle_run.data_onloading_cycle),
+        "unloading": float(cycle_run.data_offloading_cycle),
+        "ports": _ports(cycle_run),
     }
 
 
-def _account(evaluation: Any, operand: Any) -> list[dict[str, Any]]:
+def _movements(evaluation: Any, operand: Any) -> list[dict[str, Any]]:
     """Per memory of an operand, innermost first: words per instance in four directions, and energy."""
     from zigzag.hardware.architecture.memory_port import DataDirection
     from zigzag.mapping.data_movement import DataMoveAttr
 
-    ways = {
+    directions = {
         "to_low": DataDirection.RD_OUT_TO_LOW,
         "to_high": DataDirection.RD_OUT_TO_HIGH,
         "by_low": DataDirection.WR_IN_BY_LOW,
         "by_high": DataDirection.WR_IN_BY_HIGH,
     }
-    found = []
+    rows = []
     for level, movement in enumerate(evaluation.mapping.unit_mem_data_movement[operand]):
         amount = movement.get_attribute(DataMoveAttr.DATA_TRANS_AMOUNT_PER_PERIOD)
         periods = movement.get_attribute(DataMoveAttr.DATA_TRANS_PERIOD_COUNT)
-        row: dict[str, Any] = {way: int(amount.get(each)) * int(periods.get(each)) for way, each in ways.items()}
+        row: dict[str, Any] = {
+            direction: int(amount.get(each)) * int(periods.get(each)) for direction, each in directions.items()
+        }
         row["instances"] = int(evaluation.mapping.spatial_mapping.unit_count[operand][level + 1])
         row["tile_words"] = int(evaluation.mapping.data_elem_per_level_unrolled[operand][level + 1])
         row["energy_pj"] = float(evaluation.mem_energy_breakdown[operand][level])
-        found.append(row)
-    return found
+        rows.append(row)
+    return rows
 
 
 def _ports(evaluation: Any) -> list[list[Any]]:
@@ -66,7 +68,7 @@ def _ports(evaluation: Any) -> list[list[Any]]:
     ]
 
 
-def _evaluated(request: dict[str, Any], which: str) -> Any:
+def _evaluate(request: dict[str, Any], purpose: str) -> Any:
     """ZigZag's CostModelEvaluation."""
     from zigzag.cost_model.cost_model import CostModelEvaluation
     from zigzag.datatypes import LayerDim, LayerOperand
@@ -81,7 +83,7 @@ def _evaluated(request: dict[str, Any], which: str) -> Any:
             for operand, each in request[what].items()
         }
 
-    data, accelerator = request[which]
+    data, accelerator = request[purpose]
     mapping = {
         "name": "default",
         "spatial_mapping": None,

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tilewright_costmodels.oracle.trace import Ints, SpatialLoop, Trace
+from tilewright_costmodels.oracle.trace import Ints, OperationTrace, SpatialLoop
 
 Tiles = dict[int, set[int]]
 """Instance -> the words it needs in one step."""
 
 
 @dataclass
-class Memory:
+class MemoryTraffic:
     """What the instances of one entry did with one tensor: instance -> words. `served`: how many instances or lanes
     one access from inside served -> accesses."""
 
@@ -33,8 +33,8 @@ class Memory:
 
 
 def execute(
-    trace: Trace, words: Ints, keepers: list[int], shares: Callable[[SpatialLoop], bool], output: bool
-) -> list[Memory]:
+    trace: OperationTrace, words: Ints, keepers: list[int], may_share: Callable[[SpatialLoop], bool], output: bool
+) -> list[MemoryTraffic]:
     """Run one tensor through the memories that keep it.
 
     Args:
@@ -44,110 +44,116 @@ def execute(
         shares: whether one access may serve (or collect from) all sub-clusters along a loop in space.
         output: partial sums go up, instead of operands down.
     """
-    memories = [Memory(entry) for entry in keepers]
+    memories = [MemoryTraffic(entry) for entry in keepers]
     for memory in memories:
         memory.instances = len(np.unique(trace.instances(memory.entry)))
         memory.tile_words = max(len(tile) for _, tiles in _steps(trace, words, memory.entry) for tile in tiles.values())
     for outer, inner in zip(memories, memories[1:], strict=False):
-        (_collect if output else _supply)(trace, words, _Link(trace, outer, inner, shares), inner)
-    link = _Link(trace, memories[-1], None, shares)
+        (_collect if output else _supply)(trace, words, _Connection(trace, outer, inner, may_share), inner)
+    connection = _Connection(trace, memories[-1], None, may_share)
     # compute keeps nothing: every operation reads its operand or sends a sum
     for _, tiles in _steps(trace, words, None):
-        (link.add if output else link.read)(link.heads(tiles))
+        (connection.add_sums if output else connection.read)(connection.count_receivers(tiles))
     return memories
 
 
-class _Link:
+class _Connection:
     """The network between the instances of a memory and those of the next one inside (None: compute)."""
 
     def __init__(
-        self, trace: Trace, outer: Memory, inner: Memory | None, shares: Callable[[SpatialLoop], bool]
+        self,
+        trace: OperationTrace,
+        outer: MemoryTraffic,
+        inner: MemoryTraffic | None,
+        may_share: Callable[[SpatialLoop], bool],
     ) -> None:
         self.outer = outer
-        unit = 1 if inner is None else trace.places_per_instance[inner.entry]
-        last = len(trace.places_per_instance) if inner is None else inner.entry
-        self.children = trace.places_per_instance[outer.entry] // unit
-        self.shared = [
+        unit = 1 if inner is None else trace.units_per_instance[inner.entry]
+        last = len(trace.units_per_instance) if inner is None else inner.entry
+        self.subclusters = trace.units_per_instance[outer.entry] // unit
+        self.shared_loops = [
             (loop.weight // unit, loop.trips)
             for loop in trace.spatial
-            if outer.entry <= loop.entry < last and shares(loop)
+            if outer.entry <= loop.entry < last and may_share(loop)
         ]
-        self.drained: defaultdict[int, set[int]] = defaultdict(set)
-        self._head = functools.cache(self._first)
+        self.summed: defaultdict[int, set[int]] = defaultdict(set)
+        self._leader = functools.cache(self._first_of_group)
 
     def parent(self, child: int) -> int:
-        return child // self.children
+        return child // self.subclusters
 
-    def _first(self, child: int) -> int:
+    def _first_of_group(self, child: int) -> int:
         """Of the children that can share an access with this one."""
-        return child - sum(child // weight % trips * weight for weight, trips in self.shared)
+        return child - sum(child // weight % trips * weight for weight, trips in self.shared_loops)
 
-    def heads(self, tiles: Tiles) -> Counter[tuple[int, int]]:
+    def count_receivers(self, tiles: Tiles) -> Counter[tuple[int, int]]:
         """(First of the children that can share an access, word) -> how many of them have it in their tiles."""
-        return Counter((self._head(child), word) for child, tile in tiles.items() for word in tile)
+        return Counter((self._leader(child), word) for child, tile in tiles.items() for word in tile)
 
-    def read(self, wanted: Counter[tuple[int, int]]) -> None:
+    def read(self, requests: Counter[tuple[int, int]]) -> None:
         """One read per (head, word), which goes to as many children as want it."""
-        for (head, _), children in wanted.items():
-            self.outer.reads[self.parent(head)] += 1
+        for (leader, _), children in requests.items():
+            self.outer.reads[self.parent(leader)] += 1
             self.outer.served[children] += 1
 
-    def add(self, leaving: Counter[tuple[int, int]]) -> None:
+    def add_sums(self, leaving: Counter[tuple[int, int]]) -> None:
         """One update per (head, word), for the partial sums of a group are added on the way. Adding to a word reads
         it, but the first sum that arrives has nothing to be added to."""
-        for (head, word), children in leaving.items():
-            parent = self.parent(head)
+        for (leader, word), children in leaving.items():
+            parent = self.parent(leader)
             self.outer.updates[parent] += 1
             self.outer.served[children] += 1
-            if word in self.drained[parent]:
+            if word in self.summed[parent]:
                 self.outer.reads[parent] += 1
-            self.drained[parent].add(word)
+            self.summed[parent].add(word)
 
 
-def _steps(trace: Trace, words: Ints, entry: int | None) -> Iterator[tuple[int, Tiles]]:
+def _steps(trace: OperationTrace, words: Ints, entry: int | None) -> Iterator[tuple[int, Tiles]]:
     """In order of time: (number of the step, the words that each instance touches in it). `entry` None: compute."""
-    moments = trace.moments if entry is None else trace.steps(entry)
-    places = trace.places if entry is None else trace.instances(entry)
-    order = np.argsort(moments, kind="stable")
+    time_steps = trace.time_steps if entry is None else trace.steps(entry)
+    indices = trace.unit_indices if entry is None else trace.instances(entry)
+    order = np.argsort(time_steps, kind="stable")
     now, tiles = -1, Tiles()
-    for moment, place, word in zip(moments[order].tolist(), places[order].tolist(), words[order].tolist(), strict=True):
-        if moment != now:
+    for time_step, index, word in zip(
+        time_steps[order].tolist(), indices[order].tolist(), words[order].tolist(), strict=True
+    ):
+        if time_step != now:
             if tiles:
                 yield now, tiles
-            now, tiles = moment, {}
-        tiles.setdefault(place, set()).add(word)
+            now, tiles = time_step, {}
+        tiles.setdefault(index, set()).add(word)
     yield now, tiles
 
 
-def _supply(trace: Trace, words: Ints, link: _Link, inner: Memory) -> None:
+def _supply(trace: OperationTrace, words: Ints, connection: _Connection, inner: MemoryTraffic) -> None:
     """Operands: a child fetches what its tile needs and its own tile before did not have."""
     held: Tiles = {}
     for _, tiles in _steps(trace, words, inner.entry):
-        wanted = {child: tile - held.get(child, set()) for child, tile in tiles.items()}
-        inner.fills.update({child: len(new) for child, new in wanted.items()})
+        fetched = {child: tile - held.get(child, set()) for child, tile in tiles.items()}
+        inner.fills.update({child: len(new) for child, new in fetched.items()})
         held |= tiles
-        link.read(link.heads(wanted))
+        connection.read(connection.count_receivers(fetched))
 
 
-def _collect(trace: Trace, words: Ints, link: _Link, inner: Memory) -> None:
+def _collect(trace: OperationTrace, words: Ints, connection: _Connection, inner: MemoryTraffic) -> None:
     """Partial sums: a word leaves a child when its tile moves on, and comes back when the child needs it again."""
     held: Tiles = {}
-    known: defaultdict[int, set[int]] = defaultdict(set)
-    outer_steps = _steps(trace, words, link.outer.entry)
+    received: defaultdict[int, set[int]] = defaultdict(set)
+    outer_steps = _steps(trace, words, connection.outer.entry)
     outer_step, outer_tiles = -1, Tiles()
-    ratio = trace.moments_per_step[link.outer.entry] // trace.moments_per_step[inner.entry]
+    ratio = trace.time_steps_per_tile[connection.outer.entry] // trace.time_steps_per_tile[inner.entry]
     for step, tiles in _steps(trace, words, inner.entry):
         next_tiles: Tiles = dict(tiles)
         if step // ratio != outer_step:
             outer_step, outer_tiles = next(outer_steps)
             for child in held.keys() - tiles.keys():  # idle, while the tile it works for may move on
-                next_tiles[child] = held[child] & outer_tiles.get(link.parent(child), held[child])
+                next_tiles[child] = held[child] & outer_tiles.get(connection.parent(child), held[child])
         leaving: Tiles = {}
         for child, tile in next_tiles.items():
             before = held.get(child, set())
             leaving[child], new = before - tile, tile - before
-            inner.fills[child] += len(new & known[child])
-            known[child] |= new
+            inner.fills[child] += len(new & received[child])
+            received[child] |= new
             held[child] = tile
-        link.add(link.heads(leaving))
-    link.add(link.heads(held))
+        connection.add_sums(connection.count_receivers(leaving))
+    connection.add_sums(connection.count_receivers(held))

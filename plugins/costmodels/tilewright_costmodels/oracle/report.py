@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewright.schema.architecture import Architecture, Cluster
-from tilewright.schema.architecture import Memory as Hardware
+from tilewright.schema.architecture import Architecture, Cluster, Memory
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem, Tensor
@@ -23,61 +22,61 @@ from tilewright.schema.report import (
     Served,
     TensorCounts,
 )
-from tilewright_costmodels.oracle.machine import Memory, execute
-from tilewright_costmodels.oracle.trace import Ints, SpatialLoop, Trace
+from tilewright_costmodels.oracle.memories import MemoryTraffic, execute
+from tilewright_costmodels.oracle.trace import Ints, OperationTrace, SpatialLoop
 
 
 @dataclass(frozen=True)
-class Kept:
+class TensorResidency:
     """One tensor in one memory."""
 
-    hardware: Hardware
+    memory: Memory
     cluster: Cluster
     tensor: Tensor
-    did: Memory
+    traffic: MemoryTraffic
 
     def energy_pj(self, existing: int) -> float:
         """Of all instances. One access per block; instances of one macro are accessed together."""
-        memory = self.hardware
+        memory = self.memory
         energy = sum(
             -(-values * memory.slices_of(self.tensor) // (memory.block_words * memory.slices_per_word)) * energy
             for counts, energy in (
-                (self.did.reads, memory.read_energy_pj),
-                (self.did.fills, memory.write_energy_pj),
-                (self.did.updates, memory.accumulation_energy_pj),
+                (self.traffic.reads, memory.read_energy_pj),
+                (self.traffic.fills, memory.write_energy_pj),
+                (self.traffic.updates, memory.accumulation_energy_pj),
             )
             for values in counts.values()
         )
-        return energy * min(self.did.instances, existing // memory.instances_per_macro) / self.did.instances
+        return energy * min(self.traffic.instances, existing // memory.instances_per_macro) / self.traffic.instances
 
     def _average(self, total: int) -> int:
         """Per instance, to the nearest integer."""
-        return math.floor(total / self.did.instances + 0.5)
+        return math.floor(total / self.traffic.instances + 0.5)
 
     def counts(self, existing: int) -> TensorCounts:
         return TensorCounts(
-            reads=self._average(self.did.reads.total()),
-            fills=self._average(self.did.fills.total()),
-            updates=self._average(self.did.updates.total()),
-            instances=self.did.instances,
-            tile_words=self.did.tile_words,
+            reads=self._average(self.traffic.reads.total()),
+            fills=self._average(self.traffic.fills.total()),
+            updates=self._average(self.traffic.updates.total()),
+            instances=self.traffic.instances,
+            tile_words=self.traffic.tile_words,
             energy_pj=self.energy_pj(existing),
         )
 
     def accesses(self) -> Accesses:
         return Accesses(
-            level=self.hardware.name,
+            level=self.memory.name,
             tensor=self.tensor.name,
-            instances=self.did.instances,
-            reads=_over_instances(self.did.reads),
-            fills=_over_instances(self.did.fills),
-            updates=_over_instances(self.did.updates),
-            served=tuple(Served(children=size, words=words) for size, words in sorted(self.did.served.items())),
+            instances=self.traffic.instances,
+            reads=_over_instances(self.traffic.reads),
+            fills=_over_instances(self.traffic.fills),
+            updates=_over_instances(self.traffic.updates),
+            served=tuple(Served(children=size, words=words) for size, words in sorted(self.traffic.served.items())),
         )
 
     def network(self) -> NetworkReport:
         """What passes the network below, per instance."""
-        served = self.did.served
+        served = self.traffic.served
         added = sum((size - 1) * words for size, words in served.items()) if self.tensor.is_output else 0
         return NetworkReport(
             name=self.cluster.name,
@@ -92,43 +91,50 @@ def _over_instances(counts: Counter[int]) -> InstanceCounts:
 
 
 def run(
-    problem: Problem, architecture: Architecture, mapping: Mapping, trace: Trace, touched: dict[str, Ints]
-) -> list[Kept]:
+    problem: Problem, architecture: Architecture, mapping: Mapping, trace: OperationTrace, touched: dict[str, Ints]
+) -> list[TensorResidency]:
     """Execute all tensors of a legal mapping that covers every iteration once. `touched`: the word of each tensor that
     each operation touches, [n]."""
-    kept = []
+    residencies = []
     for tensor in problem.tensors:
         keepers = [index for index, entry in enumerate(mapping.entries) if tensor.name in (entry.keep or ())]
 
-        def shares(loop: SpatialLoop, tensor: Tensor = tensor) -> bool:
+        def may_share(loop: SpatialLoop, tensor: Tensor = tensor) -> bool:
             entry = mapping.entries[loop.entry]
             fanout = architecture.cluster(entry.target).fanout
             return tensor.name not in entry.unicast and (fanout.reduction if tensor.is_output else fanout.multicast)
 
-        for did in execute(trace, touched[tensor.name], keepers, shares, tensor.is_output):
-            cluster = architecture.cluster(mapping.entries[did.entry].target)
-            hardware = cluster.memory_for(tensor)
-            assert hardware is not None, "legality has been checked"
-            kept.append(Kept(hardware, cluster, tensor, did))
-    return kept
+        for traffic in execute(trace, touched[tensor.name], keepers, may_share, tensor.is_output):
+            cluster = architecture.cluster(mapping.entries[traffic.entry].target)
+            memory = cluster.memory_for(tensor)
+            assert memory is not None, "legality has been checked"
+            residencies.append(TensorResidency(memory, cluster, tensor, traffic))
+    return residencies
 
 
 def levels(
-    architecture: Architecture, mapping: Mapping, trace: Trace, kept: list[Kept], limited: Sequence[Limit], cycles: int
+    architecture: Architecture,
+    mapping: Mapping,
+    trace: OperationTrace,
+    residencies: list[TensorResidency],
+    limited: Sequence[Limit],
+    cycles: int,
 ) -> list[LevelReport]:
     """One row per memory of a cluster that some entry holds on; the first of the limits is compute."""
     rows = []
     in_use = Counter({memory.name: 1 for memory in architecture.memories})
-    for each in kept:
-        in_use[each.hardware.name] = max(in_use[each.hardware.name], each.did.instances)
+    for each in residencies:
+        in_use[each.memory.name] = max(in_use[each.memory.name], each.traffic.instances)
     for number, cluster in enumerate(architecture.clusters):
-        here = [i for i, entry in enumerate(mapping.entries) if entry.target == cluster.name and entry.keep is not None]
-        if not here:
+        entries = [
+            i for i, entry in enumerate(mapping.entries) if entry.target == cluster.name and entry.keep is not None
+        ]
+        if not entries:
             continue
-        instances = len(np.unique(trace.instances(here[0])))
+        instances = len(np.unique(trace.instances(entries[0])))
         for memory in cluster.memories:
-            mine = [each for each in kept if each.hardware is memory]
-            tensors = {each.tensor.name: each.counts(architecture.instances[number]) for each in mine}
+            own = [each for each in residencies if each.memory is memory]
+            tensors = {each.tensor.name: each.counts(architecture.instances[number]) for each in own}
             switch, shared = architecture.switch_of(memory.name)
             leakage_pj = memory.leakage_pj_per_cycle * cycles * shared * in_use[switch]
             rows.append(
@@ -144,18 +150,18 @@ def levels(
     return rows
 
 
-def limits(architecture: Architecture, kept: list[Kept]) -> Iterator[Limit]:
+def limits(architecture: Architecture, residencies: list[TensorResidency]) -> Iterator[Limit]:
     """What the bandwidths of the memories make of the run, by their busiest instances."""
     for memory in architecture.memories:
         read, written = Counter[int](), Counter[int]()  # slices
-        for each in kept:
-            if each.hardware is memory:
+        for each in residencies:
+            if each.memory is memory:
                 slices = memory.slices_of(each.tensor)
-                for total, counts in ((read, each.did.reads), (written, each.did.fills + each.did.updates)):
+                for total, counts in ((read, each.traffic.reads), (written, each.traffic.fills + each.traffic.updates)):
                     total.update({instance: count * slices for instance, count in counts.items()})
         for (action, bandwidth), counts in zip(memory.bandwidths, (read, written), strict=True):
-            most = max(counts.values(), default=0)
-            if bandwidth is not None and most:
-                cycles = math.ceil(most / (bandwidth * memory.slices_per_word))
-                words = -(-most // memory.slices_per_word)
+            busiest = max(counts.values(), default=0)
+            if bandwidth is not None and busiest:
+                cycles = math.ceil(busiest / (bandwidth * memory.slices_per_word))
+                words = -(-busiest // memory.slices_per_word)
                 yield Limit(name=memory.name, action=action, cycles=cycles, words=words, words_per_cycle=bandwidth)
