@@ -1,4 +1,4 @@
-"""What the built-in cost models do not count exactly, and how they count it instead."""
+"""Approximations of the built-in cost models: what each does not count exactly, and how it counts instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What double precision, in which costs are told, holds exactly."""
+"""Range in which double precision, the type of all costs, is exact."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from tilewright.errors import Reason
 from tilewright.schema.problem import Problem
 
 EXACT = 2**53
-"""Largest product that it holds exactly."""
+"""Integers up to this product are exact in double precision."""
 
 
 def overflow(problem: Problem) -> Iterator[Reason]:
-    """Why a problem cannot be counted exactly, if it cannot."""
+    """Yield the reason why a problem cannot be counted exactly, if any."""
     if _largest_count(problem) > EXACT:
         yield Reason(
             code="overflow",
@@ -23,6 +23,6 @@ def overflow(problem: Problem) -> Iterator[Reason]:
 
 
 def _largest_count(problem: Problem) -> int:
-    """An upper bound on every count: operations, times the holes that strides leave in bounding boxes."""
+    """Return an upper bound on every count: operations, times the holes that strides leave in bounding boxes."""
     holes = max(math.prod(sum(rank.terms.values()) for rank in tensor.projection) for tensor in problem.tensors)
     return problem.macs * holes

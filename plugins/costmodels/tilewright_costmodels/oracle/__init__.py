@@ -1,1 +1,1 @@
-"""Executing a mapping: what every memory really holds, reads and writes, without a formula."""
+"""Execution of a mapping: what every memory holds, reads and writes, without formulas."""

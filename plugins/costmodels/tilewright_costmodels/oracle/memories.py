@@ -1,6 +1,7 @@
-"""Memories that hold explicit sets of words, and what they do while the operations are executed.
+"""Memories that hold explicit sets of words, and their traffic while the operations are executed.
 
-One tensor at a time, for tensors share nothing but moments. docs/oracle.md states the conventions.
+Tensors are executed separately, since they share only time steps. docs/oracle.md states the
+conventions.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ Tiles = dict[int, set[int]]
 
 @dataclass
 class MemoryTraffic:
-    """What the instances of one entry did with one tensor: instance -> words. `served`: how many instances or lanes
-    one access from inside served -> accesses."""
+    """Words that the instances of one entry move of one tensor, by instance.
+
+    `served` counts accesses from inside by the number of instances or lanes that one access serves.
+    """
 
     entry: int
     instances: int = 0
@@ -35,14 +38,15 @@ class MemoryTraffic:
 def execute(
     trace: OperationTrace, words: Ints, keepers: list[int], may_share: Callable[[SpatialLoop], bool], output: bool
 ) -> list[MemoryTraffic]:
-    """Run one tensor through the memories that keep it.
+    """Execute one tensor in the memories that keep it.
 
     Args:
         trace: the operations.
-        words: number of the word that each operation touches, [n].
-        keepers: entries that keep the tensor, outermost first.
-        shares: whether one access may serve (or collect from) all sub-clusters along a loop in space.
-        output: partial sums go up, instead of operands down.
+        words: index of the word that each operation touches, [n].
+        keepers: storage entries of the tensor, outermost first.
+        may_share: whether one access may serve all sub-clusters along a spatial loop, or reduce
+            their sums.
+        output: partial sums move up, instead of operands down.
     """
     memories = [MemoryTraffic(entry) for entry in keepers]
     for memory in memories:
@@ -58,7 +62,7 @@ def execute(
 
 
 class _Connection:
-    """The network between the instances of a memory and those of the next one inside (None: compute)."""
+    """Network between the instances of a memory and those of the next memory inside (None: compute)."""
 
     def __init__(
         self,
@@ -80,25 +84,28 @@ class _Connection:
         self._leader = functools.cache(self._first_of_group)
 
     def parent(self, child: int) -> int:
+        """Return the instance of the outer memory that serves a sub-cluster."""
         return child // self.subclusters
 
     def _first_of_group(self, child: int) -> int:
-        """Of the children that can share an access with this one."""
+        """Return the first of the sub-clusters that can share an access with this one."""
         return child - sum(child // weight % trips * weight for weight, trips in self.shared_loops)
 
     def count_receivers(self, tiles: Tiles) -> Counter[tuple[int, int]]:
-        """(First of the children that can share an access, word) -> how many of them have it in their tiles."""
+        """Return (first of a group of sub-clusters, word) -> number of them whose tile has the word."""
         return Counter((self._leader(child), word) for child, tile in tiles.items() for word in tile)
 
     def read(self, requests: Counter[tuple[int, int]]) -> None:
-        """One read per (head, word), which goes to as many children as want it."""
+        """Read each (group, word) once, for all sub-clusters that request it."""
         for (leader, _), children in requests.items():
             self.outer.reads[self.parent(leader)] += 1
             self.outer.served[children] += 1
 
     def add_sums(self, leaving: Counter[tuple[int, int]]) -> None:
-        """One update per (head, word), for the partial sums of a group are added on the way. Adding to a word reads
-        it, but the first sum that arrives has nothing to be added to."""
+        """Update each (group, word) once; the network reduces the partial sums of a group.
+
+        An update reads the word first, except for its first partial sum, which is only written.
+        """
         for (leader, word), children in leaving.items():
             parent = self.parent(leader)
             self.outer.updates[parent] += 1
@@ -109,7 +116,7 @@ class _Connection:
 
 
 def _steps(trace: OperationTrace, words: Ints, entry: int | None) -> Iterator[tuple[int, Tiles]]:
-    """In order of time: (number of the step, the words that each instance touches in it). `entry` None: compute."""
+    """Yield (index of the step, words that each instance touches in it), in order of time. `entry` None: compute."""
     time_steps = trace.time_steps if entry is None else trace.steps(entry)
     indices = trace.unit_indices if entry is None else trace.instances(entry)
     order = np.argsort(time_steps, kind="stable")
@@ -126,7 +133,7 @@ def _steps(trace: OperationTrace, words: Ints, entry: int | None) -> Iterator[tu
 
 
 def _supply(trace: OperationTrace, words: Ints, connection: _Connection, inner: MemoryTraffic) -> None:
-    """Operands: a child fetches what its tile needs and its own tile before did not have."""
+    """Move operands: a sub-cluster fetches the words of its tile that its previous tile did not have."""
     held: Tiles = {}
     for _, tiles in _steps(trace, words, inner.entry):
         fetched = {child: tile - held.get(child, set()) for child, tile in tiles.items()}
@@ -136,7 +143,7 @@ def _supply(trace: OperationTrace, words: Ints, connection: _Connection, inner: 
 
 
 def _collect(trace: OperationTrace, words: Ints, connection: _Connection, inner: MemoryTraffic) -> None:
-    """Partial sums: a word leaves a child when its tile moves on, and comes back when the child needs it again."""
+    """Move partial sums: a word leaves a sub-cluster when its tile moves on, and returns when it is needed again."""
     held: Tiles = {}
     received: defaultdict[int, set[int]] = defaultdict(set)
     outer_steps = _steps(trace, words, connection.outer.entry)
@@ -146,7 +153,7 @@ def _collect(trace: OperationTrace, words: Ints, connection: _Connection, inner:
         next_tiles: Tiles = dict(tiles)
         if step // ratio != outer_step:
             outer_step, outer_tiles = next(outer_steps)
-            for child in held.keys() - tiles.keys():  # idle, while the tile it works for may move on
+            for child in held.keys() - tiles.keys():  # idle, while the outer tile may move on
                 next_tiles[child] = held[child] & outer_tiles.get(connection.parent(child), held[child])
         leaving: Tiles = {}
         for child, tile in next_tiles.items():

@@ -1,4 +1,4 @@
-"""The cost model `oracle`: executes a mapping and counts what happens."""
+"""Cost model `oracle`: executes a mapping and counts its traffic."""
 
 from __future__ import annotations
 
@@ -17,18 +17,25 @@ from tilewright_costmodels.oracle.result import Words, examine, inside
 from tilewright_costmodels.oracle.trace import Ints, OperationTrace, TooManyOperationsError, trace_operations
 
 UNREADABLE = ("dimension", "target", "tensor")
-"""Broken rules that leave nothing to execute: names that nobody knows."""
+"""Codes of violations that leave nothing to execute: unknown names."""
 NO_NOC_ENERGY = "the energy of the NoC is left out: how far words travel is not executed"
 
 
 class OracleModel:
-    """Counts by executing, for problems of up to `max_operations` operations (docs/oracle.md states the conventions)."""
+    """Counts by execution, for problems of up to `max_operations` operations.
+
+    docs/oracle.md states the conventions.
+    """
 
     def __init__(self, options: OracleOptions) -> None:
         self.max_operations = options.max_operations
 
     def bind(self, problem: Problem, architecture: Architecture) -> OracleEvaluator:
-        """Raises NotConformableError: the problem is too large to execute (reason `too_large`)."""
+        """Bind the model to a problem and an architecture.
+
+        Raises:
+            NotConformableError: the problem is too large to execute (reason `too_large`).
+        """
         if problem.macs > self.max_operations:
             message = f"{problem.macs} operations to execute, the limit is {self.max_operations} (max_operations)"
             reason = Reason(code="too_large", where=problem.name, message=message)
@@ -37,7 +44,7 @@ class OracleModel:
 
 
 class OracleEvaluator(ScalarEvaluator):
-    """The model bound to one problem and one architecture."""
+    """The oracle, bound to one problem and one architecture."""
 
     def __init__(self, problem: Problem, architecture: Architecture, max_operations: int) -> None:
         self.problem = problem
@@ -46,8 +53,10 @@ class OracleEvaluator(ScalarEvaluator):
         self._words = {tensor.name: Words(problem, tensor) for tensor in problem.tensors}
 
     def explain(self, mapping: Mapping) -> Report:
-        """The full account. A mapping that breaks a rule, or is wrong when executed, has the reasons, and under
-        `execution` what running it gave."""
+        """Return the report of one mapping, with the outcome of its execution.
+
+        A mapping that breaks a rule, or computes a wrong result, has `valid` False and the reasons.
+        """
         reasons = legality(self.problem, self.architecture, mapping).reasons
         report = Report(model="oracle", problem=self.problem.name, valid=False, macs=self.problem.macs)
         if any(reason.code in UNREADABLE for reason in reasons):
@@ -64,7 +73,7 @@ class OracleEvaluator(ScalarEvaluator):
         return report_of_run if report_of_run.reasons else self._count(report_of_run, mapping, operations, iterations)
 
     def _count(self, report: Report, mapping: Mapping, operations: OperationTrace, iterations: Ints) -> Report:
-        """Add the figures of a mapping that is right."""
+        """Add the costs of a mapping that executes correctly."""
         touched = {name: words.of_iteration[iterations] for name, words in self._words.items()}
         residencies = run(self.problem, self.architecture, mapping, operations, touched)
         compute_cycles = len(np.unique(operations.time_steps)) * self.architecture.compute.cycles_per_operation

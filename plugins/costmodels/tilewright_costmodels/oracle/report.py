@@ -1,4 +1,4 @@
-"""From what the memories did to a report: averages per instance, energy, cycles."""
+"""Report of an executed mapping: averages per instance, energy and cycles from the traffic of the memories."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tilewright_costmodels.oracle.trace import Ints, OperationTrace, SpatialLoop
 
 @dataclass(frozen=True)
 class TensorResidency:
-    """One tensor in one memory."""
+    """One tensor in one memory, and its traffic."""
 
     memory: Memory
     cluster: Cluster
@@ -36,7 +36,13 @@ class TensorResidency:
     traffic: MemoryTraffic
 
     def energy_pj(self, existing: int) -> float:
-        """Of all instances. One access per block; instances of one macro are accessed together."""
+        """Return the pJ of all instances.
+
+        One access moves a block; the instances of one macro are accessed together.
+
+        Args:
+            existing: instances that exist, used or not.
+        """
         memory = self.memory
         energy = sum(
             -(-values * memory.slices_of(self.tensor) // (memory.block_words * memory.slices_per_word)) * energy
@@ -50,10 +56,11 @@ class TensorResidency:
         return energy * min(self.traffic.instances, existing // memory.instances_per_macro) / self.traffic.instances
 
     def _average(self, total: int) -> int:
-        """Per instance, to the nearest integer."""
+        """Return the average per instance, to the nearest integer."""
         return math.floor(total / self.traffic.instances + 0.5)
 
     def counts(self, existing: int) -> TensorCounts:
+        """Return the averages per instance."""
         return TensorCounts(
             reads=self._average(self.traffic.reads.total()),
             fills=self._average(self.traffic.fills.total()),
@@ -64,6 +71,7 @@ class TensorResidency:
         )
 
     def accesses(self) -> Accesses:
+        """Return the totals over all instances."""
         return Accesses(
             level=self.memory.name,
             tensor=self.tensor.name,
@@ -75,7 +83,7 @@ class TensorResidency:
         )
 
     def network(self) -> NetworkReport:
-        """What passes the network below, per instance."""
+        """Return the traffic of the network below, per instance."""
         served = self.traffic.served
         added = sum((size - 1) * words for size, words in served.items()) if self.tensor.is_output else 0
         return NetworkReport(
@@ -93,8 +101,12 @@ def _over_instances(counts: Counter[int]) -> InstanceCounts:
 def run(
     problem: Problem, architecture: Architecture, mapping: Mapping, trace: OperationTrace, touched: dict[str, Ints]
 ) -> list[TensorResidency]:
-    """Execute all tensors of a legal mapping that covers every iteration once. `touched`: the word of each tensor that
-    each operation touches, [n]."""
+    """Execute all tensors of a legal mapping that covers every iteration once.
+
+    Args:
+        trace: the operations.
+        touched: tensor -> index of the word that each operation touches, [n].
+    """
     residencies = []
     for tensor in problem.tensors:
         keepers = [index for index, entry in enumerate(mapping.entries) if tensor.name in (entry.keep or ())]
@@ -120,7 +132,12 @@ def levels(
     limited: Sequence[Limit],
     cycles: int,
 ) -> list[LevelReport]:
-    """One row per memory of a cluster that some entry holds on; the first of the limits is compute."""
+    """Return one row per memory of a cluster with a storage entry.
+
+    Args:
+        limited: limits on the cycles; the first one is compute.
+        cycles: cycles of the run.
+    """
     rows = []
     in_use = Counter({memory.name: 1 for memory in architecture.memories})
     for each in residencies:
@@ -151,7 +168,7 @@ def levels(
 
 
 def limits(architecture: Architecture, residencies: list[TensorResidency]) -> Iterator[Limit]:
-    """What the bandwidths of the memories make of the run, by their busiest instances."""
+    """Yield the cycles that each bandwidth requires, at the busiest instance of its memory."""
     for memory in architecture.memories:
         read, written = Counter[int](), Counter[int]()  # slices
         for each in residencies:

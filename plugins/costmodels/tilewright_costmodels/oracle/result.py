@@ -1,4 +1,4 @@
-"""Is every iteration executed exactly once, and is the tensor result that of `numpy.einsum`?"""
+"""Check of an execution: every iteration runs exactly once, and the result equals that of `numpy.einsum`."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from tilewright_costmodels.oracle.trace import Ints, OperationTrace
 
 
 class Words:
-    """The words of a tensor that the problem touches, numbered.
+    """Words of a tensor that the problem touches, with an index each.
 
-    `of_iteration`: number of the word that every iteration of the problem touches, [iteration], iterations in
-    row-major order of the problem's dimensions.
+    Attributes:
+        of_iteration: index of the word that each iteration touches, [iteration], with iterations in
+            row-major order of the problem's dimensions.
     """
 
     def __init__(self, problem: Problem, tensor: Tensor) -> None:
@@ -31,12 +32,12 @@ class Words:
         return len(self.coordinates)
 
     def name(self, word: int) -> str:
-        """How messages name a word, e.g. `Z[0,3]`."""
+        """Return the name of a word in messages, e.g. `Z[0,3]`."""
         return f"{self.tensor.name}[{','.join(str(at) for at in self.coordinates[word])}]"
 
 
 def inside(problem: Problem, trace: OperationTrace) -> Ints:
-    """Number of the iteration that each operation is of, -1 where the problem has no such iteration, [n]."""
+    """Return the index of each operation's iteration, [n]; -1 if the problem has no such iteration."""
     existing = (trace.points < np.array(problem.sizes)).all(axis=1)
     numbers = np.full(len(trace.points), -1, dtype=np.int64)
     numbers[existing] = np.ravel_multi_index(tuple(trace.points[existing].T), problem.sizes)
@@ -44,8 +45,11 @@ def inside(problem: Problem, trace: OperationTrace) -> Ints:
 
 
 def examine(problem: Problem, words: dict[str, Words], iterations: Ints) -> tuple[Execution, list[Reason]]:
-    """What operations on these iterations come to, and what is wrong with it: iterations left out or done again, ones that
-    do not exist, words of the result."""
+    """Return the outcome of executing these iterations, and its errors.
+
+    Errors are iterations that are missing, repeated or outside the problem, and wrong words of the
+    result.
+    """
     existing = iterations[iterations >= 0]
     executions = np.bincount(existing, minlength=problem.macs)
     output = words[problem.output.name]
@@ -92,15 +96,18 @@ def examine(problem: Problem, words: dict[str, Words], iterations: Ints) -> tupl
 
 
 def _results(problem: Problem, words: dict[str, Words], iterations: Ints) -> tuple[Ints, Ints]:
-    """The output [word] as the iterations compute it on small integers, one after another, and the true one.
+    """Return the output [word] as the iterations compute it on small integers, and as `numpy.einsum` does.
 
-    For the latter operands with strides or sums are first laid out over their dimensions, where `numpy.einsum` can take
-    them; an output with strides or sums is gathered from such a layout.
+    `numpy.einsum` has no strides and no sums of indices. Such operands are first copied to an array
+    over their dimensions; such an output is gathered from one.
     """
     random, output = np.random.default_rng(0), words[problem.output.name]
     computed, expected = np.zeros((2, len(output)), dtype=np.int64)
     products = np.ones(len(iterations), dtype=np.int64)
-    operands: list[Any] = [np.ones(problem.sizes, dtype=np.int64), range(len(problem.sizes))]  # all are summed over
+    operands: list[Any] = [
+        np.ones(problem.sizes, dtype=np.int64),
+        range(len(problem.sizes)),
+    ]  # so that all dimensions are summed over
     for tensor in problem.operands:
         touched = words[tensor.name]
         value = random.integers(1, 5, len(touched))[touched.of_iteration]
@@ -113,7 +120,7 @@ def _results(problem: Problem, words: dict[str, Words], iterations: Ints) -> tup
 
 
 def _layout(problem: Problem, tensor: Tensor, by_iteration: Ints) -> tuple[NDArray[np.int64], list[int]]:
-    """What does not depend on the dimensions that a tensor lacks: (array over those it has, their numbers)."""
+    """Return values by iteration as (array over the tensor's dimensions, indices of these dimensions)."""
     axes = [axis for axis, name in enumerate(problem.dimension_names) if name in tensor.dimensions]
     pick = tuple(slice(None) if axis in axes else 0 for axis in range(len(problem.sizes)))
     return by_iteration.reshape(problem.sizes)[pick], axes

@@ -1,4 +1,4 @@
-"""The operations that a mapping executes: which iteration, at which moment, in which compute unit."""
+"""Operations that a mapping executes: iteration, time step and compute unit of each."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from tilewright.schema.problem import Problem
 
 Ints = NDArray[np.int64]
 MAX_INDEX = 2**62
+"""Maximum of time steps and compute units, below the range of int64."""
 
 
 class TooManyOperationsError(Exception):
-    """A mapping would execute more operations than the limit."""
+    """A mapping with more operations than the limit."""
 
 
 @dataclass(frozen=True)
 class SpatialLoop:
-    """One loop of the spatial unrolling of `entry`; the distance of its neighbours is `weight` compute units."""
+    """Spatial loop of `entry`. Neighbours along it are `weight` compute units apart."""
 
     entry: int
     trips: int
@@ -34,12 +35,13 @@ class OperationTrace:
     """`n` executed operations, in no particular order.
 
     Attributes:
-        points: the iteration of each, int64 [n, dimension].
-        moments: when, int64 [n]; moments with nothing to do in short last tiles are left out, so numbers have gaps.
-        places: number of the compute unit, int64 [n].
-        moments_per_step: per entry, how many moments pass while it holds one tile.
-        places_per_instance: per entry, how many compute units lie under one of its instances.
-        spatial: the loops in space, outermost first.
+        points: iteration of each operation, int64 [n, dimension].
+        time_steps: its time step, int64 [n]. Steps without work in edge tiles are omitted, so there
+            are gaps.
+        unit_indices: index of its compute unit, int64 [n].
+        time_steps_per_tile: per entry, time steps during which it holds one tile.
+        units_per_instance: per entry, compute units below one instance.
+        spatial: spatial loops, outermost first.
     """
 
     points: Ints
@@ -50,20 +52,20 @@ class OperationTrace:
     spatial: tuple[SpatialLoop, ...]
 
     def steps(self, entry: int) -> Ints:
-        """Number of the tile that each operation's instance of `entry` holds, [n]."""
+        """Return the index of the tile that each operation's instance of `entry` holds, [n]."""
         return self.time_steps // self.time_steps_per_tile[entry]
 
     def instances(self, entry: int) -> Ints:
-        """Number of the instance of `entry` that each operation lies under, [n]."""
+        """Return the index of the instance of `entry` above each operation, [n]."""
         return self.unit_indices // self.units_per_instance[entry]
 
 
 def trace_operations(problem: Problem, mapping: Mapping, limit: int) -> OperationTrace:
-    """Walk the whole nest.
+    """Execute the whole nest, and return its operations.
 
-    Every tile is cut at the end of the tile it is cut from (the last one is then short); but a tile that is stated
-    larger than the one it is cut from runs to its own end, over its neighbours. Compute does the first iteration of
-    the innermost tile, and no more.
+    A tile is cut off at the end of the tile it is cut from, so the last one is an edge tile. A tile
+    that is larger than the tile it is cut from runs to its own end, over its neighbours. Compute
+    executes the first iteration of the innermost tile only.
 
     Raises:
         TooManyOperationsError: more than `limit` operations.
@@ -84,15 +86,21 @@ def trace_operations(problem: Problem, mapping: Mapping, limit: int) -> Operatio
 
 
 def _tiles(mapping: Mapping, name: str) -> Iterator[int]:
-    """Temporal and spatial tile sizes of one dimension, outermost first."""
+    """Yield temporal and spatial tile sizes of one dimension, outermost first."""
     for entry in mapping.entries:
         yield entry.temporal_tile_sizes[name]
         yield entry.spatial_tile_sizes[name]
 
 
 def _cut_dimension(tiles: list[int], limit: int) -> tuple[Ints, Ints]:
-    """One dimension, cut into `tiles` one inside the other: (start of every innermost tile [m], its number in every
-    cut [m, cut])."""
+    """Cut one dimension into nested tiles.
+
+    Returns:
+        Start of every innermost tile [m], and its index in every cut [m, cut].
+
+    Raises:
+        TooManyOperationsError: far more tiles than `limit`.
+    """
     starts_of_tiles, ends_of_tiles = np.zeros(1, dtype=np.int64), np.full(1, tiles[0], dtype=np.int64)
     digits = np.zeros((1, 1), dtype=np.int64)
     for outer, inner in zip(tiles, tiles[1:], strict=False):
@@ -113,8 +121,12 @@ def _cut_dimension(tiles: list[int], limit: int) -> tuple[Ints, Ints]:
 def _weights(
     mapping: Mapping,
 ) -> tuple[dict[str, list[int]], tuple[int, ...], tuple[int, ...], tuple[SpatialLoop, ...]]:
-    """Per dimension the moments (even positions) and places (odd) between one trip of each loop and the next; per entry the
-    moments of a step and the places of an instance; the loops in space."""
+    """Return the distances between the trips of loops, and the sizes of entries.
+
+    Returns:
+        Per dimension, the time steps (even positions) and units (odd) between two trips of each
+        loop. Time steps per tile and units per instance of each entry. The spatial loops.
+    """
     names, factors = mapping.dimension_names, mapping.factors()
     weights = {name: [0] * (2 * len(mapping.entries)) for name in names}
     steps_per_tile, units_per_instance = [1] * len(factors), [1] * len(factors)

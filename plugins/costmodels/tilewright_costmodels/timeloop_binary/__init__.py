@@ -1,1 +1,1 @@
-"""The cost model `timeloop_binary`: Timeloop itself, run as a program."""
+"""Cost model `timeloop_binary`: Timeloop itself, run as a program."""

@@ -1,4 +1,4 @@
-"""The cost model `timeloop_binary`: what `timeloop-model` itself says."""
+"""Cost model `timeloop_binary`: results of the program `timeloop-model`."""
 
 from __future__ import annotations
 
@@ -24,26 +24,27 @@ from tilewright_costmodels.timeloop_binary.program import run
 NAME = "timeloop_binary"
 OUTPUT = "timeloop-model.stats.txt"
 TILEWRIGHT_FILE = "tilewright.yaml"
-"""What the adapter writes for Tilewright alone."""
+"""File that the adapter writes for Tilewright alone."""
 
 
 class TimeloopBinaryModel:
-    """The program, which is looked for when it is first used."""
+    """The program `timeloop-model`, which is located at its first use."""
 
     def __init__(self, options: TimeloopBinaryOptions) -> None:
         self.options = options
 
     def bind(self, problem: Problem, architecture: Architecture) -> TimeloopBinaryEvaluator:
+        """Bind the program to a problem and an architecture."""
         return TimeloopBinaryEvaluator(problem, architecture, self.options.path, self.options.seconds)
 
 
 Files = tuple[tuple[str, str], ...]
-"""Names and texts."""
+"""Names and texts of files."""
 
 
 @dataclass(frozen=True)
 class TimeloopBinaryEvaluator(ScalarEvaluator):
-    """The program bound to one problem and one architecture; it is started once for every mapping."""
+    """The program, bound to one problem and one architecture. It is run once per mapping."""
 
     problem: Problem
     architecture: Architecture
@@ -51,8 +52,11 @@ class TimeloopBinaryEvaluator(ScalarEvaluator):
     seconds: float
 
     def explain(self, mapping: Mapping) -> Report:
-        """Timeloop's own account. A mapping that its files cannot say, a crash, a time-out and output that cannot be
-        read give `valid` false and the reason."""
+        """Return Timeloop's own report.
+
+        `valid` is False, with the reason, if Timeloop's files cannot express the mapping. Likewise
+        for a crash, a time-out and unreadable output.
+        """
         violations = legality(self.problem, self.architecture, mapping).reasons
         reasons = tuple(reason for reason in violations if reason.code != "fanout")
         files: Files = ()
@@ -71,7 +75,7 @@ class TimeloopBinaryEvaluator(ScalarEvaluator):
 
 @functools.lru_cache(maxsize=1024)
 def _render(problem: Problem, architecture: Architecture, mapping: Mapping) -> tuple[tuple[Reason, ...], Files]:
-    """Reasons why Timeloop's files cannot say it, or these."""
+    """Return reasons why Timeloop's files cannot express the inputs, and otherwise the files."""
     adapter: Adapter = installed().make(AdapterSpec, "timeloop")
     inputs = InputSet(problem, architecture, mapping)
     reasons = adapter.expressible(inputs).reasons
@@ -81,7 +85,11 @@ def _render(problem: Problem, architecture: Architecture, mapping: Mapping) -> t
 
 @functools.lru_cache(maxsize=1024)
 def _run_timeloop(path: str, files: Files, seconds: float) -> str:
-    """What Timeloop writes for these files; it is started once for them. Raises NoAnswer: why there is nothing."""
+    """Return the statistics that Timeloop writes for these files. It runs once for equal files.
+
+    Raises:
+        NoAnswer: Timeloop rejected the files, crashed or timed out.
+    """
     finished = run(path, dict(files), OUTPUT, seconds)
     if finished.wrote is not None and not finished.code:
         return finished.wrote

@@ -1,4 +1,4 @@
-"""Running a program with a time limit, and what became of it."""
+"""Run of an external program with a time limit."""
 
 from __future__ import annotations
 
@@ -16,16 +16,22 @@ from pathlib import Path
 from tilewright.child import NoAnswer, lasting, unbroken
 
 _START_STOP_SECONDS = 10.0
-"""Seconds beside its own that a program takes to be started and ended."""
+"""Seconds for starting and ending the program, in addition to its own time limit."""
 _TAIL_CHARACTERS = 2000
-"""Characters kept of what the program printed last."""
+"""Characters kept from the end of the program's output."""
 _MAX_BYTES = 32 * 2**20
-"""Bytes read of a file that it wrote."""
+"""Maximum size of a file written by the program that is read."""
 
 
 @dataclass(frozen=True)
 class FinishedProgram:
-    """`printed`: the end of it. `wrote`: the text of the file asked for; None if there is none."""
+    """Outcome of a program.
+
+    Attributes:
+        code: exit code.
+        printed: end of its output.
+        wrote: text of the requested file, or None if there is none.
+    """
 
     code: int
     printed: str
@@ -33,12 +39,13 @@ class FinishedProgram:
 
 
 def run(program: str, files: Mapping[str, str], output: str, seconds: float) -> FinishedProgram:
-    """Run `program` on files in an empty folder, all of its children with it, for at most so long.
+    """Run `program` on files in an empty folder, with all its child processes, for at most `seconds`.
 
-    A process of its own sees to it that nothing of this is left, whatever ends ours.
+    A process of its own cleans up the folder and the children, even if this process is killed.
 
     Raises:
-        NoAnswer: it took longer (`timeout`), or could not be started (`absent`).
+        NoAnswer: the time limit was exceeded (`timeout`), or the program could not be started
+            (`absent`).
     """
     found = shutil.which(program)
     if found is None:
@@ -70,7 +77,11 @@ def _run(program: str, files: Mapping[str, str], output: str, seconds: float) ->
 
 
 def _start(command: list[str], folder: Path) -> subprocess.Popen[bytes]:
-    """In a session of its own. Raises NoAnswer."""
+    """Start a command in a session of its own.
+
+    Raises:
+        NoAnswer: the command could not be started.
+    """
     try:
         return subprocess.Popen(
             command,
@@ -85,14 +96,14 @@ def _start(command: list[str], folder: Path) -> subprocess.Popen[bytes]:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End it and what it started, if anything still runs."""
+    """Kill the process and its children, if any still run."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
 class _OutputTail(threading.Thread):
-    """What a process prints, of which the end is kept."""
+    """Thread that reads the output of a process and keeps its end."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         super().__init__(daemon=True)
@@ -106,8 +117,8 @@ class _OutputTail(threading.Thread):
                 self.tail = (self.tail + piece)[-4 * _TAIL_CHARACTERS :]
 
     def text(self) -> str:
-        """To be asked after the process ended."""
-        self.join(timeout=1)  # what left its session may hold the other end
+        """Return the end of the output, after the process has ended."""
+        self.join(timeout=1)  # a child that left the session may still hold the other end
         return self.tail.decode("utf-8", errors="replace")[-_TAIL_CHARACTERS:]
 
 

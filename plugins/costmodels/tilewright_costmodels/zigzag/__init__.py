@@ -1,1 +1,1 @@
-"""The cost model `zigzag`: ZigZag's own cost model, from the package zigzag-dse, in a process of its own."""
+"""Cost model `zigzag`: ZigZag's own cost model, from the package zigzag-dse, in a child process."""

@@ -1,4 +1,4 @@
-"""The cost model `zigzag`: what ZigZag's cost model says about a mapping, without any search of its own."""
+"""Cost model `zigzag`: ZigZag's cost model on given mappings, without ZigZag's search."""
 
 from __future__ import annotations
 
@@ -27,13 +27,17 @@ NAME = "zigzag"
 
 
 class ZigZagModel:
-    """ZigZag in a process of its own; the time for the first mapping includes loading it."""
+    """ZigZag in a child process. The time for the first mapping includes loading ZigZag."""
 
     def __init__(self, options: ZigZagOptions) -> None:
         self.options = options
 
     def bind(self, problem: Problem, architecture: Architecture) -> ZigZagEvaluator:
-        """Raises NotConformableError: a problem that ZigZag's layers cannot be."""
+        """Bind ZigZag to a problem and an architecture.
+
+        Raises:
+            NotConformableError: ZigZag's layers cannot express the problem.
+        """
         reasons = tuple(unsuited(problem))
         if reasons:
             raise NotConformableError(f"cost model {NAME}", reasons)
@@ -42,15 +46,18 @@ class ZigZagModel:
 
 @dataclass(frozen=True)
 class ZigZagEvaluator(ScalarEvaluator):
-    """ZigZag bound to one problem and one architecture."""
+    """ZigZag, bound to one problem and one architecture."""
 
     problem: Problem
     architecture: Architecture
     seconds: float
 
     def explain(self, mapping: Mapping) -> Report:
-        """ZigZag's account. A mapping that it cannot be told, an error of its own and a time-out give `valid` false and
-        the reason."""
+        """Return ZigZag's report.
+
+        `valid` is False, with the reason, if ZigZag cannot express the mapping, raises an error or
+        times out.
+        """
         problem, architecture = self.problem, self.architecture
         reasons = legality(problem, architecture, mapping).reasons or tuple(
             inexpressible(problem, architecture, mapping)
@@ -103,13 +110,17 @@ class ZigZagEvaluator(ScalarEvaluator):
 
 @functools.lru_cache(maxsize=1024)
 def _answer(message: str, seconds: float) -> dict[str, Any]:
-    """The same mapping is asked for once. Raises NoAnswer."""
+    """Return ZigZag's answer to a message. Equal messages are sent once.
+
+    Raises:
+        NoAnswer: ZigZag failed or timed out.
+    """
     found: dict[str, Any] = lasting(quiet=True).ask(answer_request, json.loads(message), seconds=seconds)
     return found
 
 
 def _limits(answer: dict[str, Any], cycles: int) -> Iterator[Limit]:
-    """Computing at the pace of the slowest port, then what is loaded before and unloaded after it."""
+    """Yield the limits on cycles: compute and ports, which overlap, then loading before and unloading after them."""
     computing = round(answer["computing"])
     loading, unloading = round(answer["loading"]), round(answer["unloading"])
     overlapped = cycles - loading - unloading
@@ -117,7 +128,10 @@ def _limits(answer: dict[str, Any], cycles: int) -> Iterator[Limit]:
         Limit(name=name, action="read" if reads else "write", cycles=computing + round(stalled))
         for name, reads, stalled in answer["ports"]
     ]
-    overlapped_cycles = {"cycles": overlapped, "binding_cycles": overlapped}  # but for what was rounded
+    overlapped_cycles = {
+        "cycles": overlapped,
+        "binding_cycles": overlapped,
+    }  # differs from the limit's own cycles by rounding
     for limit in overlapping([Limit(name="compute", action="compute", cycles=computing), *ports]):
         yield limit.model_copy(update=overlapped_cycles) if limit.binding_cycles else limit
     yield Limit(name="first tiles", action="load", cycles=loading, binding_cycles=loading)
@@ -125,7 +139,11 @@ def _limits(answer: dict[str, Any], cycles: int) -> Iterator[Limit]:
 
 
 def _counts(row: dict[str, Any]) -> TensorCounts:
-    """What goes out, inwards or outwards, is read; what comes in from outside fills; results from inside update."""
+    """Return ZigZag's four directions as reads, fills and updates.
+
+    Words that leave, inwards or outwards, are reads. Words from outside are fills; results from
+    inside are updates.
+    """
     return TensorCounts(
         reads=row["to_low"] + row["to_high"],
         fills=row["by_high"],
@@ -137,7 +155,7 @@ def _counts(row: dict[str, Any]) -> TensorCounts:
 
 
 def _warnings(architecture: Architecture, answer: dict[str, Any]) -> Iterator[str]:
-    """Where the cycles come from, and what of the architecture ZigZag has no place for."""
+    """Yield the composition of the cycles, and the parts of the architecture that ZigZag cannot express."""
     yield (
         f"cycles: {answer['computing']:,.0f} computing, {answer['stalled']:,.0f} stalled, "
         f"{answer['loading']:,.0f} loading first, {answer['unloading']:,.0f} unloading last"

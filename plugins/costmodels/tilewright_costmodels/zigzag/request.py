@@ -1,4 +1,4 @@
-"""A mapping in ZigZag's terms: plain data that can be sent to the process where ZigZag runs."""
+"""Mapping in ZigZag's terms, as plain data for the child process where ZigZag runs."""
 
 from __future__ import annotations
 
@@ -27,19 +27,22 @@ from tilewright.schema.problem import Problem
 Loop = tuple[str, int | float]
 """Dimension and trips."""
 _MAX_PARTS = 10**6
-"""A bit is counted as so many parts at most, to make whole parts per cycle of a fraction of a bit."""
+"""Maximum number of parts of a bit. Parts turn fractions of a bit per cycle into integers."""
 _PREFIX = {"read": "r", "write": "w", "read_write": "rw"}
 _UNLIMITED = 2**40
-"""Bits per cycle, or of a memory, that are never too few."""
+"""Bits per cycle, or of a memory, that never limit."""
 
 
 def request(problem: Problem, architecture: Architecture, mapping: Mapping) -> dict[str, Any]:
-    """All that the process needs, in ZigZag's own fields. Layer and accelerator are there twice: for `energy` one access
-    moves a block, so that accesses are blocks; for `cycles` it moves what the bandwidths allow. So are unrollings: what does
-    not divide is a fraction in `spatial`, by which ZigZag counts accesses, and whole units in `units`, by which it counts cycles.
+    """Return all inputs of ZigZag's cost model, in ZigZag's own fields.
+
+    Layer and accelerator are given twice. In `energy` one access moves a block, so that accesses
+    are blocks. In `cycles` it moves what the bandwidths allow. Unrollings are given twice as well.
+    Where tiles do not divide, `spatial` has fractions, from which ZigZag counts accesses. `units`
+    has whole units, from which it counts cycles.
 
     Raises:
-        ValueError: values have widths that ZigZag's layers cannot have.
+        ValueError: values have widths that ZigZag's layers cannot express.
     """
     names = {name: f"L{index}" for index, name in enumerate(problem.dimension_names)}
     residences = held(problem, architecture, mapping)
@@ -78,7 +81,7 @@ def _layer(problem: Problem, names: dict[str, str], bits: dict[str, int]) -> dic
 
 
 def _parts_of_a_bit(architecture: Architecture, words: dict[str, int]) -> int:
-    """So many that all bandwidths are whole parts per cycle, as nearly as `_MAX_PARTS` allows.
+    """Return the number of parts of a bit that makes all bandwidths whole parts per cycle, or the nearest one allowed.
 
     Args:
         words: memory -> bits of its words.
@@ -100,11 +103,11 @@ def _accelerator(
     words: dict[str, int],
     parts: int | None,
 ) -> dict[str, Any]:
-    """Memories that hold something, innermost first.
+    """Return ZigZag's accelerator: memories that hold some operand, innermost first.
 
     Args:
         words: memory -> bits of its words.
-        parts: of a bit; None: bits are whole, and an access moves a block.
+        parts: parts of a bit. None: bits are whole, and an access moves a block.
     """
     array = {
         "is_imc": False,
@@ -127,7 +130,11 @@ def _accelerator(
 
 
 def _memory(problem: Problem, memory: Memory, held: list[str], word_bits: int, parts: int | None) -> dict[str, Any]:
-    """For energies one port to read and one to write, for all operands: what goes through which other one costs the same."""
+    """Return one memory of the accelerator.
+
+    For energies it has one read and one write port for all operands, because every port costs the
+    same.
+    """
     names = [MEMORY_OPERANDS[operand] for operand in held]
     directions = {
         f"{name}, {direction}"
@@ -175,7 +182,7 @@ def _memory(problem: Problem, memory: Memory, held: list[str], word_bits: int, p
 
 
 def _temporal(mapping: Mapping, residences: list[Held], names: dict[str, str]) -> list[list[Loop]]:
-    """Per memory, innermost first, the loops that step while it keeps its tile, innermost first."""
+    """Return the temporal loops of each memory, innermost first: those that iterate while it keeps its tile."""
     levels: list[list[Loop]] = [[] for _ in residences]
     for loop in reversed([loop for loop in mapping.loops() if not loop.spatial]):
         level = next(residence.level for residence in residences if residence.entry < loop.entry)
@@ -186,10 +193,12 @@ def _temporal(mapping: Mapping, residences: list[Held], names: dict[str, str]) -
 def _spatial(
     widths_of_loops: MappingOf[tuple[int, str], int | float], residences: list[Held], names: dict[str, str]
 ) -> list[list[Loop]]:
-    """Per memory, innermost first, the spatial unrollings between it and the next one inside; and those outside of all.
+    """Return the unrollings of each memory, innermost first, between it and the next memory inside.
+
+    The last list has the unrollings outside all memories.
 
     Args:
-        unrolled: (entry of the mapping, dimension) -> how wide.
+        widths_of_loops: (entry of the mapping, dimension) -> width of the unrolling.
     """
     levels: list[dict[str, int | float]] = [{} for _ in range(len(residences) + 1)]
     for (entry, dimension), width in widths_of_loops.items():

@@ -1,4 +1,4 @@
-"""What is done where ZigZag runs, in a child process; both ways it is plain data."""
+"""Code that runs in the child process where ZigZag is loaded. Requests and answers are plain data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from tilewright.notations.operand_loops import MEMORY_OPERANDS
 
 
 def answer_request(request: dict[str, Any]) -> dict[str, Any]:
-    """As `evaluate_request`. Raises NoAnswer: what ZigZag raised, whose classes are not known elsewhere."""
+    """Return the answer of `evaluate_request`.
+
+    Raises:
+        NoAnswer: ZigZag raised an error. Its classes are unknown in the parent process, so the text
+            is passed.
+    """
     try:
         return evaluate_request(request)
     except Exception as error:  # ZigZag may raise anything
@@ -17,7 +22,7 @@ def answer_request(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def evaluate_request(request: dict[str, Any]) -> dict[str, Any]:
-    """Words moved, energies and cycles of one request; see `request.request`."""
+    """Return words moved, energies and cycles of one request; see `request.request`."""
     energy_run, cycle_run = _evaluate(request, "energy"), _evaluate(request, "cycles")
     return {
         "operands": {str(operand): _movements(energy_run, operand) for operand in energy_run.layer.layer_operands},
@@ -33,7 +38,7 @@ def evaluate_request(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _movements(evaluation: Any, operand: Any) -> list[dict[str, Any]]:
-    """Per memory of an operand, innermost first: words per instance in four directions, and energy."""
+    """Return the movements of each memory of an operand, innermost first: words in four directions, and energy."""
     from zigzag.hardware.architecture.memory_port import DataDirection
     from zigzag.mapping.data_movement import DataMoveAttr
 
@@ -58,7 +63,7 @@ def _movements(evaluation: Any, operand: Any) -> list[dict[str, Any]]:
 
 
 def _ports(evaluation: Any) -> list[list[Any]]:
-    """[memory, whether it is read, cycles that computing waits for the port] of every port that stalls."""
+    """Return [memory, whether it is read, cycles that computing waits] of every port that stalls."""
     stalls = evaluation.stall_slack_comb_collect
     return [
         [level.name, port.startswith("r_"), float(cycles)]
@@ -69,7 +74,7 @@ def _ports(evaluation: Any) -> list[list[Any]]:
 
 
 def _evaluate(request: dict[str, Any], purpose: str) -> Any:
-    """ZigZag's CostModelEvaluation."""
+    """Return ZigZag's CostModelEvaluation."""
     from zigzag.cost_model.cost_model import CostModelEvaluation
     from zigzag.datatypes import LayerDim, LayerOperand
     from zigzag.mapping.spatial_mapping_internal import SpatialMappingInternal
