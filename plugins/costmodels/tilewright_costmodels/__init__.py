@@ -14,7 +14,7 @@ class TimeloopOptions(Options):
     """Options of `timeloop`."""
 
     link_transfers: bool = Field(
-        default=True, description="neighbouring children pass words on, as Timeloop does unless told otherwise"
+        default=True, description="sub-clusters forward words to their neighbours, as Timeloop does by default"
     )
 
 
@@ -22,7 +22,10 @@ class OracleOptions(Options):
     """Options of `oracle`."""
 
     max_operations: int = Field(
-        default=200_000, ge=1, le=10_000_000, description="larger problems are refused: every operation is executed"
+        default=200_000,
+        ge=1,
+        le=10_000_000,
+        description="maximum number of operations of a problem, because every one is executed",
     )
 
 
@@ -30,30 +33,38 @@ class MaestroOptions(Options):
     """Options of `maestro`."""
 
     faithful: bool = Field(
-        default=False, description="buffers too small for MAESTRO's requirement are a warning only, as with MAESTRO"
+        default=False, description="only warn if a buffer is smaller than MAESTRO's requirement, as MAESTRO does"
     )
     simd_lanes: int | None = Field(
-        default=None, ge=1, description="MACs per PE and cycle for MAESTRO's own files, which cannot say it"
+        default=None, ge=1, description="MACs per PE and cycle, for MAESTRO's own files, which cannot specify it"
     )
-    num_pes: int | None = Field(default=None, ge=1, description="PEs, instead of those in MAESTRO's hardware file")
-    l1_size: int | None = Field(default=None, ge=1, description="the same for the elements of an L1")
-    l2_size: int | None = Field(default=None, ge=1, description="the same for the elements of the L2")
-    noc_bandwidth: int | None = Field(default=None, ge=1, description="the same for the network, elements per cycle")
-    noc_latency: int | None = Field(default=None, ge=0, description="the same for the network's latency, cycles")
-    offchip_bandwidth: int | None = Field(default=None, ge=1, description="the same for DRAM, elements per cycle")
+    num_pes: int | None = Field(
+        default=None, ge=1, description="number of PEs; replaces the value in MAESTRO's hardware file"
+    )
+    l1_size: int | None = Field(default=None, ge=1, description="elements of one L1; replaces the value in that file")
+    l2_size: int | None = Field(default=None, ge=1, description="elements of the L2; replaces the value in that file")
+    noc_bandwidth: int | None = Field(
+        default=None, ge=1, description="elements per cycle of the network; replaces the value in that file"
+    )
+    noc_latency: int | None = Field(
+        default=None, ge=0, description="cycles of latency of the network; replaces the value in that file"
+    )
+    offchip_bandwidth: int | None = Field(
+        default=None, ge=1, description="elements per cycle of DRAM; replaces the value in that file"
+    )
 
 
 class TimeloopBinaryOptions(Options):
     """Options of `timeloop_binary`."""
 
-    path: str = Field(default="timeloop-model", min_length=1, description="the program, by name or by path")
-    seconds: float = Field(default=60.0, gt=0, description="how long it may take for one mapping")
+    path: str = Field(default="timeloop-model", min_length=1, description="name or path of the program")
+    seconds: float = Field(default=60.0, gt=0, description="time limit for one mapping, in seconds")
 
 
 class ZigZagOptions(Options):
     """Options of `zigzag`."""
 
-    seconds: float = Field(default=60.0, gt=0, description="how long it may take for one mapping")
+    seconds: float = Field(default=60.0, gt=0, description="time limit for one mapping, in seconds")
 
 
 @hookimpl
@@ -70,7 +81,7 @@ def tilewright_plugins() -> list[CostModelSpec]:
         ),
         CostModelSpec(
             name="maestro",
-            summary="MAESTRO's data-centric analysis, equal to it on the same inputs.",
+            summary="MAESTRO's data-centric analysis, with equal results on the same inputs.",
             factory=lazy("tilewright_costmodels.maestro.model", "MaestroModel"),
             options=MaestroOptions,
             capabilities=Capabilities(
@@ -89,7 +100,7 @@ def tilewright_plugins() -> list[CostModelSpec]:
         ),
         CostModelSpec(
             name="oracle",
-            summary="Executes mappings of small problems and counts what really happens.",
+            summary="Executes mappings of small problems and counts every access.",
             factory=lazy("tilewright_costmodels.oracle.model", "OracleModel"),
             options=OracleOptions,
             executes=True,
@@ -97,7 +108,7 @@ def tilewright_plugins() -> list[CostModelSpec]:
         ),
         CostModelSpec(
             name="timeloop_binary",
-            summary="Timeloop itself, where it is on the machine: timeloop-model, run once per mapping.",
+            summary="Timeloop itself, if installed: runs timeloop-model once per mapping.",
             factory=lazy("tilewright_costmodels.timeloop_binary.model", "TimeloopBinaryModel"),
             options=TimeloopBinaryOptions,
             programs={"path": "timeloop-model"},
@@ -106,7 +117,7 @@ def tilewright_plugins() -> list[CostModelSpec]:
         ),
         CostModelSpec(
             name="zigzag",
-            summary="ZigZag's own cost model, where the package zigzag-dse is installed.",
+            summary="ZigZag's own cost model, if the package zigzag-dse is installed.",
             factory=lazy("tilewright_costmodels.zigzag.model", "ZigZagModel"),
             options=ZigZagOptions,
             capabilities=Capabilities(max_operands=2, memory_ports=True, value_widths=True),

@@ -18,7 +18,7 @@ def overflow(problem: Problem) -> Iterator[Reason]:
         yield Reason(
             code="overflow",
             where=problem.name,
-            message=f"{problem.macs} operations give counts beyond 2**53, which are not exact",
+            message=f"{problem.macs} operations give counts beyond 2**53, where double precision is not exact",
         )
 
 

@@ -70,7 +70,7 @@ def test_what_does_not_fit_is_rejected_without_starting_it(tmp_path: Path) -> No
         ("crashes", "crashed", "signal 6"),
         ("gives_up", "rejected", "product of all factors is 7"),
         ("fails_silently", "crashed", "exit code 3"),
-        ("writes_nothing", "crashed", "last said: done"),
+        ("writes_nothing", "crashed", "last output: done"),
         ("prints_garbage", "unreadable", "no levels"),
         ("prints_half", "unreadable", "nothing about"),
         ("prints_nan", "unreadable", "no number"),

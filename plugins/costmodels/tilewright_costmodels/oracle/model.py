@@ -18,7 +18,7 @@ from tilewright_costmodels.oracle.trace import Ints, OperationTrace, TooManyOper
 
 UNREADABLE = ("dimension", "target", "tensor")
 """Codes of violations that leave nothing to execute: unknown names."""
-NO_NOC_ENERGY = "the energy of the NoC is left out: how far words travel is not executed"
+NO_NOC_ENERGY = "the energy of the NoC is not included, because routes are not executed"
 
 
 class OracleModel:
@@ -37,7 +37,7 @@ class OracleModel:
             NotConformableError: the problem is too large to execute (reason `too_large`).
         """
         if problem.macs > self.max_operations:
-            message = f"{problem.macs} operations to execute, the limit is {self.max_operations} (max_operations)"
+            message = f"{problem.macs} operations; expected at most {self.max_operations} (option max_operations)"
             reason = Reason(code="too_large", where=problem.name, message=message)
             raise NotConformableError("cost model oracle", (reason,))
         return OracleEvaluator(problem, architecture, self.max_operations)
@@ -64,7 +64,7 @@ class OracleEvaluator(ScalarEvaluator):
         try:
             operations = trace_operations(self.problem, mapping, 4 * self.max_operations)
         except TooManyOperationsError as error:
-            text = f"{error} would have to be executed where the problem has {self.problem.macs}"
+            text = f"the mapping executes {error}; the problem has {self.problem.macs}"
             reasons += (Reason(code="too_large", where="execution", message=text),)
             return report.model_copy(update={"reasons": reasons})
         iterations = inside(self.problem, operations)

@@ -226,7 +226,7 @@ class TimeloopEvaluator(BatchEvaluator):
             reasons = violations + reasons
             if not violations:
                 warnings = [
-                    f"{reason}; accepted, because Timeloop's model only checks the total along each axis"
+                    f"{reason}; accepted, because Timeloop's model checks only the total along each axis"
                     for reason in verdict.reasons
                     if reason.code == "fanout"
                 ]
@@ -277,7 +277,7 @@ def _refusals(problem: Problem, architecture: Architecture) -> Iterator[Reason]:
             yield Reason(
                 code="axis",
                 where=f"cluster {cluster.name}",
-                message=f"fans out along {cluster.fanout.axis}; only X and Y are known",
+                message=f"fans out along {cluster.fanout.axis}; expected X or Y",
             )
         for tensor in problem.tensors:
             try:
@@ -286,11 +286,11 @@ def _refusals(problem: Problem, architecture: Architecture) -> Iterator[Reason]:
                 yield Reason(code="home", where=f"cluster {cluster.name}", message=str(error))
     yield from overflow(problem)
     if (units := architecture.compute_instances) > MAX_UNITS:
-        message = f"{units:,} compute units; at most {MAX_UNITS:,} are counted"
+        message = f"{units:,} compute units; expected at most {MAX_UNITS:,}"
         yield Reason(code="fanout", where=architecture.name, message=message)
     for number, tensor in enumerate(problem.tensors):
         if distinct_shifts(problem, number) >= 2**62:
-            message = "its tiles can lie farther apart than 64 bits can tell"
+            message = "distances between its tiles exceed 64 bits; use smaller dimensions or strides"
             yield Reason(code="overflow", where=tensor.name, message=message)
 
 

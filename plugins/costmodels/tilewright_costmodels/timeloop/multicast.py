@@ -147,7 +147,7 @@ def fanout_cache_of(tables: Tables, detailed: bool) -> FanoutCache:
     if reserve > MAX_RESERVE:
         message = (
             f"{levels} levels, {loops} loops and {tables.max_subclusters:,} sub-clusters need "
-            f"{reserve:,} cached numbers; at most {MAX_RESERVE:,} are allowed"
+            f"{reserve:,} cached numbers; expected at most {MAX_RESERVE:,}"
         )
         raise NotConformableError("cost model timeloop", (Reason(code="size", where="mapping", message=message),))
     pool = np.zeros(reserve + min(reserve, MAX_SPARE) + POOL, np.int64)

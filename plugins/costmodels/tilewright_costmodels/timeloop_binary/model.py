@@ -97,4 +97,4 @@ def _run_timeloop(path: str, files: Files, seconds: float) -> str:
     if complaint is not None:
         raise NoAnswer("rejected", complaint.strip())
     last = " ".join(finished.printed.split())[-200:] or "nothing"
-    raise NoAnswer("crashed", f"{ended(finished.code)} and wrote no {OUTPUT}; it last said: {last}")
+    raise NoAnswer("crashed", f"{ended(finished.code)} and wrote no {OUTPUT}; its last output: {last}")

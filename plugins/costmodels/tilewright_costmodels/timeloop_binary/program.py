@@ -49,7 +49,7 @@ def run(program: str, files: Mapping[str, str], output: str, seconds: float) -> 
     """
     found = shutil.which(program)
     if found is None:
-        raise NoAnswer("absent", f"could not be started: there is no program {program}")
+        raise NoAnswer("absent", f"could not be started: no program {program} was found")
     child = lasting(tidies=True)
     finished: FinishedProgram = child.ask(
         _run, os.path.abspath(found), files, output, seconds, seconds=seconds + _START_STOP_SECONDS

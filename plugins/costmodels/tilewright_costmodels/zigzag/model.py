@@ -164,9 +164,9 @@ def _warnings(architecture: Architecture, answer: dict[str, Any]) -> Iterator[st
     adding = [m.name for m in architecture.memories if m.accumulation_energy_pj != m.write_energy_pj]
     leaking = [memory.name for memory in architecture.memories if memory.leakage_pj_per_cycle]
     for names, feature, consequence in (
-        (costly, "energy of NoCs: that below", "is left out"),
-        (adding, "energy of updates: those of", "cost a write"),
-        (leaking, "leakage: that of", "is left out"),
+        (costly, "network energy: that below", "is not included"),
+        (adding, "energy of updates: updates of", "cost a write"),
+        (leaking, "leakage: that of", "is not included"),
     ):
         if names:
             yield f"ZigZag has no {feature} {', '.join(names)} {consequence}"
