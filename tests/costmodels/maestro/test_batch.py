@@ -26,7 +26,7 @@ from tilewright_costmodels import MaestroOptions
 from tilewright_costmodels.maestro.analysis import analyse
 from tilewright_costmodels.maestro.machine import machine_of_directives
 from tilewright_costmodels.maestro.model import MaestroEvaluator, MaestroModel
-from tilewright_costmodels.maestro.work import Result, Work
+from tilewright_costmodels.maestro.tables import AnalysisScratch, Result
 
 
 @pytest.mark.parametrize("roomy", [True, False])
@@ -46,13 +46,13 @@ def test_batch_equals_one_by_one(data: st.DataObject, faithful: bool, roomy: boo
             assert np.isinf(costs.energy_pj[index]) and np.isinf(costs.cycles[index])
 
 
-def assert_same(one: tuple[Result, Work], other: tuple[Result, Work]) -> None:
-    """Both cost the same, by the same account; the rest of `Work` is room."""
+def assert_same(one: tuple[Result, AnalysisScratch], other: tuple[Result, AnalysisScratch]) -> None:
+    """Both cost the same, by the same account; the rest of `AnalysisScratch` is room."""
     for ours, theirs in zip(one[0], other[0], strict=True):
         np.testing.assert_array_equal(ours, theirs)
-    for name in ("faults", "states", "phases", "steps", "counts", "required"):
+    for name in ("errors", "states", "phases", "steps", "counts", "required"):
         ours, theirs = getattr(one[1], name), getattr(other[1], name)
-        if name in ("faults", "states"):
+        if name in ("errors", "states"):
             ours, theirs = ours[0, 0], theirs[0, 0]
         assert ours.tolist() == theirs.tolist(), name
 
@@ -64,27 +64,27 @@ def test_compiled_equals_interpreted(case: Case) -> None:
     problem, architecture, found = case
     evaluator = MaestroModel(MaestroOptions()).bind(problem, architecture)
     batch = MappingBatch.pack(problem, found)
-    costs, letters, judged = evaluator.evaluate_batch(batch), evaluator.letters, legal(problem, architecture, batch)
-    nests = nests_of(batch, judged, form_of(batch, evaluator.cast, evaluator.plan))
-    for n in np.flatnonzero(judged).tolist():
-        table = written(letters, nests, n)
+    costs, dimensions, is_legal = evaluator.evaluate_batch(batch), evaluator.dimensions, legal(problem, architecture, batch)
+    nests = nests_of(batch, is_legal, form_of(batch, evaluator.cast, evaluator.plan))
+    for n in np.flatnonzero(is_legal).tolist():
+        table = written(dimensions, nests, n)
         if table.fault[0]:
             assert not costs.valid[n]
             continue
-        interpreted(fill_in)(letters, table)
-        compiled = analyse(letters, evaluator.numbers, table)
+        interpreted(fill_in)(dimensions, table)
+        compiled = analyse(dimensions, evaluator.numbers, table)
         assert (compiled[0].energy_pj[0], compiled[0].cycles[0]) == (costs.energy_pj[n], costs.cycles[n])
         for kind in (np.int64, object):
-            assert_same(analyse(letters, evaluator.numbers, table, kind=kind), compiled)
+            assert_same(analyse(dimensions, evaluator.numbers, table, kind=kind), compiled)
 
 
 @pytest.mark.parametrize("case", load("cases"), ids=lambda case: case["id"])
 def test_programs_compiled_equal_interpreted(case: dict[str, Any]) -> None:
     layer, hardware = layer_of(case), hardware_of(case)
-    letters, table = letters_of(layer), complete_table(layer, hardware)
+    dimensions, table = letters_of(layer), complete_table(layer, hardware)
     numbers = machine_of_directives(layer, hardware).numbers
-    plain = analyse(letters, numbers, table, True, np.int64)
-    assert_same(plain, analyse(letters, numbers, table, True))
+    plain = analyse(dimensions, numbers, table, True, np.int64)
+    assert_same(plain, analyse(dimensions, numbers, table, True))
 
 
 @scaled(0.4)

@@ -8,7 +8,7 @@ from support.recorded.maestro import differences, hardware_of, layer_of, load
 from tilewright.errors import NotConformableError
 from tilewright_costmodels.maestro.figures import figures_of
 from tilewright_costmodels.maestro.machine import PJ_PER_MAC, TENSORS, machine_of_directives
-from tilewright_costmodels.maestro.work import L1, L2
+from tilewright_costmodels.maestro.tables import L1, L2
 
 CASES = load("cases")
 SOUND = [case for case in CASES if case["status"] != "nonsense"]

@@ -20,7 +20,7 @@ from tilewright.schema.architecture import Architecture
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
 from tilewright_costmodels import MaestroOptions, OracleOptions
-from tilewright_costmodels.maestro.doubts import words_needed
+from tilewright_costmodels.maestro.consistency import words_needed
 from tilewright_costmodels.maestro.model import MaestroModel
 from tilewright_costmodels.oracle.model import OracleModel
 

@@ -11,31 +11,35 @@ from tilewright.compiled import interpreted
 from tilewright.notations.directives.nest import Nests, scratch_of
 from tilewright.notations.directives.table import Letters, Table
 from tilewright_costmodels.maestro.kernel import analyse_all
-from tilewright_costmodels.maestro.work import INEXACT, Hardware, Result, Work, work_for
+from tilewright_costmodels.maestro.tables import BEYOND_INT64, AnalysisScratch, Hardware, Result, scratch_for
 
 EXACT = 2.0**62
 """Below this 64 bits hold every count."""
 
 
 def analyse(
-    letters: Letters, hardware: Hardware, table: Table, explain: bool = False, kind: type | None = None
-) -> tuple[Result, Work]:
+    dimensions: Letters, hardware: Hardware, table: Table, explain: bool = False, kind: type | None = None
+) -> tuple[Result, AnalysisScratch]:
     """MAESTRO's figures for complete directives; `explain`: with the phases.
 
     Compiled, in int64, or where counts may be larger, in Python's integers. With a `kind` given as plain Python on arrays
     of it: `object` for Python's integers.
     """
-    result, work, nests = empty_result(), work_for(int(letters.named), kind or np.int64), Nests()
+    result, analysis, nests = empty_result(), scratch_for(int(dimensions.named), kind or np.int64), Nests()
     scratch = scratch_of(nests, table)
     if kind is None:
-        analyse_all(letters, hardware, nests, scratch, table, explain, EXACT, result, work)
-        return analyse(letters, hardware, table, explain, object) if result.code[0] == INEXACT else (result, work)
-    limit, run = EXACT, interpreted(analyse_all)
+        analyse_all(dimensions, hardware, nests, scratch, table, explain, EXACT, result, analysis)
+        return (
+            analyse(dimensions, hardware, table, explain, object)
+            if result.code[0] == BEYOND_INT64
+            else (result, analysis)
+        )
+    max_count, run = EXACT, interpreted(analyse_all)
     if kind is object:
-        limit, letters, hardware, table = math.inf, _large(letters), _large(hardware), _large(table)
-    seen = Work(*(array.view(np.recarray) if array.dtype.names else array for array in work))
-    run(letters, hardware, nests, scratch, table, explain, limit, result, seen)
-    return result, work
+        max_count, dimensions, hardware, table = math.inf, _large(dimensions), _large(hardware), _large(table)
+    records_by_name = AnalysisScratch(*(array.view(np.recarray) if array.dtype.names else array for array in analysis))
+    run(dimensions, hardware, nests, scratch, table, explain, max_count, result, records_by_name)
+    return result, analysis
 
 
 def empty_result(count: int = 1) -> Result:

@@ -10,10 +10,10 @@ from tilewright.notations.directives import DirectiveHardware, DirectiveLayer
 from tilewright.notations.directives.completion import complete_table
 from tilewright.notations.directives.table import letters_of, names_of
 from tilewright.notations.directives.tiles import L1_ENERGY, L2_ENERGY, NJ_PER_MAC
-from tilewright_costmodels.maestro import work as at
+from tilewright_costmodels.maestro import tables as at
 from tilewright_costmodels.maestro.analysis import analyse
 from tilewright_costmodels.maestro.machine import TENSORS, Machine
-from tilewright_costmodels.maestro.work import FILTER, INPUT, L1, L2, OUTPUT, Step
+from tilewright_costmodels.maestro.tables import FILTER, INPUT, L1, L2, OUTPUT, PhaseStep
 
 Figure = int | float | None
 
@@ -36,7 +36,7 @@ class Figures:
     required: list[list[int]]
     cycles: int
     energy_pj: float
-    steps: list[Step]
+    steps: list[PhaseStep]
     starts: bool
     active_pes: float
 
@@ -97,11 +97,11 @@ class Figures:
     @property
     def peak_bandwidth(self) -> int:
         """Elements per cycle that the busiest step needs to hide its transfers."""
-        return max((_busiest(step) // step.compute for step in self.steps), default=0)
+        return max((_busiest(step) // step.compute_delay for step in self.steps), default=0)
 
     def _bandwidth(self) -> dict[str, Figure]:
         peak, last = self.peak_bandwidth, self.steps[-1]
-        average = sum(step.occurrences * _busiest(step) // step.compute for step in self.steps)
+        average = sum(step.occurrences * _busiest(step) // step.compute_delay for step in self.steps)
         return {
             "noc_bw_req_elements_per_cycle": peak,
             "peak_bw_req": peak,
@@ -112,7 +112,7 @@ class Figures:
     def _delays(self) -> dict[str, Figure]:
         result: dict[str, Figure] = {}
         count = sum(step.occurrences for step in self.steps)
-        for name, field in (("ingress", "arriving"), ("egress", "leaving"), ("compute", "compute")):
+        for name, field in (("ingress", "ingress_delay"), ("egress", "egress_delay"), ("compute", "compute_delay")):
             values = [getattr(step, field) for step in self.steps]
             total = sum(step.occurrences * value for step, value in zip(self.steps, values, strict=True))
             result[f"{name}_delay_min"] = min(values)
@@ -124,7 +124,7 @@ class Figures:
         """Elements per cycle; halved again at every phase, so it depends on their order."""
         need, value = self.required[L2], 0
         for step in self.steps:
-            wanted = max(need[OUTPUT] // step.compute, (need[INPUT] + need[FILTER]) // step.compute)
+            wanted = max(need[OUTPUT] // step.compute_delay, (need[INPUT] + need[FILTER]) // step.compute_delay)
             value = max(value, wanted) // 2
         return value
 
@@ -146,31 +146,31 @@ class Figures:
 def figures_of(layer: DirectiveLayer, hardware: DirectiveHardware, machine: Machine) -> Figures:
     """Analyse one layer. Raises NotConformableError with the reasons MAESTRO has to refuse it."""
     table = complete_table(layer, hardware)
-    result, work = analyse(letters_of(layer), machine.numbers.boundless, table, explain=True)
-    fault = work.faults[0, 0].tolist()
-    if fault[0] != at.FINE:
-        raise NotConformableError("cost model maestro", [_reason(fault, layer, table.size.tolist())])
-    steps = [Step(*step) for step in work.steps[: work.phases[0]].tolist()]
+    result, scratch = analyse(letters_of(layer), machine.numbers.boundless, table, explain=True)
+    error = scratch.errors[0, 0].tolist()
+    if error[0] != at.FINE:
+        raise NotConformableError("cost model maestro", [_reason(error, layer, table.size.tolist())])
+    steps = [PhaseStep(*step) for step in scratch.steps[: scratch.phases[0]].tolist()]
     return Figures(
         layer=layer,
         hardware=hardware,
-        counts=work.counts.tolist(),
-        required=work.required.tolist(),
-        cycles=int(work.states[0, 0]["cycles"]),
+        counts=scratch.counts.tolist(),
+        required=scratch.required.tolist(),
+        cycles=int(scratch.states[0, 0]["cycles"]),
         energy_pj=float(result.energy_pj[0]),
-        steps=[step for step in steps if step.compute > 0],
-        starts=steps[0].compute > 0,
-        active_pes=float(work.states[0, 0]["active"]),
+        steps=[step for step in steps if step.compute_delay > 0],
+        starts=steps[0].compute_delay > 0,
+        active_pes=float(scratch.states[0, 0]["active"]),
     )
 
 
-def _reason(fault: list[int], layer: DirectiveLayer, sizes: list[list[int]]) -> Reason:
-    code, level, which, number = fault
-    size, letter = sizes[level][which], names_of(layer)[which]
+def _reason(error: list[int], layer: DirectiveLayer, sizes: list[list[int]]) -> Reason:
+    code, level, which, number = error
+    size, dimension = sizes[level][which], names_of(layer)[which]
     kind, where, message = {
         at.MOVES: (
             "moving",
-            f"dimension {letter}",
+            f"dimension {dimension}",
             f"the map of {size} in level {level} moves over {number} here, although nominally one step covers everything",
         ),
         at.OVERFLOW: ("overflow", "dataflow", f"a phase of level {level} occurs {number} times; 32 bits count"),
@@ -180,7 +180,7 @@ def _reason(fault: list[int], layer: DirectiveLayer, sizes: list[list[int]]) -> 
     return Reason(code=kind, where=where, message=message)
 
 
-def _busiest(step: Step) -> int:
+def _busiest(step: PhaseStep) -> int:
     """Elements on the busier way, down or up."""
     return max(step.input_sent + step.filter_sent, step.egress)
 

@@ -18,182 +18,220 @@ from tilewright.mapspace.batch import Ints
 from tilewright.mapspace.rules.scratch import fetch
 from tilewright.notations.directives.nest import Nests, Scratch, write_directives
 from tilewright.notations.directives.table import NOWHERE, Letters, Table, fill_in
-from tilewright_costmodels.maestro import work as at
+from tilewright_costmodels.maestro import tables as at
 from tilewright_costmodels.maestro.phases import (
-    at_work_in,
-    in_pair,
-    inner_of,
+    clusters_at_work,
+    count_phases,
+    count_work,
+    first_ingress,
+    ingress_by_mover,
+    inner_subproblems,
+    moving_pair,
+    occurrences_by_mover,
     phase_at,
-    phases_of,
-    sent_first,
-    sent_in,
-    times_of,
-    work_in,
+)
+from tilewright_costmodels.maestro.tables import (
+    FILTER,
+    INPUT,
+    L1,
+    L2,
+    NONE,
+    ONCE,
+    OUTPUT,
+    AnalysisScratch,
+    Hardware,
+    PhaseGroup,
+    Result,
 )
 from tilewright_costmodels.maestro.tiles import cut_tiles, find_states
-from tilewright_costmodels.maestro.work import FILTER, INPUT, L1, L2, NONE, ONCE, OUTPUT, Group, Hardware, Result, Work
 
 
 @kernel_part
-def _fail(number: int, sub: int, code: int, where: int, about: int, value: int, work: Work) -> None:
+def _record_error(
+    level: int, sub: int, code: int, where: int, about: int, value: int, scratch: AnalysisScratch
+) -> None:
     """The first fault of a sub-problem is kept; `where`: the level it is of."""
-    fault = work.faults[number, sub]
-    if not fault[0]:
-        fault[0], fault[1], fault[2], fault[3] = code, where, about, value
+    error = scratch.errors[level, sub]
+    if not error[0]:
+        error[0], error[1], error[2], error[3] = code, where, about, value
 
 
 @kernel_part
-def _compute(number: int, sub: int, edges: int, at_work: int, critical: int, work: Work) -> tuple[int, float]:
+def _compute_delay(
+    level: int, sub: int, edges: int, at_work: int, critical_macs: int, scratch: AnalysisScratch
+) -> tuple[int, float]:
     """Cycles that a step computes, and the sub-clusters of the innermost level at work in one."""
-    lanes = work.levels[number].lanes
+    lanes = scratch.levels[level].lanes
     if lanes:
-        return -(-critical // lanes), float(at_work)
-    last, others = inner_of(number, sub, edges, at_work, work)
-    cycles, active = max(0, work.states[number + 1, last].cycles), work.states[number + 1, last].active
+        return -(-critical_macs // lanes), float(at_work)
+    last, others = inner_subproblems(level, sub, edges, at_work, scratch)
+    cycles, active = max(0, scratch.states[level + 1, last].cycles), scratch.states[level + 1, last].active
     if at_work > 1:  # the slower counts
-        cycles = max(cycles, work.states[number + 1, others].cycles)
-        active += (at_work - 1) * work.states[number + 1, others].active
+        cycles = max(cycles, scratch.states[level + 1, others].cycles)
+        active += (at_work - 1) * scratch.states[level + 1, others].active
     for each in (last, others):
-        fault = work.faults[number + 1, each]
-        if fault[0] and (each == last or at_work > 1):
-            _fail(number, sub, fault[0], fault[1], fault[2], fault[3], work)
-    if number == 0 and cycles <= 0:
-        _fail(number, sub, at.NO_WORK_INSIDE, number, NONE, NONE, work)
+        error = scratch.errors[level + 1, each]
+        if error[0] and (each == last or at_work > 1):
+            _record_error(level, sub, error[0], error[1], error[2], error[3], scratch)
+    if level == 0 and cycles <= 0:
+        _record_error(level, sub, at.NO_WORK_INSIDE, level, NONE, NONE, scratch)
     return cycles, active
 
 
 @kernel_part
-def _delay(hardware: Hardware, elements: Any) -> Any:
+def _transfer_delay(hardware: Hardware, elements: Any) -> Any:
     """Cycles of a transfer; of a number of elements or a row of them."""
     return hardware.noc_latency - (0 - elements) // hardware.noc_bandwidth - 1
 
 
 @kernel_part
-def _group(letters: Letters, hardware: Hardware, number: int, sub: int, edges: int, steady: int, work: Work) -> Group:
+def _make_group(
+    dimensions: Letters, hardware: Hardware, level: int, sub: int, edges: int, steady: int, scratch: AnalysisScratch
+) -> PhaseGroup:
     """What is done in phases with such edges."""
-    at_work, partial, critical, macs, egress = work_in(letters, number, sub, edges, steady, work)
+    at_work, partial, critical_macs, macs, egress = count_work(dimensions, level, sub, edges, steady, scratch)
     compute, active = 0, 0.0
-    if critical > 0:
-        compute, active = _compute(number, sub, edges, at_work, critical, work)
-    return Group(at_work, partial, critical, macs, egress, _delay(hardware, egress), compute, active)
+    if critical_macs > 0:
+        compute, active = _compute_delay(level, sub, edges, at_work, critical_macs, scratch)
+    return PhaseGroup(at_work, partial, critical_macs, macs, egress, _transfer_delay(hardware, egress), compute, active)
 
 
 @kernel_part
-def _load(hardware: Hardware, sent: int, filtered: int, egress: int, work: Work) -> None:
+def _require_l2(hardware: Hardware, input_sent: int, filter_sent: int, egress: int, scratch: AnalysisScratch) -> None:
     """Add what a step of the outermost level, up to the first that does work, asks of L2. A whole tile of L2 is loaded and stored
     behind each step, half of it hidden."""
-    need, bandwidth = work.required[L2], hardware.offchip_bandwidth
-    need[INPUT] += 2 * sent
-    need[FILTER] += 2 * filtered
-    need[OUTPUT] = 2 * egress
-    work.sums[0].offchip = max((need[INPUT] + need[FILTER]) // bandwidth // 2, need[OUTPUT] // bandwidth // 2)
+    required, bandwidth = scratch.required[L2], hardware.offchip_bandwidth
+    required[INPUT] += 2 * input_sent
+    required[FILTER] += 2 * filter_sent
+    required[OUTPUT] = 2 * egress
+    scratch.sums[0].offchip = max(
+        (required[INPUT] + required[FILTER]) // bandwidth // 2, required[OUTPUT] // bandwidth // 2
+    )
 
 
 @kernel_part
-def _note(phase: int, occurrences: int, sent: int, filtered: int, arriving: int, group: Group, work: Work) -> None:
+def _write_step(
+    phase: int,
+    occurrences: int,
+    input_sent: int,
+    filter_sent: int,
+    ingress_delay: int,
+    group: PhaseGroup,
+    scratch: AnalysisScratch,
+) -> None:
     """What is done in a phase, for one occurrence."""
-    step = work.steps[phase]
-    step.occurrences, step.input_sent, step.filter_sent, step.egress = occurrences, sent, filtered, group.egress
-    step.macs, step.arriving, step.leaving, step.compute = group.macs, arriving, group.leaving, group.compute
+    step = scratch.steps[phase]
+    step.occurrences = occurrences
+    step.input_sent = input_sent
+    step.filter_sent = filter_sent
+    step.egress = group.egress
+    step.macs = group.macs
+    step.ingress_delay = ingress_delay
+    step.egress_delay = group.egress_delay
+    step.compute_delay = group.compute_delay
 
 
 @kernel_part
-def _first_step(letters: Letters, hardware: Hardware, number: int, sub: int, group: Group, work: Work) -> None:
+def _add_first_step(
+    dimensions: Letters, hardware: Hardware, level: int, sub: int, group: PhaseGroup, scratch: AnalysisScratch
+) -> None:
     """Add the very first step."""
-    sums = work.sums[0]
-    sent = sent_first(letters, INPUT, number, sub, group, work)
-    filtered = sent_first(letters, FILTER, number, sub, group, work)
-    arriving = _delay(hardware, sent + filtered)
-    _note(NONE, ONCE, sent, filtered, arriving, group, work)
+    sums = scratch.sums[0]
+    input_sent = first_ingress(dimensions, INPUT, level, sub, group, scratch)
+    filter_sent = first_ingress(dimensions, FILTER, level, sub, group, scratch)
+    ingress_delay = _transfer_delay(hardware, input_sent + filter_sent)
+    _write_step(NONE, ONCE, input_sent, filter_sent, ingress_delay, group, scratch)
     sums.egress += group.egress
     sums.all_macs += group.macs
-    if number == 0:
-        _load(hardware, sent, filtered, group.egress, work)
-    if group.critical > 0:
-        cycles = group.compute + arriving
+    if level == 0:
+        _require_l2(hardware, input_sent, filter_sent, group.egress, scratch)
+    if group.critical_macs > 0:
+        cycles = group.compute_delay + ingress_delay
         sums.occurrences += 1
-        sums.input_sent += sent
-        sums.filter_sent += filtered
+        sums.input_sent += input_sent
+        sums.filter_sent += filter_sent
         sums.macs += group.macs
-        sums.cycles += max(cycles, sums.offchip) if number == 0 else cycles
-        sums.active += group.active
+        sums.cycles += max(cycles, sums.offchip) if level == 0 else cycles
+        sums.active += group.active_clusters
 
 
 @kernel_part
-def _add(
-    letters: Letters,
+def _add_steps(
+    dimensions: Letters,
     hardware: Hardware,
-    number: int,
+    level: int,
     sub: int,
-    group: Group,
+    group: PhaseGroup,
     times: Ints,
     phase: int,
     moved: int,
-    work: Work,
+    scratch: AnalysisScratch,
 ) -> None:
     """Add all other steps of a group: how often each occurs, by the letter that moved last, [L].
 
     `phase`: its number, and the letter that moved, if it is one alone.
     """
-    sums = work.sums[0]
-    sent = sent_in(letters, INPUT, number, sub, group, work)
-    filtered = sent_in(letters, FILTER, number, sub, group, work)
-    arriving, steps = _delay(hardware, sent + filtered), total(times)
+    sums = scratch.sums[0]
+    input_sent = ingress_by_mover(dimensions, INPUT, level, sub, group, scratch)
+    filter_sent = ingress_by_mover(dimensions, FILTER, level, sub, group, scratch)
+    ingress_delay, steps = _transfer_delay(hardware, input_sent + filter_sent), total(times)
     sums.egress += steps * group.egress
     sums.all_macs += steps * group.macs
     if phase:
-        one = sent[moved], filtered[moved]
-        _note(phase, steps, one[0], one[1], arriving[moved], group, work)
-        if number == 0 and not sums.occurrences:
-            _load(hardware, one[0], one[1], group.egress, work)
-    if group.critical > 0:
-        cycles = np.maximum(arriving, max(group.compute, group.leaving))
-        cycles = np.maximum(cycles, sums.offchip) if number == 0 else cycles
+        one = input_sent[moved], filter_sent[moved]
+        _write_step(phase, steps, one[0], one[1], ingress_delay[moved], group, scratch)
+        if level == 0 and not sums.occurrences:
+            _require_l2(hardware, one[0], one[1], group.egress, scratch)
+    if group.critical_macs > 0:
+        cycles = np.maximum(ingress_delay, max(group.compute_delay, group.egress_delay))
+        cycles = np.maximum(cycles, sums.offchip) if level == 0 else cycles
         sums.occurrences += steps
-        sums.input_sent += total(times * sent)
-        sums.filter_sent += total(times * filtered)
+        sums.input_sent += total(times * input_sent)
+        sums.filter_sent += total(times * filter_sent)
         sums.macs += steps * group.macs
         sums.cycles += total(times * cycles)
-        sums.active += steps * group.active
+        sums.active += steps * group.active_clusters
 
 
 @kernel_part
-def _limit(number: int, sub: int, group: Group, most: Ints, work: Work) -> None:
-    """Phases that work and occur too often are a fault; `most`: how often the commonest does, by the letter that moved last, [L]."""
-    if group.critical > 0 and np.any(most >= at.COUNTER_LIMIT):
-        for place in range(work.states[number, sub].movers):
-            often = most[work.movers[number, sub, place].letter]
-            if often >= at.COUNTER_LIMIT:
-                _fail(number, sub, at.OVERFLOW, number, NONE, often, work)
+def _check_counters(level: int, sub: int, group: PhaseGroup, commonest: Ints, scratch: AnalysisScratch) -> None:
+    """Phases that work and occur too often are a fault; `commonest`: how often the commonest does, by the letter that moved last, [L]."""
+    if group.critical_macs > 0 and np.any(commonest >= at.COUNTER_LIMIT):
+        for index in range(scratch.states[level, sub].movers):
+            occurrences = commonest[scratch.movers[level, sub, index].dimension]
+            if occurrences >= at.COUNTER_LIMIT:
+                _record_error(level, sub, at.OVERFLOW, level, NONE, occurrences, scratch)
 
 
 @kernel_part
-def _forget(number: int, work: Work) -> None:
+def _clear_sums(level: int, scratch: AnalysisScratch) -> None:
     """Nothing is added up yet of a level."""
-    sums = work.sums[0]
+    sums = scratch.sums[0]
     sums.occurrences = sums.input_sent = sums.filter_sent = sums.macs = sums.cycles = sums.all_macs = sums.egress = 0
     sums.active = 0.0
-    if number == 0:
-        work.required[L2, :] = 0
+    if level == 0:
+        scratch.required[L2, :] = 0
 
 
 @kernel_part
-def _total(letters: Letters, hardware: Hardware, number: int, sub: int, work: Work) -> bool:
+def _add_grouped_phases(
+    dimensions: Letters, hardware: Hardware, level: int, sub: int, scratch: AnalysisScratch
+) -> bool:
     """What all steps of a level on a sub-problem come to. They are taken together as far as that changes nothing, which it
     does where the first of the outermost level does no work: then this is not done."""
-    state, pair, edges = work.states[number, sub], in_pair(number, sub, work), NONE
+    state, pair, edges = scratch.states[level, sub], moving_pair(level, sub, scratch), NONE
     while True:  # all subsets of the edges, the empty one first
         steady = NONE
         while True:
-            group = _group(letters, hardware, number, sub, edges, steady, work)
+            group = _make_group(dimensions, hardware, level, sub, edges, steady, scratch)
             if not edges | steady:
-                if number == 0 and group.critical <= 0:
+                if level == 0 and group.critical_macs <= 0:
                     return False
-                _first_step(letters, hardware, number, sub, group, work)
+                _add_first_step(dimensions, hardware, level, sub, group, scratch)
             if state.movers:
-                times, most = times_of(number, sub, edges, steady, pair & ~edges & ~steady, work)
-                _add(letters, hardware, number, sub, group, times, NONE, NOWHERE, work)
-                _limit(number, sub, group, most, work)
+                times, commonest = occurrences_by_mover(level, sub, edges, steady, pair & ~edges & ~steady, scratch)
+                _add_steps(dimensions, hardware, level, sub, group, times, NONE, NOWHERE, scratch)
+                _check_counters(level, sub, group, commonest, scratch)
             steady = steady - (pair & ~edges) & pair & ~edges
             if not steady:
                 break
@@ -203,112 +241,116 @@ def _total(letters: Letters, hardware: Hardware, number: int, sub: int, work: Wo
 
 
 @kernel_part
-def _total_one_by_one(letters: Letters, hardware: Hardware, number: int, sub: int, work: Work) -> int:
+def _add_phases_in_order(
+    dimensions: Letters, hardware: Hardware, level: int, sub: int, scratch: AnalysisScratch
+) -> int:
     """The same in MAESTRO's order, noted in `work.steps`. Gives how many phases there are."""
-    phases = phases_of(number, sub, work)
+    phases = count_phases(level, sub, scratch)
     for phase in range(phases):
-        edges, steady, moved, occurrences = phase_at(phase, phases, number, sub, work)
-        group = _group(letters, hardware, number, sub, edges, steady, work)
+        edges, steady, moved, occurrences = phase_at(phase, phases, level, sub, scratch)
+        group = _make_group(dimensions, hardware, level, sub, edges, steady, scratch)
         if moved == NOWHERE:
-            _first_step(letters, hardware, number, sub, group, work)
+            _add_first_step(dimensions, hardware, level, sub, group, scratch)
             continue
         times = np.where(among(1 << moved), alike(occurrences), 0)
-        _add(letters, hardware, number, sub, group, times, phase, moved, work)
-        _limit(number, sub, group, times, work)
+        _add_steps(dimensions, hardware, level, sub, group, times, phase, moved, scratch)
+        _check_counters(level, sub, group, times, scratch)
     return phases
 
 
 @kernel_part
-def _meet(number: int, sub: int, work: Work) -> None:
+def _enqueue(level: int, sub: int, scratch: AnalysisScratch) -> None:
     """Put a sub-problem into its level's queue, once."""
-    if not work.states[number, sub].met:
-        work.states[number, sub].met = 1
-        work.queue[number, 0] += 1
-        work.queue[number, work.queue[number, 0]] = sub
+    if not scratch.states[level, sub].queued:
+        scratch.states[level, sub].queued = 1
+        scratch.queue[level, 0] += 1
+        scratch.queue[level, scratch.queue[level, 0]] = sub
 
 
 @kernel_part
-def _meet_all(letters: Letters, order: Ints, levels: int, work: Work) -> None:
+def _enqueue_all(dimensions: Letters, order: Ints, levels: int, scratch: AnalysisScratch) -> None:
     """Queue the sub-problems of all levels, with their states."""
-    for number in range(levels):
-        work.queue[number, 0] = 0
-    _meet(NONE, NONE, work)
-    for number in range(levels):
-        for index in range(work.queue[number, 0]):
-            sub = work.queue[number, 1 + index]
-            find_states(letters, order[number], number, sub, work)
-            edges, present = NONE, work.states[number, sub].edges
-            while number + 1 < levels:
-                at_work, _, _ = at_work_in(number, sub, edges, work)
-                for inner in inner_of(number, sub, edges, at_work, work):
-                    _meet(number + 1, inner, work)
+    for level in range(levels):
+        scratch.queue[level, 0] = 0
+    _enqueue(NONE, NONE, scratch)
+    for level in range(levels):
+        for index in range(scratch.queue[level, 0]):
+            sub = scratch.queue[level, 1 + index]
+            find_states(dimensions, order[level], level, sub, scratch)
+            edges, present = NONE, scratch.states[level, sub].edges
+            while level + 1 < levels:
+                at_work, _, _ = clusters_at_work(level, sub, edges, scratch)
+                for inner in inner_subproblems(level, sub, edges, at_work, scratch):
+                    _enqueue(level + 1, inner, scratch)
                 edges = edges - present & present
                 if not edges:
                     break
 
 
 @kernel_part
-def _count(letters: Letters, hardware: Hardware, innermost: int, work: Work) -> None:
+def _write_counts(dimensions: Letters, hardware: Hardware, innermost: int, scratch: AnalysisScratch) -> None:
     """Counts and requirements, from the sums of the outermost level."""
-    counts, sums, held = work.counts, work.sums[0], hardware.held
+    counts, sums, held = scratch.counts, scratch.sums[0], hardware.held
     for tensor, sent in ((INPUT, sums.input_sent), (FILTER, sums.filter_sent)):
         counts[L2, tensor, at.READS], counts[L2, tensor, at.FILLS] = sent, held[tensor]
         counts[L1, tensor, at.READS], counts[L1, tensor, at.FILLS] = sums.macs, sent
     counts[L2, OUTPUT, at.READS], counts[L2, OUTPUT, at.UPDATES] = held[OUTPUT], sums.egress
     counts[L1, OUTPUT, at.READS] = counts[L1, OUTPUT, at.UPDATES] = sums.all_macs
     for tensor in range(3):
-        elements = np.where(among(letters.tensors[tensor]), eight(work.tiles[innermost].full), 1)
-        work.required[L1, tensor] = 2 * product(elements)
+        elements = np.where(among(dimensions.tensors[tensor]), eight(scratch.tiles[innermost].full), 1)
+        scratch.required[L1, tensor] = 2 * product(elements)
 
 
 @kernel_part
-def _cost(hardware: Hardware, n: int, result: Result, work: Work) -> None:
+def _write_costs(hardware: Hardware, n: int, result: Result, scratch: AnalysisScratch) -> None:
     """Energy of the counts and cycles, if the memories hold what is required."""
     for memory in range(len(hardware.capacity)):
-        need = 0
-        for level in range(2):
+        required = 0
+        for info in range(2):
             for tensor in range(3):
-                need += work.required[level, tensor] if hardware.home[level, tensor] == memory else 0
-        if need > hardware.capacity[memory]:
+                required += scratch.required[info, tensor] if hardware.memory_index[info, tensor] == memory else 0
+        if required > hardware.capacity[memory]:
             return
-    energy = work.counts[L1, INPUT, at.READS] * hardware.energy_per_operation_pj
-    for level in range(2):
+    energy = scratch.counts[L1, INPUT, at.READS] * hardware.energy_per_operation_pj
+    for info in range(2):
         for tensor in range(3):
             for action in range(3):
-                energy += work.counts[level, tensor, action] * hardware.energies[level, tensor, action]
-    result.energy_pj[n], result.cycles[n] = energy, work.states[0, 0].cycles
+                energy += scratch.counts[info, tensor, action] * hardware.energies[info, tensor, action]
+    result.energy_pj[n], result.cycles[n] = energy, scratch.states[0, 0].cycles
 
 
 @kernel_part
-def _count_all(letters: Letters, hardware: Hardware, table: Table, explain: bool, work: Work) -> None:
+def _analyse_table(
+    dimensions: Letters, hardware: Hardware, table: Table, explain: bool, scratch: AnalysisScratch
+) -> None:
     """The account of complete directives whose tiles were cut."""
     levels = table.levels[0]
-    _meet_all(letters, table.order, levels, work)
-    for number in range(levels - 1, -1, -1):
-        for index in range(work.queue[number, 0]):
-            sub = work.queue[number, 1 + index]
-            state, sums = work.states[number, sub], work.sums[0]
-            _forget(number, work)
-            if (explain and number == 0) or not _total(letters, hardware, number, sub, work):
-                work.phases[0] = _total_one_by_one(letters, hardware, number, sub, work)
-            state.met, state.cycles = 0, sums.cycles
+    _enqueue_all(dimensions, table.order, levels, scratch)
+    for level in range(levels - 1, -1, -1):
+        for index in range(scratch.queue[level, 0]):
+            sub = scratch.queue[level, 1 + index]
+            state, sums = scratch.states[level, sub], scratch.sums[0]
+            _clear_sums(level, scratch)
+            if (explain and level == 0) or not _add_grouped_phases(dimensions, hardware, level, sub, scratch):
+                scratch.phases[0] = _add_phases_in_order(dimensions, hardware, level, sub, scratch)
+            state.queued, state.cycles = 0, sums.cycles
             state.active = sums.active / sums.occurrences if sums.occurrences else 0.0
-    if not work.sums[0].occurrences:
-        _fail(NONE, NONE, at.IDLE, NONE, NONE, NONE, work)
-    _count(letters, hardware, levels - 1, work)
+    if not scratch.sums[0].occurrences:
+        _record_error(NONE, NONE, at.IDLE, NONE, NONE, NONE, scratch)
+    _write_counts(dimensions, hardware, levels - 1, scratch)
 
 
 @compiled
 def analyse_all(
-    letters: Letters,
+    dimensions: Letters,
     hardware: Hardware,
     nests: Nests,
-    scratch: Scratch,
+    nest_scratch: Scratch,
     table: Table,
     explain: bool,
-    limit: float,
+    max_count: float,
     result: Result,
-    work: Work,
+    scratch: AnalysisScratch,
 ) -> None:
     """MAESTRO's figures of mappings, by way of their directives; if there are none, of the complete directives in `table`.
 
@@ -317,20 +359,20 @@ def analyse_all(
         limit: those whose counts may be larger are left out.
     """
     for n in range(len(result.code)):
-        fault = work.faults[0, 0]
-        fault[0] = at.FINE
+        error = scratch.errors[0, 0]
+        error[0] = at.FINE
         if len(nests.legal):
             fetch(nests.trips, n + 8)
-            fault[0] = at.UNTRANSLATED
+            error[0] = at.UNTRANSLATED
             if nests.legal[n]:
-                write_directives(letters, nests, n, table, scratch)
+                write_directives(dimensions, nests, n, table, nest_scratch)
                 if not table.fault[0]:
-                    fill_in(letters, table)
-                    fault[0] = at.FINE
-        if not fault[0] and cut_tiles(letters, hardware, table, work) > limit:
-            fault[0] = at.INEXACT
-        if not fault[0]:
-            _count_all(letters, hardware, table, explain, work)
-            if not fault[0]:
-                _cost(hardware, n, result, work)
-        result.code[n] = fault[0]
+                    fill_in(dimensions, table)
+                    error[0] = at.FINE
+        if not error[0] and cut_tiles(dimensions, hardware, table, scratch) > max_count:
+            error[0] = at.BEYOND_INT64
+        if not error[0]:
+            _analyse_table(dimensions, hardware, table, explain, scratch)
+            if not error[0]:
+                _write_costs(hardware, n, result, scratch)
+        result.code[n] = error[0]

@@ -14,7 +14,7 @@ from tilewright.notations.directives.plan import Plan
 from tilewright.notations.directives.roles import Roles
 from tilewright.notations.directives.tiles import L1_ENERGY, L2_ENERGY, NJ_PER_MAC
 from tilewright.schema.architecture import Architecture, Memory
-from tilewright_costmodels.maestro.work import Hardware
+from tilewright_costmodels.maestro.tables import Hardware
 
 TENSORS = (INPUT, FILTER, OUTPUT)
 PJ_PER_MAC = NJ_PER_MAC * 1000
@@ -57,11 +57,13 @@ def machine_of_directives(layer: DirectiveLayer, hardware: DirectiveHardware) ->
 def machine_of(layer: DirectiveLayer, architecture: Architecture, roles: Roles, plan: Plan) -> Machine:
     """An architecture of ours, at its own energies; `layer` is the problem's."""
     memories = (*plan.l2.memories, *plan.l1.memories)
-    homes = [[cluster.memory_for(roles.tensors[name]) for name in TENSORS] for cluster in (plan.l2, plan.l1)]
+    memories_of_tensors = [
+        [cluster.memory_for(roles.tensors[name]) for name in TENSORS] for cluster in (plan.l2, plan.l1)
+    ]
     leaking = ", ".join(memory.name for memory in architecture.memories if memory.leakage_pj_per_cycle)
     notes = {NO_DRAM: plan.dram, f"MAESTRO has no leakage: that of {leaking} is left out": leaking}
     return Machine(
-        _hardware(layer, plan, memories, homes, architecture.compute.energy_per_operation_pj),
+        _hardware(layer, plan, memories, memories_of_tensors, architecture.compute.energy_per_operation_pj),
         tuple(memory.name for memory in memories),
         tuple(roles.tensors[name].name for name in TENSORS),
         architecture.compute_instances,
@@ -73,10 +75,10 @@ def _hardware(
     layer: DirectiveLayer,
     network: DirectiveHardware | Plan,
     memories: Sequence[Memory],
-    homes: Sequence[Sequence[Memory | None]],
+    memories_of_tensors: Sequence[Sequence[Memory | None]],
     energy_per_operation_pj: float,
 ) -> Hardware:
-    """`homes`: of every tensor in L2 and in L1; without one nothing is legal."""
+    """`memories_of_tensors`: of every tensor in L2 and in L1; without one nothing is legal."""
 
     def energies(memory: Memory | None) -> list[float]:
         """Of a read, a fill and an update."""
@@ -86,16 +88,18 @@ def _hardware(
         return [energy / memory.block_words for energy in each]
 
     sizes = dict(layer.dimensions)
-    held = [math.prod(sizes[letter] for letter in layer.tensors[name]) for name in (INPUT, FILTER)]
+    words = [math.prod(sizes[dimension] for dimension in layer.tensors[name]) for name in (INPUT, FILTER)]
     for position, window in WINDOWS.items() if layer.type != "GEMM" else ():
         sizes[position] -= sizes[window] - 1
     return Hardware(
         noc_bandwidth=integer(network.noc_bandwidth),
         noc_latency=integer(network.noc_latency),
         offchip_bandwidth=integer(network.offchip_bandwidth),
-        energies=np.array([[energies(memory) for memory in row] for row in homes], dtype=np.float64),
+        energies=np.array([[energies(memory) for memory in row] for row in memories_of_tensors], dtype=np.float64),
         energy_per_operation_pj=float(energy_per_operation_pj),
-        home=np.array([[-1 if memory is None else memories.index(memory) for memory in row] for row in homes]),
+        memory_index=np.array(
+            [[-1 if memory is None else memories.index(memory) for memory in row] for row in memories_of_tensors]
+        ),
         capacity=np.array([memory.capacity_words or UNLIMITED for memory in memories], dtype=np.int64),
-        held=np.array([*held, math.prod(sizes[letter] for letter in layer.tensors[OUTPUT])]),
+        held=np.array([*words, math.prod(sizes[dimension] for dimension in layer.tensors[OUTPUT])]),
     )

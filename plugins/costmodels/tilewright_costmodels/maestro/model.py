@@ -31,15 +31,15 @@ from tilewright_costmodels.maestro.figures import figures_of
 from tilewright_costmodels.maestro.kernel import analyse_all
 from tilewright_costmodels.maestro.machine import machine_of, machine_of_directives
 from tilewright_costmodels.maestro.report import report_of
-from tilewright_costmodels.maestro.work import INEXACT, work_for
+from tilewright_costmodels.maestro.tables import BEYOND_INT64, scratch_for
 
 
-class _Room:
+class _FormKernel:
     """What all mappings of one form share, and room to work in."""
 
-    def __init__(self, form: Nests, letters: Letters) -> None:
-        named = int(letters.named)
-        self.form, self.table, self.work = form, empty_table(named), work_for(named, np.int64)
+    def __init__(self, form: Nests, dimensions: Letters) -> None:
+        count = int(dimensions.named)
+        self.form, self.table, self.work = form, empty_table(count), scratch_for(count, np.int64)
         self.scratch = scratch_of(form, self.table)
 
 
@@ -55,10 +55,10 @@ class MaestroEvaluator(BatchEvaluator):
         self.plan = plan_of(architecture)
         layer = layer_of(problem, self.roles)
         self.cast = cast_of(problem, self.roles, layer)
-        self.letters = letters_of(layer)
+        self.dimensions = letters_of(layer)
         self.machine = machine_of(layer, architecture, self.roles, self.plan)
         self.numbers = self.machine.numbers.boundless if faithful else self.machine.numbers
-        self._last: tuple[object, _Room | None] = None, None
+        self._last: tuple[object, _FormKernel | None] = None, None
         self._lock = threading.Lock()  # a room is for one at a time
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -74,27 +74,27 @@ class MaestroEvaluator(BatchEvaluator):
             return self.evaluate_batch(candidates.batch())
         return self._costs(candidates, candidates.legal())
 
-    def _costs(self, mappings: MappingBatch | Candidates, judged: Bools) -> Costs:
-        letters, numbers, result = self.letters, self.numbers, empty_result(len(mappings))
+    def _costs(self, mappings: MappingBatch | Candidates, is_legal: Bools) -> Costs:
+        dimensions, numbers, result = self.dimensions, self.numbers, empty_result(len(mappings))
         with self._lock:
-            room = self._room(mappings)
-            nests = nests_of(mappings, judged, room.form)
-            room.scratch.l1[0] = UNKNOWN
-            analyse_all(letters, numbers, nests, room.scratch, room.table, False, EXACT, result, room.work)
-        for n in np.flatnonzero(result.code == INEXACT).tolist():
-            table = written(letters, nests, n)
-            interpreted(fill_in)(letters, table)
-            one, _ = analyse(letters, numbers, table)
+            kernel = self._kernel(mappings)
+            nests = nests_of(mappings, is_legal, kernel.form)
+            kernel.scratch.l1[0] = UNKNOWN
+            analyse_all(dimensions, numbers, nests, kernel.scratch, kernel.table, False, EXACT, result, kernel.work)
+        for n in np.flatnonzero(result.code == BEYOND_INT64).tolist():
+            table = written(dimensions, nests, n)
+            interpreted(fill_in)(dimensions, table)
+            one, _ = analyse(dimensions, numbers, table)
             result.energy_pj[n], result.cycles[n] = one.energy_pj[0], one.cycles[0]
         return Costs(result.cycles < np.inf, result.energy_pj, result.cycles)
 
-    def _room(self, mappings: MappingBatch | Candidates) -> _Room:
+    def _kernel(self, mappings: MappingBatch | Candidates) -> _FormKernel:
         of = mappings.space if isinstance(mappings, Candidates) else mappings.skeleton
-        known, room = self._last
-        if room is None or known is not of:
-            room = _Room(form_of(mappings, self.cast, self.plan), self.letters)
-            self._last = of, room
-        return room
+        last_space, kernel = self._last
+        if kernel is None or last_space is not of:
+            kernel = _FormKernel(form_of(mappings, self.cast, self.plan), self.dimensions)
+            self._last = of, kernel
+        return kernel
 
     def explain(self, mapping: Mapping) -> Report:
         """The full account; `valid` false and every reason for a mapping that is illegal or has no directives."""

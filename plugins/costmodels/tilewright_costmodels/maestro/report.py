@@ -10,10 +10,10 @@ from tilewright.errors import Reason
 from tilewright.notations.directives import DirectiveHardware
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.report import LevelReport, Limit, LimitAction, Report, TensorCounts
-from tilewright_costmodels.maestro.doubts import doubts, shortages
+from tilewright_costmodels.maestro.consistency import bandwidth_warnings, consistency_warnings
 from tilewright_costmodels.maestro.figures import Figures
 from tilewright_costmodels.maestro.machine import UNLIMITED, Machine
-from tilewright_costmodels.maestro.work import FILTER, INPUT, L2, OUTPUT
+from tilewright_costmodels.maestro.tables import FILTER, INPUT, L2, OUTPUT
 
 _FREE = DirectiveHardware().noc_bandwidth
 """A bandwidth that nobody gave."""
@@ -37,7 +37,7 @@ def report_of(figures: Figures, machine: Machine, faithful: bool, l1_accesses: i
         macs=figures.layer.macs,
         valid=False,
         reasons=reasons,
-        warnings=(*doubts(figures), *shortages(figures)),
+        warnings=(*consistency_warnings(figures), *bandwidth_warnings(figures)),
         columns=FrozenDict(figures.columns(l1_accesses)),
     )
     if reasons and not faithful:
@@ -60,7 +60,7 @@ def _levels(figures: Figures, machine: Machine) -> Iterator[LevelReport]:
     """The memories of L2, then those of L1, each as one: MAESTRO counts the accesses of all PEs together."""
     for number, memory in enumerate(machine.memories):
         tensors = {}
-        for level, tensor in zip(*(machine.numbers.home == number).nonzero(), strict=True):
+        for level, tensor in zip(*(machine.numbers.memory_index == number).nonzero(), strict=True):
             counts, energies = figures.counts[level][tensor], machine.numbers.energies[level, tensor].tolist()
             tensors[machine.tensors[tensor]] = TensorCounts(
                 **dict(zip(("reads", "fills", "updates"), counts, strict=True)),
@@ -68,43 +68,43 @@ def _levels(figures: Figures, machine: Machine) -> Iterator[LevelReport]:
                 tile_words=figures.required[level][tensor] // 2,
                 energy_pj=sum(count * energy for count, energy in zip(counts, energies, strict=True)),
             )
-        need, given = _room(figures, machine, number)
+        required, available = _required_and_available(figures, machine, number)
         yield LevelReport(
             name=memory,
             instances=1,
             cycles=figures.cycles,
             energy_pj=sum(each.energy_pj for each in tensors.values()),
             tensors=FrozenDict(tensors),
-            used_words=need,
-            capacity_words=None if given == UNLIMITED else given,
+            used_words=required,
+            capacity_words=None if available == UNLIMITED else available,
         )
 
 
-def _room(figures: Figures, machine: Machine, memory: int) -> tuple[int, int]:
+def _required_and_available(figures: Figures, machine: Machine, memory: int) -> tuple[int, int]:
     """Words that MAESTRO asks for (two copies of every tile), and words that there are."""
-    homes = zip(*(machine.numbers.home == memory).nonzero(), strict=True)
+    homes = zip(*(machine.numbers.memory_index == memory).nonzero(), strict=True)
     return sum(figures.required[level][tensor] for level, tensor in homes), int(machine.numbers.capacity[memory])
 
 
 def _overflows(figures: Figures, machine: Machine) -> Iterator[Reason]:
     """Memories that MAESTRO's own requirement does not fit."""
     for number, memory in enumerate(machine.memories):
-        need, given = _room(figures, machine, number)
-        if need > given:
-            message = f"MAESTRO asks for {need} words (two copies of every tile), {given} fit"
+        required, available = _required_and_available(figures, machine, number)
+        if required > available:
+            message = f"MAESTRO asks for {required} words (two copies of every tile), {available} fit"
             yield Reason(code="capacity", where=memory, message=message)
 
 
 def _limits(figures: Figures) -> Iterator[Limit]:
     """What the steps wait for: the slowest in each; but the very first computes when its tiles have arrived. With several
     levels a step computes in whole clusters, transfers within them included."""
-    hardware, need = figures.hardware, figures.required[L2]
-    inward, outward = need[INPUT] + need[FILTER], need[OUTPUT]  # of a whole tile of L2, half of it hidden
+    hardware, required = figures.hardware, figures.required[L2]
+    inward, outward = required[INPUT] + required[FILTER], required[OUTPUT]  # of a whole tile of L2, half of it hidden
     offchip = [inward // hardware.offchip_bandwidth // 2, outward // hardware.offchip_bandwidth // 2]
-    alone, binding, words = Counter[int](), Counter[int](), Counter[int]()
+    separate, binding, words = Counter[int](), Counter[int](), Counter[int]()
     for number, step in enumerate(figures.steps):
-        times, count = [step.compute, max(0, step.arriving), step.leaving, *offchip], step.occurrences
-        first = step.compute + step.arriving if number == 0 and figures.starts else 0
+        times, count = [step.compute_delay, max(0, step.ingress_delay), step.egress_delay, *offchip], step.occurrences
+        first = step.compute_delay + step.ingress_delay if number == 0 and figures.starts else 0
         if first:
             times[2] = 0
         if first > max(times[3:]):
@@ -112,7 +112,7 @@ def _limits(figures: Figures) -> Iterator[Limit]:
         else:
             slowest = max(range(5), key=lambda each: times[each])
             binding[slowest] += count * times[slowest]
-        alone.update({each: count * time for each, time in enumerate(times)})
+        separate.update({each: count * time for each, time in enumerate(times)})
         words.update({1: count * (step.input_sent + step.filter_sent), 2: count * step.egress})
     names: list[tuple[str, LimitAction, int | None]] = [
         ("compute" if len(figures.layer.levels) == 1 else "compute in clusters", "compute", None),
@@ -125,7 +125,7 @@ def _limits(figures: Figures) -> Iterator[Limit]:
         yield Limit(
             name=name,
             action=action,
-            cycles=min(alone[each], figures.cycles),
+            cycles=min(separate[each], figures.cycles),
             binding_cycles=binding[each],
             words=words.get(each),
             words_per_cycle=None if bandwidth == _FREE else bandwidth,

@@ -67,11 +67,9 @@ def examine(problem: Problem, words: dict[str, Words], iterations: Ints) -> tupl
         point = np.unravel_index(iteration, problem.sizes)
         return " ".join(f"{name}={int(index)}" for name, index in zip(problem.dimension_names, point, strict=True))
 
-    first_missing, most_repeated, first_wrong = (
-        int(executions.argmin()),
-        int(executions.argmax()),
-        int((computed != expected).argmax()),
-    )
+    first_missing = int(executions.argmin())
+    most_repeated = int(executions.argmax())
+    first_wrong = int((computed != expected).argmax())
     wrong = f"{output.name(first_wrong)} is {computed[first_wrong]} instead of {expected[first_wrong]} for one"
     problems = [
         (

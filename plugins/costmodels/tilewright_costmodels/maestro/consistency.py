@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterator
 
 from tilewright.notations.directives import INPUT, OUTPUT, WINDOWS, DirectiveLayer
-from tilewright_costmodels.maestro import work as at
+from tilewright_costmodels.maestro import tables as at
 from tilewright_costmodels.maestro.figures import Figures
 from tilewright_costmodels.maestro.machine import TENSORS
 
 
-def doubts(figures: Figures) -> Iterator[str]:
+def consistency_warnings(figures: Figures) -> Iterator[str]:
     """One sentence per figure that contradicts the layer itself."""
     layer = figures.layer
     if figures.macs != layer.macs:
@@ -29,24 +29,24 @@ def doubts(figures: Figures) -> Iterator[str]:
         yield "the CSV's energy leaves out this layer's L1 accesses, as MAESTRO does with 2 levels or more"
 
 
-def shortages(figures: Figures) -> Iterator[str]:
+def bandwidth_warnings(figures: Figures) -> Iterator[str]:
     """Bandwidths below what MAESTRO says would be needed to hide all transfers."""
     hardware = figures.hardware
-    for name, need, given in (
+    for name, required, available in (
         ("NoC", figures.peak_bandwidth, hardware.noc_bandwidth),
         ("off-chip", figures.offchip_bandwidth(), hardware.offchip_bandwidth),
     ):
-        if need > given:
-            yield f"the {name} bandwidth is {given} elements per cycle; MAESTRO asks for {need}"
+        if required > available:
+            yield f"the {name} bandwidth is {available} elements per cycle; MAESTRO asks for {required}"
 
 
 def words_needed(layer: DirectiveLayer, tensor: str) -> int:
     """Elements of a tensor that any execution must move at least once."""
-    letters = layer.tensors[tensor]
+    dimensions = layer.tensors[tensor]
     if tensor == OUTPUT:
         # sums over C are not part of the result of a grouped convolution
-        return math.prod(layer.outputs(d) for d in letters if not (layer.type == "NGCONV" and d == "C"))
-    return math.prod(_touched(layer, d) if tensor == INPUT else layer.dimensions[d] for d in letters)
+        return math.prod(layer.outputs(d) for d in dimensions if not (layer.type == "NGCONV" and d == "C"))
+    return math.prod(_touched(layer, d) if tensor == INPUT else layer.dimensions[d] for d in dimensions)
 
 
 def _touched(layer: DirectiveLayer, dimension: str) -> int:
