@@ -1,1 +1,1 @@
-"""The cost model `maestro`."""
+"""MAESTRO's analysis, reimplemented: data-centric directives, phases, and the columns of its CSV."""

@@ -1,4 +1,4 @@
-"""Directives through the kernel; those whose counts 64 bits may not hold run in Python's integers."""
+"""Analysis of directives by the kernel. Counts that may exceed 64 bits run in Python's integers."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ from tilewright_costmodels.maestro.kernel import analyse_all
 from tilewright_costmodels.maestro.tables import BEYOND_INT64, AnalysisScratch, Hardware, Result, scratch_for
 
 EXACT = 2.0**62
-"""Below this 64 bits hold every count."""
+"""Upper bound up to which 64 bits hold every count."""
 
 
 def analyse(
     dimensions: Letters, hardware: Hardware, table: Table, explain: bool = False, kind: type | None = None
 ) -> tuple[Result, AnalysisScratch]:
-    """MAESTRO's figures for complete directives; `explain`: with the phases.
+    """Return MAESTRO's results for complete directives.
 
-    Compiled, in int64, or where counts may be larger, in Python's integers. With a `kind` given as plain Python on arrays
-    of it: `object` for Python's integers.
+    Args:
+        explain: also return the phases.
+        kind: type of integers for plain Python on arrays; `object`: Python's integers. None:
+            compiled in int64, or Python's integers if counts may be larger.
     """
     result, analysis, nests = empty_result(), scratch_for(int(dimensions.named), kind or np.int64), Nests()
     scratch = scratch_of(nests, table)
@@ -43,12 +45,12 @@ def analyse(
 
 
 def empty_result(count: int = 1) -> Result:
-    """Nothing costs anything yet."""
+    """Return infinite costs of `count` mappings."""
     return Result(np.full(count, np.inf), np.full(count, np.inf), np.zeros(count, dtype=np.int64))
 
 
 def _large(arrays: NamedTuple) -> Any:
-    """The same in Python's integers."""
+    """Return the tuple with its integers as Python's integers."""
 
     def large(field: Any) -> Any:
         if isinstance(field, np.ndarray):

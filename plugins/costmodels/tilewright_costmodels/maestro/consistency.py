@@ -1,4 +1,4 @@
-"""Where MAESTRO's figures cannot be what happens: said beside them, never corrected."""
+"""Warnings about MAESTRO metrics that contradict the layer. The metrics themselves stay unchanged."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tilewright_costmodels.maestro.machine import TENSORS
 
 
 def consistency_warnings(figures: Figures) -> Iterator[str]:
-    """One sentence per figure that contradicts the layer itself."""
+    """Yield one sentence per metric that contradicts the layer."""
     layer = figures.layer
     if figures.macs != layer.macs:
         yield f"MAESTRO counts {figures.macs} operations; the layer has {layer.macs}"
@@ -30,7 +30,7 @@ def consistency_warnings(figures: Figures) -> Iterator[str]:
 
 
 def bandwidth_warnings(figures: Figures) -> Iterator[str]:
-    """Bandwidths below what MAESTRO says would be needed to hide all transfers."""
+    """Yield bandwidths below MAESTRO's requirement for hiding all transfers."""
     hardware = figures.hardware
     for name, required, available in (
         ("NoC", figures.peak_bandwidth, hardware.noc_bandwidth),
@@ -41,16 +41,16 @@ def bandwidth_warnings(figures: Figures) -> Iterator[str]:
 
 
 def words_needed(layer: DirectiveLayer, tensor: str) -> int:
-    """Elements of a tensor that any execution must move at least once."""
+    """Return the elements of a tensor that any execution moves at least once."""
     dimensions = layer.tensors[tensor]
     if tensor == OUTPUT:
-        # sums over C are not part of the result of a grouped convolution
+        # the result of a grouped convolution does not include C
         return math.prod(layer.outputs(d) for d in dimensions if not (layer.type == "NGCONV" and d == "C"))
     return math.prod(_touched(layer, d) if tensor == INPUT else layer.dimensions[d] for d in dimensions)
 
 
 def _touched(layer: DirectiveLayer, dimension: str) -> int:
-    """Input indices that some output reads; strides may leave gaps and a rest."""
+    """Return the input indices that some output reads. Strides may leave gaps and a remainder."""
     if layer.type == "GEMM" or dimension not in WINDOWS:
         return layer.dimensions[dimension]
     window, count = layer.dimensions[WINDOWS[dimension]], layer.outputs(dimension)

@@ -1,4 +1,4 @@
-"""The figures MAESTRO prints for a layer, under the names of its columns."""
+"""Metrics that MAESTRO prints for a layer, under the names of its columns."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ Figure = int | float | None
 
 @dataclass(frozen=True)
 class Figures:
-    """Everything about one layer.
+    """All results for one layer.
 
     Attributes:
-        counts: [level, tensor, action] (`work.Result`).
-        required: elements of buffer, both copies of a tile, [level, tensor].
-        steps: the phases that do work, in MAESTRO's order.
-        starts: whether the first of them is the very first step, which waits until its tiles have arrived.
-        active_pes: the mean over steps.
+        counts: [level, tensor, action] (`tables.AnalysisScratch.counts`).
+        required: elements of buffer for both copies of a tile, [level, tensor].
+        steps: phases that compute, in MAESTRO's order.
+        starts: whether the first of them is the very first step, which waits until its tiles have
+            arrived.
+        active_pes: mean over steps.
     """
 
     layer: DirectiveLayer
@@ -42,25 +43,32 @@ class Figures:
 
     @property
     def macs(self) -> int:
+        """Operations, as MAESTRO counts them."""
         return self.counts[L1][INPUT][at.READS]
 
     def writes(self, level: int, tensor: int) -> int:
+        """Return fills and updates."""
         return self.counts[level][tensor][at.FILLS] + self.counts[level][tensor][at.UPDATES]
 
     @property
     def l1_accesses(self) -> int:
-        """Of all tensors."""
+        """Accesses of all tensors to L1."""
         return sum(map(sum, self.counts[L1]))
 
     def activity_energy_nj(self, l1_accesses: int | None = None) -> float:
-        """The CSV's energy: no operations, no output reads, and L1 accesses as they were known before this layer's
-        second level was counted: `l1_accesses` of the layer before (None: there was none)."""
+        """Return the CSV's energy, in nJ, without operations and reads of outputs.
+
+        With several levels MAESTRO adds the L1 accesses before it counts those of this layer.
+
+        Args:
+            l1_accesses: L1 accesses of the previous layer; None: there is none.
+        """
         l2 = sum(map(sum, self.counts[L2])) - self.counts[L2][OUTPUT][at.READS]
         l1 = self.l1_accesses if len(self.layer.levels) == 1 else l1_accesses or 0
         return NJ_PER_MAC * (L2_ENERGY * l2 + L1_ENERGY * l1)
 
     def columns(self, l1_accesses: int | None = None) -> dict[str, Any]:
-        """The CSV row. None stands for NaN (something over 0)."""
+        """Return the CSV row. None represents NaN (a division by 0)."""
         energy = self.activity_energy_nj(l1_accesses)
         throughput = _ratio(self.macs, self.cycles)
         row: dict[str, Any] = {
@@ -121,7 +129,10 @@ class Figures:
         return result
 
     def offchip_bandwidth(self) -> int:
-        """Elements per cycle; halved again at every phase, so it depends on their order."""
+        """Return MAESTRO's off-chip requirement, in elements per cycle.
+
+        It is halved at every phase, so it depends on the order of phases.
+        """
         need, value = self.required[L2], 0
         for step in self.steps:
             wanted = max(need[OUTPUT] // step.compute_delay, (need[INPUT] + need[FILTER]) // step.compute_delay)
@@ -129,7 +140,7 @@ class Figures:
         return value
 
     def _silicon(self) -> dict[str, Figure]:
-        """Area and power; of the required buffer sizes, not of those given."""
+        """Return area and power, of the required buffer sizes instead of the given ones."""
         pes, lanes, width = self.hardware.num_pes, self.hardware.simd_lanes, self.hardware.noc_bandwidth
         l1, l2 = max(1, sum(self.required[L1])), max(1, sum(self.required[L2]))
         bus, arbiter = (14.662 * pes + 28.895) * width, 1.2886 * pes**2 + 5.5814 * pes - 23.711
@@ -144,7 +155,11 @@ class Figures:
 
 
 def figures_of(layer: DirectiveLayer, hardware: DirectiveHardware, machine: Machine) -> Figures:
-    """Analyse one layer. Raises NotConformableError with the reasons MAESTRO has to refuse it."""
+    """Analyse one layer.
+
+    Raises:
+        NotConformableError: MAESTRO refuses the layer.
+    """
     table = complete_table(layer, hardware)
     result, scratch = analyse(letters_of(layer), machine.numbers.boundless, table, explain=True)
     error = scratch.errors[0, 0].tolist()
@@ -181,7 +196,7 @@ def _reason(error: list[int], layer: DirectiveLayer, sizes: list[list[int]]) -> 
 
 
 def _busiest(step: PhaseStep) -> int:
-    """Elements on the busier way, down or up."""
+    """Return the elements in the busier direction, down or up."""
     return max(step.input_sent + step.filter_sent, step.egress)
 
 

@@ -1,10 +1,11 @@
-"""MAESTRO's analysis, one dataflow after another (docs/maestro.md gives the rules).
+"""Kernel of MAESTRO's analysis, one dataflow at a time (docs/maestro.md states the rules).
 
-Plain Python on arrays of integers: compiled for 64 bits, and as it stands (`interpreted`) for reading, debugging, and
-counts beyond 64 bits (arrays of Python's integers).
+It is plain Python on arrays of integers, compiled for 64 bits. Interpreted, it serves reading,
+debugging, and counts beyond 64 bits (arrays of Python's integers).
 
-No nest is walked. Each directive of a level is at its first step, in its steady state or at its edge, and the phases of a
-level are taken in groups with the same edges, and for each loop at once.
+No nest is walked. Each directive of a level is in its first step, its steady state or at its edge.
+Phases of a level with the same edges are evaluated together, for all dimensions that may move last
+in SIMD lanes.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ from tilewright_costmodels.maestro.tiles import cut_tiles, find_states
 def _record_error(
     level: int, sub: int, code: int, where: int, about: int, value: int, scratch: AnalysisScratch
 ) -> None:
-    """The first fault of a sub-problem is kept; `where`: the level it is of."""
+    """Record the first error of a sub-problem. `where`: level of the error."""
     error = scratch.errors[level, sub]
     if not error[0]:
         error[0], error[1], error[2], error[3] = code, where, about, value
@@ -60,13 +61,13 @@ def _record_error(
 def _compute_delay(
     level: int, sub: int, edges: int, at_work: int, critical_macs: int, scratch: AnalysisScratch
 ) -> tuple[int, float]:
-    """Cycles that a step computes, and the sub-clusters of the innermost level at work in one."""
+    """Return the cycles that a step computes, and the sub-clusters of the innermost level at work in it."""
     lanes = scratch.levels[level].lanes
     if lanes:
         return -(-critical_macs // lanes), float(at_work)
     last, others = inner_subproblems(level, sub, edges, at_work, scratch)
     cycles, active = max(0, scratch.states[level + 1, last].cycles), scratch.states[level + 1, last].active
-    if at_work > 1:  # the slower counts
+    if at_work > 1:  # the slower one counts
         cycles = max(cycles, scratch.states[level + 1, others].cycles)
         active += (at_work - 1) * scratch.states[level + 1, others].active
     for each in (last, others):
@@ -80,7 +81,7 @@ def _compute_delay(
 
 @kernel_part
 def _transfer_delay(hardware: Hardware, elements: Any) -> Any:
-    """Cycles of a transfer; of a number of elements or a row of them."""
+    """Return the cycles of transferring elements, or a lane vector of them."""
     return hardware.noc_latency - (0 - elements) // hardware.noc_bandwidth - 1
 
 
@@ -88,7 +89,7 @@ def _transfer_delay(hardware: Hardware, elements: Any) -> Any:
 def _make_group(
     dimensions: Letters, hardware: Hardware, level: int, sub: int, edges: int, steady: int, scratch: AnalysisScratch
 ) -> PhaseGroup:
-    """What is done in phases with such edges."""
+    """Return the work of the phases with these edges."""
     at_work, partial, critical_macs, macs, egress = count_work(dimensions, level, sub, edges, steady, scratch)
     compute, active = 0, 0.0
     if critical_macs > 0:
@@ -98,8 +99,10 @@ def _make_group(
 
 @kernel_part
 def _require_l2(hardware: Hardware, input_sent: int, filter_sent: int, egress: int, scratch: AnalysisScratch) -> None:
-    """Add what a step of the outermost level, up to the first that does work, asks of L2. A whole tile of L2 is loaded and stored
-    behind each step, half of it hidden."""
+    """Add the buffer that a step of the outermost level requires in L2, up to the first step that computes.
+
+    A whole tile of L2 is loaded and stored behind each step, half of it hidden.
+    """
     required, bandwidth = scratch.required[L2], hardware.offchip_bandwidth
     required[INPUT] += 2 * input_sent
     required[FILTER] += 2 * filter_sent
@@ -119,7 +122,7 @@ def _write_step(
     group: PhaseGroup,
     scratch: AnalysisScratch,
 ) -> None:
-    """What is done in a phase, for one occurrence."""
+    """Write one phase, for one occurrence."""
     step = scratch.steps[phase]
     step.occurrences = occurrences
     step.input_sent = input_sent
@@ -167,9 +170,12 @@ def _add_steps(
     moved: int,
     scratch: AnalysisScratch,
 ) -> None:
-    """Add all other steps of a group: how often each occurs, by the letter that moved last, [L].
+    """Add the other steps of a group.
 
-    `phase`: its number, and the letter that moved, if it is one alone.
+    Args:
+        times: occurrences, by the dimension that moved last, [L].
+        phase: index of the phase if it is evaluated alone, else 0.
+        moved: the dimension that moved, in that case.
     """
     sums = scratch.sums[0]
     input_sent = ingress_by_mover(dimensions, INPUT, level, sub, group, scratch)
@@ -195,7 +201,11 @@ def _add_steps(
 
 @kernel_part
 def _check_counters(level: int, sub: int, group: PhaseGroup, commonest: Ints, scratch: AnalysisScratch) -> None:
-    """Phases that work and occur too often are a fault; `commonest`: how often the commonest does, by the letter that moved last, [L]."""
+    """Record an error for phases that compute and occur too often.
+
+    Args:
+        commonest: occurrences of the most frequent phase, by the dimension that moved last, [L].
+    """
     if group.critical_macs > 0 and np.any(commonest >= at.COUNTER_LIMIT):
         for index in range(scratch.states[level, sub].movers):
             occurrences = commonest[scratch.movers[level, sub, index].dimension]
@@ -205,7 +215,7 @@ def _check_counters(level: int, sub: int, group: PhaseGroup, commonest: Ints, sc
 
 @kernel_part
 def _clear_sums(level: int, scratch: AnalysisScratch) -> None:
-    """Nothing is added up yet of a level."""
+    """Set the sums of a level to zero."""
     sums = scratch.sums[0]
     sums.occurrences = sums.input_sent = sums.filter_sent = sums.macs = sums.cycles = sums.all_macs = sums.egress = 0
     sums.active = 0.0
@@ -217,8 +227,11 @@ def _clear_sums(level: int, scratch: AnalysisScratch) -> None:
 def _add_grouped_phases(
     dimensions: Letters, hardware: Hardware, level: int, sub: int, scratch: AnalysisScratch
 ) -> bool:
-    """What all steps of a level on a sub-problem come to. They are taken together as far as that changes nothing, which it
-    does where the first of the outermost level does no work: then this is not done."""
+    """Add all steps of a level in a sub-problem, in groups. Return whether that was possible.
+
+    It is impossible if the first step of the outermost level does no work, because later steps then
+    add to the requirement.
+    """
     state, pair, edges = scratch.states[level, sub], moving_pair(level, sub, scratch), NONE
     while True:  # all subsets of the edges, the empty one first
         steady = NONE
@@ -244,7 +257,7 @@ def _add_grouped_phases(
 def _add_phases_in_order(
     dimensions: Letters, hardware: Hardware, level: int, sub: int, scratch: AnalysisScratch
 ) -> int:
-    """The same in MAESTRO's order, noted in `work.steps`. Gives how many phases there are."""
+    """Add all steps in MAESTRO's order, and write them to `scratch.steps`. Return the number of phases."""
     phases = count_phases(level, sub, scratch)
     for phase in range(phases):
         edges, steady, moved, occurrences = phase_at(phase, phases, level, sub, scratch)
@@ -260,7 +273,7 @@ def _add_phases_in_order(
 
 @kernel_part
 def _enqueue(level: int, sub: int, scratch: AnalysisScratch) -> None:
-    """Put a sub-problem into its level's queue, once."""
+    """Append a sub-problem to its level's queue, once."""
     if not scratch.states[level, sub].queued:
         scratch.states[level, sub].queued = 1
         scratch.queue[level, 0] += 1
@@ -269,7 +282,7 @@ def _enqueue(level: int, sub: int, scratch: AnalysisScratch) -> None:
 
 @kernel_part
 def _enqueue_all(dimensions: Letters, order: Ints, levels: int, scratch: AnalysisScratch) -> None:
-    """Queue the sub-problems of all levels, with their states."""
+    """Enqueue the sub-problems of all levels, and write their states."""
     for level in range(levels):
         scratch.queue[level, 0] = 0
     _enqueue(NONE, NONE, scratch)
@@ -289,7 +302,7 @@ def _enqueue_all(dimensions: Letters, order: Ints, levels: int, scratch: Analysi
 
 @kernel_part
 def _write_counts(dimensions: Letters, hardware: Hardware, innermost: int, scratch: AnalysisScratch) -> None:
-    """Counts and requirements, from the sums of the outermost level."""
+    """Write counts and requirements, from the sums of the outermost level."""
     counts, sums, held = scratch.counts, scratch.sums[0], hardware.held
     for tensor, sent in ((INPUT, sums.input_sent), (FILTER, sums.filter_sent)):
         counts[L2, tensor, at.READS], counts[L2, tensor, at.FILLS] = sent, held[tensor]
@@ -303,7 +316,7 @@ def _write_counts(dimensions: Letters, hardware: Hardware, innermost: int, scrat
 
 @kernel_part
 def _write_costs(hardware: Hardware, n: int, result: Result, scratch: AnalysisScratch) -> None:
-    """Energy of the counts and cycles, if the memories hold what is required."""
+    """Write energy and cycles, if the memories hold the requirement."""
     for memory in range(len(hardware.capacity)):
         required = 0
         for info in range(2):
@@ -323,7 +336,7 @@ def _write_costs(hardware: Hardware, n: int, result: Result, scratch: AnalysisSc
 def _analyse_table(
     dimensions: Letters, hardware: Hardware, table: Table, explain: bool, scratch: AnalysisScratch
 ) -> None:
-    """The account of complete directives whose tiles were cut."""
+    """Analyse complete directives whose tiles are cut."""
     levels = table.levels[0]
     _enqueue_all(dimensions, table.order, levels, scratch)
     for level in range(levels - 1, -1, -1):
@@ -352,11 +365,12 @@ def analyse_all(
     result: Result,
     scratch: AnalysisScratch,
 ) -> None:
-    """MAESTRO's figures of mappings, by way of their directives; if there are none, of the complete directives in `table`.
+    """Write MAESTRO's results for mappings, by way of their directives.
 
     Args:
-        explain: with the phases of the last one.
-        limit: those whose counts may be larger are left out.
+        nests: the mappings. Without mappings, the complete directives in `table` are analysed.
+        explain: also write the phases of the last mapping.
+        max_count: mappings with possibly larger counts are skipped, with code BEYOND_INT64.
     """
     for n in range(len(result.code)):
         error = scratch.errors[0, 0]

@@ -1,4 +1,4 @@
-"""Hardware as the kernel reads it: transfers, memories with their energies, and whose tensors they hold."""
+"""Hardware as the kernel reads it: transfers, memories with their energies, and the tensors they hold."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ NO_DRAM = "MAESTRO has no DRAM energy: the energy is that of L2, L1 and compute"
 
 @dataclass(frozen=True, eq=False)
 class Machine:
-    """`numbers` are the kernel's.
+    """Hardware of one layer.
 
     Attributes:
+        numbers: tables of the kernel.
         memories: names, those of L2 first.
         tensors: names of input, filter and output.
-        operations_per_cycle: at most.
-        notes: what to say beside every report.
+        operations_per_cycle: maximum.
+        notes: warnings for every report.
     """
 
     numbers: Hardware
@@ -41,7 +42,10 @@ class Machine:
 
 
 def machine_of_directives(layer: DirectiveLayer, hardware: DirectiveHardware) -> Machine:
-    """MAESTRO's own: one L2, the L1 of all PEs as one memory, energies in its units of a MAC at the 0.23 pJ of its CSV."""
+    """Return MAESTRO's own hardware: one L2, and the L1 of all PEs as one memory.
+
+    Energies are in units of a MAC, at 0.23 pJ as in its CSV.
+    """
     l2, l1 = (
         Memory(name=name, capacity_words=words, read_energy_pj=energy * PJ_PER_MAC, write_energy_pj=energy * PJ_PER_MAC)
         for name, words, energy in (("L2", hardware.l2_size, L2_ENERGY), ("L1", hardware.l1_size, L1_ENERGY))
@@ -55,7 +59,7 @@ def machine_of_directives(layer: DirectiveLayer, hardware: DirectiveHardware) ->
 
 
 def machine_of(layer: DirectiveLayer, architecture: Architecture, roles: Roles, plan: Plan) -> Machine:
-    """An architecture of ours, at its own energies; `layer` is the problem's."""
+    """Return an architecture as MAESTRO's hardware, with its own energies. `layer` is the problem's layer."""
     memories = (*plan.l2.memories, *plan.l1.memories)
     memories_of_tensors = [
         [cluster.memory_for(roles.tensors[name]) for name in TENSORS] for cluster in (plan.l2, plan.l1)
@@ -78,10 +82,15 @@ def _hardware(
     memories_of_tensors: Sequence[Sequence[Memory | None]],
     energy_per_operation_pj: float,
 ) -> Hardware:
-    """`memories_of_tensors`: of every tensor in L2 and in L1; without one nothing is legal."""
+    """Return the tables of the kernel.
+
+    Args:
+        memories_of_tensors: memories of every tensor in L2 and in L1; without one no mapping is
+            legal.
+    """
 
     def energies(memory: Memory | None) -> list[float]:
-        """Of a read, a fill and an update."""
+        """Return the pJ of a read, a fill and an update."""
         if memory is None:
             return [0.0, 0.0, 0.0]
         each = (memory.read_energy_pj, memory.write_energy_pj, memory.accumulation_energy_pj)

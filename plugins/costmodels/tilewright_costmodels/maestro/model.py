@@ -1,4 +1,4 @@
-"""The cost model `maestro`: MAESTRO's figures on the same inputs."""
+"""Cost model `maestro`: MAESTRO's results on the same inputs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tilewright_costmodels.maestro.tables import BEYOND_INT64, scratch_for
 
 
 class _FormKernel:
-    """What all mappings of one form share, and room to work in."""
+    """Tables and scratch arrays of the kernel, for all mappings of one form."""
 
     def __init__(self, form: Nests, dimensions: Letters) -> None:
         count = int(dimensions.named)
@@ -44,10 +44,14 @@ class _FormKernel:
 
 
 class MaestroEvaluator(BatchEvaluator):
-    """Evaluates mappings by translating them to directives. Energies are those of the architecture."""
+    """Evaluator that translates mappings to directives. Energies are those of the architecture."""
 
     def __init__(self, problem: Problem, architecture: Architecture, faithful: bool) -> None:
-        """Raises NotConformableError: no layer or no hardware of MAESTRO is like this."""
+        """Translate the problem and the architecture.
+
+        Raises:
+            NotConformableError: MAESTRO cannot express the problem or the architecture.
+        """
         self.problem = problem
         self.architecture = architecture
         self.faithful = faithful
@@ -59,17 +63,17 @@ class MaestroEvaluator(BatchEvaluator):
         self.machine = machine_of(layer, architecture, self.roles, self.plan)
         self.numbers = self.machine.numbers.boundless if faithful else self.machine.numbers
         self._last: tuple[object, _FormKernel | None] = None, None
-        self._lock = threading.Lock()  # a room is for one at a time
+        self._lock = threading.Lock()  # one thread at a time may use the scratch arrays
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.problem, self.architecture, self.faithful)
 
     def evaluate_batch(self, batch: MappingBatch) -> Costs:
-        """The costs of a batch."""
+        """Return the costs of a batch."""
         return self._costs(batch, legal(self.problem, self.architecture, batch))
 
     def evaluate_candidates(self, candidates: Candidates) -> Costs:
-        """The costs of candidates, taken as the trip counts that they are, where these divide."""
+        """Return the costs of candidates: by their trips if these divide, otherwise as a batch of tiles."""
         if candidates.space.factors == "ragged":
             return self.evaluate_batch(candidates.batch())
         return self._costs(candidates, candidates.legal())
@@ -97,7 +101,10 @@ class MaestroEvaluator(BatchEvaluator):
         return kernel
 
     def explain(self, mapping: Mapping) -> Report:
-        """The full account; `valid` false and every reason for a mapping that is illegal or has no directives."""
+        """Return the report of one mapping.
+
+        If it is illegal or has no directives, `valid` is False and the report lists every reason.
+        """
         reasons = legality(self.problem, self.architecture, mapping).reasons
         if not reasons:
             try:
@@ -109,22 +116,29 @@ class MaestroEvaluator(BatchEvaluator):
 
 
 class MaestroModel:
-    """Data-centric analysis (docs/maestro.md gives the rules and where they differ from truth)."""
+    """Data-centric analysis.
+
+    docs/maestro.md states the rules, and where they differ from execution.
+    """
 
     def __init__(self, options: MaestroOptions) -> None:
-        """Options but `faithful` are fields of `DirectiveHardware`; they replace those of programs of directives."""
+        """Keep the options. Those other than `faithful` are fields of `DirectiveHardware`, and replace a program's."""
         self.faithful = options.faithful
         self.hardware = options.model_dump(exclude={"faithful"}, exclude_none=True)
 
     def bind(self, problem: Problem, architecture: Architecture) -> MaestroEvaluator:
-        """Raises NotConformableError: the problem is no layer of MAESTRO or gives counts beyond 2**53, or the memories are not
-        L2 and L1."""
+        """Bind the model to a problem and an architecture.
+
+        Raises:
+            NotConformableError: MAESTRO has no such layer, counts exceed 2**53, or the memories are
+                not L2 and L1.
+        """
         if reasons := tuple(overflow(problem)):
             raise NotConformableError("cost model maestro", reasons)
         return MaestroEvaluator(problem, architecture, self.faithful)
 
     def explain_directives(self, program: DirectiveProgram) -> tuple[Report, ...]:
-        """One report per layer, in MAESTRO's order."""
+        """Return one report per layer, in MAESTRO's order."""
         return tuple(self._layers(program))
 
     def _layers(self, program: DirectiveProgram) -> Iterator[Report]:

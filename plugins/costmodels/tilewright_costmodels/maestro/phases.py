@@ -1,7 +1,7 @@
-"""What the sub-clusters of a level do in a phase: who is at work, operations, elements sent down and up.
+"""Work of the sub-clusters of a level in one phase: operations, and elements sent down and up.
 
-A phase is one state per directive. What is computed and sent up depends on the letters at their edge alone, what is sent
-down on these and on the letter that moved last.
+A phase is one state per directive. Work and egress depend only on the dimensions at their edge.
+Ingress also depends on the dimension that moved last.
 """
 
 from __future__ import annotations
@@ -20,8 +20,12 @@ Number = TypeVar("Number", int, Ints)
 
 @kernel_part
 def clusters_at_work(level: int, sub: int, edges: int, scratch: AnalysisScratch) -> tuple[int, bool, bool]:
-    """In phases where `edges` are at their edge: sub-clusters at work; whether some letter in space is short; whether the
-    last sub-cluster has a short tile, as the later letter in space says."""
+    """Return the sub-clusters of the phases in which `edges` are at their edge.
+
+    Returns:
+        Number at work, whether some spatial dimension is at an edge, whether the last sub-cluster
+        has an edge tile. The later spatial dimension decides that, as in MAESTRO.
+    """
     state, info = scratch.states[level, sub], scratch.levels[level]
     init_edge, second_spatial = (state.init_edge | edges) & info.spatial_dims, info.second_spatial
     if not init_edge:
@@ -33,7 +37,7 @@ def clusters_at_work(level: int, sub: int, edges: int, scratch: AnalysisScratch)
 
 @kernel_part
 def inner_subproblems(level: int, sub: int, edges: int, at_work: int, scratch: AnalysisScratch) -> tuple[int, int]:
-    """The sub-problems of the next level in such phases: that of the last sub-cluster at work, and that of the others."""
+    """Return the next level's sub-problem of the last sub-cluster at work, and that of the others."""
     state, info = scratch.states[level, sub], scratch.levels[level]
     init_edge = state.init_edge | edges
     if at_work == 1:
@@ -45,7 +49,7 @@ def inner_subproblems(level: int, sub: int, edges: int, at_work: int, scratch: A
 
 @kernel_part
 def sum_over_clusters(at_work: int, partial_last: bool, first: Number, other: Number, last: Number) -> Number:
-    """The sum over sub-clusters; numbers or rows of them."""
+    """Return the sum over sub-clusters of numbers, or of lane vectors."""
     if at_work <= 1:
         return first
     whole = first + max(at_work - partial_last - 1, 0) * other
@@ -56,17 +60,20 @@ def sum_over_clusters(at_work: int, partial_last: bool, first: Number, other: Nu
 def count_work(
     dimensions: Letters, level: int, sub: int, edges: int, steady: int, scratch: AnalysisScratch
 ) -> tuple[int, bool, int, int, int]:
-    """What sub-clusters do in such phases: the first fields of a `PhaseGroup`.
+    """Return the first fields of a `PhaseGroup`, for phases in which `edges` are at their edge.
 
-    `steady`: letters in their steady state; matters for those in space if there are two.
+    Args:
+        steady: dimensions in their steady state. It matters for spatial ones if there are two.
     """
     state, info = scratch.states[level, sub], scratch.levels[level]
     at_work, init_edge, partial_last = clusters_at_work(level, sub, edges, scratch)
     spatial_dims, up, tiles = info.spatial_dims, dimensions.tensors[OUTPUT], scratch.tiles[level]
     extents = np.where(among(state.init_edge | edges), eight(tiles.part_outputs), eight(tiles.outputs))
-    tile = product(np.where(among(up & ~spatial_dims), extents, 1))  # along letters in time, of the output
-    sums = product(np.where(among(up | spatial_dims), 1, extents))  # and of what is summed up
-    first = first_up = last = other_up = last_up = 1  # along letters in space, of operations and of the output
+    tile = product(np.where(among(up & ~spatial_dims), extents, 1))  # elements of the output along temporal dimensions
+    sums = product(
+        np.where(among(up | spatial_dims), 1, extents)
+    )  # operations per output element along temporal dimensions
+    first = first_up = last = other_up = last_up = 1  # along spatial dimensions: operations, and elements of the output
     for dimension in (info.spatial, info.second_spatial):
         if dimension == NOWHERE:
             continue
@@ -76,7 +83,7 @@ def count_work(
         cut = fresh_part if (edges | steady) >> dimension & 1 else part
         if init_edge and at_work == 1:
             if edges >> dimension & 1:
-                own = tiles.part[dimension]  # MAESTRO takes the input's even for output columns
+                own = tiles.part[dimension]  # MAESTRO takes the input's part even for output columns
             elif partial_last:
                 own = cut
         first *= own
@@ -95,11 +102,12 @@ def count_work(
 def _spatial_elements(
     own: int, init_edge: int, shared: Ints, level: int, group: PhaseGroup, scratch: AnalysisScratch
 ) -> Ints:
-    """Elements of a tensor with letters `own`, along letters in space, that all sub-clusters at work are sent, [L].
+    """Return the elements of a tensor that all sub-clusters at work receive, along spatial dimensions, [L].
 
     Args:
-        short: letters whose last tile may be.
-        shared: letters of which only what is new is sent, [L].
+        own: dimensions of the tensor.
+        init_edge: dimensions whose last tile may be an edge tile.
+        shared: dimensions along which only new elements are sent, [L].
     """
     info, tiles = scratch.levels[level], scratch.tiles[level]
     first = other = last = alike(1)
@@ -120,7 +128,7 @@ def _spatial_elements(
 def first_ingress(
     dimensions: Letters, tensor: int, level: int, sub: int, group: PhaseGroup, scratch: AnalysisScratch
 ) -> int:
-    """Elements of an input sent down in the very first step."""
+    """Return the elements of an input sent down in the very first step."""
     state, own = scratch.states[level, sub], dimensions.tensors[tensor]
     tile: int = state.input_tile if tensor == INPUT else state.filter_tile
     if own & scratch.levels[level].spatial_dims:
@@ -132,11 +140,11 @@ def first_ingress(
 def ingress_by_mover(
     dimensions: Letters, tensor: int, level: int, sub: int, group: PhaseGroup, scratch: AnalysisScratch
 ) -> Ints:
-    """Elements of an input sent down in the phases of a group, by the letter that moved last, [L]."""
+    """Return the elements of an input sent down in the phases of a group, by the dimension that moved last, [L]."""
     state, info, tiles = scratch.states[level, sub], scratch.levels[level], scratch.tiles[level]
     own = dimensions.tensors[tensor]
     inside: Ints = eight(tiles.inside)
-    no_restart = (inside & (own & ~state.unrolled)) == 0  # no loop inside is back at its start
+    no_restart = (inside & (own & ~state.unrolled)) == 0  # no loop inside restarts
     tile: int = state.input_tile if tensor == INPUT else state.filter_tile
     sent = np.where(no_restart & among(~info.spatial_dims), tile // eight(tiles.full) * eight(tiles.new), tile)
     if own & info.spatial_dims:
@@ -147,7 +155,7 @@ def ingress_by_mover(
 
 @kernel_part
 def moving_pair(level: int, sub: int, scratch: AnalysisScratch) -> int:
-    """Of two letters in space, those that move: it matters whether they are in their steady state."""
+    """Return the dimensions that move, of two spatial ones: their steady states must be distinguished."""
     state, info, movers, found = scratch.states[level, sub], scratch.levels[level], scratch.movers[level, sub], 0
     if info.second_spatial != NOWHERE:
         for index in range(state.movers):
@@ -160,10 +168,14 @@ def moving_pair(level: int, sub: int, scratch: AnalysisScratch) -> int:
 def occurrences_by_mover(
     level: int, sub: int, edges: int, steady: int, other: int, scratch: AnalysisScratch
 ) -> tuple[Ints, Ints]:
-    """Of phases of a level with the same edges, by the letter that moved last, whatever the letters outside it do: how often they
-    occur, and the commonest of them, [L].
+    """Return how often phases with the same edges occur, by the dimension that moved last, [L].
 
-    `other`: of the letters in a pair, those that are not in their steady state.
+    Args:
+        other: of a moving pair, the dimensions that are not in their steady state.
+
+    Returns:
+        Total occurrences over all states of the outer dimensions, and occurrences of the most
+        frequent phase.
     """
     state, movers, tiles = scratch.states[level, sub], scratch.movers[level, sub], scratch.tiles[level]
     times = commonest = alike(0)
@@ -183,7 +195,7 @@ def occurrences_by_mover(
 
 @kernel_part
 def count_phases(level: int, sub: int, scratch: AnalysisScratch) -> int:
-    """How many phases a level has."""
+    """Return the number of phases of a level."""
     state, movers, phases = scratch.states[level, sub], scratch.movers[level, sub], 1
     for index in range(state.movers):
         phases *= 1 + (movers[index].steady_times > 0) + (state.edges >> movers[index].dimension & 1)
@@ -192,7 +204,12 @@ def count_phases(level: int, sub: int, scratch: AnalysisScratch) -> int:
 
 @kernel_part
 def phase_at(phase: int, phases: int, level: int, sub: int, scratch: AnalysisScratch) -> tuple[int, int, int, int]:
-    """A phase in MAESTRO's order: letters at their edge, in their steady state, and the one that moved last; how often it occurs."""
+    """Return one phase, in MAESTRO's order.
+
+    Returns:
+        Dimensions at their edge, dimensions in their steady state, dimension that moved last,
+        number of occurrences.
+    """
     state, movers = scratch.states[level, sub], scratch.movers[level, sub]
     edges, steady, moved, occurrences = 0, 0, NOWHERE, 1
     for index in range(state.movers):

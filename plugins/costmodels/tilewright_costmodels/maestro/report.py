@@ -1,4 +1,4 @@
-"""MAESTRO's figures as a report."""
+"""Report of MAESTRO's results."""
 
 from __future__ import annotations
 
@@ -16,19 +16,23 @@ from tilewright_costmodels.maestro.machine import UNLIMITED, Machine
 from tilewright_costmodels.maestro.tables import FILTER, INPUT, L2, OUTPUT
 
 _FREE = DirectiveHardware().noc_bandwidth
-"""A bandwidth that nobody gave."""
+"""Bandwidth if none is specified."""
 
 
 class MaestroReport(Report):
-    """`columns`: MAESTRO's own CSV row; None in it is NaN (something over 0)."""
+    """Report with MAESTRO's own CSV row in `columns`. None in it is NaN (a division by 0)."""
 
     columns: FrozenDict[str, Any] = FrozenDict()
 
 
 def report_of(figures: Figures, machine: Machine, faithful: bool, l1_accesses: int | None = None) -> MaestroReport:
-    """The report of one layer; `l1_accesses`: those of the layer before, in MAESTRO's own files.
+    """Return the report of one layer.
 
-    Buffers too small make it invalid unless `faithful`: then it is a warning, as with MAESTRO.
+    Buffers that are too small make it invalid. With `faithful` they are a warning only, as in
+    MAESTRO.
+
+    Args:
+        l1_accesses: L1 accesses of the previous layer, in MAESTRO's own files.
     """
     reasons = tuple(_overflows(figures, machine))
     report = MaestroReport(
@@ -57,7 +61,7 @@ def report_of(figures: Figures, machine: Machine, faithful: bool, l1_accesses: i
 
 
 def _levels(figures: Figures, machine: Machine) -> Iterator[LevelReport]:
-    """The memories of L2, then those of L1, each as one: MAESTRO counts the accesses of all PEs together."""
+    """Yield the memories of L2, then those of L1. MAESTRO counts the accesses of all PEs together, as one memory."""
     for number, memory in enumerate(machine.memories):
         tensors = {}
         for level, tensor in zip(*(machine.numbers.memory_index == number).nonzero(), strict=True):
@@ -81,13 +85,13 @@ def _levels(figures: Figures, machine: Machine) -> Iterator[LevelReport]:
 
 
 def _required_and_available(figures: Figures, machine: Machine, memory: int) -> tuple[int, int]:
-    """Words that MAESTRO asks for (two copies of every tile), and words that there are."""
+    """Return the words that MAESTRO requires, for two copies of every tile, and the words that fit."""
     homes = zip(*(machine.numbers.memory_index == memory).nonzero(), strict=True)
     return sum(figures.required[level][tensor] for level, tensor in homes), int(machine.numbers.capacity[memory])
 
 
 def _overflows(figures: Figures, machine: Machine) -> Iterator[Reason]:
-    """Memories that MAESTRO's own requirement does not fit."""
+    """Yield the memories that do not hold MAESTRO's requirement."""
     for number, memory in enumerate(machine.memories):
         required, available = _required_and_available(figures, machine, number)
         if required > available:
@@ -96,8 +100,11 @@ def _overflows(figures: Figures, machine: Machine) -> Iterator[Reason]:
 
 
 def _limits(figures: Figures) -> Iterator[Limit]:
-    """What the steps wait for: the slowest in each; but the very first computes when its tiles have arrived. With several
-    levels a step computes in whole clusters, transfers within them included."""
+    """Yield what the steps wait for: in each step the slowest of compute and transfers.
+
+    The very first step computes after its tiles have arrived. With several levels a step computes
+    in whole clusters, including the transfers within them.
+    """
     hardware, required = figures.hardware, figures.required[L2]
     inward, outward = required[INPUT] + required[FILTER], required[OUTPUT]  # of a whole tile of L2, half of it hidden
     offchip = [inward // hardware.offchip_bandwidth // 2, outward // hardware.offchip_bandwidth // 2]

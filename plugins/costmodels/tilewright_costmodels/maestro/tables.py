@@ -1,4 +1,4 @@
-"""What the kernel reads, writes and works in. Sets of letters are bits of a number; records have fields by name."""
+"""Tables that the kernel reads and writes. Sets of dimensions are bits of a number; records have named fields."""
 
 from __future__ import annotations
 
@@ -13,75 +13,92 @@ from tilewright.mapspace.batch import Floats, Ints
 from tilewright.notations.directives.table import MAX_LEVELS
 
 COUNTER_LIMIT = 2**31
-"""MAESTRO counts the steps of a phase in 32 bits and aborts, or goes on with a wrong number, beyond."""
+"""MAESTRO counts the steps of a phase in 32 bits. Beyond that it aborts, or continues with a wrong
+number."""
 DIVISIBLE = 2.0**53
-"""Rows of integers below this are divided exactly."""
+"""Lane vectors of integers below this are divided exactly."""
 NONE, ONCE = map(integer, range(2))
 L2, L1 = range(2)
 INPUT, FILTER, OUTPUT = map(integer, range(3))
 READS, FILLS, UPDATES = range(3)
 FINE, UNTRANSLATED, BEYOND_INT64, MOVES, OVERFLOW, NO_WORK_INSIDE, IDLE = map(integer, range(7))
-"""Codes of faults. UNTRANSLATED: there are no directives, `Table.fault` says why. INEXACT: counts may pass 64 bits. Others are
-MAESTRO's: a loop (its letter, what it covers) moves that nominally does not; a phase occurs (how often) more times than a
-counter holds; a step has operations of which the level inside finds none; nothing is computed at all."""
+"""Error codes. UNTRANSLATED: there are no directives; `Table.fault` has the reason. BEYOND_INT64:
+counts may exceed 64 bits.
+
+The other codes are MAESTRO's. MOVES: a loop (its dimension, its size) moves that nominally does
+not. OVERFLOW: a phase occurs more often than a counter holds. NO_WORK_INSIDE: a step has
+operations, but the level inside finds none. IDLE: nothing is computed at all."""
 
 
 class Hardware(NamedTuple):
-    """Transfers in elements per cycle and cycles, energies in pJ. Shapes: M memories."""
+    """Hardware. Transfers are in elements per cycle and cycles, energies in pJ. Shapes: M memories."""
 
     noc_bandwidth: int
     noc_latency: int
     offchip_bandwidth: int
     energies: Floats
-    """[level, tensor, action]: of one access."""
+    """[level, tensor, action]: pJ of one access."""
     energy_per_operation_pj: float
     memory_index: Ints
-    """[level, tensor]: the memory that holds the tensor; NOWHERE: one without limit."""
+    """[level, tensor]: index of the memory that holds the tensor; NOWHERE: one without limit."""
     capacity: Ints
     """[M]: elements."""
     held: Ints
-    """[tensor]: elements of the whole tensor, outputs regardless of strides."""
+    """[tensor]: elements of the whole tensor. Outputs ignore strides, as in MAESTRO."""
 
     @property
     def boundless(self) -> Hardware:
-        """The same, whatever the memories hold."""
+        """Copy with memories of unlimited capacity."""
         return self._replace(capacity=self.capacity[:0])
 
 
 TILE = "full offset static_size steps part new new_part outputs part_outputs inside steady_times actual_size"
-"""Of all letters in a level, rows [L]: a whole tile, the offset, the nominal size that is cut, whole offsets in it after the first
-tile, the last tile; of a tile in time what its own loop brings, 1 at least; what the last one in space does not share; both
-tiles in outputs, for Y and X regardless of strides; the letters placed inside (and bits that are no letter's); how often a
-letter moves in its steady state on the sub-problem last looked at, and what there is of it."""
+"""Tiles of all dimensions in a level, rows [L].
+
+`full`: size of the map. `offset`: its offset. `static_size`: nominal size of the dimension.
+`steps`: whole offsets in it after the first tile. `part`: last tile. `new`: elements that a
+temporal tile's own loop brings, at least 1. `new_part`: elements that the last spatial tile does
+not share. `outputs`, `part_outputs`: both tiles in outputs; Y and X ignore strides. `inside`:
+dimensions placed inside, and unused bits. `steady_times`, `actual_size`: repetitions of the steady
+state and size, in the current sub-problem."""
 LEVEL = "spatial second_spatial spatial_dims sub_clusters edge_sub_clusters lanes"
-"""First and second letter in space, the letters in space, sub-clusters, sub-clusters at work in the last fold, MACs at once
-in each of the innermost level (0 outside it)."""
+"""One level. `spatial`, `second_spatial`: dimensions of its SpatialMaps. `spatial_dims`: both, as
+bits.
+
+`sub_clusters`: their number. `edge_sub_clusters`: those at work in the last fold. `lanes`: MACs per
+cycle of each sub-cluster of the innermost level, 0 elsewhere."""
 STATE = "queued init_edge unrolled edges partial_last movers input_tile filter_tile cycles active"
-"""Of a sub-problem: whether it is in the queue; letters whose first step is short, for which one step covers everything, that
-have an edge state, and in whose edge in space the last sub-cluster has a short tile; how many letters move; elements of the
-inputs along letters in time; cycles; sub-clusters at work, the mean over steps."""
+"""One sub-problem. `queued`: it is in the queue. Dimensions as bits: `init_edge`, `unrolled`,
+`edges`, `partial_last`.
+
+`init_edge`: the first step is an edge. `unrolled`: one step covers everything. `edges`: there is an
+edge state. `partial_last`: in its spatial edge the last sub-cluster has an edge tile. `movers`:
+number of dimensions that move. `input_tile`, `filter_tile`: elements along temporal dimensions.
+`cycles`; `active`: mean of sub-clusters at work over steps."""
 MOVER = "dimension steady_times"
-"""A letter that moves, and how often it does so in its steady state."""
+"""Dimension that moves, and repetitions of its steady state."""
 SUMS = "occurrences input_sent filter_sent macs cycles active all_macs egress offchip"
-"""Over steps that do work, and (`all_macs`, `egress`) over all, even those passed over, of which some have negative numbers;
-cycles of DRAM behind each step."""
+"""Sums over the steps that compute. `all_macs` and `egress` are over all steps, even skipped ones
+with negative numbers.
+
+`offchip`: cycles of DRAM behind each step."""
 
 
 class PhaseGroup(NamedTuple):
-    """Phases with the same edges."""
+    """Phases with the same dimensions at their edge."""
 
     at_work: int
-    """Sub-clusters."""
+    """Sub-clusters at work."""
     partial_last: bool
-    """Whether the last of them has a short tile."""
+    """Whether the last of them has an edge tile."""
     critical_macs: int
-    """Operations of the first."""
+    """Operations of the first sub-cluster."""
     macs: int
-    """Those of all."""
+    """Operations of all sub-clusters."""
     egress: int
     """Elements sent up."""
     egress_delay: int
-    """Cycles of that."""
+    """Cycles of sending them."""
     compute_delay: int
     """Cycles of computing."""
     active_clusters: float
@@ -89,7 +106,7 @@ class PhaseGroup(NamedTuple):
 
 
 class PhaseStep(NamedTuple):
-    """A phase, for one occurrence."""
+    """One phase, for one occurrence."""
 
     occurrences: int
     input_sent: int
@@ -102,18 +119,21 @@ class PhaseStep(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What `n` mappings cost, or one dataflow."""
+    """Costs of `n` mappings, or of one dataflow."""
 
     energy_pj: Floats
-    """[n]; untouched, and `cycles` too, where there is a fault or the memories do not hold what is required."""
+    """[n]. Unchanged, like `cycles`, after an error or if the memories do not hold the requirement."""
     cycles: Floats
     code: Ints
-    """[n]: of the fault."""
+    """[n]: error code."""
 
 
 class AnalysisScratch(NamedTuple):
-    """Room for one mapping, and the account of the last one. Shapes: V levels, N letters with a name, S = 2**N sub-problems, each by
-    the letters of the level outside whose tile is the short last one."""
+    """Scratch arrays for one mapping, and the analysis of the last one.
+
+    Shapes: V levels, N named dimensions, S = 2**N sub-problems. The bits of a sub-problem are the
+    dimensions in which the outer level's tile is an edge tile.
+    """
 
     tiles: NDArray[Any]
     """[V]: TILE."""
@@ -126,21 +146,22 @@ class AnalysisScratch(NamedTuple):
     movers: NDArray[Any]
     """[V, S, N]: MOVER, the first `movers` of a state, outermost first."""
     queue: Ints
-    """[V, 1 + S]: how many sub-problems were met, and which."""
+    """[V, 1 + S]: number of queued sub-problems, and the sub-problems."""
     sums: NDArray[Any]
-    """[1]: SUMS, of the sub-problem last worked out."""
+    """[1]: SUMS of the current sub-problem."""
     steps: NDArray[Any]
-    """[phase]: `PhaseStep`, of the outermost level in MAESTRO's order, where they were asked for or needed."""
+    """[phase]: `PhaseStep` of the outermost level, in MAESTRO's order, if requested or needed."""
     phases: Ints
-    """[1]: how many they are."""
+    """[1]: number of these phases."""
     counts: Ints
-    """[level, tensor, action]: reads, fills, updates of L2 and L1; reads of inputs from L1 are the operations."""
+    """[level, tensor, action]: reads, fills and updates of L2 and L1. Reads of inputs from L1 are
+    the operations."""
     required: Ints
-    """[level, tensor]: elements of buffer, both copies of a tile."""
+    """[level, tensor]: elements of buffer, for both copies of a tile."""
 
 
 def scratch_for(dimensions: int, kind: type) -> AnalysisScratch:
-    """Room for layers of so many letters with a name, with integers of a kind."""
+    """Return scratch arrays for layers with this many named dimensions. `kind`: type of integers."""
     levels, subproblems, phases = MAX_LEVELS, 2**dimensions, 3**dimensions
     return AnalysisScratch(
         tiles=np.zeros(levels, _record(TILE, kind, FEW)),
@@ -159,5 +180,5 @@ def scratch_for(dimensions: int, kind: type) -> AnalysisScratch:
 
 @functools.cache
 def _record(names: str, kind: type, *row: int) -> np.dtype[Any]:
-    """All fields are integers, or rows of so many, but means."""
+    """Return a record type. All fields are integers, or rows of integers, except for means."""
     return np.dtype([(name, float if name == "active" else kind, row) for name in names.split()], align=True)

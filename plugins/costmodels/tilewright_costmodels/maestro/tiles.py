@@ -1,4 +1,4 @@
-"""The tiles of directives, and what they do on a sub-problem."""
+"""Tiles of directives, and the states of directives in a sub-problem."""
 
 from __future__ import annotations
 
@@ -12,8 +12,12 @@ from tilewright_costmodels.maestro.tables import DIVISIBLE, FILTER, FINE, INPUT,
 
 @kernel_part
 def last_fold(size: int, full: int, offset: int, clusters: int) -> tuple[int, int, int]:
-    """Of a letter in space beyond one fold: full folds after the first, what the last one has left, and sub-clusters with
-    a whole tile in it (1 if none)."""
+    """Return the folds of a spatial dimension beyond the first one.
+
+    Returns:
+        Number of full folds after the first. Size left for the last fold. Number of sub-clusters
+        with a full tile in it (1 if there are none).
+    """
     folds = ((size - full) // offset + 1) // clusters - 1
     rest = size - (folds + 1) * offset * clusters
     return folds, rest, 1 if rest < full else (rest - full) // offset + 1
@@ -21,8 +25,12 @@ def last_fold(size: int, full: int, offset: int, clusters: int) -> tuple[int, in
 
 @kernel_part
 def cut_tiles(dimensions: Letters, hardware: Hardware, table: Table, scratch: AnalysisScratch) -> float:
-    """The tiles of all levels, against the nominal sizes of their letters. Gives a number that no count and no number of
-    cycles exceeds: all steps, times what one can compute or send; infinity where the latter cannot be divided exactly."""
+    """Write the tiles of all levels, from the nominal sizes of their dimensions.
+
+    Returns:
+        An upper bound on all counts and cycles: the number of steps, times the maximum that one
+            step computes or sends. Infinity if counts are too large to be divided exactly.
+    """
     steps_of_all = most_elements = 1.0
     for level in range(table.levels[0]):
         info, tile = scratch.levels[level], scratch.tiles[level]
@@ -63,7 +71,7 @@ def cut_tiles(dimensions: Letters, hardware: Hardware, table: Table, scratch: An
         size, tile_size, distance = tile.static_size[spatial], tile.full[spatial], tile.offset[spatial]
         if size > tile_size + distance * (clusters - 1):
             _, _, info.edge_sub_clusters = last_fold(size, tile_size, distance, clusters)
-        elif size > tile_size:  # a partial one is counted only if all fit in one fold
+        elif size > tile_size:  # a partial tile is counted only if all tiles fit in one fold, as in MAESTRO
             further = tile.steps[spatial]
             info.edge_sub_clusters = further + 1 + (distance * further + tile_size < size)
     most_of_one: float = most_elements + (hardware.noc_latency + 1.0) * table.levels[0]
@@ -72,7 +80,11 @@ def cut_tiles(dimensions: Letters, hardware: Hardware, table: Table, scratch: An
 
 @kernel_part
 def find_states(dimensions: Letters, order: Ints, level: int, sub: int, scratch: AnalysisScratch) -> None:
-    """What the directives of a level, whose letters stand in this order, do on a sub-problem."""
+    """Write the states of a level's directives in a sub-problem.
+
+    Args:
+        order: dimensions of the level, outermost first.
+    """
     state, info, error = scratch.states[level, sub], scratch.levels[level], scratch.errors[level, sub]
     tile = scratch.tiles[level]
     full, offset, actual_size = eight(tile.full), eight(tile.offset), eight(dimensions.sizes)
