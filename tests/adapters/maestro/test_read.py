@@ -61,7 +61,7 @@ def test_buffers_too_small_are_invalid_and_thin_wires_a_warning_where_maestro_wa
     buffers = [warning for warning in case["warnings"] if "WARNING:Buffer" in warning]
     slow = [warning for warning in case["warnings"] if "WARNING:BW" in warning]
     assert len(report.reasons) == len(buffers) and report.valid == (not buffers)
-    assert len([warning for warning in report.warnings if "MAESTRO asks for" in warning]) == len(slow)
+    assert len([warning for warning in report.warnings if "MAESTRO requires" in warning]) == len(slow)
     assert len(buffers) + len(slow) == len(case["warnings"])
 
 
@@ -106,7 +106,7 @@ def test_rejects_are_refused_with_a_reason_or_evaluated_with_a_warning(case: dic
         return
     rows = case["rows"]
     if case["name"] == "second CONV layer with batch":
-        assert any("MAESTRO would treat N" in warning for warning in reports[1].warnings)
+        assert any("MAESTRO treats N" in warning for warning in reports[1].warnings)
         reports, rows = reports[:1], rows[:1]
     if case["name"] == "output-centric Dimensions":  # MAESTRO forgets rows and columns in this one column
         assert rows[0]["num_input_elements"] == 4
@@ -237,7 +237,7 @@ def test_pes_outside_clusters_are_warned_of(tmp_path: Path) -> None:
     program = MaestroAdapter().parse([mapping]).directives
     assert program is not None
     (report,) = MaestroModel(MaestroOptions(num_pes=16)).explain_directives(program)
-    assert report.valid and "1 of 16 PEs are in no cluster of 3; MAESTRO passes over them" in report.warnings
+    assert report.valid and "1 of 16 PEs are in no cluster of 3; MAESTRO ignores them" in report.warnings
 
 
 def test_a_layer_is_named_behind_its_file(tmp_path: Path) -> None:

@@ -24,9 +24,9 @@ def consistency_warnings(figures: Figures) -> Iterator[str]:
             yield f"MAESTRO sends {moved} elements of the {name} {way} L2; any execution needs {needed}"
     pes, clusters = figures.hardware.num_pes, math.prod(layer.cluster_sizes)
     if pes % clusters:
-        yield f"{pes % clusters} of {pes} PEs are in no cluster of {clusters}; MAESTRO passes over them"
+        yield f"{pes % clusters} of {pes} PEs are in no cluster of {clusters}; MAESTRO ignores them"
     if len(layer.levels) > 1:
-        yield "the CSV's energy leaves out this layer's L1 accesses, as MAESTRO does with 2 levels or more"
+        yield "the CSV's energy does not include this layer's L1 accesses, as in MAESTRO with 2 or more levels"
 
 
 def bandwidth_warnings(figures: Figures) -> Iterator[str]:
@@ -37,7 +37,7 @@ def bandwidth_warnings(figures: Figures) -> Iterator[str]:
         ("off-chip", figures.offchip_bandwidth(), hardware.offchip_bandwidth),
     ):
         if required > available:
-            yield f"the {name} bandwidth is {available} elements per cycle; MAESTRO asks for {required}"
+            yield f"the {name} bandwidth is {available} elements per cycle; MAESTRO requires {required}"
 
 
 def words_needed(layer: DirectiveLayer, tensor: str) -> int:

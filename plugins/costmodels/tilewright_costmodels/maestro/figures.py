@@ -186,11 +186,19 @@ def _reason(error: list[int], layer: DirectiveLayer, sizes: list[list[int]]) -> 
         at.MOVES: (
             "moving",
             f"dimension {dimension}",
-            f"the map of {size} in level {level} moves over {number} here, although nominally one step covers everything",
+            f"the map of size {size} in level {level} must move over {number}, although nominally one step covers everything",
         ),
-        at.OVERFLOW: ("overflow", "dataflow", f"a phase of level {level} occurs {number} times; 32 bits count"),
-        at.NO_WORK_INSIDE: ("work", "dataflow", f"a step of level {level} has operations, the level inside finds none"),
-        at.IDLE: ("work", f"layer {layer.name}", "the dataflow does no operation at all"),
+        at.OVERFLOW: (
+            "overflow",
+            "dataflow",
+            f"a phase of level {level} occurs {number} times; expected fewer than 2**31, the range of MAESTRO's counter",
+        ),
+        at.NO_WORK_INSIDE: (
+            "work",
+            "dataflow",
+            f"a step of level {level} has operations, but the next level finds none",
+        ),
+        at.IDLE: ("work", f"layer {layer.name}", "the dataflow performs no operation"),
     }[code]
     return Reason(code=kind, where=where, message=message)
 

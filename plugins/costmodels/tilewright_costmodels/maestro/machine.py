@@ -65,7 +65,7 @@ def machine_of(layer: DirectiveLayer, architecture: Architecture, roles: Roles, 
         [cluster.memory_for(roles.tensors[name]) for name in TENSORS] for cluster in (plan.l2, plan.l1)
     ]
     leaking = ", ".join(memory.name for memory in architecture.memories if memory.leakage_pj_per_cycle)
-    notes = {NO_DRAM: plan.dram, f"MAESTRO has no leakage: that of {leaking} is left out": leaking}
+    notes = {NO_DRAM: plan.dram, f"MAESTRO has no leakage: that of {leaking} is not included": leaking}
     return Machine(
         _hardware(layer, plan, memories, memories_of_tensors, architecture.compute.energy_per_operation_pj),
         tuple(memory.name for memory in memories),

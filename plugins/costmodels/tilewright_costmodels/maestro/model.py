@@ -156,8 +156,8 @@ class MaestroModel:
                 continue
             report = report_of(figures, machine, self.faithful, l1_accesses)
             if has_batch != first_has:
-                first = "has" if first_has else "has not"
-                note = f"in one file MAESTRO would treat N as in its first {layer.type} layer, which {first} it"
+                first = "has N" if first_has else "has no N"
+                note = f"MAESTRO treats N as in the first {layer.type} layer of a file, which {first}"
                 report = report.model_copy(update={"warnings": (*report.warnings, note)})
             yield report
             l1_accesses = figures.l1_accesses

@@ -95,7 +95,7 @@ def _overflows(figures: Figures, machine: Machine) -> Iterator[Reason]:
     for number, memory in enumerate(machine.memories):
         required, available = _required_and_available(figures, machine, number)
         if required > available:
-            message = f"MAESTRO asks for {required} words (two copies of every tile), {available} fit"
+            message = f"MAESTRO requires {required} words (two copies of every tile), {available} fit"
             yield Reason(code="capacity", where=memory, message=message)
 
 

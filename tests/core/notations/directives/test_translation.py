@@ -118,7 +118,7 @@ def test_what_has_no_directives_is_refused_with_the_reason(mapping: str, code: s
 
 
 def test_two_copies_of_every_tile_must_fit_unless_faithful() -> None:
-    """A tile of 1 x 2, 2 x 2 and 1 x 2 words fits 8 words once; MAESTRO asks for 16."""
+    """A tile of 1 x 2, 2 x 2 and 1 x 2 words fits 8 words once; MAESTRO requires 16."""
     mapping = gemm_mapping(STEPS, "temporal_order: [M, N, K]")
     report = explain(mapping, capacity=15)
     assert not report.valid and report.reasons[0].code == "capacity" and "16 words" in report.reasons[0].message
