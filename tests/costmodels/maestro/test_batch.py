@@ -64,7 +64,11 @@ def test_compiled_equals_interpreted(case: Case) -> None:
     problem, architecture, found = case
     evaluator = MaestroModel(MaestroOptions()).bind(problem, architecture)
     batch = MappingBatch.pack(problem, found)
-    costs, dimensions, is_legal = evaluator.evaluate_batch(batch), evaluator.dimensions, legal(problem, architecture, batch)
+    costs, dimensions, is_legal = (
+        evaluator.evaluate_batch(batch),
+        evaluator.dimensions,
+        legal(problem, architecture, batch),
+    )
     nests = nests_of(batch, is_legal, form_of(batch, evaluator.cast, evaluator.plan))
     for n in np.flatnonzero(is_legal).tolist():
         table = written(dimensions, nests, n)

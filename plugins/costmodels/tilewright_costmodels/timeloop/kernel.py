@@ -67,11 +67,11 @@ def evaluate(inputs: KernelInput, pieces: Pieces | None, valid: Bools, energy_pj
                     tile_reuse.partition_output(inputs, group, tensor)
                 _count_tensor(inputs, pieces, first, group, tensor)
             energy, spent_cycles = cost(inputs.hardware, counts, inputs.detailed, inputs.reported, group)
-            nest.words[:], nest.saved[:] = energy, spent_cycles
+            nest.energy_pj[:], nest.cycles[:] = energy, spent_cycles
         for b in range(count):
             valid[first + b] &= nest.live[b]
             if nest.live[b]:
-                energy_pj[first + b], cycles[first + b] = nest.words[b], nest.saved[b]
+                energy_pj[first + b], cycles[first + b] = nest.energy_pj[b], nest.cycles[b]
 
 
 @inlined
@@ -159,9 +159,11 @@ def _count_tensor(inputs: KernelInput, pieces: Pieces | None, first: int, group:
             factor = np.where(ragged, content / accesses, factor)
             linked = np.where(ragged, linked * factor, linked)
             if not info.may_overlap and (info.is_output or inputs.detailed):
-                own = lanes(pieces.partition[tensor, level])
-                answered = lanes(counts.partition_words[group, level, tensor])
-                counts.partition_words[group, level, tensor][:] = np.where(ragged & keeps, own, answered)
+                partition = lanes(pieces.partition[tensor, level])
+                partition_of_full_tiles = lanes(counts.partition_words[group, level, tensor])
+                counts.partition_words[group, level, tensor][:] = np.where(
+                    ragged & keeps, partition, partition_of_full_tiles
+                )
             if not at_compute:
                 _write_ragged_accesses(
                     inputs, pieces, group, level + 1, tensor, inner_keeps, inner_unforwarded, forwarded_fraction

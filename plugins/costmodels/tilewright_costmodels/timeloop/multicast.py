@@ -76,7 +76,7 @@ class FanoutCache(NamedTuple):
     """[C]: shift of its tile; unicast index, equal for sub-clusters that may share a delivery; whether a neighbour
     serves it; its delivery (-1: none)."""
     group: Records
-    """[C + 1]: per delivery its first sub-cluster, size, last column, lowest and highest row in a column, and hops. Per
+    """[C + 1]: per delivery its first sub-cluster, number of members, last column, lowest and highest row in a column, and hops. Per
     size, the number of deliveries and their hops."""
     hashed: Records
     """Hash table of deliveries. An entry is taken if its stamp is the current one."""
@@ -154,7 +154,7 @@ def fanout_cache_of(tables: Tables, detailed: bool) -> FanoutCache:
     pool[: len(_SINGLE)] = _SINGLE
     state = records(1, used=int, reserve=int, stamp=int, detailed=bool)
     state[0] = len(_SINGLE), reserve, 0, detailed
-    whole = dict.fromkeys("first size column lowest highest equal".split(), int)
+    whole = dict.fromkeys("first members column lowest highest equal".split(), int)
     return FanoutCache(
         fanout=np.zeros(1, np.int64),
         loops=np.zeros((unrolled, LANES), np.int64),
@@ -387,11 +387,11 @@ def _write_pattern(hardware: Hardware, pattern: DeliveryPattern, shift: int, cac
     if cache.state[0].detailed:
         _count_hops(count, width, middle, cache)
     for number in range(deliveries):
-        equal = groups[groups[number].size]
+        equal = groups[groups[number].members]
         equal.equal += 1
         equal.equal_hops += groups[number].hops + groups[number].column
     for number in range(deliveries):
-        size = groups[number].size
+        size = groups[number].members
         equal = groups[size]
         if equal.equal:
             row = cache.state[0].used
@@ -506,10 +506,10 @@ def _group_deliveries(count: int, cache: FanoutCache) -> int:
             if entry.stamp != stamp:
                 entry.stamp, entry.group = stamp, groups
                 group = cache.group[groups]
-                group.first, group.size, group.column, group.hops = number, 0, 0, 0.0
+                group.first, group.members, group.column, group.hops = number, 0, 0, 0.0
                 groups += 1
             subcluster.group = entry.group
-            cache.group[subcluster.group].size += 1
+            cache.group[subcluster.group].members += 1
     return groups
 
 

@@ -56,6 +56,10 @@ class Nest(NamedTuple):
     """[L, B]: shift per trip of `c`."""
     step_sum: Ints
     """[L, B]: shift by one step of every loop at or outside the level."""
+    energy_pj: Floats
+    """[B]: energy of the mapping."""
+    cycles: Floats
+    """[B]: cycles of the mapping."""
     selected: Bools
     """[B]: lanes to look up. This and the following fields are arguments and results of calls that
     work lane by lane."""
