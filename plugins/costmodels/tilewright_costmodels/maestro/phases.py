@@ -52,8 +52,8 @@ def sum_over_clusters(at_work: int, partial_last: bool, first: Number, other: Nu
     """Return the sum over sub-clusters of numbers, or of lane vectors."""
     if at_work <= 1:
         return first
-    whole = first + max(at_work - partial_last - 1, 0) * other
-    return whole + last if partial_last else whole
+    total = first + max(at_work - partial_last - 1, 0) * other
+    return total + last if partial_last else total
 
 
 @kernel_part

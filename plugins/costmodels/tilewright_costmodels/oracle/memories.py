@@ -83,33 +83,33 @@ class _Connection:
         self.summed: defaultdict[int, set[int]] = defaultdict(set)
         self._leader = functools.cache(self._first_of_group)
 
-    def parent(self, child: int) -> int:
+    def parent(self, subcluster: int) -> int:
         """Return the instance of the outer memory that serves a sub-cluster."""
-        return child // self.subclusters
+        return subcluster // self.subclusters
 
-    def _first_of_group(self, child: int) -> int:
+    def _first_of_group(self, subcluster: int) -> int:
         """Return the first of the sub-clusters that can share an access with this one."""
-        return child - sum(child // weight % trips * weight for weight, trips in self.shared_loops)
+        return subcluster - sum(subcluster // weight % trips * weight for weight, trips in self.shared_loops)
 
     def count_receivers(self, tiles: Tiles) -> Counter[tuple[int, int]]:
         """Return (first of a group of sub-clusters, word) -> number of them whose tile has the word."""
-        return Counter((self._leader(child), word) for child, tile in tiles.items() for word in tile)
+        return Counter((self._leader(subcluster), word) for subcluster, tile in tiles.items() for word in tile)
 
     def read(self, requests: Counter[tuple[int, int]]) -> None:
         """Read each (group, word) once, for all sub-clusters that request it."""
-        for (leader, _), children in requests.items():
+        for (leader, _), receivers in requests.items():
             self.outer.reads[self.parent(leader)] += 1
-            self.outer.served[children] += 1
+            self.outer.served[receivers] += 1
 
     def add_sums(self, leaving: Counter[tuple[int, int]]) -> None:
         """Update each (group, word) once; the network reduces the partial sums of a group.
 
         An update reads the word first, except for its first partial sum, which is only written.
         """
-        for (leader, word), children in leaving.items():
+        for (leader, word), receivers in leaving.items():
             parent = self.parent(leader)
             self.outer.updates[parent] += 1
-            self.outer.served[children] += 1
+            self.outer.served[receivers] += 1
             if word in self.summed[parent]:
                 self.outer.reads[parent] += 1
             self.summed[parent].add(word)
@@ -136,8 +136,8 @@ def _supply(trace: OperationTrace, words: Ints, connection: _Connection, inner: 
     """Move operands: a sub-cluster fetches the words of its tile that its previous tile did not have."""
     held: Tiles = {}
     for _, tiles in _steps(trace, words, inner.entry):
-        fetched = {child: tile - held.get(child, set()) for child, tile in tiles.items()}
-        inner.fills.update({child: len(new) for child, new in fetched.items()})
+        fetched = {subcluster: tile - held.get(subcluster, set()) for subcluster, tile in tiles.items()}
+        inner.fills.update({subcluster: len(new) for subcluster, new in fetched.items()})
         held |= tiles
         connection.read(connection.count_receivers(fetched))
 
@@ -153,14 +153,16 @@ def _collect(trace: OperationTrace, words: Ints, connection: _Connection, inner:
         next_tiles: Tiles = dict(tiles)
         if step // ratio != outer_step:
             outer_step, outer_tiles = next(outer_steps)
-            for child in held.keys() - tiles.keys():  # idle, while the outer tile may move on
-                next_tiles[child] = held[child] & outer_tiles.get(connection.parent(child), held[child])
+            for subcluster in held.keys() - tiles.keys():  # idle, while the outer tile may move on
+                next_tiles[subcluster] = held[subcluster] & outer_tiles.get(
+                    connection.parent(subcluster), held[subcluster]
+                )
         leaving: Tiles = {}
-        for child, tile in next_tiles.items():
-            before = held.get(child, set())
-            leaving[child], new = before - tile, tile - before
-            inner.fills[child] += len(new & received[child])
-            received[child] |= new
-            held[child] = tile
+        for subcluster, tile in next_tiles.items():
+            before = held.get(subcluster, set())
+            leaving[subcluster], new = before - tile, tile - before
+            inner.fills[subcluster] += len(new & received[subcluster])
+            received[subcluster] |= new
+            held[subcluster] = tile
         connection.add_sums(connection.count_receivers(leaving))
     connection.add_sums(connection.count_receivers(held))

@@ -173,8 +173,8 @@ class TimeloopEvaluator(BatchEvaluator):
         Every entry has a temporal and a spatial slot. The first entry holds whole tensors and has a
         spatial slot only.
         """
-        places = [(entry, spatial) for entry in range(len(batch.skeleton)) for spatial in (False, True)][1:]
-        slots = [Slot(entry, spatial, (), ()) for entry, spatial in places]
+        positions = [(entry, spatial) for entry in range(len(batch.skeleton)) for spatial in (False, True)][1:]
+        slots = [Slot(entry, spatial, (), ()) for entry, spatial in positions]
         return self.kernel(batch.skeleton, slots, batch.spatial_order is not None, detailed)
 
     def mappings(self, batch: MappingBatch) -> tuple[Bools, Mappings]:

@@ -154,7 +154,7 @@ def fanout_cache_of(tables: Tables, detailed: bool) -> FanoutCache:
     pool[: len(_SINGLE)] = _SINGLE
     state = records(1, used=int, reserve=int, stamp=int, detailed=bool)
     state[0] = len(_SINGLE), reserve, 0, detailed
-    whole = dict.fromkeys("first members column lowest highest equal".split(), int)
+    integral = dict.fromkeys("first members column lowest highest equal".split(), int)
     return FanoutCache(
         fanout=np.zeros(1, np.int64),
         loops=np.zeros((unrolled, LANES), np.int64),
@@ -165,7 +165,7 @@ def fanout_cache_of(tables: Tables, detailed: bool) -> FanoutCache:
         pool_hops=np.zeros(len(pool)),
         state=state,
         subcluster=records(tables.max_subclusters, shift=int, unicast=int, forwarded=bool, group=int),
-        group=records(tables.max_subclusters + 1, **whole, hops=float, equal_hops=float),
+        group=records(tables.max_subclusters + 1, **integral, hops=float, equal_hops=float),
         hashed=records(1 << (2 * tables.max_subclusters).bit_length(), group=int, stamp=int),
     )
 

@@ -92,9 +92,9 @@ class ZigZagEvaluator(ScalarEvaluator):
     def _levels(self, mapping: Mapping, answer: dict[str, Any], cycles: int) -> Iterator[LevelReport]:
         tensors = operands(self.problem)
         rows = {
-            (place.memory, tensors[operand].name): _counts(row)
-            for operand, places in held(self.problem, self.architecture, mapping).items()
-            for place, row in zip(places, answer["operands"][operand], strict=True)
+            (residence.memory, tensors[operand].name): _counts(row)
+            for operand, residences in held(self.problem, self.architecture, mapping).items()
+            for residence, row in zip(residences, answer["operands"][operand], strict=True)
         }
         for memory in self.architecture.memories:
             found = {name: rows[memory, name] for name in self.problem.tensor_names if (memory, name) in rows}

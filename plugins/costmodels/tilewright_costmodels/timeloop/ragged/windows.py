@@ -275,14 +275,14 @@ def window_words(
 def _was_seen(pieces: Pieces, first: int, last: int, unicast_trip: int) -> bool:
     """Return whether a box with this first and last word was seen since the last stamp, and remember it."""
     mask, stamp = len(pieces.seen) - 1, pieces.stamp[0]
-    place = hash_bits(hash_bits(first) ^ hash_bits(last + 1) ^ unicast_trip) & mask
-    while pieces.seen[place].stamp == stamp:
-        here = pieces.seen[place]
-        if here.first == first and here.last == last and here.unicast_trip == unicast_trip:
+    row = hash_bits(hash_bits(first) ^ hash_bits(last + 1) ^ unicast_trip) & mask
+    while pieces.seen[row].stamp == stamp:
+        box = pieces.seen[row]
+        if box.first == first and box.last == last and box.unicast_trip == unicast_trip:
             return True
-        place = (place + 1) & mask
-    here = pieces.seen[place]
-    here.first, here.last, here.unicast_trip, here.stamp = first, last, unicast_trip, stamp
+        row = (row + 1) & mask
+    box = pieces.seen[row]
+    box.first, box.last, box.unicast_trip, box.stamp = first, last, unicast_trip, stamp
     return False
 
 
