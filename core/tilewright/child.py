@@ -241,11 +241,17 @@ def _read(stream: IO[bytes]) -> bytes | None:
 # -- the child's side --------------------------------------------------------------------------------------------
 
 _outbox: IO[bytes] | None = None
+_writing = threading.Lock()
 _stop = threading.Event()
 
 
+def is_child() -> bool:
+    """Return whether this process is a child."""
+    return _outbox is not None
+
+
 def tell(note: object) -> None:
-    """Inside a child: something on the way to the answer."""
+    """Inside a child: something on the way to the answer; from any thread."""
     assert _outbox is not None, "only a child tells"
     _say("note", note)
 
@@ -325,7 +331,8 @@ def _hear(inbox: IO[bytes], requests: queue.SimpleQueue[bytes], tidies: bool) ->
 def _say(kind: Kind, value: object) -> None:
     message = cloudpickle.dumps((kind, value))
     assert _outbox is not None
-    _write(_outbox, message)
+    with _writing:
+        _write(_outbox, message)
 
 
 def _portable(error: BaseException) -> BaseException:

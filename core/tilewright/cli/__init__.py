@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, NoReturn
 
 import typer
@@ -9,7 +10,7 @@ import typer
 from tilewright.cli import compare, convert, evaluate, library, mapping, plugins, schema, verify
 from tilewright.cli.common import ended, named_estimators
 from tilewright.cli.hardware import estimate, explore, export, report, space
-from tilewright.cli.options import names_of
+from tilewright.cli.options import names_of, with_traceback
 from tilewright.cli.streams import stdout_for_results
 from tilewright.version import __version__
 
@@ -19,17 +20,21 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command("map")(mapping.map_command)
-app.command("evaluate")(evaluate.evaluate_command)
-app.command("compare")(compare.compare_command)
-app.command("estimate")(estimate.estimate_command)
-app.command("explore")(explore.explore_command)
-app.command("export")(export.export_command)
-app.command("report")(report.report_command)
-app.command("space")(space.space_command)
-app.command("convert")(convert.convert_command)
-app.command("diff-stats")(verify.diff_stats_command)
-app.command("verify")(verify.verify_command)
+_COMMANDS: dict[str, Callable[..., None]] = {
+    "map": mapping.map_command,
+    "evaluate": evaluate.evaluate_command,
+    "compare": compare.compare_command,
+    "estimate": estimate.estimate_command,
+    "explore": explore.explore_command,
+    "export": export.export_command,
+    "report": report.report_command,
+    "space": space.space_command,
+    "convert": convert.convert_command,
+    "diff-stats": verify.diff_stats_command,
+    "verify": verify.verify_command,
+}
+for _name, _run in _COMMANDS.items():
+    app.command(_name)(with_traceback(_run))
 app.add_typer(plugins.app, name="plugins")
 app.add_typer(library.app, name="library")
 app.command("schema")(schema.schema_command)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -239,4 +240,32 @@ def with_run_flags(command: Callable[Concatenate[RunFlags, ...], None]) -> Calla
     parameters = sorted([*own, *shared], key=lambda each: each.default is not inspect.Parameter.empty)
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     call.__annotations__ = {each.name: each.annotation for each in parameters}
+    return call
+
+
+def with_traceback(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command that has `--traceback` after its own parameters."""
+
+    @functools.wraps(command)
+    def call(traceback: bool, **words: Any) -> None:
+        from tilewright.plugin.guard.calls import TRACEBACK
+
+        if not traceback:
+            command(**words)
+            return
+        os.environ[TRACEBACK] = "1"  # processes that search inherit it
+        try:
+            command(**words)
+        finally:
+            del os.environ[TRACEBACK]
+
+    own = inspect.signature(command, eval_str=True).parameters.values()
+    flag = inspect.Parameter(
+        "traceback",
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        default=False,
+        annotation=Annotated[bool, typer.Option("--traceback", help="print the traceback of a plugin that fails")],
+    )
+    call.__signature__ = inspect.Signature([*own, flag])  # type: ignore[attr-defined]
+    call.__annotations__ = {each.name: each.annotation for each in (*own, flag)}
     return call

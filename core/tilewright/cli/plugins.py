@@ -84,6 +84,7 @@ def fit_command(
 
 
 @app.command("check")
+@options.with_traceback
 def check_command(
     name: Name,
     option: Annotated[

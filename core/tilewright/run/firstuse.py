@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import queue
 import sys
 import threading
 import time
@@ -18,10 +17,10 @@ from tilewright.compiled import kept
 from tilewright.errors import TilewrightError
 from tilewright.mapspace.candidates import Candidates
 from tilewright.plugin.costmodel import Bounder, CandidateEvaluator, Evaluator, Relaxable
-from tilewright.plugin.guard.calls import BUILTIN
+from tilewright.plugin.guard.calls import is_trusted
 from tilewright.plugin.guard.mappers import GuardedMapper
 from tilewright.plugin.guard.models import GuardedEvaluator, guarded_evaluator
-from tilewright.plugin.guard.patience import limit, limited
+from tilewright.plugin.guard.patience import limited
 from tilewright.plugin.mapper import Budget, Run, Task
 
 SECONDS = 1.5
@@ -30,7 +29,9 @@ SECONDS = 1.5
 
 def warm_up(evaluator: Evaluator, task: Task, mapper: GuardedMapper) -> None:
     """Evaluate nothing, so that what compiles at first use has done so before a search's clock starts. While it does, another
-    process compiles what the mapper compiles, and leaves it on disk."""
+    process compiles what the mapper compiles, and leaves it on disk. A third party's plugin is not asked: what it compiles counts as its search."""
+    if not is_trusted(guarded_evaluator(evaluator, task.problem, task.architecture).owner):
+        return
     space = task.space
     nothing = Candidates(space, np.zeros((0, len(space.slots), len(task.problem.sizes)), dtype=np.int64))
     evaluator = guarded_evaluator(evaluator, task.problem, task.architecture)
@@ -57,15 +58,14 @@ class _Beside:
 
     def begin(self) -> None:
         """Unless it would wait for this process, or what it compiles would be lost."""
-        if _cores() > 1 and kept():
+        if _cores() > 1 and kept() and is_trusted(self.mapper.owner):
             with suppress(Exception):  # pickling a third party's object may raise anything
                 self.child.begin(_compile, self.mapper, self.task, self.evaluator)
                 self.started = True
 
     def wait(self) -> None:
         if self.started:
-            with suppress(queue.Empty):
-                self.child.told.get(timeout=None if self.mapper.owner.distribution in (None, BUILTIN) else limit())
+            self.child.told.get()
 
     def close(self) -> None:
         self.child.close()

@@ -10,6 +10,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
+from tilewright.child import is_child
 from tilewright.errors import OutputError, PluginError, TilewrightError
 from tilewright.interrupts import asked_to_stop, something_found
 from tilewright.mapspace.legality import legality
@@ -17,16 +18,16 @@ from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import Evaluator, Relaxable
 from tilewright.plugin.guard.calls import BUILTIN
 from tilewright.plugin.guard.mappers import guarded_mapper
-from tilewright.plugin.guard.patience import ENDED, limit
+from tilewright.plugin.guard.patience import limit
 from tilewright.plugin.mapper import Task
 from tilewright.plugin.registry import installed
 from tilewright.plugin.result import Progress, Result, Watcher
 from tilewright.run.accepted import accepted, narrowed_space
 from tilewright.run.cache import ResultCache, digest
 from tilewright.run.configuration import RunConfiguration
-from tilewright.run.evaluation import bind, explain
+from tilewright.run.evaluation import BuiltModel, bind, explain
 from tilewright.run.firstuse import warm_up
-from tilewright.run.parallel import Workers, in_processes
+from tilewright.run.parallel import Incumbent, Interim, Rescue, Workers, in_processes
 from tilewright.run.search import search
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Variant
@@ -189,8 +190,9 @@ Engine = Callable[[Sequence[LayerSearch]], Iterator[tuple[int, MappedLayer]]]
 def map_each(
     searches: Sequence[LayerSearch], watch: Watch | None = None, workers: Workers | None = None
 ) -> Iterator[tuple[int, MappedLayer]]:
-    """(position, layer) as each is done; in this process without `workers`. After an interrupted search no other is started."""
-    if workers is None:
+    """(position, layer) as each is done; in this process without `workers`, but for third parties' plugins. After an interrupted search no
+    other is started."""
+    if workers is None and not any(needs_process(one.configuration) for one in searches):
         for index, one in enumerate(searches):
             if asked_to_stop():
                 return
@@ -199,23 +201,42 @@ def map_each(
             if layer.interrupted:
                 return
         return
-    for index, found in in_workers(searches, _map_in_process, watch, workers):
-        yield index, MappedLayer(searches[index].distinct, error=found) if isinstance(found, PluginError) else found
+    with ExitStack() as closing:
+        several = workers or closing.enter_context(Workers(1))
+        for index, found in in_workers(searches, _map_in_process, watch, several, _rescued):
+            yield index, MappedLayer(searches[index].distinct, error=found) if isinstance(found, PluginError) else found
+
+
+def needs_process(configuration: RunConfiguration) -> bool:
+    """Return whether a third party's plugin takes part, and nobody could end it in this process."""
+    return bool(_third_parties(configuration)) and not is_child()
+
+
+def _third_parties(configuration: RunConfiguration) -> set[str]:
+    """The distributions of third parties whose plugins take part."""
+    found = {configuration.mapper_record.distribution, configuration.model.record.distribution}
+    return {each for each in found if each not in (None, BUILTIN)}
 
 
 def in_workers(
-    searches: Sequence[Search], work: Callable[[Search, Watcher], Found], watch: Watch | None, workers: Workers
+    searches: Sequence[Search],
+    work: Callable[[Search, Watcher], Found],
+    watch: Watch | None,
+    workers: Workers,
+    rescue: Rescue[Search, Found] | None = None,
 ) -> Iterator[tuple[int, Found | PluginError]]:
     """(position, what `work` made of it) as each is done; see `in_processes`. All are of one configuration."""
     if not searches:
         return
     configuration = searches[0].configuration
-    with suppress(TilewrightError):  # told by the layer that it is about
-        space, _, evaluator = bound(searches[0].distinct, configuration)
-        task = Task(space, configuration.objective, configuration.most_cycles)
-        warm_up(evaluator, task, guarded_mapper(configuration.mapper))  # once, and not in every process
+    third_parties = any(_third_parties(one.configuration) for one in searches)
+    if not third_parties:
+        with suppress(TilewrightError):  # told by the layer that it is about
+            space, _, evaluator = bound(searches[0].distinct, configuration)
+            task = Task(space, configuration.objective, configuration.most_cycles)
+            warm_up(evaluator, task, guarded_mapper(configuration.mapper))  # once, and not in every process
     told = None if watch is None else lambda one, progress: watch(one.distinct, progress)
-    for index, found in in_processes(searches, work, told, workers, _silence(configuration)):
+    for index, found in in_processes(searches, work, told, workers, limit() if third_parties else None, rescue):
         if isinstance(found, PluginError):
             yield index, _named(found, configuration)
         else:
@@ -223,16 +244,48 @@ def in_workers(
             yield index, found
 
 
-def _silence(configuration: RunConfiguration) -> float | None:
-    """Seconds after which a process of which nothing is heard is ended: where there is a deadline, and third parties' code.
-    That in Python has been ended before."""
-    third_parties = {configuration.mapper_record.distribution, configuration.model.record.distribution} - {BUILTIN}
-    seconds = configuration.budget.seconds
-    return None if seconds is None or not third_parties else seconds + ENDED + limit()
-
-
 def _map_in_process(one: LayerSearch, watch: Watcher) -> MappedLayer:
     return map_problem(one.distinct, one.configuration, lambda _, progress: watch(progress))
+
+
+def _rescued(one: LayerSearch, known: Interim, error: PluginError | None) -> MappedLayer | None:
+    """The layer by the notes of a process that was ended; None where its search had not begun."""
+    if known.began is None:
+        return None
+    space, constrained = space_of(one.distinct, one.configuration)
+    best, progress = known.incumbent, known.progress
+    error = None if error is None else _named(error, one.configuration)
+    result = Result(
+        best=None if best is None else best.mapping,
+        value=math.inf if best is None else best.value,
+        evaluated=0 if progress is None else progress.evaluated,
+        valid=0 if progress is None else progress.valid,
+        rejected=0 if best is None else best.rejected,
+        stop="cancelled" if error is None else "failed",
+        cpu_seconds=known.cpu_seconds,
+        wall_seconds=known.wall_seconds,
+        seed=one.configuration.seed,
+        error=error,
+    )
+    report = None if best is None else _report_of(best, space, one.configuration.model)
+    return MappedLayer(one.distinct, space.architecture, result, report, error, constrained)
+
+
+def _report_of(best: Incumbent, space: MapSpace, model: BuiltModel) -> Report:
+    """The report of a mapping whose search was ended. A third party's cost model is not asked again: its totals are known."""
+    if model.record.distribution == BUILTIN:
+        evaluator = bind(model, space.problem, space.architecture)
+        return explain(model, evaluator, space.problem, space.architecture, best.mapping)
+    return Report(
+        model=model.record.name,
+        problem=space.problem.name,
+        valid=True,
+        energy_pj=best.energy_pj,
+        cycles=round(best.cycles),
+        edp=best.energy_pj * round(best.cycles),
+        macs=space.problem.macs,
+        warnings=("the search was ended before the cost model explained this mapping: only its totals are known",),
+    ).on(space.architecture, space.problem)
 
 
 def map_problem(distinct: DistinctProblem, configuration: RunConfiguration, watch: Watch | None = None) -> MappedLayer:
@@ -354,6 +407,8 @@ def _key(distinct: DistinctProblem, configuration: RunConfiguration) -> str | No
 
 
 def _named(error: PluginError, configuration: RunConfiguration) -> PluginError:
-    """A process that died, with the names of those that took part."""
+    """The error of a process; with the names of all plugins that took part, where it is not known which one failed."""
+    if error.plugin is not None:
+        return error
     plugins = f"mapper {configuration.mapper_record}, cost model {configuration.model.record}"
     return PluginError(f"{error.message} ({plugins})", hint=error.hint, plugin=plugins)

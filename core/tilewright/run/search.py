@@ -22,6 +22,7 @@ from tilewright.plugin.guard.patience import ENDED, TOLD, patient
 from tilewright.plugin.mapper import Budget, Mapper, Run, Task
 from tilewright.plugin.result import Progress, Result, Stop, Watcher
 from tilewright.run.firstuse import begun, warm_up
+from tilewright.run.parallel import Incumbent, SearchBegan, SearchEnded, report
 from tilewright.run.rejections import RejectionSample
 from tilewright.schema.mapping import Mapping
 
@@ -107,12 +108,14 @@ class _Loop:
         try:
             with stoppable():
                 warm_up(self.evaluator, self.task, self.mapper)
+                report(SearchBegan(self.own.budget.seconds))
                 proposals = self.mapper.search(self.task, self.run)
         except KeyboardInterrupt:
             return "cancelled", None
         except TilewrightError as error:
             return "failed", error
         self.own.started = self.run.started = self.own.clock()
+        report(SearchBegan(self.own.budget.seconds))
         ended: tuple[Stop, TilewrightError | None]
         with _deadline(self.own, ended_after):
             try:
@@ -127,6 +130,7 @@ class _Loop:
                 self._note_what_is_told()
             except TilewrightError as error:  # a mapper that goes on after being closed loses no result
                 ended = "failed", ended[1] or error
+        report(SearchEnded())
         return ended
 
     def _drive(self, proposals: GuardedProposals) -> Stop:
@@ -195,6 +199,8 @@ class _Loop:
                 self._check_constraints(mapping)
                 self.best, self.value = mapping, float(values[index])
                 self.improved_at = self.batch_began
+                energy_pj, cycles = float(costs.energy_pj[index]), float(costs.cycles[index])
+                report(Incumbent(mapping, self.value, energy_pj, cycles, self.rejected))
                 something_found()
                 return
             self.rejected += 1  # a model may be laxer than the rules

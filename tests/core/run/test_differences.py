@@ -79,7 +79,9 @@ def test_a_detector_that_finds_nothing_or_breaks_hides_no_difference() -> None:
 
     silent = Approximation("silent", "nothing", lambda route: None)
     said = explained(silent, Approximation("broken", "odd tiles", broken))
-    assert said == [("D", "reads", ["odd tiles? approximation 'broken' failed: detect raised ZeroDivisionError: oh"])]
+    line = f' at {__file__}:{broken.__code__.co_firstlineno + 1}: raise ZeroDivisionError("oh")'
+    failed = f"odd tiles? approximation 'broken' failed: detect raised ZeroDivisionError: oh{line}"
+    assert said == [("D", "reads", [failed])]
 
 
 def test_neighbours_overlap_that_do_not_lie_side_by_side() -> None:

@@ -1,6 +1,8 @@
 """Searches in processes: one that dies, one that cannot be sent, and what lies in the current folder."""
 
+import ctypes
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,11 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from support import EXAMPLE_FILES
-from tilewright.errors import PluginError
+from support import EXAMPLE_FILES, interrupts
+from tilewright.child import stopping
+from tilewright.errors import OverdueError, PluginError
+from tilewright.plugin.guard.calls import BUILTIN, Owner, calling
 from tilewright.plugin.mapper import Budget
 from tilewright.plugin.result import Progress, Watcher
-from tilewright.run.parallel import Workers, in_processes
+from tilewright.run.parallel import Finished, Interim, SearchBegan, SearchEnded, Workers, in_processes, report
 
 
 def doubled(item: int, watch: Watcher) -> int:
@@ -39,9 +43,9 @@ def failing(item: int, watch: Watcher) -> int:
     return 2 * item
 
 
-def mapped(work: Callable[[int, Watcher], int], jobs: int = 2, silence: float | None = None) -> dict[int, int | str]:
+def mapped(work: Callable[[int, Watcher], int], jobs: int = 2, limit: float | None = None) -> dict[int, int | str]:
     with Workers(jobs) as workers:
-        found = list(in_processes(range(1, 6), work, None, workers, silence))
+        found = list(in_processes(range(1, 6), work, None, workers, limit))
     return {index: str(each) if isinstance(each, PluginError) else each for index, each in found}
 
 
@@ -78,14 +82,76 @@ def test_what_raises_is_told_with_the_others_intact() -> None:
 
 def silent(item: int, watch: Watcher) -> int:
     if item == 3:
-        time.sleep(600)
+        ctypes.PyDLL(None).sleep(600)  # in C, and no other thread runs meanwhile
     return 2 * item
 
 
 def test_a_process_that_says_nothing_is_ended_with_the_others_intact() -> None:
-    found = mapped(silent, silence=15.0)
-    assert "nothing was heard of it for 15 s" in str(found.pop(2))
+    found = mapped(silent, limit=6.0)
+    assert re.search(r"nothing was heard of it for \d+\.\d s, and it was ended", str(found.pop(2)))
     assert found == {0: 2, 1: 4, 3: 8, 4: 10}
+
+
+OWNER = Owner("mapper", "odd", "tilewright-odd", "1.5")
+
+
+def hanging(item: int, watch: Watcher, seconds: float | None, owner: Owner = OWNER) -> int:
+    """Item 3 has found something when its plugin begins to hang."""
+    report(SearchBegan(seconds))
+    report(Finished(10 * item))
+    if item == 3:
+        with calling(owner, "search"):
+            while owner.distribution != BUILTIN or not stopping():
+                pass
+    report(SearchEnded())
+    return 2 * item
+
+
+def kept(item: int, interim: Interim, error: PluginError | None) -> int | None:
+    """The result that was reported, where its process is ended for its plugin's sake."""
+    assert interim.wall_seconds > 0 and (error is None or isinstance(error, OverdueError))
+    return interim.finished[-1] if interim.finished else None
+
+
+@pytest.mark.parametrize(("limit", "seconds"), [(1.0, None), (60.0, 0.1)])
+def test_a_plugin_that_hangs_is_ended_at_its_limit_and_named(limit: float, seconds: float | None) -> None:
+    found = mapped(partial(hanging, seconds=seconds), limit=limit)
+    assert str(found.pop(2)).startswith(f"{OWNER} failed: search took too long and was ended after ")
+    assert found == {0: 2, 1: 4, 3: 8, 4: 10}
+
+
+def test_what_it_reported_before_is_kept() -> None:
+    with Workers(1) as workers:
+        found = dict(in_processes([3, 4], partial(hanging, seconds=0.1), None, workers, 60.0, kept))
+    assert found == {0: 30, 1: 8}
+
+
+def test_after_ctrl_c_what_does_not_answer_is_ended_and_what_it_reported_is_kept() -> None:
+    def press(item: int, progress: Progress) -> None:
+        interrupts.press()
+
+    with interrupts.heard(), Workers(1) as workers:
+        found = dict(in_processes([3, 4], pressed, press, workers, None, kept))
+    assert found == {0: 30}
+
+
+def pressed(item: int, watch: Watcher) -> int:
+    report(SearchBegan(None))
+    report(Finished(10 * item))
+    watch(Progress(item, item, 1.0, 0.0, Budget()))
+    time.sleep(600)
+    return 2 * item
+
+
+def test_a_built_in_plugin_has_no_limit() -> None:
+    def press(item: int, progress: Progress) -> None:
+        raise AssertionError("nothing is watched")
+
+    owner = Owner("mapper", "random", BUILTIN, "1")
+    with Workers(1) as workers:
+        pool = in_processes([3], partial(hanging, seconds=0.1, owner=owner), press, workers, 1.0)
+        threading.Timer(6.0, workers.children[0].stop).start()
+        assert dict(pool) == {0: 6}
 
 
 def test_what_cannot_be_sent_is_told() -> None:

@@ -82,7 +82,8 @@ def test_whoever_fails_is_named() -> None:
     start = GuardedMapper(Scripted(failing), Owner("mapper", "first"))
     found = run(guarded_mapper(asking([])).starting_with(start))
     assert found.stop == "failed" and found.best is not None
-    assert str(found.error) == "mapper 'first' failed: search raised ZeroDivisionError: oh"
+    line = f' at {__file__}:{failing.__code__.co_firstlineno + 2}: raise ZeroDivisionError("oh")'
+    assert str(found.error) == f"mapper 'first' failed: search raised ZeroDivisionError: oh{line}"
 
 
 def test_a_start_that_cannot_search_the_space_finds_nothing() -> None:

@@ -6,11 +6,14 @@ Ctrl-C stays Ctrl-C: a KeyboardInterrupt is the user's only if the signal has co
 from __future__ import annotations
 
 import io
+import linecache
+import os
 import sys
 import time
+import traceback
 from contextlib import suppress
 from dataclasses import dataclass
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any, NoReturn
 
 from pydantic import ValidationError
@@ -27,8 +30,12 @@ from tilewright.interrupts import Block, Overdue, entered, exited
 
 BUILTIN = "tilewright"
 """The distribution whose plugin names nobody can take over."""
-LONGEST = 500
+LONGEST = 400
 """Characters of what a plugin says that are repeated."""
+LONGEST_LINE = 100
+"""Characters of a plugin's source line that are repeated."""
+TRACEBACK = "TILEWRIGHT_TRACEBACK"
+"""The environment variable that has the tracebacks of plugins printed on stderr; child processes inherit it."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,11 @@ class Owner:
     def __str__(self) -> str:
         home = f" of {self.distribution} {self.version or '(no version)'}" if self.distribution else ""
         return f"{self.kind} '{self.name}'{home}"
+
+
+def is_trusted(owner: Owner) -> bool:
+    """Return whether a plugin is built in, or an object that was given: it has no limits, and may search in this process."""
+    return owner.distribution in (None, BUILTIN)
 
 
 class calling(Block):
@@ -113,8 +125,29 @@ def _translate(call: calling, error: BaseException) -> NoReturn:
         seconds = time.monotonic() - call.since
         what = f"{call.what} took too long and was ended after {seconds:.1f} s"
         raise OverdueError(f"{call.owner} failed: {what}", plugin=str(call.owner)) from None
+    if TRACEBACK in os.environ:
+        with suppress(Exception):  # a third party's exception may raise anything when it is printed
+            traceback.print_exception(error, file=sys.stderr)
     what = "ended the program, " if isinstance(error, SystemExit) else "raised "
-    raise fault(call.owner, f"{call.what} {what}{said(error)}") from error
+    raise fault(call.owner, f"{call.what} {what}{said(error)}{_line_of(error)}") from error
+
+
+def _line_of(error: BaseException) -> str:
+    """Return ` at FILE:LINE: SOURCE`: the innermost line of the plugin's own package; empty where there is none."""
+    steps = [
+        (_package(frame), frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)
+    ]
+    own = next((package for package, _, _ in steps if package != "tilewright"), None)
+    for package, file, line in reversed(steps):
+        if package == own:
+            source = linecache.getline(file, line).strip()
+            return f" at {file}:{line}{source and ': '}{source[:LONGEST_LINE]}"
+    return ""
+
+
+def _package(frame: FrameType) -> str:
+    """The outermost package of the module that a frame runs."""
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
 def _is_whole(error: TilewrightError) -> bool:
