@@ -1,11 +1,14 @@
 """Every reader with good inputs, and what may come of bad ones: something sound, or one message with exit code 2."""
 
+import io
+import json
 import math
 import resource
 import shutil
 import signal
 import tempfile
 import traceback
+import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,10 +22,13 @@ from onnx import helper
 
 import tilewright as tw
 from support import DATA, EXAMPLE_FILES, ROOT
-from support.mutations import mutated_model, mutated_text, mutated_yaml
+from support.exported import node, program
+from support.mutations import mutated_bytes, mutated_model, mutated_text, mutated_yaml
 from support.onnx_models import model_of
 from support.recorded import maestro
 from support.templates import INSIDE, hostile_template, read_template
+from tilewright import library
+from tilewright.api.hardware.spaces import SpaceReport
 from tilewright.errors import TilewrightError
 from tilewright.plugin.adapter import InputSet
 from tilewright.plugin.registry import installed
@@ -133,6 +139,32 @@ def _certificate(paths: list[Path]) -> None:
     found = Certificate.from_file(paths[0])
     text = found.to_yaml()
     assert Certificate.from_yaml(text).to_yaml() == text and found.incumbent.problem.name in str(found)
+
+
+def _space(paths: list[Path]) -> None:
+    """Build the first points of a space, and read back what is written."""
+    found = tw.architecture_space(paths[0])
+    for point in SpaceReport.of(found, 3).points:
+        assert point.architecture is not None or point.reasons
+    assert type(found).from_yaml(found.to_yaml()) == found
+
+
+def _spaces() -> list[Files]:
+    texts = [library.text(name) or "" for name in library.names("spaces")]
+    return [{"space.yaml": each.encode()} for each in texts if len(each) < SMALL]
+
+
+def _archives() -> list[Files]:
+    """One exported program, compressed in each way that zip files know."""
+    shapes = {"input": (2, 7, 5), "weight": (3, 5), "out": (2, 7, 3)}
+    data = program(["input", "weight"], shapes, [node("aten.linear.default", "out", input="%input", weight="%weight")])
+    found: list[Files] = []
+    for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
+        content = io.BytesIO()
+        with zipfile.ZipFile(content, "w", method) as archive:
+            archive.writestr("linear/models/model.json", json.dumps(data))
+        found.append({"linear.pt2": content.getvalue()})
+    return found
 
 
 def _adapter(name: str, paths: list[Path]) -> None:
@@ -309,6 +341,8 @@ def readers() -> dict[str, Reader]:
     found["accelforge files"] = Reader(_accelforge(), partial(_adapter, "accelforge"))
     found["einsum"] = Reader([{"formula": each.encode()} for each in FORMULAS], _formula, (mutated_text,))
     found["onnx"] = Reader(_models(), _workload, binary=mutated_model)
+    found["space"] = Reader(_spaces(), _space)
+    found["pt2"] = Reader(_archives(), _workload, binary=mutated_bytes)
     small = [files for files in _texts(DATA / "mlir", "*.mlir") if _size(files) < 8_000]
     found["mlir"] = Reader(small, _workload, (mutated_text,))
     found["templates"] = Reader([INSIDE], read_template, (mutated_text, hostile_template, hostile_template))
@@ -319,5 +353,5 @@ KINDS = ("problem", "workload", "architecture", "mapping", "mapped", "constraint
 FIGURES = ("union_figure_5.yaml", "union_figure_7.yaml", "union_figure_9a.yaml", "union_figure_9b.yaml")
 NAMES = (
     *KINDS, "certificate", "tilewright files", "timeloop files", "timeloop_v4 files", "loopnest files", "union files", "timeloop inputs",
-    "union figures", "maestro files", "zigzag files", "accelforge files", "einsum", "onnx", "mlir", "templates",
+    "union figures", "maestro files", "zigzag files", "accelforge files", "einsum", "onnx", "space", "pt2", "mlir", "templates",
 )  # fmt: skip

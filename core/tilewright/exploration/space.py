@@ -21,7 +21,8 @@ from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import Name
 from tilewright.values import Model
 
-Choice = float | Annotated[str, Field(max_length=200)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Choice = Finite | Annotated[str, Field(max_length=200)]
 MOST = 10_000
 """Values of one choice."""
 _LIMIT = re.compile(r"(.+?)(<=|>=|==|<|>)(.+)")
@@ -35,8 +36,8 @@ class Range(Model):
 
     first: Annotated[float, Field(gt=0, le=1e15)]
     last: Annotated[float, Field(gt=0, le=1e15)]
-    plus: Annotated[float, Field(gt=0)] | None = None
-    times: Annotated[float, Field(gt=1)] | None = None
+    plus: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    times: Annotated[float, Field(gt=1, allow_inf_nan=False)] | None = None
 
     @model_validator(mode="after")
     def _steps(self) -> Self:
@@ -59,7 +60,7 @@ class Looked(Model):
     """Numbers that go with the values of a choice, one for each, in their order."""
 
     of: str
-    values: tuple[float, ...]
+    values: tuple[Finite, ...]
 
 
 class ArchitectureSpace(FileModel):

@@ -115,6 +115,9 @@ def test_the_size_is_exact_and_every_point_is_another(sizes: list[int]) -> None:
         ({"tables": {"a": {"of": "none", "values": [1]}}}, "'none', which is no choice"),
         ({"tables": {"rows": {"of": "rows", "values": [1]}}}, "rows is a choice and a table"),
         ({"tables": {"a": {"of": "rows", "values": [1]}}}, "has 1 values for"),
+        ({"choices": {"rows": [4, float("inf")]}}, "finite number"),
+        ({"choices": {"rows": {"first": 1, "last": 4, "plus": float("inf")}}}, "finite number"),
+        ({"tables": {"a": {"of": "rows", "values": [1, float("nan"), 2]}}}, "finite number"),
     ],
 )
 def test_faults_are_told(changes: dict[str, Any], told: str) -> None:

@@ -225,6 +225,20 @@ def test_what_is_no_program_is_refused(change: Any, told: str, tmp_path: Path) -
     assert told in str(error.value)
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_damaged_archive_is_a_bad_file(method: int, tmp_path: Path) -> None:
+    path = tmp_path / "one.pt2"
+    with zipfile.ZipFile(path, "w", method) as file:
+        file.writestr("one/models/model.json", json.dumps({"text": list(range(1000))}))
+        start = file.infolist()[0].header_offset + 30 + len("one/models/model.json")
+    data = bytearray(path.read_bytes())
+    data[start : start + 40] = b"\xff" * 40
+    path.write_bytes(data)
+
+    with pytest.raises(InputError, match=r"cannot read .*one\.pt2"):
+        archive.read_program(path)
+
+
 def test_archives_that_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "text.pt2").write_text("no archive")
     with zipfile.ZipFile(tmp_path / "two.pt2", "w") as found:

@@ -7,8 +7,11 @@ serialized_exported_program.json.
 from __future__ import annotations
 
 import json
+import lzma
 import re
+import struct
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,10 @@ PROGRAM = re.compile(r"(?:[^/]+/)?(?:models/[^/]+\.json|serialized_exported_prog
 MAX_BYTES = 100 * 2**20
 """Maximum size of the JSON in bytes."""
 MAX_FILES = 100_000
+DAMAGE = (
+    OSError, ValueError, NotImplementedError, RuntimeError, EOFError, struct.error, zipfile.BadZipFile, zlib.error, lzma.LZMAError,
+)  # fmt: skip
+"""Errors that `zipfile` and its decompressors raise for a damaged archive."""
 MAJOR = 8
 """Major version of torch.export's schema that is read; minor versions only add fields."""
 
@@ -33,7 +40,7 @@ def read_program(path: Path) -> dict[str, Any]:
         with zipfile.ZipFile(path) as archive:
             name = _program(path, archive)
             text = _text(path, archive, name)
-    except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+    except DAMAGE as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"cannot read {path}: {error}", hint="torch.export.save(program, FILE) writes it") from None
