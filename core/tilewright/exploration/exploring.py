@@ -6,7 +6,8 @@ however many processes take part.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -28,6 +29,8 @@ from tilewright.run.network import Engine, LayerSearch, chosen, told_watchers
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.workload import Workload
 
+POLL_SECONDS = 0.2
+"""Between two looks for results of another program that uses the store."""
 Task = tuple[str, str]
 """Machine and problem, by their keys."""
 
@@ -72,6 +75,8 @@ class Exploration:
         self.store.begin(self.record, {key: each.problem for key, each in self.distinct.items()})
         self.silenced: set[str] = set()
         self.judged = 0
+        self.interrupted = False
+        """A search came back unfinished."""
         self.best: list[ExploredPoint] = []
         """The front of what was found."""
 
@@ -101,6 +106,7 @@ class Exploration:
         self.judged += len(judged) + len(done)
         for each in (*judged, *done):
             self.store.judge(self.record.key, each)
+        self.store.checkpoint()
         self.best = list(front([*self.best, *done]))
         return [*judged, *done] if len(done) == len(rest) else None
 
@@ -118,18 +124,26 @@ class Exploration:
                     todo[task] = LayerSearch(distinct, chosen(distinct, here))
                 else:
                     known[task] = found
-        tasks, before = list(todo), len(self.searched)
-        self._tell(0.0, f"{len(wave)} points")
-        for position, layer in self.engine(list(todo.values())):
-            layer = told_watchers(layer, self.silenced)
-            new = FoundLayer.of(layer)
-            if new is None:
+        new = len(todo)
+
+        def tell(what: str) -> None:
+            self._tell(len(wave) * (new - len(todo)) / max(1, new), what)
+
+        tell(f"{len(wave)} points")
+        while todo and not asked_to_stop():
+            for task, layer in self._search(todo):
+                known[task] = layer
+                del todo[task]
+                tell(self.distinct[task[1]].problem.name)
+            if not todo or self.interrupted:
                 break
-            self.store.keep(*tasks[position], self.record.method, new)
-            something_found()
-            self.searched.add(tasks[position])
-            known[tasks[position]] = new
-            self._tell(len(wave) * (len(self.searched) - before) / len(tasks), layer.name)
+            for task in list(todo):
+                if (found := self._known(task)) is not None:
+                    known[task] = found
+                    del todo[task]
+            if todo and all(self.store.is_claimed(*task, self.record.method) for task in todo):
+                tell(f"{len(todo)} searches of another program")
+                time.sleep(POLL_SECONDS)
         done = []
         for point in wave:
             machine = machines[point.index]
@@ -138,6 +152,26 @@ class Exploration:
                 area = None if point.architecture is None else point.architecture.area_um2
                 done.append(ExploredPoint(point.index, point.values, "searched", None, machine, area, layers))
         return done
+
+    def _search(self, todo: Mapping[Task, LayerSearch]) -> Iterator[tuple[Task, FoundLayer]]:
+        """Yield results of the searches that this program could claim, each written to the store before."""
+        tasks = list(todo)
+
+        def wanted(position: int) -> bool:
+            task = tasks[position]
+            retry = self.retry and task not in self.searched
+            return self.store.claim(*task, self.record.method, retry=retry) == "claimed"
+
+        for position, layer in self.engine(list(todo.values()), wanted=wanted):
+            layer = told_watchers(layer, self.silenced)
+            new = FoundLayer.of(layer)
+            if new is None:
+                self.interrupted = True
+                return
+            self.store.keep(*tasks[position], self.record.method, new)
+            something_found()
+            self.searched.add(tasks[position])
+            yield tasks[position], new
 
     def _tell(self, under_way: float, what: str) -> None:
         if self.watch is not None:

@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from tilewright.digests import of_data
 from tilewright.exploration.space import Choice
@@ -24,6 +24,10 @@ from tilewright.schema.report.printed import limited_by
 from tilewright.values import Model
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
+Figure = Annotated[float, Field(ge=-1e100, le=1e100, allow_inf_nan=False)]
+"""A figure of one layer: sums and products over a workload are numbers, too."""
+Whole = Annotated[int, Field(ge=0, lt=2**63)]
+"""An integer that SQLite stores."""
 Outcome = Literal["searched", "refused", "bounded"]
 """Of a point: its layers were searched; it is no machine; another one is surely better, so that it was not searched."""
 
@@ -34,18 +38,24 @@ class FoundLayer(Model):
     `places`: place -> pJ. `binds`: what most cycles wait for. `mapping`: the mapping file's entries.
     """
 
-    energy_pj: Finite | None = None
-    cycles: int | None = None
-    utilization: Finite | None = None
+    energy_pj: Figure | None = None
+    cycles: Whole | None = None
+    utilization: Figure | None = None
     lower_bound: Finite | None = None
     stop: str | None = None
-    evaluated: int = 0
-    valid: int = 0
-    cpu_seconds: Finite = 0.0
+    evaluated: Whole = 0
+    valid: Whole = 0
+    cpu_seconds: Figure = 0.0
     binds: str | None = None
-    places: FrozenDict[str, Finite] = FrozenDict()
+    places: FrozenDict[str, Figure] = FrozenDict()
     mapping: FrozenDict[str, Any] | None = None
     reason: str | None = None
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if (self.energy_pj is None or self.cycles is None) != (self.reason is not None):
+            raise ValueError("either figures or a reason are there")
+        return self
 
     @classmethod
     def of(cls, layer: MappedLayer) -> FoundLayer | None:
@@ -81,13 +91,29 @@ class FoundLayer(Model):
         return None if self.mapping is None else MappingOfLoops.model_validate(dict(self.mapping))
 
 
+class StoredPoint(Model):
+    """A row of a store's points."""
+
+    index: Whole
+    values: FrozenDict[str, Choice]
+    outcome: Outcome
+    reason: str | None
+    machine: str | None
+
+
+class StoredMachine(Model):
+    """What reports need of a row of a store's machines."""
+
+    area_um2: Annotated[float, Field(ge=0, le=1e100, allow_inf_nan=False)] | None
+
+
 class LayerRecord(Model):
     """A distinct problem of the workload: its key, and how often it occurs."""
 
     problem: str
     name: str
-    count: int
-    macs: int
+    count: Annotated[int, Field(ge=1, le=2**53)]
+    macs: Whole
 
 
 class ExplorationRecord(Model):
@@ -96,13 +122,19 @@ class ExplorationRecord(Model):
     workload: str
     layers: tuple[LayerRecord, ...]
     space: FrozenDict[str, Any]
-    size: int
+    size: Annotated[int, Field(ge=1)]
     strategy: str
-    asked: int
+    asked: Annotated[int, Field(ge=1, lt=2**63)]
     objective: Objective
     method: str
     methods: FrozenDict[str, Any]
     """What `method` is the digest of, beside the code."""
+
+    @model_validator(mode="after")
+    def _named(self) -> Self:
+        if not isinstance(self.space.get("name"), str) or not isinstance(self.space.get("choices"), dict):
+            raise ValueError("its space has a name and choices")
+        return self
 
     @cached_property
     def key(self) -> str:
@@ -141,7 +173,7 @@ class ExploredPoint:
 
     @property
     def _all(self) -> tuple[tuple[LayerRecord, FoundLayer], ...]:
-        nothing = LayerRecord(problem="", name="", count=1, macs=0), FoundLayer()
+        nothing = LayerRecord(problem="", name="", count=1, macs=0), FoundLayer(reason="not searched")
         return self.layers or (nothing,)
 
     @property

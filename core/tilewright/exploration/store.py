@@ -1,192 +1,183 @@
-"""Store: what explorations found, in one SQLite file that anybody can read (docs/spaces.md tells its tables).
+"""Store of what explorations found: one SQLite file with documented tables (docs/spaces.md).
 
-A result is one row under what decides it: machine, problem and method, each by its content. It is written as soon as it is
-there, in a transaction of its own, so that who is killed loses what was in hand and nothing else. Several programs on one
-machine may use a store at once; on a network's disk SQLite's log (WAL) does not work.
+A result is one row under what decides it: machine, problem and method, each by its content. It is written in a transaction
+of its own as soon as it is found, so that a kill loses only the searches under way. Several programs on one host may use a
+store at once and share the searches: each claims a search before it begins it. On a network's disk SQLite's log (WAL) does
+not work.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import sqlite3
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self, TypeVar
 
 from pydantic import ValidationError
 
-from tilewright.errors import InputError, OutputError, UnknownNameError
-from tilewright.exploration.records import ExplorationRecord, ExploredPoint, FoundLayer
-from tilewright.files import made
+from tilewright.errors import InputError, UnknownNameError
+from tilewright.exploration.claims import Claims
+from tilewright.exploration.database import TABLES, Database
+from tilewright.exploration.records import ExplorationRecord, ExploredPoint, FoundLayer, StoredMachine, StoredPoint
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.problem import Problem
 from tilewright.version import __version__
 
-VERSION = 1
-_OURS = 0x7411E516
-"""SQLite's application_id."""
-_PATIENCE = 60.0
-"""Seconds that a writer waits for another one."""
-_TABLES = """
-CREATE TABLE IF NOT EXISTS machines (machine TEXT PRIMARY KEY, name TEXT NOT NULL, area_um2 REAL, architecture TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS problems (problem TEXT PRIMARY KEY, name TEXT NOT NULL, macs INTEGER NOT NULL, definition TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS methods (method TEXT PRIMARY KEY, definition TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS results (
-    machine TEXT NOT NULL, problem TEXT NOT NULL, method TEXT NOT NULL,
-    energy_pj REAL, cycles INTEGER, utilization REAL, lower_bound REAL, stop TEXT, evaluated INTEGER NOT NULL, valid INTEGER NOT NULL,
-    cpu_seconds REAL NOT NULL, binds TEXT, places TEXT NOT NULL, mapping TEXT, reason TEXT,
-    tilewright TEXT NOT NULL, written TEXT NOT NULL,
-    PRIMARY KEY (machine, problem, method)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS explorations (
-    exploration TEXT PRIMARY KEY, workload TEXT NOT NULL, space TEXT NOT NULL, strategy TEXT NOT NULL, objective TEXT NOT NULL,
-    asked INTEGER NOT NULL, method TEXT NOT NULL, record TEXT NOT NULL, begun TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS layers (
-    exploration TEXT NOT NULL, position INTEGER NOT NULL, problem TEXT NOT NULL, name TEXT NOT NULL, count INTEGER NOT NULL,
-    PRIMARY KEY (exploration, position)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS points (
-    exploration TEXT NOT NULL, point INTEGER NOT NULL, choices TEXT NOT NULL, outcome TEXT NOT NULL, machine TEXT, reason TEXT,
-    PRIMARY KEY (exploration, point)) WITHOUT ROWID;
-CREATE VIEW IF NOT EXISTS explored AS
-    SELECT p.exploration, e.workload, e.space, p.point, p.choices, m.area_um2,
-           sum(l.count * r.energy_pj) AS energy_pj, sum(l.count * r.cycles) AS cycles
-    FROM points p JOIN explorations e USING (exploration) JOIN machines m USING (machine)
-         JOIN layers l USING (exploration) JOIN results r ON (r.machine, r.problem, r.method) = (p.machine, l.problem, e.method)
-    WHERE p.outcome = 'searched' GROUP BY p.exploration, p.point HAVING count(r.energy_pj) = count(*);
-"""
+Claimed = Literal["claimed", "claimed by another", "found"]
 _FOUND = tuple(FoundLayer.model_fields)
 _JSON = ("places", "mapping")
+_KEY = "(machine, problem, method) = (?, ?, ?)"
+Read = TypeVar("Read")
 
 
 class Store:
-    """An open store, made if it is not there; without a path one that is gone with this program.
+    """An open store; without a path one that is gone with this program.
+
+    Args:
+        make: create the file if it is absent, take damaged rows out, and allow changes. Otherwise nothing is written, and a
+            damaged row is an error.
+
+    Attributes:
+        repaired: a line for each damaged row that was taken out.
 
     Raises:
-        InputError: the file is something else, or of a later version; it is closed again.
-        OutputError: it cannot be made.
+        InputError: the file is no store, is damaged, or is of another version; it is closed again.
+        OutputError: it cannot be created.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None, *, make: bool = True) -> None:
         self.path = None if path is None else Path(path)
-        if self.path is not None and not make and not self.path.is_file():
-            raise InputError(f"there is no store {self.path}", hint="tilewright explore --store FILE makes one")
-        if self.path is not None and make:
-            made(self.path.parent)
-        with self._told():
-            self._base = sqlite3.connect(
-                ":memory:" if self.path is None else self.path, timeout=_PATIENCE, isolation_level=None
-            )
-            try:
-                self._prepare()
-            except BaseException:
-                self._base.close()
-                raise
+        self._base = Database(self.path, write=make)
+        self._claims = Claims(self._base)
+        self.repaired: tuple[str, ...] = ()
+        try:
+            if self.path is not None:
+                self._check(repair=make)
+        except BaseException:
+            self._base.close()
+            raise
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._base.close()
-
-    def _prepare(self) -> None:
-        """Its tables; another program's file is left as it is."""
-        (ours,), (version,), (tables,) = (
-            self._base.execute(text).fetchone()
-            for text in ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
-        )
-        if tables and ours != _OURS:
-            raise InputError(f"{self.path} is no store of explorations", hint="give another file, or a new one")
-        if tables and version != VERSION:
-            raise InputError(f"{self.path} is a store of version {version}; this program reads version {VERSION}")
-        self._base.execute("PRAGMA journal_mode = WAL")
-        self._base.execute("PRAGMA synchronous = NORMAL")
-        if not tables:
-            with self._base:
-                self._base.execute("BEGIN IMMEDIATE")
-                for statement in _TABLES.split(";\n"):
-                    self._base.execute(statement)
-                self._base.execute(f"PRAGMA application_id = {_OURS}")
-                self._base.execute(f"PRAGMA user_version = {VERSION}")
-
-    @contextmanager
-    def _told(self) -> Iterator[None]:
-        """What SQLite says, as errors of ours."""
         try:
-            yield
-        except sqlite3.DatabaseError as error:
-            kind = OutputError if isinstance(error, sqlite3.OperationalError) else InputError
-            raise kind(f"store {self.path or 'in memory'}: {error}") from None
+            self._claims.release()
+        finally:
+            self._base.close()
+
+    def _check(self, repair: bool) -> None:
+        """Check every row. Raises InputError: one is damaged and `repair` is false, or it cannot be taken out."""
+        damaged = list(self._base.damaged())
+        if not damaged:
+            return
+        if not repair:
+            raise self._base.wrong(damaged[0][0].name, damaged[0][1])
+        with self._base.changing():
+            for table, row in damaged:
+                self._base.take_out(table, row)
+                if table.name == "layers":  # its exploration is incomplete without it
+                    self._base.run("DELETE FROM explorations WHERE exploration = ?", str(row[0]))
+        left = next(self._base.damaged(), None)
+        if left is not None:
+            raise self._base.wrong(left[0].name, left[1])
+        self.repaired = tuple(table.told(row) for table, row in damaged)
 
     # what is written
 
     def begin(self, asked: ExplorationRecord, problems: Mapping[str, Problem]) -> None:
-        """An exploration and what it speaks of; again is as good as once. `problems`: by their keys. Raises OutputError."""
-        with self._told(), self._base:
-            self._base.execute("BEGIN IMMEDIATE")
-            self._put("methods", method=asked.method, definition=json.dumps(asked.model_dump(mode="json")["methods"]))
+        """Write an exploration and its problems; again is as good as once.
+
+        Args:
+            problems: by their keys.
+
+        Raises:
+            OutputError: the store cannot be written to.
+        """
+        with self._base.changing():
+            self._put_new("methods", method=asked.method, definition=json.dumps(asked.model_dump(mode="json")["methods"]))  # fmt: skip
             for key, problem in problems.items():
-                self._put(
-                    "problems", problem=key, name=problem.name, macs=problem.macs, definition=problem.model_dump_json()
-                )
-            self._put(
+                self._put_new("problems", problem=key, name=problem.name, macs=problem.macs, definition=problem.model_dump_json())  # fmt: skip
+            self._put_new(
                 "explorations", exploration=asked.key, workload=asked.workload, space=str(asked.space.get("name")),
                 strategy=asked.strategy, objective=asked.objective, asked=asked.asked, method=asked.method,
                 record=asked.model_dump_json(), begun=_now(),
             )  # fmt: skip
             for position, each in enumerate(asked.layers):
-                self._put("layers", exploration=asked.key, position=position, problem=each.problem, name=each.name, count=each.count)  # fmt: skip
+                self._put_new("layers", exploration=asked.key, position=position, problem=each.problem, name=each.name, count=each.count)  # fmt: skip
 
     def keep_machine(self, key: str, architecture: Architecture) -> None:
-        """Raises OutputError."""
-        with self._told():
-            self._put("machines", machine=key, name=architecture.name, area_um2=architecture.area_um2, architecture=architecture.model_dump_json())  # fmt: skip
+        """Write a machine under its key. Raises OutputError."""
+        self._put_new("machines", machine=key, name=architecture.name, area_um2=architecture.area_um2, architecture=architecture.model_dump_json())  # fmt: skip
 
     def keep(self, machine: str, problem: str, method: str, found: FoundLayer) -> None:
-        """A result; a failure makes room for it, another result stays. Raises OutputError."""
+        """Write a result and end its claim. A failure is replaced, another result stays. Raises OutputError."""
         data = found.model_dump(mode="json")
         row = {name: json.dumps(data[name]) if name in _JSON and data[name] is not None else data[name] for name in _FOUND}  # fmt: skip
-        with self._told(), self._base:
-            self._base.execute("BEGIN IMMEDIATE")
-            self._base.execute(
-                "DELETE FROM results WHERE (machine, problem, method) = (?, ?, ?) AND reason IS NOT NULL",
-                (machine, problem, method),
-            )
-            self._put("results", machine=machine, problem=problem, method=method, **row, tilewright=__version__, written=_now())  # fmt: skip
+        key = machine, problem, method
+        with self._base.changing():
+            if not self._base.run(f"SELECT 1 FROM results WHERE {_KEY} AND reason IS NULL", *key):
+                self._base.put("results", machine=machine, problem=problem, method=method, **row, tilewright=__version__, written=_now())  # fmt: skip
+            self._claims.end(*key)
 
     def judge(self, exploration: str, point: ExploredPoint) -> None:
-        """What became of a point, in the place of what was said before. Raises OutputError."""
-        with self._told():
-            self._base.execute(
-                "INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?, ?)",
-                (exploration, point.index, json.dumps(dict(point.values)), point.outcome, point.machine, point.reason),
-            )
+        """Write what became of a point, in place of what was written before. Raises OutputError."""
+        self._base.put(
+            "points", exploration=exploration, point=point.index, choices=json.dumps(dict(point.values)),
+            outcome=point.outcome, machine=point.machine, reason=point.reason,
+        )  # fmt: skip
 
-    def _put(self, table: str, **row: Any) -> None:
-        names, marks = ", ".join(row), ", ".join("?" * len(row))
-        self._base.execute(f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({marks})", tuple(row.values()))
+    def checkpoint(self) -> None:
+        """Move everything written so far from SQLite's log to the file. Raises OutputError."""
+        if self.path is not None:
+            self._base.checkpoint()
+
+    def _put_new(self, table: str, /, **row: Any) -> None:
+        """Write a row unless its key is there: rows under digests never change."""
+        key = TABLES[table].key
+        where = " AND ".join(f"{name} = ?" for name in key)
+        if not self._base.run(f"SELECT 1 FROM {table} WHERE {where}", *(row[name] for name in key)):
+            self._base.put(table, **row)
+
+    # who searches what
+
+    def claim(self, machine: str, problem: str, method: str, *, retry: bool = False) -> Claimed:
+        """Claim a search for this program, unless its result is there or another program has it.
+
+        Args:
+            retry: a failure that is there is no result.
+
+        Raises:
+            OutputError: the store cannot be written to.
+        """
+        if self.path is None:
+            return "claimed"
+        with self._base.changing():
+            there = self._base.run(f"SELECT reason IS NULL FROM results WHERE {_KEY}", machine, problem, method)
+            if there and (there[0][0] or not retry):
+                return "found"
+            return "claimed" if self._claims.take(machine, problem, method) else "claimed by another"
+
+    def is_claimed(self, machine: str, problem: str, method: str) -> bool:
+        """Return whether another program has claimed a search, and is alive."""
+        return self._claims.by_another(machine, problem, method)
 
     # what is read
 
     def find(self, machine: str, problem: str, method: str) -> FoundLayer | None:
-        """What is known of a problem on a machine by a method; None: nothing. Raises InputError: the row is damaged."""
-        rows = self._rows(
-            f"SELECT {', '.join(_FOUND)} FROM results WHERE (machine, problem, method) = (?, ?, ?)",
-            machine, problem, method,
-        )  # fmt: skip
-        return self._found(rows[0]) if rows else None
+        """Return what was found for a problem on a machine by a method, or None. Raises InputError: the row is damaged."""
+        rows = self._base.rows("results", _KEY, machine, problem, method)
+        return self._read("results", rows[0], _found) if rows else None
 
     def explorations(self) -> list[ExplorationRecord]:
-        """All that were begun, the last one last. Raises InputError."""
-        rows = self._rows("SELECT record FROM explorations ORDER BY begun, exploration")
-        try:
-            return [ExplorationRecord.model_validate_json(text) for (text,) in rows]
-        except ValidationError as error:
-            raise InputError(f"store {self.path} is damaged: {error.error_count()} faults in explorations") from None
+        """Return all that were begun, the last one last. Raises InputError."""
+        rows = self._base.rows("explorations", "TRUE ORDER BY begun, exploration")
+        return [self._read("explorations", row, _record) for row in rows]
 
     def one(self, named: str | None = None) -> ExplorationRecord:
-        """The exploration whose key begins so, or the last one. Raises InputError, UnknownNameError."""
+        """Return the exploration whose key begins so, or the last one. Raises InputError, UnknownNameError."""
         known = self.explorations()
         found = [each for each in known if named is None or each.key.startswith(named)]
         if not found or (named is not None and len(found) > 1):
@@ -195,51 +186,66 @@ class Store:
         return found[-1]
 
     def points(self, asked: ExplorationRecord) -> tuple[ExploredPoint, ...]:
-        """What became of its points so far, in their order. Raises InputError."""
-        layers = {each.problem: each for each in asked.layers}
+        """Return what became of its points so far, in their order. Raises InputError."""
+        problems = {each.problem for each in asked.layers}
         there: dict[str, dict[str, FoundLayer]] = {}
-        for machine, problem, *row in self._rows(
-            f"SELECT machine, problem, {', '.join(f'r.{name}' for name in _FOUND)} FROM results r WHERE method = ? AND machine IN "
-            "(SELECT machine FROM points WHERE exploration = ? AND outcome = 'searched')",
-            asked.method, asked.key,
-        ):  # fmt: skip
-            if problem in layers:
-                there.setdefault(machine, {})[problem] = self._found(row)
-        found = []
-        for index, choices, outcome, machine, reason, area in self._rows(
-            "SELECT point, choices, outcome, machine, reason, area_um2 FROM points LEFT JOIN machines USING (machine) "
-            "WHERE exploration = ? ORDER BY point",
-            asked.key,
-        ):
-            known = there.get(machine, {}) if outcome == "searched" else {}
-            of_layers = tuple((layer, known.get(layer.problem, FoundLayer(reason="not in the store"))) for layer in asked.layers)  # fmt: skip
-            found.append(
-                ExploredPoint(index, json.loads(choices), outcome, reason, machine, area, of_layers if outcome == "searched" else ())
+        searched = "SELECT machine FROM points WHERE exploration = ? AND outcome = 'searched'"
+        for row in self._base.rows("results", f"method = ? AND machine IN ({searched})", asked.method, asked.key):
+            if row["problem"] in problems:
+                there.setdefault(row["machine"], {})[row["problem"]] = self._read("results", row, _found)
+        of_points = "machine IN (SELECT machine FROM points WHERE exploration = ?)"
+        areas = {
+            row["machine"]: self._read("machines", row, lambda each: StoredMachine(area_um2=each["area_um2"])).area_um2
+            for row in self._base.rows("machines", of_points, asked.key)
+        }
+
+        def point(row: Mapping[str, Any]) -> ExploredPoint:
+            one = StoredPoint(
+                index=row["point"], values=json.loads(row["choices"]), outcome=row["outcome"], reason=row["reason"],
+                machine=row["machine"],
             )  # fmt: skip
-        return tuple(found)
+            if one.index >= asked.size or set(one.values) != set(asked.choices):
+                raise ValueError("it is no point of the exploration's space")
+            if one.machine not in areas and (one.machine is not None or one.outcome == "searched"):
+                raise ValueError("its machine is absent")
+            layers = []
+            if one.outcome == "searched":
+                known = there.get(one.machine or "", {})
+                layers = [(each, known.get(each.problem, FoundLayer(reason="not in the store"))) for each in asked.layers]  # fmt: skip
+            area = None if one.machine is None else areas[one.machine]
+            return ExploredPoint(one.index, dict(one.values), one.outcome, one.reason, one.machine, area, tuple(layers))
+
+        rows = self._base.rows("points", "exploration = ? ORDER BY point", asked.key)
+        return tuple(self._read("points", row, point) for row in rows)
 
     def architecture(self, machine: str) -> Architecture:
-        """Raises InputError: it is not there, or damaged."""
-        rows = self._rows("SELECT architecture FROM machines WHERE machine = ?", machine)
+        """Return a machine. Raises InputError: it is not there, or damaged."""
+        rows = self._base.rows("machines", "machine = ?", machine)
         if not rows:
             raise InputError(f"store {self.path} has no machine {machine[:8]}")
-        try:
-            return Architecture.model_validate_json(rows[0][0])
-        except ValidationError as error:
-            raise InputError(f"store {self.path} is damaged: {error.error_count()} faults in a machine") from None
+        return self._read("machines", rows[0], lambda row: Architecture.model_validate_json(row["architecture"]))
 
-    def _found(self, row: Any) -> FoundLayer:
-        data = dict(zip(_FOUND, row, strict=True))
+    def _read(self, table: str, row: Mapping[str, Any], make: Callable[[Mapping[str, Any]], Read]) -> Read:
+        """Return what a row says. Raises InputError: it says what cannot be, though its checksum holds."""
         try:
-            for name in _JSON:
-                data[name] = None if data[name] is None else json.loads(data[name])
-            return FoundLayer.model_validate(data)
-        except ValueError:  # of pydantic and of json
-            raise InputError(f"store {self.path} is damaged: a result is none") from None
+            return make(row)
+        except (ValueError, TypeError, RecursionError) as error:  # of pydantic, json and those that freeze data
+            told = f"{error.error_count()} faults" if isinstance(error, ValidationError) else str(error)
+            raise self._base.wrong(table, list(row.values()), f"it is none that Tilewright writes: {told}") from None
 
-    def _rows(self, statement: str, *values: object) -> list[Any]:
-        with self._told():
-            return self._base.execute(statement, values).fetchall()
+
+def _record(row: Mapping[str, Any]) -> ExplorationRecord:
+    record = ExplorationRecord.model_validate_json(row["record"])
+    if record.key != row["exploration"]:
+        raise ValueError("its record is that of another exploration")
+    return record
+
+
+def _found(row: Mapping[str, Any]) -> FoundLayer:
+    data = {name: row[name] for name in _FOUND}
+    for name in _JSON:
+        data[name] = None if data[name] is None else json.loads(data[name])
+    return FoundLayer.model_validate(data)
 
 
 def _now() -> str:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from tilewright.child import is_child
 from tilewright.errors import OutputError, PluginError, TilewrightError
@@ -183,12 +183,31 @@ class LayerSearch:
 
 Search = TypeVar("Search", bound=LayerSearch)
 Found = TypeVar("Found")
-Engine = Callable[[Sequence[LayerSearch]], Iterator[tuple[int, MappedLayer]]]
-"""Searches -> (position, what was found) as each is done."""
+Wanted = Callable[[int], bool]
+"""Position -> whether its search is to begin; asked at most once, just before."""
+
+
+def every(position: int) -> bool:
+    """Return that a search is to begin."""
+    return True
+
+
+class Engine(Protocol):
+    """A way to work searches off: here, in processes or on a cluster."""
+
+    def __call__(
+        self, searches: Sequence[LayerSearch], *, wanted: Wanted = every
+    ) -> Iterator[tuple[int, MappedLayer]]:
+        """Yield (position, what was found) of the wanted searches as each is done."""
+        ...
 
 
 def map_each(
-    searches: Sequence[LayerSearch], watch: Watch | None = None, workers: Workers | None = None
+    searches: Sequence[LayerSearch],
+    watch: Watch | None = None,
+    workers: Workers | None = None,
+    *,
+    wanted: Wanted = every,
 ) -> Iterator[tuple[int, MappedLayer]]:
     """(position, layer) as each is done; in this process without `workers`, but for third parties' plugins. After an interrupted search no
     other is started."""
@@ -196,6 +215,8 @@ def map_each(
         for index, one in enumerate(searches):
             if asked_to_stop():
                 return
+            if not wanted(index):
+                continue
             layer = map_problem(one.distinct, one.configuration, watch)
             yield index, layer
             if layer.interrupted:
@@ -203,7 +224,7 @@ def map_each(
         return
     with ExitStack() as closing:
         several = workers or closing.enter_context(Workers(1))
-        for index, found in in_workers(searches, _map_in_process, watch, several, _rescued):
+        for index, found in in_workers(searches, _map_in_process, watch, several, _rescued, wanted):
             yield index, MappedLayer(searches[index].distinct, error=found) if isinstance(found, PluginError) else found
 
 
@@ -224,6 +245,7 @@ def in_workers(
     watch: Watch | None,
     workers: Workers,
     rescue: Rescue[Search, Found] | None = None,
+    wanted: Wanted = every,
 ) -> Iterator[tuple[int, Found | PluginError]]:
     """(position, what `work` made of it) as each is done; see `in_processes`. All are of one configuration."""
     if not searches:
@@ -236,7 +258,7 @@ def in_workers(
             task = Task(space, configuration.objective, configuration.most_cycles)
             warm_up(evaluator, task, guarded_mapper(configuration.mapper))  # once, and not in every process
     told = None if watch is None else lambda one, progress: watch(one.distinct, progress)
-    for index, found in in_processes(searches, work, told, workers, limit() if third_parties else None, rescue):
+    for index, found in in_processes(searches, work, told, workers, limit() if third_parties else None, rescue, wanted):
         if isinstance(found, PluginError):
             yield index, _named(found, configuration)
         else:

@@ -163,6 +163,7 @@ def in_processes(
     workers: Workers,
     limit: float | None = None,
     rescue: Rescue[Item, Found] | None = None,
+    wanted: Callable[[int], bool] = lambda position: True,
 ) -> Iterator[tuple[int, Found | PluginError]]:
     """(position, what `work` made of the item) in the order in which they are done. After Ctrl-C those under way come
     back with their best so far, and those not begun never.
@@ -177,9 +178,10 @@ def in_processes(
         limit: seconds after which a call into a third party's plugin is ended, with its process. With it, searches are ended
             two seconds after their deadline, too. None: no process is ended.
         rescue: makes a result of the notes of an item whose process was ended or died.
+        wanted: asked just before an item is begun, at most once; one that is not wanted is left out.
     """
     told = workers.told
-    pool = _Pool(items, work, watch, workers.children, limit, rescue)
+    pool = _Pool(items, work, watch, workers.children, limit, rescue, wanted)
     try:
         with waking(lambda: told.put(None)):
             yield from pool.begun()
@@ -258,8 +260,10 @@ class _Pool(Generic[Item, Found]):
         children: Sequence[Child],
         limit: float | None,
         rescue: Rescue[Item, Found] | None,
+        wanted: Callable[[int], bool],
     ) -> None:
         self.work, self.watch, self.children, self.limit, self.rescue = work, watch, children, limit, rescue
+        self.wanted = wanted
         self.waiting = deque(_Trial(index, item) for index, item in enumerate(items))
         self.busy: dict[Child, _Trial[Item]] = {}
         self.stopped: float | None = None
@@ -275,6 +279,8 @@ class _Pool(Generic[Item, Found]):
         for child in self.children:
             while self.waiting and child not in self.busy:
                 trial = self.waiting.popleft()
+                if trial.number == 1 and not self.wanted(trial.index):
+                    continue
                 try:
                     child.begin(_work, trial.item, self.work)
                 except Exception as error:  # pickling a third party's object may raise anything

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections import Counter
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ from tilewright.api.settings import Plan, Settings, Sources
 from tilewright.api.words import at_least, checked, one_of
 from tilewright.errors import InputError
 from tilewright.exploration.cluster import Cluster
+from tilewright.exploration.database import VERSION
 from tilewright.exploration.exploring import Exploration
 from tilewright.exploration.sampling import Sampler, Sampling
 from tilewright.exploration.space import ArchitectureSpace, Point
@@ -41,8 +43,8 @@ LOOKED_AT = 1000
 """Points among which some machine is looked for before a strategy chooses."""
 MOST_TOLD = 5
 """Reasons that are told where no point is a machine."""
-FILE = "explorations.sqlite"
-"""The store in the cache."""
+FILE = f"explorations-{VERSION}.sqlite"
+"""The store in the cache; that of an earlier version is left as it is."""
 
 
 @checked
@@ -107,6 +109,11 @@ def explore(
     told = f"{strategy}{'' if points is None else f', {points} points by seed {plan.seed}'}"
     with ExitStack() as closing:
         kept = closing.enter_context(Store(_file(store, plan)))
+        if kept.repaired:
+            logging.getLogger("tilewright").warning(
+                "warning: store %s was damaged: %d rows were taken out, and are searched again where they are asked for; the first: %s",
+                kept.path, len(kept.repaired), kept.repaired[0],
+            )  # fmt: skip
         seen = closing.enter_context(exploration_progress(asked, plan.objective, plan.progress))
         watch = seen.watch if seen else None
         chosen: Strategy
@@ -124,9 +131,10 @@ def explore(
         exploration = Exploration(
             plan.workload, found, configuration, kept, engine, chosen, told, asked, retry, watch
         )  # fmt: skip
+        complete = False
         with suppress(KeyboardInterrupt):
-            exploration.run()
-        return ExplorationReport(exploration.record, exploration.points())
+            complete = exploration.run()
+        return ExplorationReport(exploration.record, exploration.points(), complete)
 
 
 @checked

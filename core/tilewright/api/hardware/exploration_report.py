@@ -23,10 +23,15 @@ FAULTS = 3
 
 @dataclass(frozen=True, repr=False)
 class ExplorationReport(Tabular):
-    """What was explored, point by point. `asked` of the record: how many points were to be tried."""
+    """What was explored, point by point. `asked` of the record: how many points were to be tried.
+
+    Attributes:
+        complete: nothing ended the exploration early.
+    """
 
     record: ExplorationRecord
     points: tuple[ExploredPoint, ...]
+    complete: bool = True
 
     def __repr__(self) -> str:
         return (

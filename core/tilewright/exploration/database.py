@@ -1,0 +1,402 @@
+"""SQLite files of explorations: opened defensively, with a checksum in every row.
+
+A file from elsewhere may be damaged or hostile. It is used only if its header, its schema and SQLite's own check are as
+expected. Limits bound the size of a row and the time of a statement, and a row is used only if its checksum holds.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tilewright import digests
+from tilewright.errors import InputError, OutputError, TilewrightError
+from tilewright.files import made
+
+VERSION = 2
+"""Version of the schema. Version 1 had no checksums."""
+APPLICATION = 0x7411E516
+"""SQLite's application_id of a store."""
+LOCK_SECONDS = 60.0
+"""Longest wait for another program that writes."""
+STATEMENT_SECONDS = 60.0
+"""Longest time of one statement, or between two rows."""
+MAX_ROW_BYTES = 16 * 2**20
+_POLL_SECONDS = 0.5
+"""Longest wait inside SQLite, which does not notice Ctrl-C."""
+_PROGRESS_STEPS = 100_000
+_HEADER = b"SQLite format 3\0"
+_BUSY, _READONLY, _INTERRUPT, _IOERR, _CORRUPT, _FULL, _CANTOPEN, _NOTADB = 5, 8, 9, 10, 11, 13, 14, 26
+"""Primary result codes of SQLite."""
+_HINTS = {
+    _BUSY: "another program writes to it; wait for that one, or give another store",
+    _READONLY: "give a store that can be written to, or copy this one to a folder of yours",
+    _IOERR: "check free space, quotas and file size limits (ulimit -f); finished results stay in the store, and the same command goes on with them",
+    _CORRUPT: "restore a copy, or give a new store",
+    _FULL: "free some space; finished results stay in the store, and the same command goes on with them",
+    _CANTOPEN: "check that its folder exists and can be written to",
+    _NOTADB: "give another file, or a new one",
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table whose rows carry a checksum: its columns with their types, and those of the primary key."""
+
+    name: str
+    columns: Mapping[str, str]
+    key: tuple[str, ...]
+
+    @property
+    def statement(self) -> str:
+        """The statement that creates it."""
+        columns = ", ".join(f"{name} {kind}" for name, kind in self.columns.items())
+        return f"CREATE TABLE {self.name} ({columns}, checksum TEXT NOT NULL, PRIMARY KEY ({', '.join(self.key)})) WITHOUT ROWID"
+
+    def stored(self, row: Mapping[str, Any]) -> list[Any]:
+        """Return the values in the columns' order as SQLite returns them later, and their checksum."""
+        values = [row.get(name) for name in self.columns]
+        for at, kind in enumerate(self.columns.values()):
+            if kind.startswith("REAL") and values[at] is not None:
+                values[at] = float(values[at]) + 0.0  # SQLite has no negative zero
+        return [*values, self.checksum(values)]
+
+    def checksum(self, values: Sequence[Any]) -> str:
+        """Return the digest of a row of this table."""
+        return digests.of_data([self.name, *values])
+
+    def holds(self, row: Sequence[Any]) -> bool:
+        """Return whether the last value is the checksum of the others."""
+        *values, checksum = row
+        with suppress(TypeError):  # a BLOB is nothing that is written here
+            return bool(checksum == self.checksum(values))
+        return False
+
+    def told(self, row: Sequence[Any]) -> str:
+        """Return the name of a row: its table, and its key, shortened."""
+        values = dict(zip(self.columns, row, strict=False))
+        key = ", ".join(f"{name} {str(values[name])[:8]!r}" for name in self.key)
+        return f"table {self.name}, row with {key}"
+
+
+_TEXT, _NEEDED, _INTEGER, _REAL = "TEXT", "TEXT NOT NULL", "INTEGER NOT NULL", "REAL"
+TABLES = {
+    table.name: table
+    for table in (
+        Table("machines", {"machine": _NEEDED, "name": _NEEDED, "area_um2": _REAL, "architecture": _NEEDED}, ("machine",)),
+        Table("problems", {"problem": _NEEDED, "name": _NEEDED, "macs": _INTEGER, "definition": _NEEDED}, ("problem",)),
+        Table("methods", {"method": _NEEDED, "definition": _NEEDED}, ("method",)),
+        Table(
+            "results",
+            {
+                "machine": _NEEDED, "problem": _NEEDED, "method": _NEEDED, "energy_pj": _REAL, "cycles": "INTEGER", "utilization": _REAL,
+                "lower_bound": _REAL, "stop": _TEXT, "evaluated": _INTEGER, "valid": _INTEGER, "cpu_seconds": "REAL NOT NULL", "binds": _TEXT,
+                "places": _NEEDED, "mapping": _TEXT, "reason": _TEXT, "tilewright": _NEEDED, "written": _NEEDED,
+            },
+            ("machine", "problem", "method"),
+        ),
+        Table(
+            "explorations",
+            {
+                "exploration": _NEEDED, "workload": _NEEDED, "space": _NEEDED, "strategy": _NEEDED, "objective": _NEEDED, "asked": _INTEGER,
+                "method": _NEEDED, "record": _NEEDED, "begun": _NEEDED,
+            },
+            ("exploration",),
+        ),
+        Table(
+            "layers",
+            {"exploration": _NEEDED, "position": _INTEGER, "problem": _NEEDED, "name": _NEEDED, "count": _INTEGER},
+            ("exploration", "position"),
+        ),
+        Table(
+            "points",
+            {"exploration": _NEEDED, "point": _INTEGER, "choices": _NEEDED, "outcome": _NEEDED, "machine": _TEXT, "reason": _TEXT},
+            ("exploration", "point"),
+        ),
+    )
+}  # fmt: skip
+_OTHERS = (
+    "CREATE TABLE claims (machine TEXT NOT NULL, problem TEXT NOT NULL, method TEXT NOT NULL, owner TEXT NOT NULL, host TEXT NOT NULL, "
+    "pid INTEGER NOT NULL, expires REAL NOT NULL, PRIMARY KEY (machine, problem, method)) WITHOUT ROWID",
+    """CREATE VIEW explored AS
+    SELECT p.exploration, e.workload, e.space, p.point, p.choices, m.area_um2,
+           sum(l.count * r.energy_pj) AS energy_pj, sum(l.count * r.cycles) AS cycles
+    FROM points p JOIN explorations e USING (exploration) JOIN machines m USING (machine) JOIN layers l USING (exploration)
+         LEFT JOIN results r ON (r.machine, r.problem, r.method) = (p.machine, l.problem, e.method)
+    WHERE p.outcome = 'searched' GROUP BY p.exploration, p.point HAVING count(r.energy_pj) = count(*)""",
+)
+
+
+@cache
+def _schema() -> frozenset[tuple[str, str, str]]:
+    """(type, name, statement) of everything in a store, as SQLite words it."""
+    base = sqlite3.connect(":memory:")
+    try:
+        for statement in _statements():
+            base.execute(statement)
+        return frozenset(base.execute("SELECT type, name, sql FROM sqlite_master").fetchall())
+    finally:
+        base.close()
+
+
+def _statements() -> Iterator[str]:
+    yield from (table.statement for table in TABLES.values())
+    yield from _OTHERS
+
+
+class Database:
+    """An open store file, or one in memory without a path.
+
+    Args:
+        write: create the file if it is absent, and allow changes.
+
+    Raises:
+        InputError: the file is no store, damaged, or of another version. It is left unchanged.
+        OutputError: it cannot be created, or another program keeps it locked.
+    """
+
+    def __init__(self, path: Path | None, *, write: bool) -> None:
+        self.path, self.write = path, write
+        self._until = 0.0
+        if path is not None:
+            _check_file(path, write)
+        with self.errors():
+            self._base = self._opened()
+            try:
+                self._protect()
+                self._check_schema()
+                self._check_pages()
+            except BaseException:
+                self._base.close()
+                raise
+
+    def close(self) -> None:
+        """Close it. The last program that does moves what is in the log to the file."""
+        self._base.close()
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """Raise SQLite's errors as errors for the user, with the next step."""
+        try:
+            yield
+        except UnicodeDecodeError as error:  # in the text of SQLite's own message
+            raise self._damaged(str(error.object[:100])) from None
+        except OverflowError:
+            raise InputError(
+                f"store {self.path}: an integer beyond 2^63 cannot be stored", hint="use smaller sizes"
+            ) from None
+        except sqlite3.Error as error:
+            raise self._told(error) from None
+
+    def _told(self, error: sqlite3.Error) -> TilewrightError | KeyboardInterrupt:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code == _INTERRUPT and time.monotonic() < self._until:
+            return KeyboardInterrupt()  # in the progress handler, whose exceptions SQLite drops
+        if code == _INTERRUPT:
+            return self._damaged(f"a statement took longer than {STATEMENT_SECONDS:g} s")
+        if not isinstance(error, sqlite3.OperationalError):
+            return self._damaged(str(error))
+        return OutputError(f"store {self.path or 'in memory'}: {error}", hint=_HINTS.get(code))
+
+    def _damaged(self, what: str) -> InputError:
+        return InputError(f"store {self.path} is damaged: {what}", hint=_HINTS[_CORRUPT])
+
+    # how it is opened
+
+    def _opened(self) -> sqlite3.Connection:
+        if self.path is None:
+            return _connection(":memory:")
+        where = self.path.absolute().as_uri()
+        if self.write:
+            return _connection(f"{where}?mode=rwc")
+        try:
+            base = _connection(f"{where}?mode=rw")
+            base.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            return base
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in (_CANTOPEN, _READONLY):
+                raise
+            base.close()
+        log = self.path.with_name(f"{self.path.name}-wal")
+        if log.exists() and log.stat().st_size:
+            raise InputError(
+                f"store {self.path} cannot be read where it is: its latest results are in {log.name}, and its folder cannot be written to",
+                hint=f"copy {self.path.name} and {log.name} to a folder of yours",
+            )
+        return _connection(f"{where}?immutable=1")  # nobody can write to it either
+
+    def _protect(self) -> None:
+        """Limit what a hostile file can make SQLite do."""
+        base = self._base
+        base.text_factory = _decoded
+        base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_ROW_BYTES)
+        base.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+        base.setlimit(sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH, 0)
+        base.set_progress_handler(self._is_late, _PROGRESS_STEPS)
+        if sys.version_info >= (3, 12):
+            base.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, True)
+        for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0"):
+            base.execute(f"PRAGMA {pragma}")
+        if not self.write:
+            base.execute("PRAGMA query_only = ON")
+
+    def _is_late(self) -> bool:
+        return time.monotonic() > self._until
+
+    def _check_schema(self) -> None:
+        """Create the tables of a new store. Raises InputError: the file has others."""
+        found = self._parts()
+        if not found and self.write:
+            with self.changing():
+                if not self._parts():  # another program may just have created them
+                    for statement in _statements():
+                        self.run(statement)
+                    self.run(f"PRAGMA application_id = {APPLICATION}")
+                    self.run(f"PRAGMA user_version = {VERSION}")
+            found = self._parts()
+        if not found:
+            raise InputError(f"store {self.path} is empty", hint="tilewright explore --store FILE writes one")
+        if found != _schema():
+            odd = sorted({(kind, name) for kind, name, _ in found ^ _schema()}, key=str)
+            names = ", ".join(f"{kind} {name}" for kind, name in odd[:5])
+            raise InputError(
+                f"{self.path} is no store as Tilewright writes it: unexpected, absent or changed: {names}",
+                hint="restore a copy, or give a new store",
+            )
+        if self.write and self.path is not None:
+            self.run("PRAGMA journal_mode = WAL")
+            self.run("PRAGMA synchronous = NORMAL")
+
+    def _parts(self) -> frozenset[tuple[str, str, str]]:
+        return frozenset(self.run("SELECT type, name, sql FROM sqlite_master LIMIT 100"))
+
+    def _check_pages(self) -> None:
+        if self.path is None:
+            return
+        self._until = time.monotonic() + 10 * STATEMENT_SECONDS
+        told = [str(row[0]) for row in self._base.execute("PRAGMA quick_check(3)").fetchall()]
+        if told != ["ok"]:
+            raise self._damaged("; ".join(told))
+
+    # what is read and written
+
+    def run(self, statement: str, *values: object) -> list[Any]:
+        """Return the rows of a statement. It waits for a program that writes, and Ctrl-C ends the wait."""
+        end = time.monotonic() + LOCK_SECONDS
+        while True:
+            with self.errors():
+                self._until = time.monotonic() + STATEMENT_SECONDS
+                try:
+                    return self._base.execute(statement, values).fetchall()
+                except sqlite3.OperationalError as error:
+                    busy = getattr(error, "sqlite_errorcode", 0) & 0xFF == _BUSY
+                    if not busy or self._base.in_transaction or time.monotonic() > end:
+                        raise
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Hold a transaction that writes; an exception undoes it."""
+        self.run("BEGIN IMMEDIATE")
+        try:
+            yield
+            self.run("COMMIT")
+        except BaseException:
+            if self._base.in_transaction:
+                self._base.rollback()
+            raise
+
+    def put(self, table_name: str, /, **row: Any) -> None:
+        """Write a row, in place of one with the same key."""
+        table = TABLES[table_name]
+        values = table.stored(row)
+        columns = ", ".join((*table.columns, "checksum"))
+        self.run(f"INSERT OR REPLACE INTO {table.name} ({columns}) VALUES ({', '.join('?' * len(values))})", *values)
+
+    def rows(self, name: str, where: str = "TRUE", *values: object) -> list[dict[str, Any]]:
+        """Return rows of a table by column. Raises InputError: a checksum does not hold."""
+        table, found = TABLES[name], []
+        for row in self.run(f"SELECT {', '.join(table.columns)}, checksum FROM {name} WHERE {where}", *values):
+            if not table.holds(row):
+                raise self.wrong(name, row)
+            found.append(dict(zip(table.columns, row, strict=False)))
+        return found
+
+    def wrong(self, name: str, row: Sequence[Any], what: str = "its checksum does not hold") -> InputError:
+        """Return the error of a damaged row."""
+        return InputError(
+            f"store {self.path} is damaged: {TABLES[name].told(row)}: {what}",
+            hint="the command that wrote it, `tilewright explore` with the same words, takes damaged rows out and searches them again",
+        )
+
+    def damaged(self) -> Iterator[tuple[Table, list[Any]]]:
+        """Yield (table, row) of every row whose checksum does not hold."""
+        for table in TABLES.values():
+            with self.errors():
+                self._until = time.monotonic() + STATEMENT_SECONDS
+                for row in self._base.execute(f"SELECT {', '.join(table.columns)}, checksum FROM {table.name}"):
+                    self._until = time.monotonic() + STATEMENT_SECONDS
+                    if not table.holds(row):
+                        yield table, list(row)
+
+    def take_out(self, table: Table, row: Sequence[Any]) -> None:
+        """Delete a row, inside a transaction. Its key is compared as bytes: it may be no text."""
+        keys = dict(zip(table.columns, row, strict=False))
+        where = " AND ".join(f"CAST({name} AS BLOB) = ?" for name in table.key)
+        values = [keys[name] for name in table.key]
+        data = [each if isinstance(each, bytes) else str(each).encode("utf-8", "surrogateescape") for each in values]
+        self.run(f"DELETE FROM {table.name} WHERE {where}", *data)
+
+    def checkpoint(self) -> None:
+        """Move what is in the log to the file, as far as other programs' reading allows."""
+        self.run("PRAGMA wal_checkpoint(PASSIVE)")
+
+
+def _connection(where: str) -> sqlite3.Connection:
+    return sqlite3.connect(where, timeout=_POLL_SECONDS, isolation_level=None, uri=True)
+
+
+def _decoded(data: bytes) -> str:
+    """Text that is no UTF-8 fails its checksum, and is still text."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _check_file(path: Path, write: bool) -> None:
+    """Raises InputError: the path names no store, by its header; SQLite has not touched the file then."""
+    text = str(path)
+    if "\0" in text or path.name.startswith(":"):
+        raise InputError(
+            f"store {text!r}: this is no name of a file", hint="give a path such as results.sqlite; --no-cache without --store keeps nothing"
+        )  # fmt: skip
+    if write:
+        made(path.parent)
+    try:
+        if not path.exists():
+            if write:
+                return
+            raise InputError(f"there is no store {path}", hint="tilewright explore --store FILE makes one")
+        if not path.is_file():
+            raise InputError(f"store {path} is no regular file", hint="give a path such as results.sqlite")
+        with open(path, "rb") as file:
+            header = file.read(100)
+    except OSError as error:
+        raise InputError(f"cannot read store {path}: {error.strerror}") from None
+    if not header and write:
+        return
+    if len(header) < 100 or not header.startswith(_HEADER):
+        what = "is empty" if not header else "is not a database"
+        raise InputError(f"store {path} {what}", hint=_HINTS[_NOTADB])
+    application, version = (int.from_bytes(header[at : at + 4]) for at in (68, 60))
+    if application != APPLICATION:
+        raise InputError(f"{path} is no store of explorations", hint=_HINTS[_NOTADB])
+    if version != VERSION:
+        raise InputError(
+            f"{path} is a store of version {version}; this program reads version {VERSION}, whose rows have checksums",
+            hint="export it with the Tilewright that wrote it; for new results give a new store",
+        )
