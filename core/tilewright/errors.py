@@ -236,6 +236,12 @@ class OutputError(TilewrightError, OSError):
     code = "output"
 
 
+class ClusterError(TilewrightError, ConnectionError):
+    """A cluster does not answer, has no workers, or was lost."""
+
+    code = "cluster"
+
+
 class CallError(TilewrightError, TypeError):
     """A function was called with a keyword that it does not take."""
 

@@ -1,8 +1,13 @@
 """Searches on a Dask cluster: the same as here, whatever dies meanwhile. `tox run -e dask` runs them."""
 
+import http.server
 import importlib
+import json
 import os
+import re
+import shutil
 import signal
+import socketserver
 import sqlite3
 import subprocess
 import sys
@@ -19,7 +24,8 @@ import pytest
 import yaml
 
 import tilewright as tw
-from tilewright.errors import InputError
+from tilewright.errors import ClusterError
+from tilewright.exploration.cluster import search_there
 
 distributed: Any = importlib.import_module("distributed")
 FORMULA = "nk,km->nm; n=16 k=16 m=16"
@@ -40,9 +46,11 @@ class Local:
     scheduler: subprocess.Popen[bytes]
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
-    def add_worker(self) -> None:
+    def add_worker(self, **environment: str) -> None:
         words = ["distributed.cli.dask_worker", self.address, "--nthreads", "1", "--no-nanny", "--no-dashboard"]
-        self.workers.append(subprocess.Popen([sys.executable, "-m", *words], stderr=subprocess.DEVNULL))
+        self.workers.append(
+            subprocess.Popen([sys.executable, "-m", *words], stderr=subprocess.DEVNULL, env=os.environ | environment)
+        )
 
 
 @pytest.fixture
@@ -152,7 +160,188 @@ class Deadly:
         yield task.space.sample(np.random.default_rng(0), 20)
 
 
-def test_nobody_at_the_address_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tilewright.exploration.cluster.PATIENCE", 0.5)
-    with pytest.raises(InputError, match="no Dask scheduler answers at tcp://127.0.0.1:1"):
-        explored(tmp_path / "none.sqlite", cluster="tcp://127.0.0.1:1")
+CLI = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from tilewright.exploration import cluster
+cluster.PATIENCE, cluster.LOST_SECONDS, cluster.LOOK_SECONDS = (float(each) for each in sys.argv.pop(1).split(","))
+from tilewright.__main__ import main
+main()
+"""
+
+
+def begun(cluster: Local, folder: Path, *words: str, limits: str = "30,60,1") -> subprocess.Popen[str]:
+    """`explore` on a cluster, in a process of its own."""
+    space = folder / "space.yaml"
+    space.write_text(yaml.safe_dump(SPACE), encoding="utf-8")
+    command = ["explore", FORMULA, "--space", str(space), "--store", str(folder / "there.sqlite"), "--evaluations", "300"]
+    return subprocess.Popen(
+        [sys.executable, "-c", CLI, limits, *command, "--no-bounds", "--cluster", cluster.address, *words],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def wait_for_rows(client: subprocess.Popen[str], store: Path, number: int) -> None:
+    while counted(store) < number and client.poll() is None:
+        time.sleep(0.01)
+    assert client.poll() is None, client.communicate()
+
+
+def test_a_lost_scheduler_is_one_message_and_results_are_kept(cluster: Local, tmp_path: Path) -> None:
+    client = begun(cluster, tmp_path, "--json")
+    wait_for_rows(client, tmp_path / "there.sqlite", 3)
+    cluster.scheduler.kill()
+    out, err = client.communicate(timeout=120)
+
+    assert client.returncode == 2 and "Traceback" not in err and err.count("error:") == 1
+    assert f"the Dask scheduler at {cluster.address} is lost" in err and "the same command goes on" in err
+    assert json.loads(out)["error"]["code"] == "cluster"
+    left = rows(tmp_path / "there.sqlite", "SELECT * FROM results")
+    assert 3 <= len(left) < 32 and not rows(tmp_path / "there.sqlite", "SELECT * FROM claims")
+    explored(tmp_path / "there.sqlite")
+    explored(tmp_path / "here.sqlite")
+    assert set(left) <= set(rows(tmp_path / "there.sqlite", "SELECT * FROM results"))
+    assert rows(tmp_path / "there.sqlite") == rows(tmp_path / "here.sqlite")
+
+
+def test_lost_workers_are_waited_for_within_a_limit(cluster: Local, tmp_path: Path) -> None:
+    client = begun(cluster, tmp_path, limits="30,2,0.5")
+    wait_for_rows(client, tmp_path / "there.sqlite", 3)
+    for worker in cluster.workers:
+        worker.kill()
+    _, err = client.communicate(timeout=120)
+
+    assert client.returncode == 2 and "Traceback" not in err
+    assert f"the Dask scheduler at {cluster.address} had no workers for 2 s" in err and "dask worker" in err
+    assert 3 <= counted(tmp_path / "there.sqlite") < 32
+
+
+def test_interrupts_end_the_wait_for_lost_workers(cluster: Local, tmp_path: Path) -> None:
+    client = begun(cluster, tmp_path)
+    wait_for_rows(client, tmp_path / "there.sqlite", 3)
+    for worker in cluster.workers:
+        worker.kill()
+    time.sleep(2)
+    client.send_signal(signal.SIGINT)
+    out, err = client.communicate(timeout=60)
+
+    assert client.returncode in (1, 130) and "Traceback" not in err and "small: " in out
+    assert 3 <= counted(tmp_path / "there.sqlite") < 32
+
+
+def test_no_workers_are_waited_for_within_a_limit(cluster: Local, tmp_path: Path) -> None:
+    for worker in cluster.workers:
+        worker.kill()
+        worker.wait()
+    with begun(cluster, tmp_path, limits="1,60,1") as client:
+        _, err = client.communicate(timeout=60)
+    assert client.returncode == 2 and f"the Dask scheduler at {cluster.address} had no workers for 1 s" in err
+
+    client = begun(cluster, tmp_path)
+    time.sleep(10)
+    client.send_signal(signal.SIGINT)
+    _, err = client.communicate(timeout=60)
+    assert client.returncode == 130 and err.strip().endswith("interrupted") and "Traceback" not in err
+
+
+def other_version(folder: Path, *, without: str | None = None) -> str:
+    """A folder with Tilewright whose code differs, or lacks a module."""
+    assert tw.__file__ is not None
+    shutil.copytree(Path(tw.__file__).parent, folder / "tilewright", ignore=shutil.ignore_patterns("__pycache__"))
+    if without is None:
+        with (folder / "tilewright" / "version.py").open("a") as file:
+            file.write("# changed\n")
+    else:
+        (folder / "tilewright" / without).unlink()
+    return str(folder)
+
+
+def with_workers(cluster: Local, number: int) -> None:
+    with distributed.Client(cluster.address, set_as_default=False) as client:
+        client.wait_for_workers(number, timeout=120)
+
+
+def test_a_worker_that_differs_is_refused_by_name(
+    cluster: Local, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster.add_worker(PYTHONPATH=other_version(tmp_path / "other"))
+    with_workers(cluster, 3)
+    with caplog.at_level("WARNING", "tilewright"):
+        explored(tmp_path / "there.sqlite", cluster=cluster.address)
+    explored(tmp_path / "here.sqlite")
+
+    (told,) = [each.getMessage() for each in caplog.records if "refused" in each.getMessage()]
+    assert re.fullmatch(r"warning: worker tcp://\S+ is refused: other code of tilewright; install the same .*", told)
+    assert rows(tmp_path / "there.sqlite") == rows(tmp_path / "here.sqlite")
+
+
+@pytest.mark.parametrize(
+    ("without", "why"),
+    [(None, "other code of tilewright"), ("exploration/cluster.py", "cannot prove what it runs: .*No module named")],
+)
+def test_where_all_workers_differ_nothing_is_searched(
+    without: str | None, why: str, cluster: Local, tmp_path: Path
+) -> None:
+    for worker in cluster.workers:
+        worker.kill()
+        worker.wait()
+    cluster.add_worker(PYTHONPATH=other_version(tmp_path / "other", without=without))
+    with_workers(cluster, 1)
+
+    with pytest.raises(ClusterError, match=rf"(?s)all workers of .* are refused:.*tcp://.*{why}.*hint: install the same"):
+        explored(tmp_path / "none.sqlite", cluster=cluster.address)
+    assert counted(tmp_path / "none.sqlite") == 0
+
+
+def test_a_worker_proves_itself_again_before_each_search(cluster: Local) -> None:
+    """One that joined between two looks, too, and one that the client believes in."""
+    with distributed.Client(cluster.address, set_as_default=False) as client:
+        proof = (["tilewright"], ["tilewright"]), {"tilewright": "0.0.1", "code of tilewright": "none"}
+        kind, (worker, why) = client.submit(search_there, b"no search", *proof).result(timeout=120)
+
+    assert kind == "differs" and worker.startswith("tcp://")
+    assert why == f"tilewright {tw.__version__} there, 0.0.1 here; other code of tilewright"
+
+
+def test_workers_that_differ_may_come_and_go(cluster: Local, tmp_path: Path) -> None:
+    client = begun(cluster, tmp_path)
+    wait_for_rows(client, tmp_path / "there.sqlite", 2)
+    cluster.add_worker(PYTHONPATH=other_version(tmp_path / "other"))
+    client.communicate(timeout=200)
+
+    explored(tmp_path / "here.sqlite")
+    assert client.returncode == 0 and rows(tmp_path / "there.sqlite") == rows(tmp_path / "here.sqlite")
+
+
+class Silent(socketserver.BaseRequestHandler):
+    """A server that takes connections and says nothing."""
+
+    def handle(self) -> None:
+        time.sleep(60)
+
+
+class Http(http.server.BaseHTTPRequestHandler):
+    """A server that is no scheduler."""
+
+    def log_message(self, format: str, *words: Any) -> None:
+        pass
+
+
+@pytest.mark.parametrize("kind", ["nobody", "silent", "http", "no address", "no protocol", "empty"])
+def test_what_is_no_scheduler_is_told(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tilewright.exploration.cluster.PATIENCE", 1.0)
+    monkeypatch.setattr("tilewright.exploration.cluster.CLOSING_SECONDS", 1.0)
+    handler: type[socketserver.BaseRequestHandler] = Http if kind == "http" else Silent
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), handler) as server:
+        server.daemon_threads, server.block_on_close = True, False
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        port = server.server_address[1]
+        address = {
+            "nobody": "tcp://127.0.0.1:1", "no address": "not an address", "no protocol": f"udp-x://127.0.0.1:{port}", "empty": "",
+        }.get(kind, f"tcp://127.0.0.1:{port}")  # fmt: skip
+        try:
+            with pytest.raises(ClusterError, match="no Dask scheduler answers at") as error:
+                explored(tmp_path / "none.sqlite", cluster=address)
+        finally:
+            server.shutdown()
+    assert error.value.exit_code == 2 and "dask scheduler" in str(error.value.hint)

@@ -97,8 +97,8 @@ def with_other_value(random: Random, store: Path, checksum: bool) -> None:
 
 
 def _other(random: Random, value: Any) -> Any:
-    if isinstance(value, str) and value[:1] in "{[" and random.random() < 0.7:
-        data = json.loads(value)
+    data = _json(value)
+    if data and random.random() < 0.7:
         at: Any = data
         while isinstance(at, dict | list) and at:
             key = random.choice(list(at)) if isinstance(at, dict) else random.randrange(len(at))
@@ -114,6 +114,16 @@ def _other(random: Random, value: Any) -> Any:
         at = random.randrange(len(value))
         return value[:at] + random.choice(("", "0", "x", "é")) + value[at + 1 :]
     return random.choice(ODD)
+
+
+def _json(value: Any) -> Any:
+    """The data that a text says; None: it says none, such as one that was changed before."""
+    if not isinstance(value, str) or value[:1] not in ("{", "["):
+        return None
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _set(base: sqlite3.Connection, table: str, row: dict[str, Any], changes: dict[str, Any]) -> None:

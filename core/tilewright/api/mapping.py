@@ -89,7 +89,7 @@ def map(
     folder = folder_of(settings, searched, [(configuration.mapper_record.name, configuration)])
     layers: list[MappedLayer] = []
     with ExitStack() as closing:
-        engine = None if cluster is None else closing.enter_context(Cluster(cluster))
+        engine = None if cluster is None else closing.enter_context(Cluster(cluster, configuration))
         seen = closing.enter_context(mapping_progress(searched, configuration.budget, plan.objective, plan.progress))
         watch = seen.watch if seen else None
         for layer in map_workload(searched, configuration, watch, jobs=plan.jobs, cache=plan.results, engine=engine):

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from tilewright.errors import ClusterError
 from tilewright.exploration.records import (
     ExplorationRecord,
     ExploredPoint,
@@ -77,6 +78,8 @@ class Exploration:
         self.judged = 0
         self.interrupted = False
         """A search came back unfinished."""
+        self.failure: ClusterError | None = None
+        """The lost cluster, where that is why."""
         self.best: list[ExploredPoint] = []
         """The front of what was found."""
 
@@ -163,6 +166,9 @@ class Exploration:
             return self.store.claim(*task, self.record.method, retry=retry) == "claimed"
 
         for position, layer in self.engine(list(todo.values()), wanted=wanted):
+            if isinstance(layer.error, ClusterError):
+                self.failure, self.interrupted = layer.error, True
+                return
             layer = told_watchers(layer, self.silenced)
             new = FoundLayer.of(layer)
             if new is None:

@@ -111,15 +111,18 @@ def digest(parts: MappingOf[str, Any], plugins: tuple[object, ...]) -> str:
     data = {
         **parts,
         "tilewright": importlib.metadata.version("tilewright"),
-        "code": {package: _code(package) for package in packages},
+        "code": {package: code_of(package) for package in packages},
     }
     return digests.of_data(data)
 
 
 @cache
-def _code(package: str) -> str:
-    """The code of a package, as a digest: equal wherever it is installed; empty if it is in no files."""
-    spec = importlib.util.find_spec(package)
+def code_of(package: str) -> str:
+    """Return the digest of a package's code: equal wherever it is installed; empty if it is in no files."""
+    try:
+        spec = importlib.util.find_spec(package)
+    except ValueError:  # a module without a spec, such as __main__
+        return ""
     if spec is None or spec.origin is None:
         return ""
     root = Path(spec.origin)

@@ -1,8 +1,12 @@
 """The store: one row for each result, found by content, whole after a kill, and nobody else's file."""
 
 import csv
+import json
 import os
+import resource
+import shutil
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -15,6 +19,7 @@ import pytest
 import yaml
 
 import tilewright as tw
+from support.processes import soon
 from tilewright.errors import InputError, OutputError, TilewrightError, UnknownNameError
 from tilewright.exploration.records import FoundLayer
 from tilewright.exploration.store import Store
@@ -135,6 +140,159 @@ def test_tables_are_exported(tmp_path: Path) -> None:
         report.save(tmp_path / "points.txt")
 
 
+SHARED = """
+import sys, json, tilewright as tw
+formula, space, store = sys.argv[1:]
+report = tw.explore(formula, space, evaluations=40, store=store, bounds=False, progress=False)
+print(json.dumps([[row for row in report.rows()], sum(not point.cached for point in report.points)]))
+"""
+MANY = SPACE | {"choices": {"GlobalBuffer.capacity_words": {"first": 64, "last": 4096, "plus": 96}}}
+
+
+def test_explorations_on_one_store_share_the_searches(tmp_path: Path) -> None:
+    space, store = tmp_path / "space.yaml", tmp_path / "all.sqlite"
+    space.write_text(yaml.safe_dump(MANY), encoding="utf-8")
+    words = [sys.executable, "-c", SHARED, FORMULA, str(space), str(store)]
+    programs = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    (one, searched), (other, searched_too) = (json.loads(each.communicate(timeout=300)[0]) for each in programs)
+
+    assert one == other and len(one) == 43
+    assert searched + searched_too == 43 and min(searched, searched_too) > 0
+    assert rows(store, "SELECT * FROM claims") == []
+
+
+def claimed(store: Path, claim: tuple[str, int, float]) -> tw.ExplorationReport:
+    """Explore what another program claims: that of a host and a process, for some seconds from now on."""
+    host, pid, seconds = claim
+    with closing(sqlite3.connect(store, isolation_level=None)) as base:
+        base.execute(
+            "INSERT INTO claims SELECT machine, problem, method, 'owner', ?, ?, ? FROM results", (host, pid, time.time() + seconds)
+        )  # fmt: skip
+        base.execute("DELETE FROM results")
+    return explored(store)
+
+
+def test_claims_expire(tmp_path: Path) -> None:
+    store = tmp_path / "all.sqlite"
+    before = explored(store).rows()
+    began = time.time()
+
+    assert claimed(store, ("another host", 1, 3.0)).rows() == before
+    assert time.time() >= began + 3.0
+
+
+@pytest.mark.parametrize("claim", [("another host", 1, 1e9), (socket.gethostname(), 2**22 + 1, 50.0), ("x", 1, -1.0)])
+def test_claims_of_programs_that_ended_block_nobody(
+    claim: tuple[str, int, float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of a clock that was set back, one of a process that is gone, one that expired."""
+    store = tmp_path / "all.sqlite"
+    before = explored(store).rows()
+    monkeypatch.setattr("tilewright.exploration.exploring.time.sleep", None)  # nothing is waited for
+
+    assert claimed(store, claim).rows() == before
+
+
+def test_claims_are_renewed_and_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tilewright.exploration.claims.RENEWAL_SECONDS", 0.05)
+    read = "SELECT expires FROM claims"
+    with Store(tmp_path / "all.sqlite") as store, Store(tmp_path / "all.sqlite") as other:
+        assert store.claim("m", "p", "w") == "claimed" and store.claim("m", "p", "w") == "claimed"
+        assert other.claim("m", "p", "w") == "claimed by another" and other.is_claimed("m", "p", "w")
+        first = rows(tmp_path / "all.sqlite", read)
+        assert soon(lambda: rows(tmp_path / "all.sqlite", read) > first)
+        store.keep("m", "p", "w", FoundLayer(reason="it died"))
+        assert other.claim("m", "p", "w") == "found" and other.claim("m", "p", "w", retry=True) == "claimed"
+    assert rows(tmp_path / "all.sqlite", read) == []
+
+
+def test_a_batch_is_in_the_file_itself(tmp_path: Path) -> None:
+    """What is copied while an exploration runs, or after it was killed, has all batches that were done."""
+    copy = tmp_path / "copy.sqlite"
+    with Store(tmp_path / "all.sqlite") as store:
+        shutil.copy(tmp_path / "all.sqlite", copy)
+        assert rows(copy) == []
+        for number in range(50):
+            store.keep("m", str(number), "w", FoundLayer(reason="it died"))
+        store.checkpoint()
+        shutil.copy(tmp_path / "all.sqlite", copy)
+    assert len(rows(copy)) == 50
+
+
+AS_NOBODY = """
+import os, sys, tilewright as tw
+os.setgid(65534); os.setuid(65534)
+try:
+    print(len(tw.explored(sys.argv[1]).points))
+except tw.errors.TilewrightError as error:
+    print(error)
+"""
+
+
+def as_nobody(store: Path) -> str:
+    """What a user reads who may not write there; where the tests are not run by root, that is who runs them."""
+    program = AS_NOBODY if os.getuid() == 0 else AS_NOBODY.replace("os.setgid(65534); os.setuid(65534)", "")
+    for folder in store.parents:
+        if folder.name.startswith("pytest-"):
+            folder.chmod(0o755)
+    store.parent.chmod(0o555)
+    try:
+        return subprocess.run([sys.executable, "-c", program, str(store)], capture_output=True, text=True, check=True).stdout  # fmt: skip
+    finally:
+        store.parent.chmod(0o755)
+
+
+def test_a_store_in_a_read_only_folder_is_read(tmp_path: Path) -> None:
+    store = tmp_path / "all.sqlite"
+    explored(store)
+
+    assert as_nobody(store) == "6\n" and [path.name for path in tmp_path.iterdir()] == ["all.sqlite"]
+
+
+def test_a_read_only_store_says_what_is_missing(tmp_path: Path) -> None:
+    store, copy = tmp_path / "all.sqlite", tmp_path / "copy" / "all.sqlite"
+    copy.parent.mkdir()
+    with Store(store) as kept:
+        kept.keep("m", "p", "w", FoundLayer(reason="it died"))
+        shutil.copy(store, copy)
+        shutil.copy(f"{store}-wal", f"{copy}-wal")
+
+    told = as_nobody(copy)
+    assert "its latest results are in all.sqlite-wal, and its folder cannot be written to" in told
+    assert "copy all.sqlite and all.sqlite-wal to a folder of yours" in told
+    assert rows(copy) == rows(store)
+
+
+def test_a_file_size_limit_is_told(tmp_path: Path) -> None:
+    store = tmp_path / "all.sqlite"
+    explored(store, points=2)
+    before = rows(store)
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (store.stat().st_size, limit[1]))
+    try:
+        with pytest.raises(OutputError, match=r"(?s)disk I/O error.*hint: check free space, quotas and file size limits"):
+            tw.explore(FORMULA, MANY, evaluations=40, store=store, bounds=False, progress=False)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert set(before) <= set(rows(store))
+    assert len(explored(store).found) == 6
+
+
+def test_figures_beyond_sqlites_are_told(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"an integer beyond 2\^63 cannot be stored"):
+        tw.explore("nk,km->nm; n=1099511627776 k=1099511627776 m=1024", SPACE, store=tmp_path / "a.sqlite", progress=False)
+
+
+def test_a_program_that_writes_is_waited_for_within_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tilewright.exploration.database.LOCK_SECONDS", 1.0)
+    store = tmp_path / "all.sqlite"
+    explored(store, points=1)
+    with closing(sqlite3.connect(store, isolation_level=None)) as base:
+        base.execute("BEGIN IMMEDIATE")
+        with pytest.raises(OutputError, match=r"(?s)database is locked.*hint: another program writes to it"):
+            explored(store)
+
+
 @pytest.mark.parametrize("said", ["not a database", "is no store"])
 def test_other_files_are_left_as_they_are(said: str, tmp_path: Path) -> None:
     file = tmp_path / "mine.sqlite"
@@ -150,14 +308,25 @@ def test_other_files_are_left_as_they_are(said: str, tmp_path: Path) -> None:
     assert file.read_bytes() == before
 
 
-def test_damage_is_told(tmp_path: Path) -> None:
+def test_damage_is_told_and_searched_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     store = tmp_path / "all.sqlite"
     explored(store)
-    for statement in ("UPDATE results SET places = '{'", "UPDATE explorations SET record = '{}'"):
+    sound = tw.explored(store).rows()
+    for statement, table in (
+        ("UPDATE results SET energy_pj = 1", "results"),
+        ("UPDATE explorations SET record = '{}'", "explorations"),
+        ("UPDATE points SET machine = NULL WHERE point = 3", "points"),
+        ("UPDATE layers SET count = 2", "layers"),
+    ):
         with closing(sqlite3.connect(store, isolation_level=None)) as base:
             base.execute(statement)
-        with pytest.raises(InputError, match="is damaged"):
+        with pytest.raises(InputError, match=rf"is damaged: table {table}, row with \w+ .*: its checksum does not hold"):
             tw.explored(store)
+        with caplog.at_level("WARNING", "tilewright"):
+            assert explored(store).rows() == sound
+        assert "rows were taken out" in caplog.text and f"table {table}" in caplog.text
+        caplog.clear()
+        assert tw.explored(store).rows() == sound
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,7 @@ def explore(
         CallError, InputError, UnknownNameError: a word is wrong, or no point is a machine.
         PluginError: mapper or model cannot be built.
         OutputError: the store cannot be written to.
+        ClusterError: no scheduler answers, or it has no workers that may search. One that is lost later is `failure` of the report.
     """
     found = architecture_space(space)
     settings.pop("resume", None)  # it goes on in any case
@@ -125,7 +126,7 @@ def explore(
             chosen = SunstoneArch.of(tried, plan.workload, plan.objective)
         engine: Engine = map_each
         if cluster is not None:
-            engine = closing.enter_context(Cluster(cluster))
+            engine = closing.enter_context(Cluster(cluster, configuration))
         elif plan.jobs > 1:
             engine = partial(map_each, workers=closing.enter_context(Workers(plan.jobs)))
         exploration = Exploration(
@@ -134,7 +135,7 @@ def explore(
         complete = False
         with suppress(KeyboardInterrupt):
             complete = exploration.run()
-        return ExplorationReport(exploration.record, exploration.points(), complete)
+        return ExplorationReport(exploration.record, exploration.points(), complete, exploration.failure)
 
 
 @checked

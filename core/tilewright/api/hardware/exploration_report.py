@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.api.hardware.spaces import choice_column
-from tilewright.errors import InputError, OutputError
+from tilewright.errors import InputError, OutputError, TilewrightError
 from tilewright.exploration.records import ExplorationRecord, ExploredPoint, front
 from tilewright.files import write_text
 from tilewright.schema.report import UNITS
@@ -27,11 +27,13 @@ class ExplorationReport(Tabular):
 
     Attributes:
         complete: nothing ended the exploration early.
+        failure: the lost cluster that ended it.
     """
 
     record: ExplorationRecord
     points: tuple[ExploredPoint, ...]
     complete: bool = True
+    failure: TilewrightError | None = None
 
     def __repr__(self) -> str:
         return (
@@ -89,7 +91,7 @@ class ExplorationReport(Tabular):
             "asked": self.record.asked,
             "objective": self.record.objective,
             "points": self.rows(),
-        }
+        } | ({} if self.failure is None else {"error": self.failure.data()})
 
     def save(self, file: str | Path, *, layers: bool = False) -> Path:
         """Write the rows, or those of all layers, as comma-separated values, or as Parquet where the file is called so (pyarrow).
@@ -142,7 +144,8 @@ class ExplorationReport(Tabular):
         lines = [f"error: {first[reason]}: {reason}{_more(count - 1)}" for reason, count in faults[:FAULTS]]
         if len(faults) > FAULTS:
             lines.append(f"error: {sum(count for _, count in faults[FAULTS:]):,} others failed, too; -o tells why")
-        return [*lines, "  hint: --retry searches again what failed"] if lines else []
+        lines += ["  hint: --retry searches again what failed"] if lines else []
+        return [*lines, *([] if self.failure is None else [f"error: {self.failure}"])]
 
     def __str__(self) -> str:
         return "\n".join([super().__str__(), *self.messages()])

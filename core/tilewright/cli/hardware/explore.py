@@ -86,11 +86,15 @@ def explore_command(
         constraints=constraints, seconds=seconds, evaluations=evaluations, seed=seed, jobs=jobs, cache=not no_cache, progress=not quiet,
         store=store, retry=retry, resume=resume, strategy=strategy, bounds=not no_bounds, cluster=cluster,
     )  # fmt: skip
-    if len(report.points) < report.record.asked and (store is not None or not no_cache):
+    if not report.complete and report.failure is None and (store is not None or not no_cache):
         note("ended before all points were tried: the same command goes on")
     if output is not None:
         note(f"written to {report.save(output)}")
     show(report, json, quiet, report.messages())
+    if report.failure is not None:
+        raise typer.Exit(report.failure.exit_code)
+    if not report.complete:
+        raise typer.Exit(1 if report.points else 130)
 
 
 def _whole(weights: str | None) -> list[int] | None:
