@@ -25,7 +25,9 @@ if importlib.util.find_spec("jax") is None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--mutations", default=300, type=int, help="mutated inputs for each reader (tests/hostile)")
-    parser.addoption("--store-faults", default=20, type=int, help="flipped bits, and changed values, of a store (tests/hostile)")
+    parser.addoption(
+        "--store-faults", default=20, type=int, help="flipped bits, and changed values, of a store (tests/hostile)"
+    )
 
 
 def pytest_report_header() -> str:

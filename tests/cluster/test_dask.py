@@ -174,7 +174,16 @@ def begun(cluster: Local, folder: Path, *words: str, limits: str = "30,60,1") ->
     """`explore` on a cluster, in a process of its own."""
     space = folder / "space.yaml"
     space.write_text(yaml.safe_dump(SPACE), encoding="utf-8")
-    command = ["explore", FORMULA, "--space", str(space), "--store", str(folder / "there.sqlite"), "--evaluations", "300"]
+    command = [
+        "explore",
+        FORMULA,
+        "--space",
+        str(space),
+        "--store",
+        str(folder / "there.sqlite"),
+        "--evaluations",
+        "300",
+    ]
     return subprocess.Popen(
         [sys.executable, "-c", CLI, limits, *command, "--no-bounds", "--cluster", cluster.address, *words],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -202,6 +211,24 @@ def test_a_lost_scheduler_is_one_message_and_results_are_kept(cluster: Local, tm
     explored(tmp_path / "here.sqlite")
     assert set(left) <= set(rows(tmp_path / "there.sqlite", "SELECT * FROM results"))
     assert rows(tmp_path / "there.sqlite") == rows(tmp_path / "here.sqlite")
+
+
+def test_map_keeps_what_was_found_before_the_scheduler_was_lost(cluster: Local, tmp_path: Path) -> None:
+    def lose() -> None:
+        while not list((tmp_path / "cache").rglob("*.json")):
+            time.sleep(0.01)
+        cluster.scheduler.kill()
+
+    losing = threading.Thread(target=lose)
+    losing.start()
+    report = tw.map(
+        "resnet50", "eyeriss", evaluations=2_000, cache=tmp_path / "cache", progress=False, cluster=cluster.address
+    )
+    losing.join()
+
+    failed = [layer for layer in report.layers if layer.error is not None]
+    assert len(report.layers) == 24 and 1 <= len(failed) <= 23
+    assert {layer.error.code for layer in failed if layer.error} == {"cluster"} and "is lost" in str(report)
 
 
 def test_lost_workers_are_waited_for_within_a_limit(cluster: Local, tmp_path: Path) -> None:
@@ -288,7 +315,9 @@ def test_where_all_workers_differ_nothing_is_searched(
     cluster.add_worker(PYTHONPATH=other_version(tmp_path / "other", without=without))
     with_workers(cluster, 1)
 
-    with pytest.raises(ClusterError, match=rf"(?s)all workers of .* are refused:.*tcp://.*{why}.*hint: install the same"):
+    with pytest.raises(
+        ClusterError, match=rf"(?s)all workers of .* are refused:.*tcp://.*{why}.*hint: install the same"
+    ):
         explored(tmp_path / "none.sqlite", cluster=cluster.address)
     assert counted(tmp_path / "none.sqlite") == 0
 

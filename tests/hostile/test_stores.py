@@ -70,7 +70,9 @@ def test_only_the_known_schema_is_read(change: str, trials: Trials, tmp_path: Pa
     before = store.read_bytes()
 
     for read in (tw.explored, explored):
-        with pytest.raises(InputError, match=r"is no store as Tilewright writes it: unexpected, absent or changed: \w+"):
+        with pytest.raises(
+            InputError, match=r"is no store as Tilewright writes it: unexpected, absent or changed: \w+"
+        ):
             read(store)
     assert store.read_bytes() == before
 

@@ -142,7 +142,9 @@ class Cluster:
             answers: dict[str, Any] = _within(
                 PATIENCE, lambda: self.client.run(identity, *self.proof[0], workers=workers, on_error="return")
             )
-        except Exception as error:  # they do not answer, or one was lost meanwhile: they are asked again at the next look
+        except (
+            Exception
+        ) as error:  # they do not answer, or one was lost meanwhile: they are asked again at the next look
             logging.getLogger("tilewright").warning(
                 "warning: workers of %s do not answer: %s", self.address, _one_line(error)
             )
@@ -362,7 +364,9 @@ def _needed(configuration: RunConfiguration) -> tuple[list[str], list[str]]:
     distributions, packages = {"tilewright"}, {"tilewright"}
     each: RunConfiguration | None = configuration
     while each is not None:
-        distributions |= {record.distribution for record in (each.mapper_record, each.model.record) if record.distribution}
+        distributions |= {
+            record.distribution for record in (each.mapper_record, each.model.record) if record.distribution
+        }
         packages |= {type(plugin).__module__.partition(".")[0] for plugin in each.plugins}
         each = each.otherwise
     distributions = {name for name in distributions if _is_installed(name)}

@@ -216,14 +216,14 @@ class Database:
         where = self.path.absolute().as_uri()
         if self.write:
             return _connection(f"{where}?mode=rwc")
+        base = _connection(f"{where}?mode=rw")
         try:
-            base = _connection(f"{where}?mode=rw")
             base.execute("SELECT count(*) FROM sqlite_master").fetchone()
             return base
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF not in (_CANTOPEN, _READONLY):
-                raise
+        except BaseException as error:
             base.close()
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF not in (_CANTOPEN, _READONLY):
+                raise
         log = self.path.with_name(f"{self.path.name}-wal")
         if log.exists() and log.stat().st_size:
             raise InputError(

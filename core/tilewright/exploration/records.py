@@ -39,7 +39,7 @@ class FoundLayer(Model):
     """
 
     energy_pj: Figure | None = None
-    cycles: Whole | None = None
+    cycles: Annotated[int, Field(ge=0, le=2**200)] | None = None
     utilization: Figure | None = None
     lower_bound: Finite | None = None
     stop: str | None = None
@@ -113,7 +113,7 @@ class LayerRecord(Model):
     problem: str
     name: str
     count: Annotated[int, Field(ge=1, le=2**53)]
-    macs: Whole
+    macs: Annotated[int, Field(ge=0)]
 
 
 class ExplorationRecord(Model):

@@ -195,9 +195,7 @@ def every(position: int) -> bool:
 class Engine(Protocol):
     """A way to work searches off: here, in processes or on a cluster."""
 
-    def __call__(
-        self, searches: Sequence[LayerSearch], *, wanted: Wanted = every
-    ) -> Iterator[tuple[int, MappedLayer]]:
+    def __call__(self, searches: Sequence[LayerSearch], *, wanted: Wanted = every) -> Iterator[tuple[int, MappedLayer]]:
         """Yield (position, what was found) of the wanted searches as each is done."""
         ...
 
