@@ -63,9 +63,9 @@ class Table:
     def stored(self, row: Mapping[str, Any]) -> list[Any]:
         """Return the values in the columns' order as SQLite returns them later, and their checksum."""
         values = [row.get(name) for name in self.columns]
-        for at, kind in enumerate(self.columns.values()):
-            if kind.startswith("REAL") and values[at] is not None:
-                values[at] = float(values[at]) + 0.0  # SQLite has no negative zero
+        for at, (value, kind) in enumerate(zip(values, self.columns.values(), strict=True)):
+            if kind.startswith("REAL") and value is not None:
+                values[at] = float(value) + 0.0  # SQLite has no negative zero
         return [*values, self.checksum(values)]
 
     def checksum(self, values: Sequence[Any]) -> str:

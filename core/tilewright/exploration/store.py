@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,6 +26,8 @@ from tilewright.schema.architecture import Architecture
 from tilewright.schema.problem import Problem
 from tilewright.version import __version__
 
+CHECKPOINT_SECONDS = 30.0
+"""Longest time for which a result is in SQLite's log alone, while others are found."""
 Claimed = Literal["claimed", "claimed by another", "found"]
 _FOUND = tuple(FoundLayer.model_fields)
 _JSON = ("places", "mapping")
@@ -51,6 +54,7 @@ class Store:
         self.path = None if path is None else Path(path)
         self._base = Database(self.path, write=make)
         self._claims = Claims(self._base)
+        self._moved = time.monotonic()
         self.repaired: tuple[str, ...] = ()
         try:
             if self.path is not None:
@@ -121,6 +125,8 @@ class Store:
             if not self._base.run(f"SELECT 1 FROM results WHERE {_KEY} AND reason IS NULL", *key):
                 self._base.put("results", machine=machine, problem=problem, method=method, **row, tilewright=__version__, written=_now())  # fmt: skip
             self._claims.end(*key)
+        if time.monotonic() > self._moved + CHECKPOINT_SECONDS:
+            self.checkpoint()
 
     def judge(self, exploration: str, point: ExploredPoint) -> None:
         """Write what became of a point, in place of what was written before. Raises OutputError."""
@@ -131,6 +137,7 @@ class Store:
 
     def checkpoint(self) -> None:
         """Move everything written so far from SQLite's log to the file. Raises OutputError."""
+        self._moved = time.monotonic()
         if self.path is not None:
             self._base.checkpoint()
 

@@ -207,7 +207,7 @@ def test_claims_are_renewed_and_released(tmp_path: Path, monkeypatch: pytest.Mon
     assert rows(tmp_path / "all.sqlite", read) == []
 
 
-def test_a_batch_is_in_the_file_itself(tmp_path: Path) -> None:
+def test_a_batch_is_in_the_file_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is copied while an exploration runs, or after it was killed, has all batches that were done."""
     copy = tmp_path / "copy.sqlite"
     with Store(tmp_path / "all.sqlite") as store:
@@ -217,7 +217,11 @@ def test_a_batch_is_in_the_file_itself(tmp_path: Path) -> None:
             store.keep("m", str(number), "w", FoundLayer(reason="it died"))
         store.checkpoint()
         shutil.copy(tmp_path / "all.sqlite", copy)
-    assert len(rows(copy)) == 50
+        assert len(rows(copy)) == 50
+        monkeypatch.setattr("tilewright.exploration.store.CHECKPOINT_SECONDS", 0.0)
+        store.keep("m", "50", "w", FoundLayer(reason="it died"))
+        shutil.copy(tmp_path / "all.sqlite", copy)
+        assert len(rows(copy)) == 51
 
 
 @contextmanager
