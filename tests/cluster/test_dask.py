@@ -203,7 +203,7 @@ def test_a_lost_scheduler_is_one_message_and_results_are_kept(cluster: Local, tm
     out, err = client.communicate(timeout=120)
 
     assert client.returncode == 2 and "Traceback" not in err and err.count("error:") == 1
-    assert f"the Dask scheduler at {cluster.address} is lost" in err and "the same command goes on" in err
+    assert f"the Dask scheduler at {cluster.address} is lost" in err and "the same command continues" in err
     assert json.loads(out)["error"]["code"] == "cluster"
     left = rows(tmp_path / "there.sqlite", "SELECT * FROM results")
     assert 3 <= len(left) < 32 and not rows(tmp_path / "there.sqlite", "SELECT * FROM claims")

@@ -1,7 +1,7 @@
 """Claims on searches: programs that share a store do not search the same thing twice.
 
-A claim names its owner and expires. Its owner renews it as long as it lives, so that a killed program blocks nobody for
-long; on one host others notice at once that its process has ended.
+A claim names its owner and expires. Its owner renews it as long as it lives, so that a killed program blocks others only
+for a while. On the same host others notice at once that its process has ended.
 """
 
 from __future__ import annotations

@@ -71,14 +71,14 @@ class Cluster:
         self.address = address
         needed = _needed(configuration)
         self.proof = needed, identity(*needed)
-        """What workers are asked for, and what they have to answer."""
+        """Question to workers, and the answer that they have to give."""
         self._proved: set[str] = set()
         self.refused: dict[str, str] = {}
         for name in ("client", "comm", "core", "utils"):  # lost connections are reported here
             logging.getLogger(f"distributed.{name}").setLevel(logging.CRITICAL)
         try:
             self.client: Any = _within(PATIENCE + CLOSING_SECONDS, self._connected)
-        except Exception as error:  # Dask raises whatever the address's protocol does
+        except Exception as error:  # the exception depends on the protocol of the address
             raise ClusterError(
                 f"no Dask scheduler answers at {address}: {_one_line(error)}",
                 hint="dask scheduler starts one and prints its address, such as tcp://HOST:8786",
@@ -122,7 +122,7 @@ class Cluster:
             raise ClusterError(f"all workers of the Dask scheduler at {self.address} are refused:{refused}", hint=_SAME)
         raise ClusterError(
             f"the Dask scheduler at {self.address} had no workers for {seconds:g} s",
-            hint=f"dask worker {self.address} --nthreads 1 starts one; then the same command goes on",
+            hint=f"dask worker {self.address} --nthreads 1 starts one; then the same command continues",
         )
 
     def good(self) -> dict[str, int]:
@@ -169,7 +169,7 @@ class Cluster:
         """Return the error of a lost scheduler."""
         return ClusterError(
             f"the Dask scheduler at {self.address} is lost: {why}",
-            hint="finished results are kept; start the scheduler and workers again, and the same command goes on",
+            hint="finished results are kept; start the scheduler and workers again, and the same command continues",
         )
 
     # searches

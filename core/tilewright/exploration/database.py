@@ -1,7 +1,7 @@
 """SQLite files of explorations: opened defensively, with a checksum in every row.
 
 A file from elsewhere may be damaged or hostile. It is used only if its header, its schema and SQLite's own check are as
-expected. Limits bound the size of a row and the time of a statement, and a row is used only if its checksum holds.
+expected. The size of a row and the time of a statement are bounded. A row is used only if its checksum holds.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _BUSY, _READONLY, _INTERRUPT, _IOERR, _CORRUPT, _FULL, _CANTOPEN, _NOTADB = 5, 8
 _HINTS = {
     _BUSY: "another program writes to it; wait for that one, or give another store",
     _READONLY: "give a store that can be written to, or copy this one to a folder of yours",
-    _IOERR: "check free space, quotas and file size limits (ulimit -f); finished results stay in the store, and the same command goes on with them",
+    _IOERR: "check free space, quotas and file size limits (ulimit -f); finished results stay in the store, and the same command continues with them",
     _CORRUPT: "if it is a copy made after a kill, copy the file that ends in -wal, too; else restore a copy, or give a new store",
-    _FULL: "free some space; finished results stay in the store, and the same command goes on with them",
+    _FULL: "free some space; finished results stay in the store, and the same command continues with them",
     _CANTOPEN: "check that its folder exists and can be written to",
     _NOTADB: "give another file, or a new one",
 }
@@ -230,10 +230,10 @@ class Database:
                 f"store {self.path} cannot be read where it is: its latest results are in {log.name}, and its folder cannot be written to",
                 hint=f"copy {self.path.name} and {log.name} to a folder of yours",
             )
-        return _connection(f"{where}?immutable=1")  # nobody can write to it either
+        return _connection(f"{where}?immutable=1")  # it cannot change meanwhile
 
     def _protect(self) -> None:
-        """Limit what a hostile file can make SQLite do."""
+        """Bound what a hostile file can make SQLite do."""
         base = self._base
         base.text_factory = _decoded
         base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_ROW_BYTES)

@@ -44,7 +44,7 @@ LOOKED_AT = 1000
 MOST_TOLD = 5
 """Reasons that are told where no point is a machine."""
 FILE = f"explorations-{VERSION}.sqlite"
-"""The store in the cache; that of an earlier version is left as it is."""
+"""The store in the cache; that of an earlier version is left unchanged."""
 
 
 @checked
