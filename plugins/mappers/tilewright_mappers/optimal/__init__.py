@@ -1,1 +1,1 @@
-"""The mapper `optimal`: the best mapping of a map space, proved."""
+"""Mapper `optimal`: the best mapping of a map space, with a proof (docs/optimal.md)."""

@@ -1,4 +1,4 @@
-"""`optimal`: the best mapping of a map space, proved."""
+"""Mapper `optimal`: return the best mapping of a map space, with a proof."""
 
 from __future__ import annotations
 
@@ -20,55 +20,68 @@ from tilewright_mappers.optimal.setup import Setup
 from tilewright_mappers.optimal.walk import Finals, Walk
 
 SURE = 1 - 1e-9
-"""Less than one by more than rounding adds up to."""
+"""Factor of the cutoff; its distance from one exceeds the rounding of floating-point sums."""
 MOST = sys.float_info.max
-"""A bound where nothing is known: less than infinity, which is what mappings cost that take too many cycles."""
+"""Cutoff before any mapping is found.
+
+It is below infinity, the cost of a mapping above the cycle limit.
+"""
 DRAWN = 1024
-"""Mappings that are drawn to begin with."""
+"""Random mappings drawn before the staged search."""
 FOLLOWED = 24
-"""Mappings whose neighbours are tried."""
+"""Mappings per round of the descent whose neighbours are evaluated."""
 NARROW = 256, 4096, 32768
-"""States that the first walks follow."""
+"""Widths of the first passes, in states per stage."""
 IN_PART = 16384
-"""States that the last one follows of ragged windows, of which little is counted, so that a wide walk takes long, for little more."""
+"""Default width for ragged windows.
+
+Their costs are mostly undercounted, so a wider pass rarely proves more.
+"""
 SHARE = 0.5
-"""Of the time there is, what the first walks may take before searches that begin well are asked."""
+"""Fraction of the time limit for the narrow passes, if warm-start mappers are available."""
 CLOSE = 0.97
-"""Of the best, what has to be proved for these searches to wait: they would find little, and take longer than most walks."""
+"""Fraction of the best cost that must be proved to skip the warm-start mappers before the widest pass."""
 FAR = 0.8
-"""Of the best, what has to be proved for the widest of the narrow walks to be worth its time."""
+"""Fraction of the best cost that must be proved to run the widest of the narrow passes."""
 WIDE = 275_000
-"""States that the last one follows."""
+"""Default width of the last pass."""
 FINALS = 4096
-"""Mappings evaluated at once, of those that are left."""
+"""Complete mappings evaluated per batch."""
 REORDERED = 16384
-"""The same, where each has all orders of its loops."""
+"""Mappings evaluated per batch when all loop orders of each tiling are evaluated."""
 
 
 @dataclass(frozen=True)
 class Optimal:
-    """Walks over tile shapes from the inside out, first narrowly for a good mapping, then widely for the proof."""
+    """Mapper that runs the staged search with growing width: first for mappings, then for a proof."""
 
     options: OptimalOptions
 
     def search(self, task: Task, run: Run) -> Proposals:
-        """Raises NotConformableError: the cost model offers no relaxation, or the skeleton is no standard one."""
+        """Search the task's map space.
+
+        Raises:
+            NotConformableError: the cost model offers no relaxation, or the skeleton is not
+                supported.
+        """
         relaxation = None if run.relaxable is None else run.relaxable.relaxation(task.space.skeleton)
         if relaxation is None:
             message = "the cost model offers no relaxation, so that nothing can be proved; use quickflow"
             raise NotConformableError("mapper optimal", (Reason(code="relaxation", where="", message=message),))
         setup = Setup(task.space, relaxation, task.objective, task.most_cycles)
-        Walk(setup, -math.inf, 1, lambda: False).run()  # compiles, and finds nothing
+        # compiles the kernels; a width of 1 below every cost finds nothing
+        Walk(setup, -math.inf, 1, lambda: False).run()
         return _search(setup, task, run, self.options)
 
 
 def _search(setup: Setup, task: Task, run: Run, options: OptimalOptions) -> Proposals:
     best, bound = math.inf, -math.inf
-    # Nothing below depends on how many evaluations are allowed: a larger budget continues the search of a smaller one.
+    # The order of evaluations does not depend on the budget, so a larger budget continues the
+    # search of a smaller one.
     drawn = task.space.sample(run.rng, DRAWN)
     best = yield from _descend(drawn.take(drawn.fits()), best, task, run)
     most = options.width or (IN_PART if setup.shape.ragged and setup.counts_in_part else WIDE)
-    # the first walks are narrow, and find mappings to hold bounds against, if no proof
+    # narrow passes find mappings; their incumbent makes the cutoff of the last pass low
     for width in sorted({min(width, most) for width in (*NARROW, most)}):
         if width == NARROW[-1] < most and bound < best * FAR:
             continue
@@ -91,25 +104,28 @@ def _search(setup: Setup, task: Task, run: Run, options: OptimalOptions) -> Prop
         )
         if bound >= best * SURE or run.exhausted:
             break
-        if walk.lost >= best * SURE:  # a wider walk would end with the same
+        if walk.lost >= best * SURE:  # a wider pass would prove the same bound
             if not (finals.displaces & (finals.bounds < best * SURE)).any():
                 break
-            # one that was left out may have its cycles rounded otherwise
+            # a dominated mapping may have cycles that are rounded less (Lemma 4)
             setup = setup.against_rounding(best)
-    # where a gap is left, none of them ends below the best
+    # warm-start mappers run if a gap is left, so the result is never worse than theirs
     while run.starters and bound < best * SURE and not run.exhausted:
         best = min(best, (yield from started(task, run)))
 
 
 def _is_over(run: Run, share: float) -> bool:
-    """Whether a share of the time has passed, or nothing more may be evaluated."""
+    """Return whether a fraction of the time limit has passed, or the evaluations are used up."""
     seconds = run.budget.seconds
     return run.exhausted or (seconds is not None and run.elapsed_seconds >= share * seconds)
 
 
 def _descend(rows: Candidates, best: float, task: Task, run: Run) -> Generator[Candidates, Costs, float]:
-    """The best of these, and of what comes of them when single prime factors have moved, or one block of loops has another
-    order, as long as that helps."""
+    """Return the lowest cost found by descent from some mappings.
+
+    Each round moves single prime factors, or reorders one block of loops, until no neighbour is
+    better.
+    """
     orders = distinct_reuse_orders(task.problem)
     values = yield from objectives(rows, task, run)
     while len(rows) and not run.exhausted:
@@ -127,7 +143,10 @@ def _descend(rows: Candidates, best: float, task: Task, run: Run) -> Generator[C
 
 
 def _followed(rows: Candidates, values: Floats) -> Ints:
-    """The best, and the best for the sub-clusters that they use: who uses few may be good, and has nowhere to go."""
+    """Return rows with the lowest cost, and rows with the lowest cost per used sub-cluster.
+
+    A cheap mapping that uses few sub-clusters may have no better neighbour.
+    """
     used = rows.trips[:, rows.space.spatial_slots].prod(axis=(1, 2))
     best = [np.argsort(figure, kind="stable")[: FOLLOWED // 2] for figure in (values, values / used)]
     found = np.unique(np.concatenate(best))
@@ -135,7 +154,7 @@ def _followed(rows: Candidates, values: Floats) -> Ints:
 
 
 def _reordered(rows: Candidates, orders: Positions) -> Iterator[Candidates]:
-    """Each with each of the orders in one block."""
+    """Yield all rows with each of the orders in one block of temporal loops."""
     for block in range(len(rows.space.temporal_slots)):
         for each in orders:
             changed = rows.orders.copy()
@@ -146,21 +165,27 @@ def _reordered(rows: Candidates, orders: Positions) -> Iterator[Candidates]:
 def _evaluate(
     finals: Finals, lost: float, best: float, task: Task, run: Run, options: OptimalOptions
 ) -> Generator[Candidates, Costs, tuple[float, float]]:
-    """(the best, the least bound of what could not be settled), evaluating in the order of bounds until one passes the best, or
-    what the walk has lost."""
+    """Evaluate complete mappings in the order of their bounds (Lemmas 13 and 15).
+
+    Undercounted mappings are evaluated in all loop orders, up to `options.orders` of each.
+
+    Returns:
+        The best cost, and the lowest bound of unresolved mappings.
+    """
     for start in range(0, len(finals.bounds), FINALS):
         if finals.bounds[start] >= best * SURE:
             break
         part = slice(start, start + FINALS)
         values = yield from objectives(finals.candidates.take(part), task, run)
         best = min(best, float(values.min(initial=math.inf)))
-    # those that are counted exactly stand for others that cost no less than their bound; cycles that are rounded up lie above it
+    # An exactly counted mapping dominates mappings above its bound. Its own cost may exceed the
+    # bound, because cycles are rounded up.
     stand = finals.displaces & (finals.bounds < best * SURE)
     left = float(finals.bounds[stand].min(initial=math.inf))
     rest, ways = _distinct(finals, np.flatnonzero(finals.inexact & (finals.bounds < best * SURE)), task)
     settled = (ways <= options.orders) & (finals.bounds[rest] < lost)
     left = min(left, float(finals.bounds[rest[~settled]].min(initial=math.inf)))
-    settled &= ways > 1  # others have been evaluated
+    settled &= ways > 1  # mappings with a single order were evaluated above
     rest, ways = rest[settled], ways[settled].astype(np.int64)
     while len(rest) and finals.bounds[rest[0]] < best * SURE:
         if run.exhausted:
@@ -175,7 +200,7 @@ def _evaluate(
 
 
 def _distinct(finals: Finals, rows: Ints, task: Task) -> tuple[Ints, Ints]:
-    """Of some mappings those that are no others in another order; how many orders the loops of each have."""
+    """Return the rows that differ in more than loop order, and the number of loop orders of each."""
     some = finals.candidates.take(rows)
     tiles = [array.reshape(len(rows), math.prod(array.shape[1:])) for array in (some.trips, some.keeps)]
     seen: dict[bytes, int] = {}

@@ -1,4 +1,4 @@
-"""What memories deliver at least to one another, by the tile that all loops outside go on from."""
+"""Minimum energy of the transfers between outer memories, by the shape of the tile (Lemma 12)."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from tilewright.plugin import Relaxation
 from tilewright_mappers.optimal.kernel.tables import Shape
 
 MOST = 1 << 18
-"""Shapes of tiles, of more of which there is no table."""
+"""Maximum number of shapes in a table."""
 SHARED = 1 << 21
-"""Shapes times shares, of more of which shares are not told apart."""
+"""Maximum number of shapes times multicast factors; above it the table does not distinguish factors."""
 BUDGETS = 16
-"""Numbers of sub-clusters between which the rest of a fanout is told apart, about."""
+"""Approximate number of fanout sizes at which the rest of a fanout is evaluated."""
 LOOPS, KEPT, UNROLLED = range(3)
-"""Places at an entry, outermost first: inside of its loops in time; of what it keeps; of its fanout."""
+"""Boundaries at an entry, outermost first: inside its temporal loops, its storage, its fanout."""
 Link = tuple[int, int]
-"""Entries, one after another to keep a tensor."""
+"""Consecutive entries that keep a tensor."""
 Layers = dict[int, Floats]
-"""By the set of tensors whose tiles stay: energy by share and shape, as an array with an axis for every dimension."""
+"""Energy arrays by the set of stationary tensors. Axes: multicast factor, then one per dimension."""
 
 
 class Setup(Protocol):
-    """What is read of a task; shapes and units as `optimal.setup` has them."""
+    """Attributes of a search instance that the tables need."""
 
     space: Limits
     relaxation: Relaxation
@@ -49,28 +49,28 @@ class Setup(Protocol):
 
 
 class Table(NamedTuple):
-    """Of one place."""
+    """Table of one boundary."""
 
     energy: Floats
-    """[K, R, C], by share, row and number of the shape."""
+    """[K, R, C]: pJ by multicast factor, set of stationary tensors, and shape code."""
     share: Floats
-    """[K]: sub-clusters along dimensions that do not move a tensor which comes to units from outside of a fanout."""
+    """[K]: multicast factors of the tensor `direct`."""
     direct: int
-    """That tensor; -1: none, and one share."""
+    """Tensor fed to units across a fanout, whose multicast factor is distinguished; -1 if none."""
     row: Ints
-    """[T]: what a tensor that stays adds to the row; 0: nothing is known of where it comes from, or it has not been kept yet."""
+    """[T]: weight of a stationary tensor in the row index; 0 if its transfers are excluded."""
 
 
 class Outer:
-    """Least energy of words that memories deliver, from the outermost place inwards.
+    """Tables of the minimum energy of outer transfers, computed from the outermost boundary inwards.
 
-    A tensor stays in a memory until a loop moves it. From then on every loop further out that does not move it brings it again, as
-    far as unrollings in between do not share it. So a shortest path over shapes, prime by prime, tells what all tensors take
-    together: which of them stay for how long, and what has room where. Of links where windows are unrolled, or something may be
-    kept in between, nothing is said.
+    A tensor is stationary in a memory until a relevant loop moves it. Every irrelevant loop outside
+    that one repeats the transfer, as far as unrollings in between do not multicast it. So a
+    shortest path over shapes, by prime trips and subject to capacity, gives the minimum over all
+    tensors. Transfers with an unrolled window or an optional entry in between are excluded.
 
-    A fanout that serves one tensor does not serve others. So inside of one it is told apart how many sub-clusters share the words of
-    a tensor that comes to units from outside of it: the more do, the fewer are left for others.
+    A sub-cluster that multicasts one tensor does not multicast another. So inside one fanout the
+    table distinguishes the multicast factor of a tensor that is fed to the units from outside.
     """
 
     def __init__(self, setup: Setup) -> None:
@@ -92,7 +92,7 @@ class Outer:
             [[(p, int(np.searchsorted(-row, -(n // p)))) for p, _ in prime_powers(int(n))] for n in row]
             for row in lefts
         ]
-        """By dimension and place in `Shape.left`: trips of loops, which are primes, and the places after them."""
+        """By dimension and index in `Shape.left`: (prime trips, index after such a loop)."""
         self._measure()
         for place, layers in self._places():
             some = sorted({t for mask in layers for t in range(setup.tensors) if mask >> t & 1})
@@ -103,20 +103,20 @@ class Outer:
             self.tables[place] = Table(energy, self.share, self.direct, row)
 
     def each(self) -> Iterator[tuple[int, Link]]:
-        """All links of which something is said, by tensor."""
+        """Yield (tensor, link) of all links in the tables."""
         return ((t, link) for t, links in self.links.items() for link in links)
 
     def once_pj(self, t: int, link: Link) -> float:
-        """Energy of a word that goes over a link once; of outputs the first ones are not read."""
+        """Return pJ per value transferred once over a link. The first values of outputs are not read."""
         read, update, fill = self._prices(t, link)
         return update if self.setup.shape.output[t] else read + fill
 
     def enters_pj(self, t: int, link: Link) -> float:
-        """Of one value, in the inner memory."""
+        """Return pJ per value written into the inner memory of a link."""
         return self._prices(t, link)[2]
 
     def _links(self, t: int) -> list[Link]:
-        """Those over which go the words of tiles, side by side."""
+        """Return the links of a tensor that have no optional entry and no unrolled window in between."""
         setup, shape = self.setup, self.setup.shape
         places = range(shape.start[t], shape.start[t + 1])
         often = [int(shape.dimension[p]) for p in places]
@@ -131,8 +131,11 @@ class Outer:
         return result
 
     def _measure(self) -> None:
-        """By tensor and shape: words of a tile, of all tiles, of all as far as they do not overlap; tiles along dimensions that do not move
-        it; the share of the words where one window slides."""
+        """Compute arrays over all shapes, per tensor.
+
+        These are the words of a tile, of all tiles and of their union, the tiles along irrelevant
+        dimensions, and the fraction of words if one window slides.
+        """
         shape, sizes = self.setup.shape, self.setup.shape.sizes
         self.words, self.brought, self.covered, self.again = ([self.one] * self.setup.tensors for _ in range(4))
         self.slid: dict[tuple[int, int], Floats] = {}
@@ -157,7 +160,7 @@ class Outer:
                     self.again[t] = self.again[t] * self.left[d]
 
     def _places(self) -> Iterator[tuple[tuple[int, int], Layers]]:
-        """Every place, from the outermost inwards, and what is outside of it."""
+        """Yield every boundary and its energies, from the outermost inwards."""
         setup, space = self.setup, self.setup.space
         slot = {(each.entry, each.spatial): number for number, each in enumerate(space.slots)}
         fanouts = {spatial[0]: spatial for _, spatial in setup.levels if spatial}
@@ -175,7 +178,7 @@ class Outer:
                 layers, live = self._keep(layers, live, e)
             yield (e, KEPT), layers
             spatial = fanouts.get(slot.get((e, True), -1), [])
-            if spatial:  # all of a level at once
+            if spatial:  # all spatial slots of a level together
                 layers = self._unroll(layers, live, e, spatial)
             yield (e, UNROLLED), layers
 
@@ -184,7 +187,7 @@ class Outer:
         moves = self.setup.shape.moves
         cost = {(t, d): self._cost(t, live[t], e, d) for t in live for d in able if moves[t, d]}
         result: Layers = {}
-        for mask in _sets(live):  # smaller ones first
+        for mask in _sets(live):  # smaller sets first
             result[mask] = row = layers[mask].copy()
             for d in able:
                 moved = [t for t in live if mask >> t & 1 and moves[t, d]]
@@ -199,7 +202,7 @@ class Outer:
         return result
 
     def _keep(self, layers: Layers, live: dict[int, Link], e: int) -> tuple[Layers, dict[int, Link]]:
-        """What is kept has room, and stays outside of here; what stays inside as well has come once, at least."""
+        """Apply capacity at a storage entry, and add one transfer per tensor stationary inside."""
         setup, fits = self.setup, np.ones([1] * self.dims, np.bool_)
         kept = [t for t in range(setup.tensors) if setup.always[e, t]]
         for m, memory in enumerate(setup.space.architecture.memories):
@@ -216,10 +219,10 @@ class Outer:
         return result, inside
 
     def _unroll(self, layers: Layers, live: dict[int, Link], e: int, spatial: list[int]) -> Layers:
-        """What stays has room in all sub-clusters together."""
+        """Apply the unrollings of a level; stationary tiles have to fit all sub-clusters together."""
         able = [int(d) for d in np.flatnonzero(self.setup.able[spatial].any(axis=0))]
         layers = {mask: np.where(self._has_room(mask, live, e), row, np.inf) for mask, row in layers.items()}
-        if self.direct >= 0:  # inside of a fanout of which it is told apart already
+        if self.direct >= 0:  # an outer fanout is distinguished already
             for row in layers.values():
                 for d in able:
                     self._take(row, row, d)
@@ -257,7 +260,7 @@ class Outer:
         return fits
 
     def _direct(self, e: int, spatial: list[int], able: list[int]) -> int:
-        """The tensor that comes to units from outside of a fanout and may be shared there, that of most energy; -1: none."""
+        """Return the tensor of most energy that is fed to the units and may be multicast; -1 if none."""
         setup, best, most = self.setup, -1, 0.0
         entries = [setup.space.slots[s].entry for s in spatial]
         for t in range(setup.tensors):
@@ -272,8 +275,10 @@ class Outer:
         return best
 
     def across(self, table: Table, apart: Bools, slots: Ints) -> Floats:
-        """[K]: sub-clusters that may share a tensor along windows, where others share it along other dimensions: tiles differ
-        along the longest unrolling of a window."""
+        """Return [K]: further multicast along windows, per multicast factor of the table.
+
+        Tiles differ along the longest unrolling of each window (Lemma 8).
+        """
         if table.direct < 0:
             return np.ones(1)
         split, rank = self.split, self.setup.shape.rank[table.direct]
@@ -291,7 +296,7 @@ class Outer:
         return np.asarray(np.maximum.accumulate(shared)[size // table.share.astype(np.int64)])
 
     def ways(self, dims: list[int], size: int) -> dict[int, list[tuple[int, ...]]]:
-        """Trips of unrollings over some dimensions, by the sub-clusters that they use, of so many."""
+        """Return the unrollings over some dimensions, by the number of sub-clusters that they use."""
         result: dict[int, list[tuple[int, ...]]] = {1: [()]}
         for d in dims:
             more: dict[int, list[tuple[int, ...]]] = {}
@@ -303,7 +308,7 @@ class Outer:
         return result
 
     def _fill(self, row: Floats, dims: list[int], sizes: list[int], some: list[int]) -> Floats:
-        """What unrollings over some dimensions make of it, for some sizes of the fanout: [B, ...]."""
+        """Return the energies after unrollings over some dimensions, for some fanout sizes [B, ...]."""
         result = np.repeat(row, len(some), axis=0)
         for d in dims:
             view = np.moveaxis(result, d + 1, 0)
@@ -316,7 +321,7 @@ class Outer:
         return result
 
     def _after(self, row: Floats, dims: list[int], trips: tuple[int, ...]) -> Floats:
-        """For each shape what there is for that which loops make of it; inf: they do not divide it."""
+        """Return the energy of each shape after given trips; inf where they do not divide it."""
         for d, n in zip(dims, trips, strict=True):
             left = self.left[d].ravel()
             some = np.flatnonzero(left % n == 0)
@@ -326,34 +331,37 @@ class Outer:
         return row
 
     def _take(self, row: Floats, after: Floats, d: int) -> None:
-        """Lower what there is for each shape to the least of those that prime trips over d make of it."""
+        """Lower the energy of each shape to the minimum after a prime loop over d."""
         row, after = np.moveaxis(row, d + 1, 0), np.moveaxis(after, d + 1, 0)
         for i in range(len(row) - 1, -1, -1):
             for _, j in self.after[d][i]:
                 np.minimum(row[i : i + 1], after[j : j + 1], out=row[i : i + 1])
 
     def _cost(self, t: int, link: Link, e: int, d: int) -> Floats:
-        """Of a tensor over a link, by the shape of its tile, where a loop over d at entry e is the first to move it."""
+        """Return the energy of a link by shape, if a loop over d at entry e first moves the tensor."""
         read, update, fill = self._prices(t, link)
         brought = self.brought[t] * self.slid.get((t, d), self.one)
         words = brought * np.maximum(1.0, self.again[t] / self._serving(t, link[0], e))
         filled = brought * self.again[t]
         if not self.setup.shape.output[t]:
             return np.asarray(words * read + filled * fill)
-        # first sums are not read, one for every copy of the output there may be
+        # first values are not read, one per copy of the output
         first, entered = (self.setup.shape.whole[t] * self._instances(0, inner) for inner in (link[0], e))
         again = np.maximum(0.0, words - first) * read + np.maximum(0.0, filled - entered) * fill
         return np.asarray(words * update + again)
 
     def _prices(self, t: int, link: Link) -> tuple[float, float, float]:
-        """pJ of a value that the outer memory reads; updates; that enters the inner one."""
+        """Return pJ per value: read from the outer memory, updated there, written into the inner one."""
         relaxation, words = self.setup.relaxation, self.setup.words[:, t]
         outer, inner = relaxation.memory[list(link), t]
         read, update = relaxation.read_pj[outer] * words[outer], relaxation.update_pj[outer] * words[outer]
         return float(read), float(update), float(relaxation.fill_pj[inner] * words[inner])
 
     def _serving(self, t: int, first: int, last: int) -> Floats:
-        """Sub-clusters that one delivery of a tensor may serve, of the fanouts of entries from the first to before the last."""
+        """Return deliveries per word: instances over the multicast factor.
+
+        The fanouts are those of the entries from `first` to before `last`.
+        """
         setup, shares = self.setup, np.ones(1)
         if (
             any(first <= setup.space.slots[s].entry < last for s in self.split)
@@ -363,25 +371,25 @@ class Outer:
         return np.asarray(self._instances(first, last) / shares).reshape([-1] + [1] * self.dims)
 
     def _instances(self, first: int, last: int) -> float:
-        """Sub-clusters of the fanouts of entries from the first to before the last."""
+        """Return the maximum sub-clusters in the fanouts of entries from `first` to before `last`."""
         setup = self.setup
         slots = [s for s in setup.space.spatial_slots if first <= setup.space.slots[s].entry < last]
         return float(math.prod(int(setup.most[s]) for s in slots))
 
 
 def _some(sizes: list[int]) -> list[int]:
-    """About `BUDGETS` of them, the largest among these."""
+    """Return about `BUDGETS` of the sizes, including the largest."""
     aims = np.geomspace(1, sizes[-1], BUDGETS)
     return sorted({sizes[bisect_left(sizes, aim * (1 - 1e-9))] for aim in aims})
 
 
 def _place(size: int, sizes: list[int], some: list[int]) -> int:
-    """Among some of the sizes, that which has room for whatever fits a size."""
+    """Return the index among `some` of the smallest size that contains all uses of a fanout of `size`."""
     return bisect_left(some, sizes[bisect_right(sizes, size) - 1])
 
 
 def _sets(tensors: Iterable[int]) -> Iterator[int]:
-    """All sets of tensors, as bits, smaller ones first."""
+    """Yield all sets of tensors as bits, smaller ones first."""
     some = sorted(tensors)
     for count in range(len(some) + 1):
         for chosen in itertools.combinations(some, count):

@@ -1,4 +1,4 @@
-"""The arrays of one task."""
+"""Arrays of one task: ports, layout of states, choices per slot, and the context of each boundary."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tilewright_mappers.optimal.shape import ints, shape_of
 
 
 class Setup:
-    """What does not change during a walk."""
+    """Everything about a task that stays constant during a search."""
 
     def __init__(
         self, space: Limits, relaxation: Relaxation, objective: Objective, most_cycles: float = math.inf
@@ -43,7 +43,7 @@ class Setup:
         memories = space.architecture.memories
         self.slices = space.tile_rules.slices
         self.words = self.slices / np.array([[memory.slices_per_word] for memory in memories])
-        """[M, T]: of one value."""
+        """[M, T]: words of memory M per value of tensor T."""
         limits = (relaxation.read_bandwidth, relaxation.write_bandwidth)
         self.ports = [
             (m, way) for m in range(len(relaxation.gate)) for way in (0, 1) if limits[way][m] < self._most_words(m, way)
@@ -55,7 +55,7 @@ class Setup:
             self.ports = []
         kept = np.where(np.logical_or(*space.keeps), relaxation.memory, -1)
         self.through = [[p for p, (m, _) in enumerate(self.ports) if m in kept[:, t]] for t in range(self.tensors)]
-        """Numbers of the ports that a tensor may use."""
+        """Per tensor, indices of the ports that its words may use."""
         self.costing = Costing(
             energy=self.energy,
             cycles=cycles,
@@ -92,23 +92,24 @@ class Setup:
         self.always, self.free = always, free
         self.outer = Outer(self)
         self.leakage = self._leakage()
-        """[E, M]: what a memory adds to each cycle, where an entry is the last that may keep in it."""
-        # all walks ask the same
+        """[E, M]: pJ per cycle of a memory, at the innermost entry that may keep a tensor in it."""
+        # all passes of a search use the same context
         self.level, self.keeping, self.ahead = cache(self._level), cache(self._keeping), cache(self._ahead)
 
     @property
     def counts_in_part(self) -> bool:
-        """Of some tensor, whatever its tiles, less is counted than moves."""
+        """Whether some tensor is undercounted in every mapping."""
         return bool((self.shape.odd | self.shape.blind).any())
 
     def without_dominance(self) -> Setup:
-        """No state stands for another."""
+        """Return a copy whose states never dominate each other."""
         return self._with(self.costing._replace(dominate=False))
 
     def against_rounding(self, limit: float) -> Setup:
-        """No state stands for one that may be better, of those below a limit, if its cycles are not rounded up by one more.
+        """Return a copy whose dominance test tolerates one cycle of rounding (Lemma 4).
 
-        What takes a cycle less, of so many at least, takes that part more energy; and thrice that where energy leaks meanwhile.
+        Args:
+            limit: the cutoff; mappings that cost more need no proof.
         """
         if self.rounded:
             return self.without_dominance()
@@ -130,7 +131,11 @@ class Setup:
         return result
 
     def _levels(self) -> list[tuple[list[int], list[int]]]:
-        """Temporal and spatial slots by level, outermost first, those before the first that holds left out."""
+        """Return (temporal, spatial) slots per level, outermost first.
+
+        Raises:
+            NotConformableError: temporal loops are inside an unrolling without a memory between.
+        """
         levels: list[tuple[list[int], list[int]]] = []
         place = {(slot.entry, slot.spatial): number for number, slot in enumerate(self.space.slots)}
         for index, entry in enumerate(self.space.skeleton.entries):
@@ -147,10 +152,10 @@ class Setup:
         return levels
 
     def _most_words(self, memory: int, way: int) -> float:
-        """Words per cycle that a memory may at most have to give or to take; inf where there are unrollings inside of it.
+        """Return the maximum words per cycle through a port; inf if a fanout is inside its memory.
 
-        Without these no tile has more values than it has iterations, holes apart, so that one of each tensor moves in one
-        cycle; outputs are written from inside and from outside.
+        Without a fanout a tile has at most one value per iteration, apart from holes. So each entry
+        moves at most one value of each tensor per cycle. Outputs are written from both sides.
         """
         kept = self.relaxation.memory == memory
         entries = np.flatnonzero(kept.any(axis=1))
@@ -165,7 +170,10 @@ class Setup:
         return words / self.relaxation.cycles_per_operation
 
     def _is_rounded(self) -> bool:
-        """Whether sub-clusters may have parts of an output that are no whole number of words: of windows, or of what has holes."""
+        """Return whether first reads of an output are rounded per sub-cluster (Lemma 4).
+
+        That happens if windows, or dimensions with holes, may be unrolled.
+        """
         problem = self.space.problem
         places = [place.terms for t in np.flatnonzero(self.shape.vague) for place in problem.tensors[t].projection]
         uneven = [d for terms in places if len(terms) > 1 or max(terms.values()) > 1 for d in terms]
@@ -195,7 +203,7 @@ class Setup:
         )  # fmt: skip
 
     def _tiles(self) -> Bools:
-        """[S, D, K]: whether the slots outside of slot S can take so many tiles."""
+        """Return [S, D, K]: whether the slots outside slot S can iterate that many tiles."""
         shape, slots = self.shape, len(self.space.slots)
         result = np.zeros((slots, self.dims, shape.left.shape[1]), np.bool_)
         for d in range(self.dims):
@@ -235,8 +243,10 @@ class Setup:
         )
 
     def _inside(self, number: int) -> tuple[Ints, Floats]:
-        """Whether the entry directly inside of a level keeps tensors, and what a value costs that enters it. Units keep nothing, but
-        may have words from one another."""
+        """Return whether the entry directly inside a level keeps tensors, and pJ per value written.
+
+        Compute units keep nothing, but may share words (`MAYBE`).
+        """
         entries = [self.space.slots[s].entry for s in self.levels[number][1]]
         holds = [
             e for e, entry in enumerate(self.space.skeleton.entries) if entry.holds and e > min(entries, default=e)
@@ -279,7 +289,10 @@ class Setup:
         )
 
     def _leakage(self) -> Floats:
-        """Several entries of a cluster may keep in its memories, which leak once."""
+        """Return [E, M]: pJ per cycle, at the innermost entry that may use a memory.
+
+        Several entries of a cluster may use the same memory, which leaks once.
+        """
         found = np.zeros((len(self.always), len(self.relaxation.leakage_pj)))
         for m in range(found.shape[1]):
             users = np.flatnonzero(((self.always | self.free) & (self.relaxation.memory == m)).any(axis=1))
@@ -287,25 +300,34 @@ class Setup:
         return found
 
     def _delivers(self, t: int, outer: int, inner: int) -> bool:
-        """Whether one entry surely delivers every word to another at least once, both of which keep the tensor: unless sub-clusters
-        between them may have words of a window from one another."""
+        """Return whether an entry delivers every distinct word of a tensor to another one (Lemma 10).
+
+        Both entries keep the tensor. The exception is a window unrolled between them with link
+        transfers.
+        """
         if self.shape.ragged and self.costing.links and inner == len(self.always):
             return False
         between = [s for s in self.space.spatial_slots if outer <= self.space.slots[s].entry < inner]
         return not any(self._passes_windows(t, s) for s in between)
 
     def _passes_windows(self, t: int, slot: int) -> bool:
-        """Whether a window may be unrolled there, so that neighbours may have words of it from one another."""
+        """Return whether a window may be unrolled in a slot, so that neighbours may forward its words."""
         return self.costing.links and bool((self.able[slot] & (self.shape.rank[t] >= 0)).any())
 
     def ahead_of_fanout(self, number: int) -> Ahead:
-        """What lies outside of a level's slots in space."""
+        """Return the context outside the spatial slots of a level."""
         first, last = (self.space.slots[self.levels[number][1][k]].entry for k in (0, -1))
         return self.ahead(last + 1, self.levels[number][1][0], None, (first, KEPT))
 
     def _ahead(self, entry: int, slot: int, level: int | None = None, place: tuple[int, int] | None = None) -> Ahead:
-        """What lies outside of a place: the entries before `entry`, and the slots before `slot`; those in space of a level are
-        open, if its number is given. Nothing is ahead of entry 0."""
+        """Return the context outside a boundary: entries before `entry` and slots before `slot`.
+
+        Args:
+            entry: 0 at the end of the search, where nothing is left outside.
+            slot: the slots before this one are outside.
+            level: the level whose spatial slots are open, if any.
+            place: the key in the tables of outer traffic, if not the default.
+        """
         place = place or ((entry, LOOPS) if level is None else (entry - 1, UNROLLED))
         relaxation, space, shape = self.relaxation, self.space, self.shape
         slots = np.full(len(space.slots), -2, np.int64)
@@ -360,7 +382,7 @@ class Setup:
                     rest[t] += update_pj[given, t] if shape.output[t] else each
         for t in range(self.tensors):
             if shape.whole[keeper == keeper[t]] @ slices[keeper == keeper[t]] <= usable[t]:
-                keeper[keeper == keeper[t]] = -1  # has room for whole tensors
+                keeper[keeper == keeper[t]] = -1  # the whole tensors fit
         table = self.outer.tables.get(place)
         counted, enters = np.zeros((2, self.tensors))
         for t, link in self.outer.each() if table else ():

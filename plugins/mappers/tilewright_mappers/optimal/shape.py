@@ -1,4 +1,4 @@
-"""The arrays of a problem."""
+"""Problem as arrays for the kernels."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tilewright.schema.problem import Problem, Tensor
 from tilewright_mappers.optimal.kernel.tables import Shape
 
 MOST_TILES = 4096
-"""Along one coordinate; of more it is not known how they overlap."""
+"""Maximum tiles along one coordinate whose union is computed (Lemma 10)."""
 
 
 def shape_of(problem: Problem, ragged: bool) -> Shape:
-    """The problem as arrays."""
+    """Return the problem as arrays."""
     sizes = problem.sizes
     tensors, dims = problem.tensors, len(sizes)
     trips = [_trips(size, ragged) for size in sizes]
@@ -48,7 +48,7 @@ def shape_of(problem: Problem, ragged: bool) -> Shape:
             strange |= any(rank[t, d] >= 0 for d, _ in real)
             strange |= tensor.is_output and any(moves[t, d] for d, _ in real)
             unclear |= tensor.is_output and (len(real) > 1 or any(c > 1 for _, c in real))
-            if ragged:  # what is known of these holds where all tiles are alike
+            if ragged:  # with ragged tiles these rules hold for equal tiles only
                 strange |= unclear or any(moves[t, d] for d, _ in real)
                 sliding |= len(real) > 1
             if len(real) > 1:
@@ -88,7 +88,10 @@ def shape_of(problem: Problem, ragged: bool) -> Shape:
 
 
 def _covered_by_tiles(problem: Problem, tensor: Tensor, ragged: bool) -> list[Floats]:
-    """By coordinate and tile; of coordinates that share a dimension only the one of most values counts."""
+    """Return the union's values per coordinate and tile counts.
+
+    If coordinates share a dimension, only the one with most values counts; the others get 1.
+    """
     terms = [tuple((c, problem.dimensions[name]) for name, c in place.terms.items()) for place in tensor.projection]
     tables = [covered_values(each, ragged) for each in terms]
     names = [name for place in tensor.projection for name in place.terms]
@@ -100,9 +103,15 @@ def _covered_by_tiles(problem: Problem, tensor: Tensor, ragged: bool) -> list[Fl
 
 @cache
 def covered_values(terms: tuple[tuple[int, int], ...], ragged: bool) -> Floats:
-    """Of a coordinate, given as (coefficient, size) of its dimensions: values that tiles cover together, holes inside of them included.
+    """Return how many values of a coordinate its tiles cover together, holes inside tiles included.
 
-    By the numbers of tiles that the dimensions consist of, descending, the first dimension's the fastest.
+    Args:
+        terms: (coefficient, size) of each dimension of the coordinate.
+        ragged: whether tiles may have any size.
+
+    Returns:
+        One number per combination of tile counts, each descending; the first dimension varies
+            fastest.
     """
     least = least_values(terms)
     if ragged:
@@ -121,17 +130,21 @@ def covered_values(terms: tuple[tuple[int, int], ...], ragged: bool) -> Floats:
 
 
 def _trips(size: int, ragged: bool) -> Sequence[int]:
-    """What a loop over a dimension may take, ascending."""
+    """Return the possible trips of a loop over a dimension, ascending."""
     return range(1, size + 1) if ragged else divisors(size)
 
 
 def _tiles(size: int, ragged: bool) -> Ints:
-    """How many a dimension may consist of, descending."""
+    """Return the possible tile counts of a dimension, descending."""
     return np.unique(-(-size // np.array(_trips(size, ragged))))[::-1]
 
 
 def least_values(terms: Sequence[tuple[int, int]]) -> int:
-    """Of a coordinate, given as (coefficient, size) of its dimensions: values that it takes at least."""
+    """Return a lower bound on the distinct values of a coordinate.
+
+    Args:
+        terms: (coefficient, size) of each dimension.
+    """
     return distinct_values(terms) if len(terms) <= 2 else max(size for _, size in terms)
 
 

@@ -1,4 +1,4 @@
-"""The states that are followed, and room for those of the next stage."""
+"""Tables of the states of one stage, and their truncation."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from tilewright_mappers.optimal.kernel.state import BOUND, ROUNDED
 from tilewright_mappers.optimal.kernel.tables import Bag, Layout
 
 ROOM = 1 << 17
-"""States that there is room for, or two and a half times those that go on: memory is taken as it is used."""
+"""Minimum capacity of a table in states; wide searches use 2.5 times the width.
+
+The operating system allocates pages on use.
+"""
 PART = 1 << 12
-"""States that are moved at once."""
+"""Rows moved per step of a compaction."""
 
 
 @dataclass
 class States:
-    """Those that are followed: numbers [n, ...] and integers [n, ...] as `Layout` has them."""
+    """States of one stage: numbers [n, ...] and integers [n, ...], with columns as in `Layout`."""
 
     numbers: Floats
     integers: Ints
@@ -29,16 +32,19 @@ class States:
 
 
 class Bags:
-    """A stage reads the states of one, and fills another. States are good until their bag is filled again."""
+    """Pool of state tables: a stage reads one and fills another.
+
+    States are views of a table; they are valid until that table is filled again.
+    """
 
     def __init__(self, layout: Layout, trips: tuple[int, ...], width: int) -> None:
         self.layout, self.dims = layout, trips[0]
-        # there is always room for what comes of one
+        # the successors of one state always fit
         self.room = max(ROOM, 5 * width // 2) + math.prod(trips)
         self.bags: list[Bag] = []
 
     def empty(self, states: States, beside: Bag | None = None) -> Bag:
-        """For what becomes of these states: one that they are not in, and another than `beside`."""
+        """Return an empty table that contains neither these states nor those of `beside`."""
         others = (bag for bag in self.bags if beside is None or bag.made is not beside.made)
         free = (bag for bag in others if not np.may_share_memory(bag.numbers, states.numbers))
         bag = next(free, None) or self._another()
@@ -62,10 +68,15 @@ class Bags:
         return bag
 
     def leave_best(self, bag: Bag, width: int) -> float:
-        """Leave the best in the bag, so many at most, at its beginning; the least bound of the others."""
+        """Truncate a table to at most `width` states, moved to its beginning.
+
+        Returns:
+            The lowest bound of a truncated state, inf if there is none.
+        """
         rows, lost = np.flatnonzero(bag.alive[: bag.made[0]]), math.inf
         if len(rows) > width:
-            # half of those of least bound, and half of those that are counted in full: other bounds promise more than they hold
+            # Half are the lowest bounds. Exactly counted states come next, because low bounds of
+            # undercounted states are often far below their costs.
             bounds, counted = bag.numbers[rows, BOUND], bag.integers[rows, self.layout.flag] & ~ROUNDED == 0
             order = np.argsort(bounds, kind="stable")
             first, others = order[: width // 2], order[width // 2 :]

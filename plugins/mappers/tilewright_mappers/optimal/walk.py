@@ -1,4 +1,4 @@
-"""The walk over tile shapes, from the units outwards."""
+"""Staged search: a layered dynamic program over states, from the compute units outwards."""
 
 from __future__ import annotations
 
@@ -36,17 +36,20 @@ from tilewright_mappers.optimal.setup import Setup
 from tilewright_mappers.optimal.states import Bags, States
 
 SUB_CLUSTERS = 1024
-"""Those of one fanout that are laid out, to see what neighbours may pass on; of more it is taken that they do."""
+"""Maximum sub-clusters of a fanout that are laid out to find neighbours (Lemma 14)."""
 PIECE = 1 << 18
-"""States that are worked on between two looks at the clock, times the trips that a loop may take."""
+"""States times trips per loop that one kernel call expands.
+
+Between calls the search checks the time limit.
+"""
 
 BY_TENSOR = "once", "again", "spare", "copies", "most", "need", "steep", "cycles", "beside", "slope"
-"""Room that there is for every tensor, in `Work`."""
+"""Scratch arrays with one value per tensor."""
 
 
 @dataclass
 class Trace:
-    """How states came about: each row follows another, and says what was done."""
+    """Decisions that led to each state: rows with a predecessor, a slot and a decision code."""
 
     before: list[NDArray[np.int32]] = field(default_factory=lambda: [np.array([-1], np.int32)])
     slot: list[NDArray[np.int32]] = field(default_factory=lambda: [np.array([-1], np.int32)])
@@ -54,7 +57,7 @@ class Trace:
     count: int = 1
 
     def add(self, before: Ints, slot: int, what: Ints) -> Ints:
-        """Numbers of the new rows."""
+        """Append rows and return their indices."""
         for rows, column in ((self.before, before), (self.slot, np.full(len(before), slot)), (self.what, what)):
             rows.append(column.astype(np.int32))
         self.count += len(before)
@@ -63,23 +66,24 @@ class Trace:
 
 @dataclass
 class Finals:
-    """Whole mappings, by what they cost at least."""
+    """Complete mappings with their lower bounds, in ascending order of these."""
 
     candidates: Candidates
     bounds: Floats
     inexact: Bools
-    """With another order of its loops it may cost less."""
+    """Undercounted: the mapping, or another order of its loops, may cost more than the bound."""
     displaces: Bools
-    """It may stand for others that were left out."""
+    """The mapping may dominate mappings that were pruned."""
 
 
 class Walk:
-    """One walk.
+    """One pass of the staged search.
 
     Args:
-        limit: mappings that cost more are not looked for.
-        width: states that go on from a stage to the next, at most; `lost` is the least bound of what was left out.
-        over: says that time has run out; states of the rest of the walk are then lost.
+        setup: the task as arrays.
+        limit: the cutoff; states with a higher bound are pruned.
+        width: maximum states kept per stage. `lost` is the lowest bound of a truncated state.
+        over: returns whether the time has run out; the search then truncates all states.
     """
 
     def __init__(self, setup: Setup, limit: float, width: int, over: Callable[[], bool]) -> None:
@@ -116,7 +120,7 @@ class Walk:
         )
 
     def run(self) -> Finals:
-        """What is left in the end."""
+        """Run all stages and return the complete mappings that are left."""
         space = self.setup.space
         place = {(slot.entry, slot.spatial): number for number, slot in enumerate(space.slots)}
         number = len(self.setup.levels) - 1
@@ -143,7 +147,7 @@ class Walk:
         for t in range(setup.tensors):
             at, owed = FIRST + EACH * t, math.prod(setup.space.problem.sizes)
             numbers[0, at + OWED] = numbers[0, at + LEAST_OWED] = 0.0 if setup.shape.odd[t] else owed
-            if setup.costing.links and setup.levels[-1][1]:  # until it is known what units share
+            if setup.costing.links and setup.levels[-1][1]:  # the next stages decide which words units share
                 integers[0, STATUS] |= STILL << 2 * t
                 if setup.shape.ragged:
                     numbers[0, at + LEAST_OWED] = 0.0
@@ -158,7 +162,11 @@ class Walk:
     # -- stages ----------------------------------------------------------------------------------------------
 
     def _unroll(self, states: States, number: int, level: Level) -> States:
-        """All slots in space of a level: first the dimensions of windows, so that it is known what neighbours share."""
+        """Expand states by all spatial slots of a level.
+
+        Windowed dimensions come first, because forwarding and the full key of Lemma 3 depend on
+        them only.
+        """
         setup, layout = self.setup, self.setup.layout
         spatial, entry = setup.levels[number][1], setup.space.slots[setup.levels[number][1][-1]].entry
         ahead, links = setup.ahead(entry + 1, spatial[0], number), setup.costing.links
@@ -173,7 +181,7 @@ class Walk:
                 for d in range(setup.dims):
                     if windowed[d] == windows and (setup.able[spatial[k], d] or not setup.trips[spatial[k], d, 0]):
                         keys = layout.keys if windows or units else layout.conf
-                        able[spatial[k], d] = False  # from here on
+                        able[spatial[k], d] = False  # no longer available for later stages
                         ahead = ahead._replace(able=for_kernel(able.copy()))
                         states = self._stage(stages.UNROLL, states, level, ahead, spatial[k], d, k, keys=keys)
             if windows and links and windowed.any() and not units:
@@ -181,7 +189,11 @@ class Walk:
         return self._stage(stages.LEAVE, states, level, setup.ahead_of_fanout(number), position=int(units))
 
     def _forget_neighbours(self, states: States) -> States:
-        """Another fanout begins, and no loop in time has been since the last one: neighbours in that may have passed on words."""
+        """Close the forwarding of the last fanout, which no temporal loop separates from the next.
+
+        Each tensor takes the lower bounds of its demand and energy (Lemma 14). The state is
+        undercounted then.
+        """
         layout, integers, numbers = self.setup.layout, states.integers, states.numbers
         for t in range(self.setup.tensors):
             some = np.flatnonzero(integers[:, layout.flag] >> (LINKED + t) & 1)
@@ -196,7 +208,10 @@ class Walk:
         return states
 
     def _steps(self, states: States, entry: int, slot: int, level: Level) -> States:
-        """A block of loops in time: those whose place matters one after another, in every order; then the others."""
+        """Expand states by a block of temporal loops.
+
+        Loops that matter are placed in every order; the others follow in one order (Lemma 2).
+        """
         setup = self.setup
         ahead = setup.ahead(entry, slot)
         named = np.full(setup.dims, -1, np.int64)
@@ -216,7 +231,7 @@ class Walk:
         return states
 
     def _hold(self, states: States, entry: int, level: Level, slot: int) -> States:
-        """An entry that keeps, each of what it may keep."""
+        """Expand states by a storage entry, once for each set of tensors that it may keep."""
         setup = self.setup
         always = sum(1 << t for t in range(setup.tensors) if setup.always[entry, t])
         free = [1 << t for t in range(setup.tensors) if setup.free[entry, t]]
@@ -241,14 +256,14 @@ class Walk:
         keys: int | None = None,
         bag: Bag | None = None,
     ) -> States:
-        """What becomes of states, in a bag beside what is there already."""
+        """Run one stage: expand all states into a table, prune, and truncate."""
         setup, layout = self.setup, self.setup.layout
         bag = bag or self.bags.empty(states)
         start, count = 0, int(bag.made[0])
         if not len(states) or self.over():
             self.lost = min(self.lost, states.numbers[:, BOUND].min(initial=math.inf))
             return States(bag.numbers[:count], bag.integers[:count])
-        self.counts[0] -= count  # they are counted again
+        self.counts[0] -= count  # states already in the table are counted again below
         bag.open[:] = ahead.able[ahead.slots > -2].any(axis=0)
         plain = for_kernel(np.full(setup.dims, -1, np.int64) if named is None else named)
         kept = for_kernel(np.array(choices or [0], np.int64))
@@ -304,25 +319,25 @@ class Walk:
         bag.made[1:] = 0
         width = (
             2 * self.width if kind == stages.CLOSE else self.width
-        )  # of these the rest of the loops is still to come
+        )  # loops of the rest of the block still multiply these states
         self.lost = min(self.lost, self.bags.leave_best(bag, width))
 
     # -- what comes out --------------------------------------------------------------------------------------
 
     def _finals(self, states: States) -> Finals:
-        """Whole mappings, as the traces tell them."""
+        """Return the complete mappings of the last states, reconstructed from their decisions."""
         setup, space = self.setup, self.setup.space
         before, slots, whats = (np.concatenate(part) for part in (self.trace.before, self.trace.slot, self.trace.what))
         n, most = len(states), setup.shape.trip.shape[1]
         order = np.argsort(states.numbers[:, BOUND], kind="stable")
         states = States(states.numbers[order], states.integers[order])
-        self.trace, self.bags.bags = Trace(), []  # are large
+        self.trace, self.bags.bags = Trace(), []  # free large arrays
         trips = np.ones((n, len(space.slots), setup.dims), np.int64)
         keep = np.broadcast_to(setup.always, (n, *setup.always.shape)).copy()
         temporal = list(space.temporal_slots)
         block = np.full(len(space.slots), -1)
         block[temporal] = np.arange(len(temporal))
-        # those whose place does not matter stand outside; of the others the outermost comes first
+        # loops that do not matter are outermost; of the placed loops the outermost is read first
         place = np.broadcast_to(np.arange(-setup.dims, 0), (n, len(temporal), setup.dims)).copy()
         named = np.zeros((n, len(temporal)), np.int64)
         row, left = states.integers[:, setup.layout.trace].copy(), np.arange(n)

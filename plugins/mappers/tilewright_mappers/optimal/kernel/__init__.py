@@ -1,1 +1,1 @@
-"""The compiled part of the walk."""
+"""Compiled kernels of the staged search."""

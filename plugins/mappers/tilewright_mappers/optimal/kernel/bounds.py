@@ -1,4 +1,4 @@
-"""What all mappings cost at least that come of a state."""
+"""Lower bounds on the cost of all completions of a state."""
 
 from __future__ import annotations
 
@@ -40,9 +40,10 @@ def bound(
     i: int,
     work: Work,
 ) -> float:
-    """In the objective, as far as it matters below a limit; inf: it takes too many cycles, or has no room.
+    """Return a lower bound on the objective; inf if capacity or the cycle limit is exceeded.
 
-    Some loop is the first in time that moves a tile which is still: tiles that it moves are brought again by loops outside of it.
+    The bound is the minimum over all sets of stationary tensors that one loop can move next (Lemma
+    11). Above the cutoff it need not be tight.
     """
     dims, still, outside = len(shape.sizes), 0, 1.0
     for t in range(len(shape.output)):
@@ -69,7 +70,7 @@ def bound(
 
 @kernel_part
 def _moved(shape: Shape, still: int, d: int) -> int:
-    """Which of the tensors a loop over d moves."""
+    """Return the tensors that a loop over d moves, as bits."""
     result = 0
     for t in range(len(shape.output)):
         result |= still & (1 << t) if shape.moves[t, d] else 0
@@ -90,8 +91,12 @@ def _bound(
     moved: int,
     work: Work,
 ) -> tuple[float, int]:
-    """The same, where of tensors that are `still` the next loop to move some moves those in the bits of `moved`; 0: any; and which of
-    them may take more energy or words if that moves them."""
+    """Return a lower bound if the next loop moves certain tensors; and those it may make dearer.
+
+    Args:
+        still: stationary tensors, as bits.
+        moved: those that are no longer stationary; 0 if all still are.
+    """
     dims, tensors, ports = len(shape.sizes), len(shape.output), layout.pending[0] - layout.port
     left, outside = tiles_left(shape, layout, integers, i), 1.0
     cycles = numbers[i, CYCLES]
@@ -127,7 +132,7 @@ def _bound(
                 windows *= work.rest[d]
         dearer |= (again > 1.0) << t if stays else 0
         again = 1.0 if stays else again
-        # neighbours may yet have words of windows from one another
+        # neighbours may still forward words of windows
         settles = max(1.0, moving * again / outside) if windows == 1.0 or not ahead.passes[t] else 0.0
         for p in range(layout.pending[t], layout.pending[t + 1]):
             port, words, credit = layout.through[p], numbers[i, p], 0.0
@@ -139,10 +144,10 @@ def _bound(
             work.ports[port] -= credit if shape.vague[t] else 0.0
             words -= 0.0 if shape.vague[t] else credit
             work.ports[port] += words * (settles if words > 0.0 else left / outside)
-        # along one window at most it slides; loops over others bring whole tiles, and, once it is not still, all do
+        # a tensor slides along one window; loops over other windows bring whole tiles
         whole_tiles = windows * _slides(shape, layout, numbers, integers, i, t, status, work) if windows > 1.0 else 1.0
         sharing = 1.0
-        for s in range(len(ahead.slots)):  # where sub-clusters share
+        for s in range(len(ahead.slots)):  # multicast in open slots (Lemma 7)
             if ahead.slots[s] > -2:
                 sharing *= spare_of(shape, layout, ahead, integers, i, t, s, False, work)
                 if t == ahead.direct and ahead.split[s]:
@@ -165,7 +170,7 @@ def _bound(
             row += ahead.row[t]
             counted += (again_read if shape.output[t] else owed) * (ahead.read_pj[t] + ahead.enters_pj[t])
             counted += owed * ahead.update_pj[t] if shape.output[t] else 0.0
-        if shape.output[t]:  # of first sums, at most so many copies
+        if shape.output[t]:  # first reads are credited once per copy
             energy -= numbers[i, at + CREDIT] * work.copies[t]
             work.words[ahead.memory[t]] += again_read * ahead.words[t] if ahead.last[t] else 0.0
             energy += again_read * ahead.read_pj[t] + owed * ahead.update_pj[t]
@@ -184,7 +189,7 @@ def _bound(
     for port in range(ports):
         cycles = max(cycles, work.ports[port] / costing.bandwidth[port])
     for t in range(tensors):
-        if ahead.last[t] and not shape.odd[t]:  # the outermost memory delivers other tensors, too
+        if ahead.last[t] and not shape.odd[t]:  # the outermost memory serves other tensors, too
             memory = ahead.memory[t]
             if shape.output[t]:
                 work.beside[t] = max(0.0, (work.written[memory] - work.beside[t]) / ahead.write_bandwidth[memory])
@@ -199,7 +204,7 @@ def _bound(
         outer = np.inf
         for share in range(len(ahead.outer)):
             outer = min(outer, ahead.outer[share, row, integers[i, CODE]])
-        if outer == np.inf:  # nothing larger has room
+        if outer == np.inf:  # no larger tile fits
             return np.inf, 0
         if ahead.direct >= 0:
             told_apart = share_one(
@@ -226,9 +231,10 @@ def _bound(
         for t in range(tensors):
             if (
                 ahead.row[t] and status_of(integers, i, t) == STILL and not moved >> t & 1
-            ):  # the table has how fanouts are shared
+            ):  # the table already accounts for multicast of these tensors
                 work.spare[t] = 1.0
-        worth = cycles if costing.product else (1.0 if costing.energy else 0.0)  # of energy, and of cycles
+        # derivatives of the objective by energy and by cycles
+        worth = cycles if costing.product else (1.0 if costing.energy else 0.0)
         time = energy if costing.product else (0.0 if costing.energy else 1.0)
         time += worth * numbers[i, LEAK]
         result += share_fanouts(shape, ahead, outside, cycles, worth, time, work)
@@ -239,10 +245,7 @@ def _bound(
 def _slides(
     shape: Shape, layout: Layout, numbers: Floats, integers: Ints, i: int, t: int, status: int, work: Work
 ) -> float:
-    """The least part of their tiles that loops over windows bring, where they slide along the one that brings least.
-
-    The first loop brings all of the first tile and of others what does not overlap; later ones spare at most one tile more.
-    """
+    """Return the minimum fraction of tiles that loops over windows bring (Lemma 9)."""
     dims, least = len(shape.sizes), 1.0
     for d in range(dims):
         r, loops = shape.rank[t, d], 1.0
@@ -252,6 +255,7 @@ def _slides(
             least = min(least, max(1.0 / loops, 1.0 - 1.0 / numbers[i, FIRST + EACH * t + TILES]))
         elif r >= 0 and status == STILL and work.rest[d] > 1.0:
             shift, side = extent(shape, layout, integers, i, d) * shape.coefficient[t, d], numbers[i, layout.side + r]
-            steps = 0.5 if work.rest[d] % 2.0 == 0.0 else 2.0 / 3.0  # of the first loop, those after the first one
+            # all steps of the first loop except its first
+            steps = 0.5 if work.rest[d] % 2.0 == 0.0 else 2.0 / 3.0
             least = min(least, 1.0 / loops + steps * min(1.0, shift / max(1.0, side)))
     return least

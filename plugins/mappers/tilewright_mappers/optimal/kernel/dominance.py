@@ -1,4 +1,4 @@
-"""Which states stand for others: whatever comes of those costs no less."""
+"""Dominance: prune a state if another state's completions cost no more (Lemmas 3 and 4)."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from tilewright_mappers.optimal.kernel.state import (
 from tilewright_mappers.optimal.kernel.tables import SLIDING, STILL, Bag, Costing, Layout, Shape
 
 MOST = 200
-"""States of one kind that a new one is held against: what is not compared is not left out."""
+"""States with the same key that a new one is compared with. Fewer comparisons only keep more states."""
 
 
 @kernel_call
 def insert(bag: Bag, layout: Layout, shape: Shape, costing: Costing, keys: int, i: int) -> bool:
-    """Add state i, unless another of the same kind is as good in all; take those out that it is as good as."""
+    """Add state i unless it is dominated; remove the states that it dominates."""
     integers, mixed = bag.integers, 0
     for k in range(keys):
         number = mixed ^ integers[i, k]
         mixed = ((number ^ (number >> 31)) & 0x7FFFFFFF) * 0x9E3779B1
         mixed ^= mixed >> 15
-    # two chains: of those counted in full, which may stand for others, and of the rest
+    # two chains per hash: exactly counted states, which may dominate, and the others
     full = integers[i, layout.flag] & ~ROUNDED == 0
     place = 2 * (mixed & (len(bag.heads) // 2 - 1))
     for chain in range(place, place + 1 + full):
@@ -71,13 +71,13 @@ def insert(bag: Bag, layout: Layout, shape: Shape, costing: Costing, keys: int, 
 
 @kernel_part
 def _above(a: float, b: float) -> bool:
-    """By more than rounding."""
+    """Return whether a exceeds b by more than rounding."""
     return a > b + 1e-12 * abs(b)
 
 
 @kernel_call
 def _as_good(bag: Bag, layout: Layout, shape: Shape, costing: Costing, a: int, b: int) -> bool:
-    """Whether whatever becomes of state b, a, which is counted in full, would cost no more."""
+    """Return whether state a, which is exactly counted, dominates state b."""
     numbers, integers, ports = bag.numbers, bag.integers, layout.pending[0] - layout.port
     spared = numbers[b, SETTLED] - numbers[a, SETTLED]
     if costing.energy:
@@ -97,7 +97,8 @@ def _as_good(bag: Bag, layout: Layout, shape: Shape, costing: Costing, a: int, b
             if shape.output[t] and _above(numbers[b, at + CREDIT], numbers[a, at + CREDIT]):
                 if costing.outputs > 1:
                     return False
-                # repeated by no loop in time that does not move the output, as all that is settled is
+                # paid from committed energy: irrelevant loops repeat the credit no more often than
+                # that
                 more = numbers[b, at + CREDIT] - numbers[a, at + CREDIT]
                 if shape.vague[t]:
                     more *= tiles_left(shape, layout, integers, a)
@@ -132,7 +133,7 @@ def _as_good(bag: Bag, layout: Layout, shape: Shape, costing: Costing, a: int, b
 
 @kernel_part
 def _alike(layout: Layout, shape: Shape, numbers: Floats, a: int, b: int) -> bool:
-    """Whether words and cycles of state b, which are no less than those of a, are the same."""
+    """Return whether b, which needs no less than a, needs the same words and cycles."""
     for t in range(len(shape.output)):
         for k in range(FIRST + EACH * t, FIRST + EACH * (t + 1)):
             energy = k == FIRST + EACH * t + PENDING or k == FIRST + EACH * t + LEAST_PENDING
@@ -146,10 +147,10 @@ def _alike(layout: Layout, shape: Shape, numbers: Floats, a: int, b: int) -> boo
 
 @kernel_part
 def _as_far(layout: Layout, shape: Shape, costing: Costing, bag: Bag, a: int, b: int) -> bool:
-    """Whether the ragged tiles of state a are no larger than those of b, and their last ones take no more steps of the others'.
+    """Return whether ragged tiles of a are no larger, and their last tiles need no more steps.
 
-    Where the last one is short, more of what all tiles take may be left later on than of others': of words that stay in unrolled
-    sub-clusters, and of those that further unrollings share.
+    A short last tile of a may cost more later, in stationary words of unrolled sub-clusters and in
+    words that further unrollings multicast. Then the answer is no.
     """
     for d in range(len(shape.sizes)):
         if is_partial(shape, layout, bag.integers, a, d):

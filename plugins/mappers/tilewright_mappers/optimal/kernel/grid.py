@@ -1,4 +1,4 @@
-"""Where the tiles of a fanout's sub-clusters lie: how many differ, and which loops may bring one the tile of another."""
+"""Positions of the sub-clusters' tiles: equal tiles (Lemma 8), and tiles of neighbours (Lemma 14)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,11 @@ def reached(
     sharing: bool,
     work: Work,
 ) -> int:
-    """Note where tiles begin along window r, of all sub-clusters or those that may share; the farthest of these places."""
+    """Mark the offsets of all sub-clusters' tiles along window r, and return the largest.
+
+    Args:
+        sharing: only slots that may multicast the tensor count.
+    """
     reach = 0
     work.reached[0] = True
     for e in range(len(shape.sizes)):
@@ -43,7 +47,7 @@ def reached(
 
 @kernel_part
 def _inner(shape: Shape, layout: Layout, level: Level, integers: Ints, i: int, e: int) -> int:
-    """Extent of a sub-cluster's tile."""
+    """Return the extent of a sub-cluster's tile."""
     result = extent(shape, layout, integers, i, e)
     for k in range(len(level.slot)):
         result //= integers[i, layout.conf + k * len(shape.sizes) + e]
@@ -52,7 +56,7 @@ def _inner(shape: Shape, layout: Layout, level: Level, integers: Ints, i: int, e
 
 @kernel_call
 def side_of(shape: Shape, layout: Layout, level: Level, integers: Ints, i: int, t: int, r: int) -> int:
-    """Of a sub-cluster's tile along window r."""
+    """Return the side of a sub-cluster's tile along window r."""
     side = 1
     for e in range(len(shape.sizes)):
         if shape.rank[t, e] == r:
@@ -62,7 +66,7 @@ def side_of(shape: Shape, layout: Layout, level: Level, integers: Ints, i: int, 
 
 @kernel_call
 def reach_of(shape: Shape, layout: Layout, level: Level, integers: Ints, i: int, t: int, r: int) -> int:
-    """The farthest that two sub-clusters' tiles lie apart along window r."""
+    """Return the maximum distance of two sub-clusters' tiles along window r."""
     reach = 0
     for e in range(len(shape.sizes)):
         if shape.rank[t, e] == r:
@@ -73,7 +77,7 @@ def reach_of(shape: Shape, layout: Layout, level: Level, integers: Ints, i: int,
 
 @kernel_call
 def inner_words(shape: Shape, layout: Layout, level: Level, integers: Ints, i: int, t: int) -> float:
-    """Of a sub-cluster's tile."""
+    """Return the values of a sub-cluster's tile."""
     volume = side = 1.0
     for p in range(shape.start[t], shape.start[t + 1]):
         side += shape.factor[p] * (_inner(shape, layout, level, integers, i, shape.dimension[p]) - 1.0)
@@ -85,11 +89,9 @@ def inner_words(shape: Shape, layout: Layout, level: Level, integers: Ints, i: i
 
 @kernel_part
 def alike(shape: Shape, layout: Layout, integers: Ints, i: int, t: int, r: int, work: Work) -> float:
-    """Sub-clusters with equal tiles along window r, at most, where `work.along` says how many of them lie along each dimension, and
-    `work.within` how many of these lie inside of the tile.
+    """Return the maximum number of sub-clusters with equal tiles along window r (Lemma 8).
 
-    Their places along one dimension follow from those along the others. Along none do they lie farther apart than the others reach, nor
-    by what these cannot step.
+    `work.along` has the sub-clusters along each dimension, `work.within` those inside the tile.
     """
     dims, result, most = len(shape.sizes), 1.0, 1.0
     for e in range(dims):
@@ -110,10 +112,12 @@ def alike(shape: Shape, layout: Layout, integers: Ints, i: int, t: int, r: int, 
 def lay_out(
     shape: Shape, layout: Layout, level: Level, shared: Bools, integers: Ints, i: int, t: int, work: Work
 ) -> tuple[int, int]:
-    """Write where the sub-clusters' tiles lie, row by row, columns first; how many there are, 0 if more than there is room for;
-    how many a row has.
+    """Compute the positions of the sub-clusters' tiles, row by row.
 
-    A place is one number, in which the coordinates' weights are such that no two of them add up to a third.
+    A position is one number: a sum of coordinates with weights that make sums unique.
+
+    Returns:
+        The number of sub-clusters, 0 if there are too many; and the number per row.
     """
     dims, weight, count, across = len(shape.sizes), 1, 1, 1
     for e in range(dims):
@@ -151,8 +155,15 @@ def lay_out(
 
 @kernel_call
 def count_deliveries(count: int, width: int, shift: int, alone: bool, work: Work) -> tuple[int, int, int]:
-    """Of the sub-clusters that are laid out: deliveries of the parent, one for all tiles that are equal; sub-clusters that have
-    theirs from a neighbour, whose tile lies one shift ahead (0: none has; `alone`: all that may); most that one delivery serves."""
+    """Count the parent's deliveries to the sub-clusters, one per set of equal tiles.
+
+    Args:
+        shift: distance of the tile that a neighbour had one step before; 0 if none forwards.
+        alone: leave out all sub-clusters marked by `meets`.
+
+    Returns:
+        Deliveries; sub-clusters served by neighbours; the most sub-clusters per delivery.
+    """
     deliveries = linked = largest = 0
     mask = 1
     while mask < 2 * count:
@@ -190,7 +201,7 @@ def count_deliveries(count: int, width: int, shift: int, alone: bool, work: Work
 
 @kernel_call
 def meets(shape: Shape, layout: Layout, integers: Ints, i: int, t: int, count: int, width: int, work: Work) -> bool:
-    """Whether loops that are left may bring one of the sub-clusters that are laid out the tile of a neighbour; which is noted."""
+    """Return whether outer loops may give a sub-cluster the tile of a neighbour, and mark which ones."""
     result = False
     for number in range(count):
         work.meets[number] = 0
@@ -206,12 +217,11 @@ def meets(shape: Shape, layout: Layout, integers: Ints, i: int, t: int, count: i
 
 @kernel_call
 def _in_steps(shape: Shape, layout: Layout, integers: Ints, i: int, t: int, apart: int, work: Work) -> bool:
-    """Whether loops that are left may move a tensor's tile so far, a number as `lay_out` writes them: along every coordinate by whole
-    steps of theirs."""
+    """Return whether outer loops may move a tile by a distance, as `lay_out` encodes it (Lemma 14)."""
     if apart == 0:
         return False
     dims = len(shape.sizes)
-    for d in range(dims - 1, -1, -1):  # of most weight first
+    for d in range(dims - 1, -1, -1):  # largest weight first
         weight, step, first = work.weight[d], 0, True
         for o in range(dims):
             if weight > 0 and work.weight[o] == weight:
@@ -228,7 +238,7 @@ def _in_steps(shape: Shape, layout: Layout, integers: Ints, i: int, t: int, apar
 
 @kernel_part
 def common(a: int, b: int) -> int:
-    """The greatest number that divides both."""
+    """Return the greatest common divisor."""
     while b > 0:
         a, b = b, a % b
     return a

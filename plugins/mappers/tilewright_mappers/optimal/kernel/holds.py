@@ -1,4 +1,4 @@
-"""What becomes of a state where a fanout of compute units ends, and at an entry that keeps."""
+"""Storage entries, and the end of the fanout of compute units."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tilewright_mappers.optimal.kernel.tables import DEAD, SLIDING, STILL, Keepi
 
 @kernel_call
 def end_units(shape: Shape, layout: Layout, level: Level, numbers: Floats, integers: Ints, i: int) -> None:
-    """The innermost fanout is behind: compute units may have from one another what they share, as long as it stays."""
+    """End the innermost fanout: compute units may share words as long as these are stationary."""
     dims = len(shape.sizes)
     for t in range(len(shape.output)):
         at, same, window = FIRST + EACH * t, False, False
@@ -48,7 +48,7 @@ def end_units(shape: Shape, layout: Layout, level: Level, numbers: Floats, integ
                 if shape.rank[t, d] >= 0:
                     numbers[i, layout.side + shape.rank[t, d]] = 1.0
             integers[i, layout.flag] |= INEXACT
-            if shape.ragged:  # how often they have it is an average, of which nothing is known
+            if shape.ragged:  # the model averages sharing over unequal tiles, so nothing is counted
                 numbers[i, at + OWED] = numbers[i, at + LEAST_OWED] = 0.0
     forget_unrolling(shape, layout, numbers, integers, i)
 
@@ -63,7 +63,7 @@ def hold(
     integers: Ints,
     i: int,
 ) -> None:
-    """An entry that keeps the tensors in the bits of `kept`."""
+    """Add a storage entry that keeps the tensors in the bits of `kept` (Lemma 1)."""
     linked = integers[i, layout.flag] >> LINKED
     for t in range(len(shape.output)):
         if (linked & kept) >> t & 1:
@@ -97,7 +97,7 @@ def hold(
             if writes >= 0:
                 numbers[i, pending + writes] += owed * width
         status = status_of(integers, i, t)
-        if shape.ragged and status == DEAD:  # else what is kept further inside may stay, too
+        if shape.ragged and status == DEAD:  # otherwise the tile of an inner entry may remain stationary, too
             integers[i, layout.unrolled + t] = 0
         if status == SLIDING:
             settle(layout, numbers, integers, i, t, 1.0 / numbers[i, at + TILES])
@@ -116,7 +116,7 @@ def hold(
                 numbers[i, credit + writes] += first * width
         numbers[i, at + OWED] = tile
         if _note_sides(shape, layout, numbers, integers, i, t) and status == STILL:
-            integers[i, layout.flag] |= INEXACT  # smaller tiles inside, still as well, overlap by less of themselves
+            integers[i, layout.flag] |= INEXACT  # smaller inner tiles, which are stationary too, overlap less
     for t in range(len(shape.output)):
         if not (linked & ~kept) >> t & 1:
             least_is_all(numbers, i, t)
@@ -126,7 +126,7 @@ def hold(
 
 @kernel_part
 def _note_sides(shape: Shape, layout: Layout, numbers: Floats, integers: Ints, i: int, t: int) -> bool:
-    """Whether a window that has loops left is longer than it was."""
+    """Record the sides of the tile's windows; return whether one that has loops left has grown."""
     changed = False
     for d in range(len(shape.sizes)):
         r, side, loops, first = shape.rank[t, d], 1.0, False, True

@@ -1,4 +1,4 @@
-"""Sub-clusters whose tiles overlap along a window: how many differ, and what neighbours may pass on to one another."""
+"""Overlapping tiles along a window: how many differ, and which words neighbours forward (Lemma 14)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tilewright_mappers.optimal.kernel.tables import MAYBE, NEVER, Layout, Level
 def distinct(
     shape: Shape, layout: Layout, level: Level, shared: Bools, integers: Ints, i: int, t: int, d: int, work: Work
 ) -> float:
-    """Different tiles along the window that dimension d moves, of the sub-clusters that may share."""
+    """Return the number of different tiles of multicasting sub-clusters along the window of d."""
     count = 0
     for at in range(reached(shape, layout, level, integers, i, t, shape.rank[t, d], shared, True, work) + 1):
         count += work.reached[at]
@@ -55,12 +55,14 @@ def pass_on(
     n: int,
     work: Work,
 ) -> bool:
-    """Count what neighbours pass on where a loop over d of n trips, which slides a window, is the first in time; whether
-    the state then counts less than what it costs.
+    """Count forwarded words if the first temporal loop, over d with n trips, shifts a window.
 
-    Per tile: at all steps but the first of a sweep the parent serves those that no neighbour does, unless tiles overlap: a
-    neighbour's last step then brought less than a tile. The first of a sweep may be passed on, too, where loops further out
-    undo the sweep.
+    After the first step of a sweep, the parent serves only sub-clusters without a neighbour that
+    had the tile. If tiles overlap, it serves all. Where an outer loop undoes the sweep, the tiles
+    of a first step may be forwarded, too; they count once.
+
+    Returns:
+        Whether the state is now undercounted.
     """
     at, r, kept = FIRST + EACH * t, shape.rank[t, d], level.kept[t]
     shift = extent(shape, layout, integers, i, d) * shape.coefficient[t, d]
@@ -78,24 +80,25 @@ def pass_on(
     left, linked = tiles, 0
     if usual:
         left, linked, _ = count_deliveries(count, width, shift * work.weight[d], False, work)
-        if left >= tiles:  # it would save nothing
+        if left >= tiles:  # forwarding saves no delivery
             left, linked, usual = tiles, 0, False
     if not usual and not later:
         return False
-    if kept == NEVER:  # what enters is known, and leaves by the same deliveries
-        # at the first step of a sweep, if others are passed on, deliveries are as large as any; at steps after it tiles may be smaller
+    if kept == NEVER:  # not kept directly inside, so only the deliveries of the parent change
+        # after a forwarded first step deliveries may be smaller, so each word counts once
         first, others = float(tiles), (0.0 if later and overlaps else n - 1.0)
         if later:
             first = max(count / largest, float(count_deliveries(count, width, 0, True, work)[0]))
         part = (first + others * left) / (count + others * (count - linked)) * count / tiles
         if abs(part - 1.0) < 1e-12:
             return False
-        rounded = 0.5 / n * tiles_left(shape, layout, integers, i)  # in the end
+        rounded = 0.5 / n * tiles_left(shape, layout, integers, i)  # the model rounds the words down
         numbers[i, at + OWED] = max(0.0, numbers[i, at + OWED] * part - rounded)
         return True
     first = numbers[i, at + LEAST_OWED] / numbers[i, at + OWED] if later and numbers[i, at + OWED] > 0.0 else 1.0
     numbers[i, at + OWED] *= first if overlaps else (first + (n - 1.0) * left / tiles) / n
-    # of several parents' sub-clusters all have from neighbours what those of one have; words are rounded in the end
+    # with several parents the edge sub-clusters of one have neighbours in the next; the model
+    # rounds the words
     spared = 0.0 if level.alone else (count if later else 0.0) + (n - 1.0) * (count if overlaps else linked)
     tile = inner_words(shape, layout, level, integers, i, t)
     spared = min(1.0, (spared / count + 1.0 / tile) / n)
@@ -108,7 +111,7 @@ def pass_on(
 
 @kernel_part
 def take_least(shape: Shape, layout: Layout, numbers: Floats, integers: Ints, i: int, t: int) -> None:
-    """Neighbours may have passed on what there is to pass on."""
+    """Set energy and demand of a tensor to their lower bounds: neighbours may forward words."""
     at = FIRST + EACH * t
     numbers[i, at + PENDING], numbers[i, at + OWED] = numbers[i, at + LEAST_PENDING], numbers[i, at + LEAST_OWED]
     for j in range(layout.pending[t], layout.pending[t + 1]):
@@ -119,11 +122,11 @@ def take_least(shape: Shape, layout: Layout, numbers: Floats, integers: Ints, i:
 def _passes_later(
     shape: Shape, layout: Layout, level: Level, integers: Ints, i: int, t: int, d: int, n: int, overlaps: bool
 ) -> bool:
-    """Whether neighbours may pass on words at a step of a loop further out, after the first one over d, of n trips.
+    """Return whether neighbours may forward words at a step of an outer loop, after the first one.
 
-    Such a step moves tiles by its own shift less one step of every loop inside. So does one that does not move the tensor, by
-    nothing less that. A loop that moves it along no window takes it out of the neighbours' reach, and one over another window, unless
-    two dimensions of that are unrolled or left.
+    Such a step moves tiles by its own shift, less one sweep of every inner loop. So does a step of
+    an irrelevant loop, with a shift of zero. Relevant loops move tiles out of reach. So do loops of
+    another window, unless two of its dimensions are unrolled or left.
     """
     r, e = shape.rank[t, d], extent(shape, layout, integers, i, d)
     shift, reach = e * shape.coefficient[t, d], reach_of(shape, layout, level, integers, i, t, r)
@@ -141,7 +144,7 @@ def _passes_later(
         for other in range(o):
             same = shape.rank[t, other] == shape.rank[t, o]
             across |= same and extent(shape, layout, integers, i, other) < shape.sizes[other]
-    if overlaps:  # by the same as the first
+    if overlaps:  # by the same distance as the first loop
         return bool(others or (again and n == 2))
     if stays and shift <= reach:
         return True
@@ -152,7 +155,7 @@ def _passes_later(
 
 @kernel_call
 def may_pass(shape: Shape, layout: Layout, level: Level, integers: Ints, i: int, t: int) -> bool:
-    """Whether a loop in time, here or further out, may bring what a neighbour in this fanout holds."""
+    """Return whether some temporal loop may bring a tile that a neighbour in this fanout has."""
     dims = len(shape.sizes)
     for d in range(dims):
         e = extent(shape, layout, integers, i, d)
@@ -161,7 +164,7 @@ def may_pass(shape: Shape, layout: Layout, level: Level, integers: Ints, i: int,
             for o in range(dims):
                 if shape.rank[t, o] == shape.rank[t, d]:
                     others |= o != d and extent(shape, layout, integers, i, o) < shape.sizes[o]
-            # steps of two loops may almost undo each other
+            # steps of two loops may almost cancel
             if e * shape.coefficient[t, d] <= reach or (others and reach > 0):
                 return True
     return False
@@ -171,7 +174,7 @@ def may_pass(shape: Shape, layout: Layout, level: Level, integers: Ints, i: int,
 def _may_meet(
     shape: Shape, layout: Layout, level: Level, shared: Bools, integers: Ints, i: int, t: int, work: Work
 ) -> bool:
-    """Whether loops that are left may bring a sub-cluster the tile of another one, neighbour or not."""
+    """Return whether outer loops may give a sub-cluster the tile of another one, neighbour or not."""
     dims = len(shape.sizes)
     for d in range(dims):
         r, step, first = shape.rank[t, d], 0, shape.rank[t, d] >= 0
@@ -193,14 +196,14 @@ def _may_meet(
 def find_links(
     shape: Shape, layout: Layout, level: Level, shared: Bools, numbers: Floats, integers: Ints, i: int, work: Work
 ) -> None:
-    """Windows are unrolled: whether neighbours may pass on words, whoever is whose neighbour once other dimensions are."""
+    """Close forwarding where no order of the other unrollings allows it. All windows are unrolled."""
     for t in range(len(shape.output)):
         if not integers[i, layout.flag] >> (LINKED + t) & 1:
             continue
         at, passes = FIRST + EACH * t, may_pass(shape, layout, level, integers, i, t)
         if passes and level.kept[t] != MAYBE:
             passes = _may_meet(shape, layout, level, shared, integers, i, t, work)
-        if passes and level.kept[t] == NEVER:  # what enters is known, and leaves by deliveries of whatever size
+        if passes and level.kept[t] == NEVER:  # not kept directly inside: the number of deliveries may change
             count, width = lay_out(shape, layout, level, shared, integers, i, t, work)
             if count > 0:
                 tiles, _, largest = count_deliveries(count, width, 0, False, work)
@@ -216,7 +219,7 @@ def find_links(
 def find_neighbours(
     shape: Shape, layout: Layout, level: Level, shared: Bools, numbers: Floats, integers: Ints, i: int, work: Work
 ) -> None:
-    """The whole fanout is unrolled: who is whose neighbour is known."""
+    """Close forwarding where no neighbours have matching tiles. The whole fanout is unrolled."""
     for t in range(len(shape.output)):
         if not integers[i, layout.flag] >> (LINKED + t) & 1 or level.kept[t] == MAYBE:
             continue
@@ -225,7 +228,7 @@ def find_neighbours(
         if count > 0 and not meets(shape, layout, integers, i, t, count, width, work):
             integers[i, layout.flag] &= ~(1 << (LINKED + t))
             least_is_all(numbers, i, t)
-        elif count > 0:  # sub-clusters that no neighbour can serve have theirs from the parent
+        elif count > 0:  # the parent serves sub-clusters that no neighbour can serve
             tiles, _, largest = count_deliveries(count, width, 0, False, work)
             part = count_deliveries(count, width, 0, True, work)[0] / tiles
             least = numbers[i, at + LEAST_OWED]

@@ -1,4 +1,4 @@
-"""How unrollings that are left may share the words of tensors: of each tensor alone, and of all together."""
+"""Multicast by open unrollings: bounds per tensor, and over all tensors (Lemmas 7 and 12)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tilewright_mappers.optimal.kernel.tables import Ahead, Costing, Layout, Sha
 
 MOST_EXACT = 2.0**53
 HALVINGS = 12
-"""Steps in search of how tensors share the fanouts best: any guess gives a bound, the best one a close one."""
+"""Bisections towards the best point of the contention bound; any point gives a valid bound."""
 
 
 @kernel_part
 def room(shape: Shape, layout: Layout, ahead: Ahead, integers: Ints, i: int, s: int, work: Work) -> float:
-    """Sub-clusters that a slot in space can still use."""
+    """Return the maximum sub-clusters that a spatial slot can still use."""
     able = 1.0
     for d in range(len(shape.sizes)):
         if ahead.able[s, d]:
@@ -27,7 +27,7 @@ def room(shape: Shape, layout: Layout, ahead: Ahead, integers: Ints, i: int, s: 
 
 @kernel_part
 def _fitting(shape: Shape, most: float, able: float) -> float:
-    """The most sub-clusters that unrollings can use whose trips divide `able`, among so many: all at once divide it, too."""
+    """Return the largest divisor of `able` up to `most`; with ragged tiles the smaller of both."""
     if shape.ragged or able > MOST_EXACT:
         return min(most, able)
     number, whole = int(min(most, able)), int(able)
@@ -40,7 +40,11 @@ def _fitting(shape: Shape, most: float, able: float) -> float:
 def spare_of(
     shape: Shape, layout: Layout, ahead: Ahead, integers: Ints, i: int, t: int, s: int, windows: bool, work: Work
 ) -> float:
-    """Sub-clusters of a slot in space that one delivery may serve, at most; only along windows, if so asked."""
+    """Return the maximum multicast factor of a tensor in a spatial slot (Lemma 7).
+
+    Args:
+        windows: count unrollings of windows only.
+    """
     result = able = 1.0
     for d in range(len(shape.sizes)):
         if ahead.near[t, s, d] and ahead.able[s, d] and (shape.moves[t, d] or not windows):
@@ -60,8 +64,10 @@ def spare_of(
 def _along_window(
     shape: Shape, layout: Layout, ahead: Ahead, integers: Ints, i: int, t: int, s: int, r: int, work: Work
 ) -> float:
-    """How many times as many sub-clusters have equal tiles along window r, at most, where all unrollings are done that may be, in a
-    slot or beside it."""
+    """Return by which factor equal tiles along window r may still grow (Lemma 8).
+
+    All unrollings that are open count, in this slot and in the other slots of its fanout.
+    """
     for e in range(len(shape.sizes)):
         used, able = 1.0, False
         if ahead.slots[s] >= 0:
@@ -77,8 +83,15 @@ def _along_window(
 
 @kernel_part
 def leave(shape: Shape, ahead: Ahead, t: int, outside: float, spare: float, work: Work) -> tuple[float, float, float]:
-    """Words that leave the next memory to keep a tensor, where one delivery serves `spare` sub-clusters; of them, sums that are read
-    again; how fast their energy falls with the logarithm of `spare`: it is a convex function of that."""
+    """Return a lower bound on the words that the next memory delivers (Lemma 7).
+
+    Args:
+        spare: multicast factor.
+
+    Returns:
+        Words delivered; words read again, for outputs; the negative slope of their energy in the
+        logarithm of `spare`, of which the energy is a convex function.
+    """
     again = work.again[t] / spare
     owed = work.once[t] * max(1.0, again)
     falls = again > 1.0 and owed > ahead.distinct[t]
@@ -112,11 +125,11 @@ def share_one(
     further: float,
     work: Work,
 ) -> float:
-    """How much mappings cost at least where a fanout is told apart by its sub-clusters that share the tensor `ahead.direct`.
+    """Return the bound of Lemma 12 that splits by the multicast factor of the tensor `ahead.direct`.
 
     Args:
-        windows: sub-clusters that may share the tensor beside these, in this fanout.
-        further: sub-clusters of others that may.
+        windows: further multicast in the same fanout.
+        further: multicast in other fanouts.
     """
     t, best = ahead.direct, np.inf
     energy -= _energy(shape, ahead, t, outside, work.spare[t], work)
@@ -132,7 +145,13 @@ def share_one(
 
 @kernel_part
 def objective(costing: Costing, energy: float, cycles: float, leak: float) -> float:
-    """Of energy without what leaks, and of cycles as they are; inf: there are too many."""
+    """Return the objective; inf if there are too many cycles (Lemma 16).
+
+    Args:
+        energy: pJ without leakage.
+        cycles: not rounded yet.
+        leak: pJ per cycle.
+    """
     if costing.whole:
         cycles = np.ceil(cycles * (1.0 - 1e-9))
     if cycles * (1.0 - 1e-9) > costing.most_cycles:
@@ -145,15 +164,16 @@ def objective(costing: Costing, energy: float, cycles: float, leak: float) -> fl
 def share_fanouts(
     shape: Shape, ahead: Ahead, outside: float, cycles: float, worth: float, time: float, work: Work
 ) -> float:
-    """How much mappings cost at least beyond what they would if each tensor had the fanouts that are left to itself.
+    """Return the contention bound of Lemma 12.
 
-    What a tensor costs is a convex function of the logarithm of its sharing, and so are the cycles in which it leaves the next
-    memory. That logarithm is a sum over unrollings, which have the fanouts' as their limits. So tangents at any guess
-    give a bound, where they are least: in a slot the unrollings that bring most. The guess is the best one where every
-    unrolling serves one tensor, and no memory takes longer than the cycles given, if that can be.
+    This is the cost above the one that tensors would have if each had the fanouts alone.
+
+    Tangents at a point give a lower bound, which `_gain` minimises per slot. The point is the best
+    one if every unrolling served one tensor, and no memory took longer than `cycles`.
 
     Args:
-        worth, time: of energy and of cycles. A product is at least what it is where both are least, and what either adds there.
+        worth: derivative of the objective by energy.
+        time: derivative of the objective by cycles.
     """
     tensors, dims = len(shape.output), len(shape.sizes)
     budget = total = needed = 0.0
@@ -183,7 +203,7 @@ def share_fanouts(
             low, high = min(low, work.steep[t] - work.most[t]), max(high, work.steep[t])
     if total <= budget * (1.0 + 1e-9) + 1e-12:
         return 0.0
-    if needed > budget:  # the slowest memory takes longer, anyhow
+    if needed > budget:  # the slowest memory takes longer in any case
         less = (needed - budget) / slow
         for t in range(tensors):
             work.need[t] = max(0.0, work.need[t] - less)
@@ -195,7 +215,7 @@ def share_fanouts(
             low = level
         else:
             high = level
-    result, left = 0.0, 1.0  # of the cycles' worth
+    result, left = 0.0, 1.0  # weight of the cycles that is left for further tensors
     for t in range(tensors):
         work.slope[t] = 0.0
         if work.most[t] > 0.0:
@@ -227,7 +247,7 @@ def _energy(shape: Shape, ahead: Ahead, t: int, outside: float, spare: float, wo
 
 @kernel_part
 def _gain(shape: Shape, ahead: Ahead, s: int, work: Work) -> float:
-    """The most that unrollings in a slot gain, by the slopes."""
+    """Return the maximum reduction by unrollings in a slot: a fractional knapsack over the slopes."""
     dims = len(shape.sizes)
     for d in range(dims):
         work.gain[d] = 0.0
@@ -235,7 +255,7 @@ def _gain(shape: Shape, ahead: Ahead, s: int, work: Work) -> float:
             if ahead.near[t, s, d] and work.slope[t] > 0.0:
                 part = 1.0
                 if shape.rank[t, d] >= 0 and ahead.apart[t, s] and ahead.slots[s] < 0:
-                    # of two alike in length, one brings as many different tiles
+                    # equal tiles: of d dimensions of a window, the longest unrolling does not count
                     some = 0.0
                     for e in range(dims):
                         some += 1.0 if shape.rank[t, e] == shape.rank[t, d] and ahead.able[s, e] else 0.0
@@ -258,7 +278,7 @@ def _gain(shape: Shape, ahead: Ahead, s: int, work: Work) -> float:
 
 @kernel_part
 def _most(layout: Layout, ahead: Ahead, integers: Ints, i: int, s: int) -> float:
-    """Sub-clusters that a slot in space has left."""
+    """Return the sub-clusters of a spatial slot that are not used yet."""
     if ahead.slots[s] >= 0:
         return float(ahead.most[s] // integers[i, USED + ahead.slots[s]])
     return float(ahead.most[s])

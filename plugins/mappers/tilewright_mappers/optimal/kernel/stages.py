@@ -1,4 +1,4 @@
-"""Stages of the walk: what becomes of all states in one dimension of one slot, or at an entry that keeps."""
+"""Stages of the staged search: successors of states in one dimension or one storage entry."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tilewright_mappers.optimal.kernel.tables import (
 )
 
 UNROLL, LINKS, LEAVE, BRANCH, CLOSE, REST, HOLD = map(integer, range(7))
-"""What a stage does."""
+"""Kinds of stages."""
 
 
 @compiled
@@ -63,15 +63,19 @@ def walk(
     start: int,
     stop: int,
 ) -> int:
-    """Write what becomes of the states from `start` on into the bag; up to which there was room, or `stop`.
+    """Write the successors of states into a table, except pruned ones (Lemmas 3 and 5).
 
     Args:
-        trips: [D, K] whether the slot may take so many.
-        tiles: [D, K] whether the slots further out can take what is left of such a tile.
-        named: [D] places of dimensions that a rule orders, from the outermost; -1: free.
-        position: of the slot in the level (UNROLL); whether the level is the innermost (LEAVE).
-        keys: how many integers tell states apart.
-        choices: what may be kept (HOLD).
+        trips: [D, J] trips that the slot allows.
+        tiles: [D, K] tile counts that outer slots can iterate.
+        named: [D] position in the order of a rule, outermost first; -1 if free.
+        position: index of the slot in the level (UNROLL); whether the level is the innermost
+            (LEAVE).
+        keys: number of integers in the key.
+        choices: sets of tensors that the entry may keep (HOLD).
+
+    Returns:
+        The first state that was not expanded, because the table was full; or `stop`.
     """
     dims = len(shape.sizes)
     factors = kind == UNROLL or kind == BRANCH or kind == REST
@@ -152,12 +156,12 @@ def walk(
                     bag.integers[n, MASK] |= 1 << what
                 elif kind == REST:
                     bag.integers[n, MASK] &= ~(1 << what)
-                # what was known before holds for whatever comes of it; of the same tile no more is known, where nothing is decided
+                # a bound on the state holds for its successors (Lemma 5)
                 value = numbers[i, BOUND]
                 decided = kind == UNROLL and left_of(shape, layout, integers, i, what) > 1
                 if j > 0 or decided or kind == HOLD or kind == LINKS or kind == LEAVE:
                     if not _fits_ahead(shape, layout, ahead, bag.integers, n):
-                        if factors and steps:  # nor do larger tiles
+                        if factors and steps:  # larger tiles do not fit either
                             break
                         continue
                     if good:
@@ -177,7 +181,7 @@ def walk(
 
 @kernel_call
 def _matters(shape: Shape, layout: Layout, named: Ints, integers: Ints, i: int, d: int) -> bool:
-    """Whether it makes a difference where a loop over d stands: some tile would stay, or slide on, or might."""
+    """Return whether the position of a loop over d matters (Lemma 2)."""
     if left_of(shape, layout, integers, i, d) == 1:
         return False
     if named[d] >= 0 or (integers[i, STATUS] & FRESH and integers[i, layout.flag] >> LINKED):
@@ -193,7 +197,7 @@ def _matters(shape: Shape, layout: Layout, named: Ints, integers: Ints, i: int, 
 
 @kernel_part
 def _in_order(named: Ints, mask: int, d: int) -> bool:
-    """Loops that a rule orders stand inside of d in its order."""
+    """Return whether a loop over d may surround the placed loops under the order of a rule."""
     for e in range(len(named)):
         if named[d] >= 0 and named[e] >= 0 and mask >> e & 1 and named[e] < named[d]:
             return False
@@ -202,7 +206,11 @@ def _in_order(named: Ints, mask: int, d: int) -> bool:
 
 @kernel_call
 def _close(shape: Shape, layout: Layout, trips: Bools, tiles: Bools, named: Ints, integers: Ints, i: int) -> bool:
-    """No more loops whose place matters; those whose place does not are noted. False: some dimension cannot do so."""
+    """End the placed loops of a block, and mark the other dimensions for the rest of it (Lemma 2).
+
+    Returns:
+        Whether each dimension can be completed that way.
+    """
     rest = 0
     for d in range(len(shape.sizes)):
         placed = integers[i, MASK] >> d & 1
@@ -217,7 +225,7 @@ def _close(shape: Shape, layout: Layout, trips: Bools, tiles: Bools, named: Ints
 
 @kernel_call
 def _fits(shape: Shape, layout: Layout, keeping: Keeping, kept: int, integers: Ints, i: int, work: Work) -> bool:
-    """What is kept fits the memories."""
+    """Return whether the kept tiles fit their memories."""
     good = True
     for t in range(len(shape.output)):
         if kept >> t & 1:
@@ -232,7 +240,7 @@ def _fits(shape: Shape, layout: Layout, keeping: Keeping, kept: int, integers: I
 
 @kernel_call
 def _fits_ahead(shape: Shape, layout: Layout, ahead: Ahead, integers: Ints, i: int) -> bool:
-    """No tiles are larger than the next memory that surely keeps them."""
+    """Return whether tiles fit the next memories that always keep them (Lemma 11)."""
     for t in range(len(shape.output)):
         used = 0.0
         for u in range(len(shape.output)):

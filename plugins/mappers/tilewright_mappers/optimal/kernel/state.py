@@ -1,4 +1,4 @@
-"""What stands where in a state, and its tile."""
+"""Columns of a state, and properties of its tile."""
 
 from __future__ import annotations
 
@@ -8,15 +8,22 @@ from tilewright_mappers.optimal.kernel.tables import Layout, Shape
 
 CODE, MASK, STATUS, USED = 0, 1, 2, 3
 FRESH = 1 << 40
-"""No loop in time since the last fanout that was used."""
+"""Bit of `STATUS`: no temporal loop since the last unrolling of this fanout."""
 INEXACT, ROUNDED, LINKED = 1, 2, 8
-"""Flags: what is counted may be less than what it is; by less than a word for each part of an output; from bit LINKED on, by
-tensor: neighbours may pass on words, depending on the next loop."""
+"""Flags of a state: undercounted (Lemma 13); first reads are rounded (Lemma 4).
+
+From bit `LINKED` on, one bit per tensor: forwarding is open (Lemma 14).
+"""
 SETTLED, LEAK, CYCLES, BOUND, FIRST = 0, 1, 2, 3, 4
 PENDING, OWED, CREDIT, TILES, OVERLAP, LEAST_PENDING, LEAST_OWED, EACH = 0, 1, 2, 3, 4, 5, 6, 7
-"""Of a tensor: energy that is not settled; words owed; energy credited; tiles' worth of words per tile; the share of a tile
-that overlaps; least energy and words if neighbours pass on. Energies and words are those of the whole problem, if every loop
-outside brings them again; credits, if loops outside that do not move the tensor do not."""
+"""Offsets of the numbers per tensor.
+
+These are deferred energy; demand; first-read credit; tile equivalents of a sliding tensor; overlap
+of its steps; lower bounds of energy and demand if neighbours forward words.
+
+Energies and words are those of the whole problem, as if every outer loop repeated them. Credits are
+normalised for relevant outer loops only.
+"""
 
 
 @kernel_part
@@ -31,26 +38,26 @@ def set_status(integers: Ints, i: int, t: int, status: int) -> None:
 
 @kernel_part
 def least_is_all(numbers: Floats, i: int, t: int) -> None:
-    """Neighbours pass on no words of the tensor."""
+    """Set the lower bounds of a tensor to its energy and demand: its neighbours forward nothing."""
     at = FIRST + EACH * t
     numbers[i, at + LEAST_PENDING], numbers[i, at + LEAST_OWED] = numbers[i, at + PENDING], numbers[i, at + OWED]
 
 
 @kernel_part
 def extent(shape: Shape, layout: Layout, integers: Ints, i: int, d: int) -> int:
-    """Iterations of a tile, but of the last one."""
+    """Return the iterations of a full tile."""
     return int(min(integers[i, layout.tile + d], shape.sizes[d]))
 
 
 @kernel_part
 def left_of(shape: Shape, layout: Layout, integers: Ints, i: int, d: int) -> int:
-    """Tiles that the dimension consists of."""
+    """Return the number of tiles of a dimension."""
     return int(shape.left[d, integers[i, layout.left + d]])
 
 
 @kernel_part
 def tiles_left(shape: Shape, layout: Layout, integers: Ints, i: int) -> float:
-    """Tiles that the whole problem consists of."""
+    """Return the number of tiles of the whole problem."""
     result = 1.0
     for d in range(len(shape.sizes)):
         result *= left_of(shape, layout, integers, i, d)
@@ -59,7 +66,7 @@ def tiles_left(shape: Shape, layout: Layout, integers: Ints, i: int) -> float:
 
 @kernel_part
 def used_along(layout: Layout, integers: Ints, i: int, d: int, dims: int) -> float:
-    """Sub-clusters of the level's fanout along a dimension."""
+    """Return the sub-clusters of the current fanout along a dimension."""
     result = 1.0
     for at in range(layout.conf + d, layout.keys, dims):
         result *= integers[i, at]
@@ -68,7 +75,7 @@ def used_along(layout: Layout, integers: Ints, i: int, d: int, dims: int) -> flo
 
 @kernel_part
 def place_of(shape: Shape, d: int, left: int) -> int:
-    """The place of a number of tiles in `Shape.left`."""
+    """Return the index of a tile count."""
     first, last = 0, shape.left.shape[1] - 1
     while first < last:
         middle = (first + last) // 2
@@ -81,14 +88,14 @@ def place_of(shape: Shape, d: int, left: int) -> int:
 
 @kernel_part
 def is_partial(shape: Shape, layout: Layout, integers: Ints, i: int, d: int) -> bool:
-    """Whether the last tile is smaller than the others."""
+    """Return whether the last tile is smaller than the others."""
     left = shape.left[d, integers[i, layout.left + d]]
     return bool(left > 1 and left * integers[i, layout.tile + d] != shape.sizes[d])
 
 
 @kernel_call
 def words(shape: Shape, layout: Layout, integers: Ints, i: int, t: int) -> float:
-    """Of the tile's bounding box."""
+    """Return the values of the tile's bounding box."""
     volume = side = 1.0
     for p in range(shape.start[t], shape.start[t + 1]):
         side += shape.factor[p] * (extent(shape, layout, integers, i, shape.dimension[p]) - 1.0)
@@ -100,7 +107,10 @@ def words(shape: Shape, layout: Layout, integers: Ints, i: int, t: int) -> float
 
 @kernel_call
 def all_words(shape: Shape, layout: Layout, integers: Ints, i: int, t: int) -> float:
-    """Of the bounding boxes of all tiles of the tensor, short last ones as they are; as far as they are known."""
+    """Return the values of the bounding boxes of all tiles of a tensor; 0 for ragged windows.
+
+    Short last tiles count with their own size.
+    """
     result = tiles = 1.0
     if shape.blind[t]:
         return 0.0
@@ -125,7 +135,7 @@ def all_words(shape: Shape, layout: Layout, integers: Ints, i: int, t: int) -> f
 
 @kernel_part
 def still_left(shape: Shape, layout: Layout, integers: Ints, i: int, t: int) -> float:
-    """Tiles along the dimensions that do not move the tensor."""
+    """Return the number of tiles along the irrelevant dimensions."""
     result = 1.0
     for d in range(len(shape.sizes)):
         if not shape.moves[t, d]:
@@ -135,7 +145,7 @@ def still_left(shape: Shape, layout: Layout, integers: Ints, i: int, t: int) -> 
 
 @kernel_part
 def covered(shape: Shape, layout: Layout, integers: Ints, i: int, t: int) -> float:
-    """Words that tiles like this one have together: at least so many come from any memory further out, to the next one to keep the tensor."""
+    """Return the values that all tiles cover together, the words of Lemma 10."""
     result, at = 1.0 if shape.least[t] > 0.0 else 0.0, 0
     for p in range(shape.start[t], shape.start[t + 1]):
         at += integers[i, layout.left + shape.dimension[p]] * shape.step[p]

@@ -1,4 +1,4 @@
-"""One step of the walk: a loop in time or in space, and what it makes of a state."""
+"""Temporal and spatial loops: their effect on a state (Lemma 1)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from tilewright_mappers.optimal.kernel.tables import ALWAYS, DEAD, NEVER, SLIDIN
 
 @kernel_call
 def forget_unrolling(shape: Shape, layout: Layout, numbers: Floats, integers: Ints, i: int) -> None:
-    """The level's fanout is behind."""
+    """Clear the unrolling of the current fanout, after which its neighbours forward nothing."""
     integers[i, STATUS] &= ~FRESH
     for k in range(layout.conf, layout.keys):
         integers[i, k] = 1
@@ -55,7 +55,7 @@ def forget_unrolling(shape: Shape, layout: Layout, numbers: Floats, integers: In
 
 @kernel_part
 def advance(shape: Shape, layout: Layout, integers: Ints, i: int, d: int, j: int) -> None:
-    """The tile has grown."""
+    """Enlarge the tile by the trips with index j."""
     old, n = integers[i, layout.left + d], shape.trip[d, j]
     new = place_of(shape, d, (shape.left[d, old] + n - 1) // n)
     integers[i, layout.left + d] = new
@@ -76,12 +76,12 @@ def step(
     j: int,
     work: Work,
 ) -> None:
-    """A loop in time over d, of as many trips as number j says."""
+    """Add a temporal loop over d with the trips at index j (Lemma 1)."""
     n = float(shape.trip[d, j])
     e, left = extent(shape, layout, integers, i, d), float(left_of(shape, layout, integers, i, d))
     after = np.ceil(left / n)
     fresh = (integers[i, STATUS] & FRESH) != 0
-    last = left - (after - 1.0) * n  # trips of the last tile
+    last = left - (after - 1.0) * n  # trips in the last tile
     partial = shape.ragged and is_partial(shape, layout, integers, i, d)
     if not shape.ragged:
         numbers[i, CYCLES] *= n
@@ -95,13 +95,14 @@ def step(
         if shape.odd[t]:
             continue
         at, status, moved, rank = FIRST + EACH * t, status_of(integers, i, t), shape.moves[t, d], shape.rank[t, d]
-        idle = partial and integers[i, layout.unrolled + t] >> d & 1 > 0  # some sub-clusters are, in the last trip
+        # some sub-clusters are idle in the last trip
+        idle = partial and integers[i, layout.unrolled + t] >> d & 1 > 0
         if fresh and rank >= 0 and integers[i, layout.flag] >> (LINKED + t) & 1:
             if pass_on(shape, layout, level, shared, numbers, integers, i, t, d, shape.trip[d, j], work):
                 integers[i, layout.flag] |= INEXACT
         if status == DEAD:
             continue
-        times, shift = 1.0, e * shape.coefficient[t, d]  # of the words that there are if it moves at every step
+        times, shift = 1.0, e * shape.coefficient[t, d]  # `times`: words as a fraction of one tile per step
         if status == STILL and not moved:
             times = 1.0 / n if idle else after / left
             integers[i, layout.flag] |= INEXACT * idle
@@ -157,9 +158,10 @@ def _moved_in_part(
     last: float,
     idle: bool,
 ) -> float:
-    """The part, at least, of the words that a loop in time over d of n trips brings of a still tile, and loops outside bring again.
+    """Return the minimum fraction of words that a temporal loop of n trips brings.
 
-    In the last tile of d, of `last` trips, a single trip does not move it; nor do two where a sub-cluster is idle in one of them.
+    A single trip in the last tile moves nothing. Two move nothing where a sub-cluster is idle in
+    the second.
     """
     share, tile = 0.0, float(integers[i, layout.tile + d])
     if last == 1.0 and after > 1.0:
@@ -174,7 +176,7 @@ def _moved_in_part(
 
 @kernel_call
 def settle(layout: Layout, numbers: Floats, integers: Ints, i: int, t: int, spared: float) -> None:
-    """Every further loop in time brings a tensor's tiles again, but a share `spared`."""
+    """Commit the deferred costs of a tensor, less the fraction `spared`: all outer loops repeat them."""
     at = FIRST + EACH * t
     set_status(integers, i, t, DEAD)
     numbers[i, SETTLED] += numbers[i, at + PENDING] * (1.0 - spared)
@@ -187,7 +189,7 @@ def settle(layout: Layout, numbers: Floats, integers: Ints, i: int, t: int, spar
 
 @kernel_call
 def _may_return(shape: Shape, layout: Layout, integers: Ints, i: int, t: int) -> bool:
-    """Whether a loop further out may move a sliding tile by no more than loops inside have, as Timeloop sees it."""
+    """Return whether an outer loop may move a sliding tile by no more than inner loops did."""
     left, near = 0, integers[i, layout.inner + t] + integers[i, layout.usual + t]
     able = False
     for d in range(len(shape.sizes)):
@@ -214,22 +216,22 @@ def unroll(
     links: bool,
     work: Work,
 ) -> None:
-    """An unrolling of d over slot number k of the level, of as many trips as number j says."""
+    """Unroll d over slot k of the level, with the trips at index j (Lemma 1)."""
     n, dims = float(shape.trip[d, j]), len(shape.sizes)
     left = float(left_of(shape, layout, integers, i, d))
     after, copies = np.ceil(left / n), n
-    groups, short = after / left, False  # that are sent the same
+    groups, short = after / left, False  # fraction of deliveries that remain, one per group of sub-clusters
     if shape.ragged:
         last = left - (after - 1.0) * n
         everywhere = layout.unrolled + len(shape.output)
         short = is_partial(shape, layout, integers, i, d)
         if short and integers[i, everywhere] >> d & 1:
-            # in the last one some of the sub-clusters inside have nothing
+            # inner sub-clusters are idle in the last tile
             integers[i, layout.flag] |= INEXACT
             copies = n - 1.0 if after == 1.0 else n
         if after == 1.0 or last > 1.0:
             numbers[i, layout.last + d] = 1.0
-        if short and last == 1.0:  # all of the last one may be less than is sent of the others
+        if short and last == 1.0:  # the last tile may have fewer words than the others
             groups = (after - 1.0) / (left - 1.0)
         for place in range(layout.unrolled, everywhere + 1):
             integers[i, place] |= 1 << d
@@ -241,7 +243,8 @@ def unroll(
     integers[i, layout.conf + k * dims + d] = shape.trip[d, j]
     integers[i, STATUS] |= FRESH
     for t in range(len(shape.output)):
-        if shape.vague[t]:  # a part of the tensor is to it as a tile is to what all sub-clusters have
+        # first reads of a sub-cluster are a fraction of the tensor, by the words of its tile
+        if shape.vague[t]:
             share = words(shape, layout, integers, i, t)
             numbers[i, FIRST + EACH * t + CREDIT] *= share
             for p in range(layout.credit[t], layout.credit[t + 1]):
@@ -278,7 +281,8 @@ def unroll(
             least_is_all(numbers, i, t)
             continue
         part = 1.0 if shape.moves[t, d] and shape.rank[t, d] < 0 else 1.0 / n
-        if level.kept[t] == NEVER and shape.rank[t, d] >= 0:  # one delivery serves sub-clusters with equal tiles
+        # one delivery serves sub-clusters with equal tiles (Lemma 8)
+        if level.kept[t] == NEVER and shape.rank[t, d] >= 0:
             for e in range(dims):
                 work.along[e] = work.within[e] = used_along(layout, integers, i, e, dims)
             now = alike(shape, layout, integers, i, t, shape.rank[t, d], work)
@@ -290,7 +294,7 @@ def unroll(
         if level.kept[t] == NEVER:
             numbers[i, at + LEAST_PENDING] = numbers[i, at + PENDING]
         elif level.kept[t] == ALWAYS and level.alone:
-            # all tiles arrive, one word less where that is rounded, of two at least
+            # every tile arrives; of at least two words per tile one may be rounded away
             count = tiles_left(shape, layout, integers, i)
             for o in range(layout.conf, layout.keys):
                 count *= integers[i, o]

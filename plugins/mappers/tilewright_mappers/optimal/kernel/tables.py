@@ -1,4 +1,4 @@
-"""What the walk reads, as arrays: the problem, the skeleton, what is ahead; and how a state is laid out."""
+"""Structures of the kernels: problem, state layout, storage entry, context of a boundary."""
 
 from __future__ import annotations
 
@@ -11,60 +11,66 @@ from tilewright.compiled import structure
 from tilewright.mapspace.batch import Bools, Floats, Ints
 
 DEAD, STILL, SLIDING = 0, 1, 2
-"""How a tensor's tile fares in the loops since it was kept: every step brings another; none has moved it; a window moves on."""
+"""Status of a tensor since its last storage entry.
+
+Its tile was moved by some loop; by none; along one window only.
+"""
 NEVER, ALWAYS, MAYBE = 0, 1, 2
 
 
 @structure
 class Shape(NamedTuple):
-    """The problem. Shapes: D dimensions, T tensors, P terms, R coordinates of all tensors, J trips and K numbers of tiles at most."""
+    """Problem as arrays.
+
+    Axes: D dimensions, T tensors, P terms, J trips and K tile counts of the dimension with most.
+    """
 
     ragged: bool
     """Tiles need not divide a dimension."""
     sizes: Ints
     trip: Ints
-    """[D, J]: what a loop may take, ascending; 0: no more."""
+    """[D, J]: possible trips of a loop, ascending, padded with 0."""
     left: Ints
-    """[D, K]: how many tiles a dimension may consist of, descending; 0: no more."""
+    """[D, K]: possible tile counts of a dimension, descending, padded with 0."""
     stride: Ints
-    """[D]: of the place in `left`."""
+    """[D]: weight of the index in `left` in the code of a shape."""
     moves: Bools
-    """[T, D]."""
+    """[T, D]: the dimension is relevant or windowed."""
     rank: Ints
-    """[T, D]: the coordinate of a window that the dimension moves together with others; -1: none."""
+    """[T, D]: index of the window that the dimension moves; -1 if it moves none."""
     coefficient: Ints
-    """[T, D]: there."""
+    """[T, D]: elements that a window moves per iteration; 0 without a window."""
     start: Ints
-    """[T + 1]."""
+    """[T + 1]: first term of each tensor."""
     dimension: Ints
-    """[P]."""
+    """[P]: dimension of a term."""
     factor: Ints
-    """[P]."""
+    """[P]: coefficient of a term."""
     last: Bools
-    """[P]."""
+    """[P]: the term is the last one of its coordinate."""
     output: Bools
     """[T]."""
     odd: Bools
-    """[T]: nothing is said of how its words move."""
+    """[T]: nothing is counted, for example if a dimension is in several windows (Lemma 13)."""
     vague: Bools
-    """[T]: an output with windows or holes, whose first sums are those of the whole tensor, divided among sub-clusters."""
+    """[T]: an output with windows or holes, so that its first reads are rounded (Lemma 4)."""
     blind: Bools
-    """[T]: an operand with ragged windows, of which nothing is said but what units read."""
+    """[T]: an operand with ragged windows; only the reads of compute units are counted (Lemma 13)."""
     whole: Floats
-    """[T]: words."""
+    """[T]: values of the tensor."""
     least: Floats
-    """[T]: words without holes; of those that are blind, 0."""
+    """[T]: distinct values of the tensor, a lower bound; 0 for ragged windows."""
     first: Ints
-    """[P]: of a coordinate's place in `covered`."""
+    """[P]: start of the coordinate's table in `covered`."""
     step: Ints
-    """[P]: there, of the place in `left`."""
+    """[P]: weight of the index in `left` in that table."""
     covered: Floats
-    """Values of coordinates that tiles of a size cover together; those between them that no iteration takes are holes."""
+    """Values of a coordinate that its tiles cover together, per combination of tile counts (Lemma 10)."""
 
 
 @structure
 class Layout(NamedTuple):
-    """Where things stand in the rows of a state: integers, of which the first are what states are told apart by; numbers."""
+    """Column offsets of a state. The first integers are the key of Lemma 3."""
 
     used: int
     usual: int
@@ -72,189 +78,199 @@ class Layout(NamedTuple):
     window: int
     conf: int
     keys: int
-    """Up to here, `conf` included."""
+    """End of the full key, which includes the unrolling per slot from `conf` on."""
     trace: int
     flag: int
     unrolled: int
-    """[T + 1], of ragged tiles: bits of dimensions that are unrolled inside, since a tensor was kept; at all."""
+    """[T + 1], ragged tiles only: bits of the dimensions unrolled since a tensor was kept.
+
+    The last entry has the bits of all unrolled dimensions.
+    """
     left: int
-    """[D]: places in `Shape.left`."""
+    """[D]: indices in `Shape.left`."""
     tile: int
-    """[D]: iterations, as if the last one were as large as the others."""
+    """[D]: iterations of a full tile."""
     integers: int
     tensors: int
-    """What there is of every tensor, one after another."""
+    """First of the numbers per tensor."""
     side: int
     last: int
-    """[D], of ragged tiles: steps that the last one takes, of those that the others take; then by how much more words the first
-    instance may move than the average one."""
+    """[D], ragged tiles only: temporal steps of the last tile as a fraction of a full one.
+
+    One more number follows: the ratio of words between the busiest and the average sub-cluster.
+    """
     port: int
-    """[J]: words through every port."""
+    """[J]: words through each limited port."""
     pending: Ints
-    """[T + 1]: the first of a tensor's words that are not settled, one for each port that it may use, and the place after all."""
+    """[T + 1]: start of each tensor's deferred words, one number per port that it may use."""
     credit: Ints
-    """[T + 1]: as many of an output's first sums."""
+    """[T + 1]: start of each output's first reads, one number per port."""
     through: Ints
-    """[numbers]: of these, the port."""
+    """[numbers]: port of a column of deferred words or first reads."""
     numbers: int
 
 
 @structure
 class Level(NamedTuple):
-    """The level whose loops are walked: its slots in space, outermost first, K at most in any level."""
+    """Spatial slots of the current level, outermost first, padded to K slots."""
 
     slot: Ints
-    """[K]; -1: none."""
+    """[K]: index of the slot; -1 is padding."""
     vertical: Bools
-    """[K]."""
+    """[K]: the slot unrolls along Y."""
     least: Ints
-    """[K]: sub-clusters that have to be used."""
+    """[K]: minimum number of sub-clusters used."""
     width: int
     """Sub-clusters along X."""
     kept: Ints
-    """[T]: whether the entry directly inside keeps the tensor: `NEVER`, `ALWAYS`, `MAYBE`."""
+    """[T]: whether the entry directly inside keeps the tensor: `NEVER`, `ALWAYS` or `MAYBE`."""
     fill_pj: Floats
-    """[T]: of a value there."""
+    """[T]: pJ per value written there."""
     alone: bool
-    """There is no fanout further out."""
+    """No fanout is outside this level."""
 
 
 @structure
 class Keeping(NamedTuple):
-    """An entry that keeps. Shapes: T tensors."""
+    """Storage entry. Axes: T tensors, M memories."""
 
     outermost: bool
     read_pj: Floats
     fill_pj: Floats
     update_pj: Floats
-    """[T]: 0 of inputs."""
+    """[T]: pJ per value, as `read_pj` and `fill_pj`; 0 for inputs."""
     reads: Ints
-    """[T]: the number of the port among those of the tensor; -1: no limit."""
+    """[T]: index of the read port among the tensor's ports; -1 if it is not limited."""
     writes: Ints
     leakage: Floats
-    """[M]: pJ per cycle that leak with an instance of a memory in use, at the innermost entry that may use it; 0 at others."""
+    """[M]: pJ per cycle of an instance, at the innermost entry that may use the memory; 0 elsewhere."""
     memory: Ints
-    """[T]."""
+    """[T]: index of the memory; -1 if the entry never keeps the tensor."""
     words: Floats
-    """[T]: of one value."""
+    """[T]: words per value."""
     slices: Floats
-    """[T]: of one value (see `Memory.slices_per_word`)."""
+    """[T]: slices per value (see `Memory.slices_per_word`)."""
     usable: Floats
-    """[M]: slices."""
+    """[M]: usable slices."""
 
 
 @structure
 class Ahead(NamedTuple):
-    """What lies outside of a place in the walk. Shapes: S slots, T tensors, M memories, J ports."""
+    """Context outside a boundary. Axes: S slots, T tensors, D dimensions, M memories."""
 
     slots: Ints
-    """[S]: position among the level's slots in space (`used` counts), -1: outside of the level; -2: behind or not in space."""
+    """[S]: index among the level's spatial slots.
+
+    -1 for spatial slots outside the level, -2 for all others.
+    """
     most: Ints
-    """[S]."""
+    """[S]: maximum sub-clusters."""
     able: Bools
-    """[S, D]: more than one trip is allowed, and not chosen yet."""
+    """[S, D]: the slot may have more than one trip, and is still open."""
     near: Bools
-    """[T, S, D]: an unrolling there, inside of the next entry that surely keeps the tensor, may have sub-clusters share its words."""
+    """[T, S, D]: an unrolling inside the next sure memory of the tensor may multicast its words."""
     passes: Bools
-    """[T]: neighbours may pass on what enters a memory, so that less of it arrives."""
+    """[T]: neighbours may forward words that enter a memory, so fewer arrive from outside."""
     apart: Bools
-    """[T, S]: the first slot in space of a level in which tiles along a window differ as its longest unrolling says, whatever neighbours pass
-    on."""
+    """[T, S]: the first spatial slot of a level whose deliveries are bounded by equal tiles (Lemma 8)."""
     read_pj: Floats
-    """[T]: least energy of a value that leaves the next memory."""
+    """[T]: minimum pJ per value read from the next memory."""
     update_pj: Floats
     rest_pj: Floats
-    """[T]: of what every word costs beyond, whatever happens."""
+    """[T]: pJ per value of all transfers outside that happen in every completion (Lemma 10)."""
     distinct: Floats
-    """[T]: words that the next memory to keep the tensor delivers at least, whatever happens."""
+    """[T]: minimum values that the next memory delivers in every completion (Lemma 10)."""
     compulsory: Floats
-    """[T]: 1 if the outermost memory delivers each word at least once to the next one that always keeps the tensor, else 0."""
+    """[T]: 1 if the outermost memory delivers each word to the next sure memory (Lemma 10), else 0."""
     last: Bools
-    """[T]: the next entry to keep it is the outermost."""
+    """[T]: only the outermost entry may keep the tensor next."""
     between: Bools
-    """[T]: some entry that surely keeps it is not the outermost."""
+    """[T]: an entry inside the outermost one always keeps the tensor."""
     cycles: Floats
-    """[T]: per value that leaves an instance of the next memory, or enters it from inside; 0: not known, or no limit."""
+    """[T]: cycles per value delivered by an instance of the next memory; 0 if unlimited or unknown."""
     beyond: Bools
-    """[T, S]: a slot in space outside of the next entry that surely keeps the tensor."""
+    """[T, S]: the spatial slot is outside the next entry that always keeps the tensor."""
     memory: Ints
-    """[T]: number of the outermost memory."""
+    """[T]: index of the outermost memory."""
     words: Floats
-    """[T]: of one value there."""
+    """[T]: words per value there."""
     read_bandwidth: Floats
-    """[M]."""
+    """[M]: words per cycle, as `write_bandwidth`."""
     write_bandwidth: Floats
     keeper: Ints
-    """[T]: number of the next entry that surely keeps it, and of its memory; -1: that has room for whatever it keeps."""
+    """[T]: code of the next entry that always keeps the tensor; -1 if whole tensors fit there."""
     slices: Floats
-    """[T]: of one value there (see `Memory.slices_per_word`)."""
+    """[T]: slices per value there (see `Memory.slices_per_word`)."""
     usable: Floats
-    """[T]: slices there."""
+    """[T]: usable slices there."""
     outer: Floats
-    """[K, R, C]: energy at least of what memories outside deliver, by share, by which tensors' tiles stay, and by the shape's
-    number (see `outer.py`); no share: not known."""
+    """[K, R, C]: minimum pJ of outer transfers (Lemma 12).
+
+    The axes are multicast factor, set of stationary tensors, and shape code. K is 0 without a
+    table.
+    """
     share: Floats
-    """[K]: sub-clusters of a fanout along dimensions that do not move the tensor `direct`."""
+    """[K]: multicast factors of the tensor `direct`."""
     direct: int
-    """-1: none, and one share."""
+    """Tensor whose multicast factor the table distinguishes; -1 if none."""
     split: Bools
-    """[S]: slots in space of that fanout."""
+    """[S]: spatial slots of the fanout in question."""
     across: Floats
-    """[K]: sub-clusters that may share the tensor there beside these, along windows."""
+    """[K]: maximum further multicast in that fanout, along windows."""
     row: Ints
-    """[T]: what a tensor that stays adds to the row; 0: what is delivered of it is not in `outer`."""
+    """[T]: weight of a stationary tensor in the row index; 0 if its transfers are excluded."""
     counted: Floats
-    """[T]: of `rest_pj`, what is in `outer`."""
+    """[T]: part of `rest_pj` that the table contains."""
     enters_pj: Floats
-    """[T]: of a value that enters the memory where it stays."""
+    """[T]: pJ per value written into the memory where the tensor is stationary."""
 
 
 @structure
 class Costing(NamedTuple):
-    """What is to be made small, and how words cost."""
+    """Objective, and the rules of the cost model."""
 
     energy: bool
-    """It counts."""
+    """The objective contains energy."""
     cycles: bool
     product: bool
-    """EDP."""
+    """The objective is EDP."""
     dominate: bool
     whole: bool
     """Cycles are rounded up."""
     links: bool
-    """Neighbours may pass on words."""
+    """Neighbours may forward words (Lemma 14)."""
     outputs: int
     margin: float
-    """pJ that a state has to cost less than another one to stand for it, unless they take the same words and cycles."""
+    """Minimum pJ by which a dominating state must be better, unless traffic is equal (Lemma 4)."""
     compute_pj: float
     most_cycles: float
-    """Mappings that take more are not looked for."""
+    """Maximum cycles of a mapping."""
     bandwidth: Floats
-    """[J]: of the ports."""
+    """[J]: words per cycle of each limited port."""
 
 
 @structure
 class Bag(NamedTuple):
-    """States, and a hash table of them."""
+    """Table of states with a hash index."""
 
     open: Bools
-    """[D]: dimensions that may yet be unrolled."""
+    """[D]: dimensions that may still be unrolled."""
     numbers: Floats
     integers: Ints
     following: Ints
-    """The next state with the same hash; -1: none."""
+    """Next state of the same hash chain; -1 at the end."""
     heads: Ints
-    """By hash two chains: of states that are counted in full, and of others."""
+    """First state per hash chain; each hash has a chain of exactly counted states and another one."""
     alive: Bools
     made: Ints
-    """[3]: states; pruned by bound; by dominance."""
+    """[3]: states; pruned by bound; pruned by dominance."""
     what: Ints
-    """What was done."""
+    """Decision that led to each state."""
 
 
 @structure
 class Work(NamedTuple):
-    """Room."""
+    """Scratch arrays for one state."""
 
     reached: NDArray[np.bool_]
     words: Floats
